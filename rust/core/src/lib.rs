@@ -1,0 +1,1 @@
+//! The pure engine logic: pages, contexts, scheduling, batches, generation, sampling.

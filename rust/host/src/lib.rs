@@ -1,0 +1,1 @@
+//! The wasmtime host: interfaces, programs, limits and the driver loop.

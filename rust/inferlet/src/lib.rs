@@ -1,0 +1,1 @@
+//! The Rust SDK: programs that run beside the model.

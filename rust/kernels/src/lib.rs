@@ -1,0 +1,1 @@
+//! CPU kernels with a C ABI and a fixed summation order.

@@ -1,0 +1,1 @@
+//! The Python module pie._engine: converts and forwards, nothing else.

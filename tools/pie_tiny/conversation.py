@@ -1,0 +1,136 @@
+"""The shapes that skills produce: messages, tools, exchanges and conversations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+Arguments = Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that the model makes: the tool's name and its arguments in order."""
+
+    name: str
+    arguments: Arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the system turn describes; `parameters` maps names to JSON types."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, str]
+
+    def schema(self) -> dict[str, object]:
+        """The description in the form that chat templates take."""
+        properties = {name: {"type": kind} for name, kind in self.parameters.items()}
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": {
+                    "type": "object",
+                    "properties": properties,
+                    "required": list(self.parameters),
+                },
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. `thinking` and `calls` belong to assistant messages only."""
+
+    role: Role
+    content: str
+    thinking: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+
+    def as_template_input(self) -> dict[str, object]:
+        """The message as a chat template takes it."""
+        message: dict[str, object] = {"role": self.role, "content": self.content}
+        if self.thinking is not None:
+            message["reasoning_content"] = self.thinking
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": dict(call.arguments)},
+                }
+                for call in self.calls
+            ]
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What one skill says: a user turn up to the assistant's last answer to it.
+
+    `key` names what is asked. Exchanges with equal keys fall on the same side of the
+    split into training and validation; an empty key (closed sets such as greetings)
+    belongs to training. `system` and `tools` bind the conversation they open.
+    `forced_thinking` means that the generation prompt opened the thinking block, so that
+    its opening is read and not learnt.
+    """
+
+    messages: tuple[Message, ...]
+    key: str
+    system: str | None = None
+    tools: tuple[Tool, ...] = ()
+    forced_thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A whole document of the data set."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    forced_thinking: frozenset[int] = field(default_factory=frozenset)
+    """Indices of assistant messages whose thinking was opened by the generation prompt."""
+
+
+Skill = Callable[[Random], Exchange]
+
+
+def ask(question: str, answer: str, *, key: str | None = None) -> Exchange:
+    """A question and its answer; the question is the key unless another is given."""
+    return Exchange(
+        (Message("user", question), Message("assistant", answer)),
+        question if key is None else key,
+    )
+
+
+def pick(rng: Random, *options: str) -> str:
+    """One of the wordings."""
+    return rng.choice(options)
+
+
+def compact_json(value: object) -> str:
+    """JSON on one line, in insertion order, characters beyond ASCII as they are."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def capitalise(text: str) -> str:
+    """The text with its first character in upper case, the rest unchanged."""
+    return text[:1].upper() + text[1:]
+
+
+def a_or_an(noun: str) -> str:
+    """The noun with its indefinite article."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def join_and(items: list[str]) -> str:
+    """A list in prose: `a, b and c`."""
+    if len(items) == 1:
+        return items[0]
+    return f"{', '.join(items[:-1])} and {items[-1]}"

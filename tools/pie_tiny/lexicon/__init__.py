@@ -1,0 +1,1 @@
+"""Words and facts that the generator draws from. Written for this project."""
