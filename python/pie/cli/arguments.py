@@ -1,0 +1,92 @@
+"""Turns what follows `--` on the command line into the one JSON object that a program gets as its input."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+_BEGINS_VALUE = re.compile(r"-\.?\d")
+
+
+def parse_value(text: str) -> Json:
+    """What one argument stands for: a JSON number, boolean, array or object where it parses as one, else the text itself.
+
+    `null` and quoted text stay text, and so do NaN and the infinities, which are not JSON.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+    if value is None or isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
+        return text
+    return value  # type: ignore[no-any-return]  # json.loads is untyped; every remaining case is Json
+
+
+def parse_arguments(arguments: Sequence[str]) -> dict[str, Json]:
+    """Folds `--key v`, `--key=v`, `-k v` and `--flag` into one object; the rest stands in `_positional`, in order.
+
+    Hyphens in a name become underscores, a flag without a value is true, and a minus followed by a digit begins a value. The
+    last of several equal names wins, as with most command lines.
+    """
+    named: dict[str, Json] = {}
+    positional: list[Json] = []
+    rest = iter(_Peekable(arguments))
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if not _is_name(argument):
+            positional.append(parse_value(argument))
+        elif equals:
+            named[_key(name)] = parse_value(value)
+        elif rest.has_value():
+            named[_key(name)] = parse_value(next(rest))
+        else:
+            named[_key(name)] = True
+    if positional:
+        named["_positional"] = positional
+    return named
+
+
+def parse_input(text: str) -> Json:
+    """Launch text as a program sees it: JSON where it parses, else `{"input": text}`."""
+    try:
+        return json.loads(text, parse_constant=_refuse)  # type: ignore[no-any-return]  # json.loads is untyped
+    except (ValueError, RecursionError):
+        return {"input": text}
+
+
+class _Peekable(Iterator[str]):
+    """The arguments, with a look at whether the next one is a value."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._next_idx = 0
+
+    def __iter__(self) -> _Peekable:
+        return self
+
+    def __next__(self) -> str:
+        if self._next_idx >= len(self._arguments):
+            raise StopIteration
+        self._next_idx += 1
+        return self._arguments[self._next_idx - 1]
+
+    def has_value(self) -> bool:
+        """Whether an argument follows that is no name."""
+        return self._next_idx < len(self._arguments) and not _is_name(self._arguments[self._next_idx])
+
+
+def _is_name(argument: str) -> bool:
+    return len(argument) > 1 and argument.startswith("-") and not _BEGINS_VALUE.match(argument) and argument != "--"
+
+
+def _key(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")

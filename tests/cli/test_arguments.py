@@ -1,0 +1,66 @@
+"""The folding of `-- ARGS` into one object, case by case."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pie.cli.arguments import parse_arguments, parse_input, parse_value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], {}),
+        (["--name", "Ann"], {"name": "Ann"}),
+        (["--name=Ann"], {"name": "Ann"}),
+        (["--name=a=b"], {"name": "a=b"}),
+        (["--name="], {"name": ""}),
+        (["--max-tokens", "5"], {"max_tokens": 5}),
+        (["-n", "5"], {"n": 5}),
+        (["--verbose"], {"verbose": True}),
+        (["--verbose", "--n", "1"], {"verbose": True, "n": 1}),
+        (["--offset", "-3"], {"offset": -3}),
+        (["--offset", "-.5"], {"offset": "-.5"}),
+        (["--t", "0.5"], {"t": 0.5}),
+        (["--flag", "false"], {"flag": False}),
+        (["--list", "[1, 2]"], {"list": [1, 2]}),
+        (["--object", '{"a": 1}'], {"object": {"a": 1}}),
+        (["--broken", '{"a": 1'], {"broken": '{"a": 1'}),
+        (["--text", '"quoted"'], {"text": '"quoted"'}),
+        (["--none", "null"], {"none": "null"}),
+        (["--x", "NaN"], {"x": "NaN"}),
+        (["--x", "1e999"], {"x": "1e999"}),
+        (["one", "2", "--k", "v", "three"], {"k": "v", "_positional": ["one", 2, "three"]}),
+        (["-"], {"_positional": ["-"]}),
+        (["--a", "1", "--a", "2"], {"a": 2}),
+        (["--name", "-"], {"name": "-"}),
+    ],
+)
+def test_arguments_become_one_object(arguments: list[str], expected: dict[str, object]) -> None:
+    assert parse_arguments(arguments) == expected
+
+
+@given(st.lists(st.text(max_size=12), max_size=8))
+def test_no_argument_is_lost_or_refused(arguments: list[str]) -> None:
+    folded = parse_arguments(arguments)
+    assert len(folded) <= len(arguments)
+    assert bool(folded) == bool(arguments)
+
+
+def test_deep_nesting_stays_text() -> None:
+    text = "[" * 100_000
+    assert parse_value(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("null", None),
+        ('"x"', "x"),
+        ("plain words", {"input": "plain words"}),
+        ("NaN", {"input": "NaN"}),
+    ],
+)
+def test_launch_text(text: str, expected: object) -> None:
+    assert parse_input(text) == expected
