@@ -127,8 +127,8 @@ def reference(rows: list[ErrorCode]) -> str:
 
 <!-- {NOTICE} -->
 
-An error is a code, a message and details. The message names the value, the limit and the remedy. Exceptions in Python and JavaScript have `.code`;
-the error strings of Rust begin with `[code] `, which `inferlet::error_code` reads.
+An error is a code, a message and details. The message names the value, the limit and the remedy.
+Exceptions in Python and JavaScript have `.code`; the error strings of Rust begin with `[code] `, which `inferlet::error_code` reads.
 
 | code | what it means | what to do |
 |---|---|---|

@@ -1,0 +1,1 @@
+"""Pie: an LLM serving engine whose unit of work is a program."""

@@ -115,9 +115,7 @@ def _read(path: Path) -> bytes:
         raise PieError("unknown-program", f"{str(path)!r} cannot be read: {error.strerror}") from error
 
 
-def _reachable(
-    root: Path, entry: str, imports: Callable[[Path, PurePosixPath, bytes], list[PurePosixPath]]
-) -> list[PurePosixPath]:
+def _reachable(root: Path, entry: str, imports: Callable[[Path, PurePosixPath, bytes], list[PurePosixPath]]) -> list[PurePosixPath]:
     """The entry and every file beside it that it imports, directly or not: a script's folder may be anyone's home."""
     found: dict[PurePosixPath, None] = {}
     waiting = [PurePosixPath(entry)]

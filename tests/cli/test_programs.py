@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from pie.errors import PieError
 from pie.programs import MAX_BUNDLE_FILES, Component, Source, load_program
 
@@ -89,9 +88,7 @@ def test_a_component_is_a_path(tmp_path: Path) -> None:
         ({"other.py": ""}, ".", "invalid-program", ["main.py"]),
     ],
 )
-def test_what_is_no_program_is_named(
-    tmp_path: Path, files: dict[str, str], path: str, code: str, words: list[str]
-) -> None:
+def test_what_is_no_program_is_named(tmp_path: Path, files: dict[str, str], path: str, code: str, words: list[str]) -> None:
     write(tmp_path, files)
     with pytest.raises(PieError) as caught:
         load_program(tmp_path / path)

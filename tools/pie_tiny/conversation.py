@@ -78,7 +78,8 @@ class Exchange:
     split into training and validation; an empty key (closed sets such as greetings)
     belongs to training. `system` and `tools` bind the conversation they open.
     `forced_thinking` means that the generation prompt opened the thinking block, so that
-    its opening is read and not learnt.
+    its opening is read and not learnt. `opens` means that it is true only at the start of a
+    conversation.
     """
 
     messages: tuple[Message, ...]
@@ -86,6 +87,7 @@ class Exchange:
     system: str | None = None
     tools: tuple[Tool, ...] = ()
     forced_thinking: bool = False
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

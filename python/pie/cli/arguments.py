@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _BEGINS_VALUE = re.compile(r"-\.?\d")
 

@@ -1,0 +1,108 @@
+# What developers type. `make run` and `make test` need nothing prepared: each target makes ready what it needs, once.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# Builds survive a fresh clone: the next one takes minutes, not a quarter of an hour.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pie-build/target
+export PYTHONDONTWRITEBYTECODE := 1
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := build/stamps
+CARGO := cargo
+NICE ?= nice -n 5
+
+RUST_SOURCES := $(shell find rust -name '*.rs' -not -path '*/target/*' -o -name Cargo.toml -path 'rust/*') Cargo.toml Cargo.lock
+WIT := $(shell find wit -name '*.wit')
+MODEL := $(wildcard python/pie/pie_tiny/*)
+
+.PHONY: help run test lint bench wheel clean setup build runtimes guests lock test-rust test-python test-js
+
+help: ## Lists the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
+
+run: build guests ## Builds all and runs the examples in Python, TypeScript and Rust.
+	$(BIN)/python tools/run_examples.py
+
+test: lint test-rust test-js test-python ## Runs the linters and every test.
+
+lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the linters and the type checkers.
+	cargo fmt --check
+	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/python tools/gen_errors.py --check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest pie._engine --mypy-config-file pyproject.toml
+	$(BIN)/lint-imports
+	cd js/inferlet && npm run --silent check
+
+test-rust: setup
+	$(CARGO) test --release --workspace --exclude pie-python --quiet
+
+test-js: js/inferlet/node_modules
+	cd js/inferlet && npm test --silent
+
+test-python: build guests $(STAMPS)/test-requirements
+	$(BIN)/python -m pytest
+
+bench: build guests ## Measures what performance.md asks for; prints ratios, writes nothing.
+	$(BIN)/python -m asv_benchmarks.run
+
+wheel: runtimes ## Builds the wheel into dist/.
+	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python
+	ls -l dist/*.whl
+
+setup: $(STAMPS)/toolchain ## Makes the tool chain ready.
+
+build: $(STAMPS)/engine ## Builds the engine and the language runtimes into the virtual environment.
+
+runtimes: $(STAMPS)/python-runtime $(STAMPS)/js-runtime
+
+guests: setup ## Builds the Rust examples and the programs of the tests.
+	$(BIN)/python tools/build_guests.py
+
+lock: ## Writes the requirement locks anew.
+	$(BIN)/python tools/lock.py
+
+clean: ## Removes what was built in this folder.
+	rm -rf build dist $(VENV) js/inferlet/node_modules js/inferlet/dist python/pie/_engine*.so python/pie/runtimes/*.wasm
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/build-requirements: requirements/build.txt | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	@echo "Installing the packages that building needs"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(STAMPS)/test-requirements: requirements/test.txt $(STAMPS)/build-requirements
+	@echo "Installing the packages that testing needs (torch is large: a minute or two)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(STAMPS)/toolchain: $(wildcard tools/toolchain/*.py) $(STAMPS)/build-requirements
+	$(BIN)/python -m tools.toolchain
+	@touch $@
+
+$(STAMPS)/python-runtime: $(WIT) $(shell find python/inferlet -name '*.py') tools/build_python_runtime.py $(STAMPS)/toolchain
+	$(BIN)/python tools/build_python_runtime.py
+	@touch $@
+
+$(STAMPS)/js-runtime: $(WIT) $(shell find js/inferlet/src rust/js-runtime -type f -not -path '*/target/*' 2>/dev/null) tools/build_js_runtime.py js/inferlet/node_modules $(STAMPS)/toolchain
+	$(BIN)/python tools/build_js_runtime.py
+	@touch $@
+
+$(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAMPS)/js-runtime
+	@echo "Building the engine (minutes the first time)"
+	$(BIN)/maturin develop --release --quiet
+	@touch $@
+
+js/inferlet/node_modules: js/inferlet/package.json js/inferlet/package-lock.json
+	cd js/inferlet && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@

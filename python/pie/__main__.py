@@ -1,0 +1,5 @@
+"""`python -m pie` is `pie`."""
+
+from pie.cli import main
+
+main()

@@ -1,0 +1,67 @@
+"""The commands and their options. Each imports what it needs when it runs, so that `pie --help` starts at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="pie",
+    help="Serve programs that run beside a language model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Serve programs that run beside a language model."""
+
+
+@app.command(context_settings={"allow_extra_args": True})
+def run(
+    context: typer.Context,
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM", help="A .py, .js, .ts or .wasm file, or a project folder.", show_default=False)
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A model folder in the Hugging Face format; the embedded model if not given.", show_default=False),
+    ] = None,
+    dummy: Annotated[bool, typer.Option("--dummy", help="Answer with the dummy driver: hashes in place of a model.")] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**64 - 1, metavar="N", help="The launch seed: the same one repeats the run.", show_default=False),
+    ] = None,
+    input_text: Annotated[
+        str | None, typer.Option("--input", metavar="JSON", help="The input, in place of arguments after `--`.", show_default=False)
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
+) -> None:
+    """Run PROGRAM in an engine of its own, and print what it sends and returns.
+
+    Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`. Lines on stdin reach the
+    program as messages. The exit code is 0, 1 after an error and 130 after Ctrl-C.
+    """
+    from pie.cli.run import Launch, run_program
+
+    launch = Launch(
+        program=program, arguments=tuple(context.args), input_text=input_text, model=model, dummy=dummy, seed=seed, verbose=verbose
+    )
+    raise typer.Exit(run_program(launch))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as installed
+
+    typer.echo(installed("pie-engine"))
+
+
+def main() -> None:
+    """The console script `pie`."""
+    app(prog_name="pie")

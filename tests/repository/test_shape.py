@@ -1,0 +1,109 @@
+"""The rules that the tree keeps: layers, file sizes, documented items, generated files, words that do not belong."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = {".rs", ".py", ".ts", ".js", ".wit"}
+MAX_LINES = 800
+
+# Which crate may name which: what is not listed here is not allowed.
+CRATE_LAYERS = {
+    "pie-core": set(),
+    "pie-text": set(),
+    "pie-kernels": set(),
+    "pie-host": {"pie-core", "pie-text"},
+    "pie-python": {"pie-core", "pie-host", "pie-kernels"},
+    "inferlet": {"inferlet-macros"},
+    "inferlet-macros": set(),
+}
+PURE_CORE = re.compile(r"\bstd::(fs|net|env|time::(Instant|SystemTime)|thread|process|io)\b|\bprintln!|\beprintln!|\blog::")
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
+
+
+def code_files() -> list[Path]:
+    return [path for path in tracked() if path.suffix in CODE and "deps/wasi-" not in str(path)]
+
+
+def test_crates_depend_downwards_only() -> None:
+    for manifest in sorted((ROOT / "rust").glob("*/Cargo.toml")):
+        package = tomllib.loads(manifest.read_text())
+        name = package["package"]["name"]
+        if name not in CRATE_LAYERS:
+            continue
+        ours = {dependency for dependency in package.get("dependencies", {}) if dependency in CRATE_LAYERS}
+        assert ours <= CRATE_LAYERS[name], f"{name} may not depend on {ours - CRATE_LAYERS[name]}"
+
+
+def test_the_core_is_pure() -> None:
+    impure = []
+    for path in sorted((ROOT / "rust/core/src").rglob("*.rs")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if PURE_CORE.search(line) and not line.lstrip().startswith("//"):
+                impure.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert impure == []
+
+
+def test_files_are_small() -> None:
+    long = {}
+    for path in code_files():
+        if "tests" in path.relative_to(ROOT).parts:
+            continue
+        n_lines = len(path.read_text().splitlines())
+        if n_lines > MAX_LINES:
+            long[str(path.relative_to(ROOT))] = n_lines
+    assert long == {}, f"files over {MAX_LINES} lines"
+
+
+@pytest.mark.parametrize("package", ["pie", "inferlet"])
+def test_public_python_items_are_documented(package: str) -> None:
+    bare = []
+    for path in sorted((ROOT / "python" / package).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        if ast.get_docstring(tree) is None:
+            bare.append(str(path.relative_to(ROOT)))
+        for node in tree.body:
+            named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if named and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                bare.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}")
+    assert bare == []
+
+
+def test_every_wit_item_is_documented() -> None:
+    bare = []
+    for path in sorted((ROOT / "wit").rglob("*.wit")):
+        if "deps/wasi-" in str(path):
+            continue
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            item = re.match(r"\s*(interface|record|variant|enum|resource|world) ([a-z-]+)\b", line)
+            if item and number and not lines[number - 1].strip().startswith("///"):
+                bare.append(f"{path.relative_to(ROOT)}:{number + 1}: {item[2]}")
+    assert bare == []
+
+
+def test_generated_files_are_in_step() -> None:
+    done = subprocess.run([sys.executable, "tools/gen_errors.py", "--check"], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_product_speaks_of_itself_alone() -> None:
+    home = re.compile(r"/root/|/work/(main|shared)|/tmp/(brief|t-)")
+    found = []
+    for path in code_files() + [path for path in tracked() if path.suffix in {".md", ".toml", ".txt"}]:
+        if path == Path(__file__).resolve():
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if home.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert found == []
