@@ -1,1 +1,22 @@
-//! Tokenizer, chat templates and decoders.
+//! Tokenizer, chat templates and decoders: everything between text and token ids.
+//!
+//! - [`Tokenizer`]: a checkpoint's `tokenizer.json`; text to ids, ids to text, the raw bytes behind each id.
+//! - [`ChatTemplate`]: the checkpoint's own Jinja template, evaluated as `transformers` evaluates it.
+//! - [`Chat`]: a conversation built piece by piece, so that the pieces equal the whole rendering; [`ChatState`] is the turn state of
+//!   one context.
+//! - [`ChatDecoder`]: ids that a model says, turned into text without tearing characters apart.
+//!
+//! Nothing here knows of contexts, instances or models' weights, and nothing waits.
+
+mod chat;
+mod decoder;
+mod error;
+pub mod limits;
+mod template;
+mod tokenizer;
+
+pub use chat::{Addition, At, Chat, ChatState, Role};
+pub use decoder::{ChatDecoder, ChatEvent};
+pub use error::{Error, Result};
+pub use template::{ChatTemplate, SpecialTokens};
+pub use tokenizer::Tokenizer;

@@ -1,0 +1,12 @@
+//! The bounds on what a file or a program can make this crate hold or compute.
+
+/// The longest text of one `encode` and of one chat message, in bytes.
+pub const MAX_TEXT_BYTES: usize = 8 << 20;
+/// The largest `tokenizer.json`, in bytes.
+pub const MAX_TOKENIZER_FILE_BYTES: u64 = 256 << 20;
+/// The largest of the other configuration files, a chat template included, in bytes.
+pub const MAX_CONFIG_FILE_BYTES: u64 = 16 << 20;
+/// The largest rendering of a conversation, in bytes.
+pub const MAX_RENDERED_BYTES: usize = 32 << 20;
+/// Instructions that one rendering of a template may execute.
+pub const MAX_TEMPLATE_FUEL: u64 = 4_000_000;
