@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pie.cli.arguments import parse_arguments, parse_input, parse_value
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from pie.errors import PieError
 from pie.programs import MAX_BUNDLE_FILES, Component, Source, load_program
 

@@ -1,0 +1,165 @@
+"""`pie run` as a user meets it: output, input lines, exit codes, seeds."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.command import PATIENCE_S, command, environment, pie
+from support.launching import LANGUAGES, ROOT
+
+EXAMPLES = {
+    "python": ROOT / "examples/python",
+    "typescript": ROOT / "examples/typescript",
+    "rust": ROOT / "build/programs",
+}
+SUFFIXES = {"python": ".py", "typescript": ".ts", "rust": ".wasm"}
+
+ECHO = """
+from inferlet import session
+
+
+async def main(input):
+    print("ready")
+    while True:
+        try:
+            session.send("<" + await session.receive() + ">")
+        except session.SessionClosed:
+            return {"done": True}
+"""
+
+
+def example_path(name: str, language: str) -> str:
+    return str(EXAMPLES[language] / (name + SUFFIXES[language]))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["hello", "chat", "branches"])
+def test_every_example_runs_on_the_embedded_model(name: str, language: str) -> None:
+    done = pie("run", example_path(name, language), "--seed", "7", "--", "--max-tokens", "24")
+    assert done.returncode == 0, done.stderr
+    assert any(letter.isalpha() for letter in done.stdout)
+    assert done.stderr.strip() == "" or "once" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["hello", "chat", "branches"])
+def test_an_example_prints_the_same_in_three_languages(name: str) -> None:
+    outputs = {pie("run", example_path(name, language), "--seed", "11").stdout for language in LANGUAGES}
+    assert len(outputs) == 1, outputs
+
+
+def test_arguments_become_the_input(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("from inferlet import runtime\ndef main(input):\n    return [input, runtime.args()]\n")
+    done = pie("run", "p.py", "--dummy", "--", "--max-tokens", "5", "--flag", "x y", "-n=1.5", cwd=tmp_path)
+    value, args = json.loads(done.stdout)
+    assert value == {"max_tokens": 5, "flag": "x y", "n": 1.5}
+    assert args == ["--max-tokens", "5", "--flag", "x y", "-n=1.5"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "printed"),
+    [
+        ("'a string'", "a string\n"),
+        ("None", ""),
+        ("{'b': 1, 'a': [1.5, True, None, 'ü']}", '{"b":1,"a":[1.5,true,null,"ü"]}\n'),
+        ("''", "\n"),
+    ],
+)
+def test_the_return_value_is_printed_last(tmp_path: Path, returned: str, printed: str) -> None:
+    (tmp_path / "p.py").write_text(f"def main(input):\n    print('out', end='')\n    return {returned}\n")
+    expected = "out" + ("\n" + printed if printed else "")
+    assert pie("run", "p.py", "--dummy", cwd=tmp_path).stdout == expected
+
+
+def test_lines_on_stdin_reach_the_program_and_their_end_is_a_disconnect(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    done = pie("run", "echo.py", "--dummy", cwd=tmp_path, stdin="one\nzwei ü\n\nlast")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 'ready\n<one><zwei ü><><last>\n{"done":true}\n'
+
+
+def test_more_lines_than_a_queue_holds_wait_for_the_program(tmp_path: Path) -> None:
+    (tmp_path / "count.py").write_text(
+        "from inferlet import session\nasync def main(input):\n    n = 0\n    try:\n        while True:\n"
+        "            await session.receive()\n            n += 1\n    except session.SessionClosed:\n        return n\n"
+    )
+    assert pie("run", "count.py", "--dummy", cwd=tmp_path, stdin="line\n" * 20_000).stdout == "20000\n"
+
+
+def test_the_launch_seed_repeats_a_run() -> None:
+    seeded = [pie("run", example_path("hello", "python"), "--seed", seed).stdout for seed in ("3", "3", "4")]
+    assert seeded[0] == seeded[1]
+    report = pie("run", example_path("hello", "python"), "--verbose").stderr
+    assert json.loads(report)["launch_seed"] >= 0
+
+
+def test_a_random_stream_comes_from_the_launch_seed(tmp_path: Path) -> None:
+    (tmp_path / "r.py").write_text(
+        "import random, os, uuid\ndef main(i):\n    return [random.random(), os.urandom(8).hex(), str(uuid.uuid4())]\n"
+    )
+    (tmp_path / "r.ts").write_text("export function main() { return [Math.random(), Math.random()]; }")
+    for name in ("r.py", "r.ts"):
+        outputs = [pie("run", name, "--dummy", "--seed", seed, cwd=tmp_path).stdout for seed in ("1", "1", "2")]
+        assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "spin.py").write_text("def main(input):\n    print('spinning')\n    while True:\n        pass\n")
+    running = subprocess.Popen(
+        command(["run", "spin.py", "--dummy"]),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "spinning\n"
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130
+    assert "Traceback" not in stderr
+
+
+def test_a_reader_that_goes_away_ends_the_program(tmp_path: Path) -> None:
+    (tmp_path / "flood.py").write_text("def main(input):\n    while True:\n        print('x' * 1000)\n")
+    line = f"{sys.executable} -m pie run flood.py --dummy | head -c 100 > /dev/null; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_output_comes_as_it_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "ask.py").write_text(
+        "from inferlet import session\nasync def main(i):\n    session.send('name? ')\n    return 'hi ' + await session.receive()\n"
+    )
+    primary, secondary = pty.openpty()
+    running = subprocess.Popen(
+        command(["run", "ask.py", "--dummy"]), cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=secondary
+    )
+    os.close(secondary)
+    seen = b""
+    while b"name? " not in seen:
+        seen += os.read(primary, 100)
+    assert running.stdin is not None
+    running.stdin.write(b"Bob\n")
+    running.stdin.close()
+    assert running.wait(PATIENCE_S) == 0
+    os.close(primary)
+
+
+def test_help_needs_neither_torch_nor_the_engine() -> None:
+    code = "import sys; sys.argv = ['pie', '--help']\nfrom pie.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+    code += "print([name for name in ('torch', 'numpy', 'pie._engine', 'cffi') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout.splitlines()[-1] == "[]"

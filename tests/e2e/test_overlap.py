@@ -1,0 +1,64 @@
+"""What a program awaits together runs together, and a whole generation costs five calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from pie.engine import Engine
+from support.launching import LANGUAGES, finish, load_interpreter
+from support.observing import Recorder
+
+TOGETHER = {
+    "ops": [
+        {"op": "context", "as": "a"},
+        {"op": "context", "as": "b"},
+        {"op": "append_text", "ctx": "a", "text": "one two three"},
+        {"op": "append_text", "ctx": "b", "text": "four five six"},
+        {"op": "generate", "ctx": "a", "as": "ga", "sampler": {"kind": "argmax"}, "max_tokens": 8},
+        {"op": "generate", "ctx": "b", "as": "gb", "sampler": {"kind": "argmax"}, "max_tokens": 8},
+        {"op": "all", "ops": [[{"op": "collect_tokens", "gen": "ga"}], [{"op": "collect_tokens", "gen": "gb"}]]},
+    ]
+}
+
+COLLECT = {
+    "ops": [
+        {"op": "context", "as": "c"},
+        {"op": "user", "ctx": "c", "text": "Tell me a story."},
+        {"op": "generate", "ctx": "c", "as": "g", "sampler": {"kind": "top_p", "temperature": 1.0, "p": 0.95}, "max_tokens": 256},
+        {"op": "ignore_eos", "gen": "g", "value": True},
+    ]
+}
+COLLECTED = {"ops": [*COLLECT["ops"], {"op": "collect_text", "gen": "g"}, {"op": "tokens_generated", "gen": "g"}]}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_generators_awaited_together_share_batches(language: str) -> None:
+    recorder = Recorder()
+    with Engine() as engine:
+        engine.add_model(observe=recorder)
+        engine.start()
+        outcome = finish(engine.launch(load_interpreter(language), input=TOGETHER))
+    assert outcome.code is None, outcome.message
+    first, second = recorder.traces.values()
+    shared = set(first.batch_ids) & set(second.batch_ids)
+    print(f"{language}: both contexts in batches {sorted(shared)}")
+    assert len(shared) >= 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_collector_makes_five_calls(tiny: Engine, language: str) -> None:
+    """The calls of generate() and collect_text(): those of the whole program less those of the same program without the two."""
+    program = load_interpreter(language)
+    head, tail = COLLECTED["ops"][:2], COLLECTED["ops"][2:]
+    before = finish(tiny.launch(program, input={"ops": head}))
+    whole = finish(tiny.launch(program, input={"ops": [*head, tail[0], tail[2]]}))
+    assert whole.code is None, whole.message
+    n_calls = whole.n_calls - before.n_calls
+    print(f"{language}: {n_calls} calls")
+    assert n_calls <= 5
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_collector_of_256_tokens_runs_to_its_end(tiny: Engine, language: str) -> None:
+    outcome = finish(tiny.launch(load_interpreter(language), input=COLLECTED))
+    assert outcome.value[-1] == 256
