@@ -1,0 +1,72 @@
+"""The wheel alone is enough: no compiler, Node, Rust or torch, outside the tree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_WHEEL_BYTES = 60 * 10**6
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the tree as it is."""
+    dist = tmp_path_factory.mktemp("dist")
+    maturin = Path(sys.executable).with_name("maturin")
+    build = [str(maturin), "build", "--release", "--strip", "--quiet", "--out", str(dist), "--interpreter", sys.executable]
+    subprocess.run(build, cwd=ROOT, check=True)
+    (path,) = dist.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the executables of an empty environment with the wheel in it."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-r", str(ROOT / "requirements/build.txt")], check=True)
+    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+    return folder / "bin"
+
+
+def test_what_is_inside(wheel: Path) -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert re.fullmatch(rf"pie_engine-{re.escape(version)}-cp311-abi3-\w+\.whl", wheel.name)
+    names = zipfile.ZipFile(wheel).namelist()
+    needed = [
+        "pie/_engine.abi3.so",
+        "pie/_engine.pyi",
+        "pie/py.typed",
+        "inferlet/py.typed",
+        "pie/pie_tiny/model.safetensors",
+        "pie/pie_tiny/tokenizer.json",
+    ]
+    assert [name for name in needed if name not in names] == []
+    for language in ("python", "javascript"):
+        assert any(name.startswith(f"pie/runtimes/{language}.wasm") for name in names)
+    assert [name for name in names if "__pycache__" in name or name.startswith("tests/")] == []
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
+    assert wheel.stat().st_size <= MAX_WHEEL_BYTES
+
+
+@pytest.mark.parametrize("program", ["python/hello.py", "typescript/hello.ts"])
+def test_a_program_runs_from_the_wheel_alone(installed: Path, tmp_path: Path, program: str) -> None:
+    source = ROOT / "examples" / program
+    (tmp_path / source.name).write_text(source.read_text())
+    alone = {"PATH": str(installed), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    command = [str(installed / "pie"), "run", source.name, "--seed", "7"]
+    done = subprocess.run(command, cwd=tmp_path, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert any(letter.isalpha() for letter in done.stdout)
+    listed = subprocess.run([str(installed / "python"), "-c", "import torch"], capture_output=True, check=False)
+    assert listed.returncode != 0, "torch was installed with the wheel"
