@@ -40,13 +40,9 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
         *("goose", "pigeon", "heron"),
     ),
     "insects": ("bee", "ant", "butterfly", "beetle", "fly", "moth", "wasp", "cricket"),
-    "flowers": (
-        *("rose", "tulip", "daisy", "lily", "sunflower", "violet", "poppy", "orchid", "iris"),
-    ),
+    "flowers": (*("rose", "tulip", "daisy", "lily", "sunflower", "violet", "poppy", "orchid", "iris"),),
     "trees": ("oak", "pine", "birch", "maple", "willow", "elm", "beech", "ash", "fir"),
-    "planets": (
-        *("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune"),
-    ),
+    "planets": (*("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune"),),
     "continents": (
         *("Africa", "Antarctica", "Asia", "Europe", "North America", "Oceania"),
         "South America",
@@ -60,9 +56,7 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
         *("Paris", "London", "Berlin", "Rome", "Tokyo", "Cairo", "Lima", "Oslo", "Madrid"),
         *("Vienna", "Athens", "Sydney", "Toronto"),
     ),
-    "instruments": (
-        *("piano", "violin", "guitar", "flute", "drum", "trumpet", "harp", "cello", "clarinet"),
-    ),
+    "instruments": (*("piano", "violin", "guitar", "flute", "drum", "trumpet", "harp", "cello", "clarinet"),),
     "sports": (
         *("football", "tennis", "swimming", "rowing", "running", "cycling", "hockey", "skiing"),
         *("golf", "rugby", "cricket"),
@@ -83,9 +77,7 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "rooms": ("kitchen", "bedroom", "bathroom", "hall", "cellar", "attic", "study"),
     "vehicles": ("car", "bus", "train", "bicycle", "boat", "plane", "tram", "lorry", "ship"),
     "body parts": ("hand", "foot", "head", "arm", "leg", "nose", "ear", "eye", "knee", "back"),
-    "days of the week": (
-        *("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
-    ),
+    "days of the week": (*("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),),
     "months": (
         *("January", "February", "March", "April", "May", "June", "July", "August"),
         *("September", "October", "November", "December"),
@@ -138,28 +130,22 @@ UNITS: tuple[tuple[str, str, int], ...] = (
     ("fingers", "one hand", 5), ("toes", "one foot", 5), ("letters", "the word cat", 3),
 )  # fmt: skip
 
-WORDS: tuple[str, ...] = tuple(
-    dict.fromkeys(
-        word.lower()
-        for name in (
-            *("fruits", "vegetables", "animals", "birds", "flowers", "trees", "instruments"),
-            *("tools", "shapes", "metals", "clothes", "jobs", "vehicles", "body parts"),
-            *("colours", "seasons", "drinks", "rooms"),
-        )
-        for word in CATEGORIES[name]
-    )
-) + (
-    *("house", "river", "cloud", "stone", "light", "bread", "chair", "table", "window"),
-    *("garden", "school", "letter", "music", "night", "ocean", "paper", "queen", "road"),
-    *("sand", "tower", "water", "world", "apple", "bridge", "candle", "dream", "engine"),
-    *("forest", "ghost", "honey", "island", "jungle", "kettle", "lamp", "mirror", "nest"),
-    *("pencil", "quiet", "rain", "snow", "train", "uncle", "valley", "wind", "year", "zoo"),
-    *("book", "moon", "star", "fish", "cake", "door", "king", "leaf", "milk", "ship"),
-    *("sun", "map", "pen", "cup", "box", "bed", "sky", "egg", "ice", "key", "python"),
-    *("hello", "happy", "friend", "family", "market", "planet", "rocket", "castle", "model"),
-)  # fmt: skip
-
-NUMBER_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve"),
+_WORD_CATEGORIES = (
+    *("fruits", "vegetables", "animals", "birds", "flowers", "trees", "instruments", "tools"),
+    *("shapes", "metals", "clothes", "jobs", "vehicles", "body parts", "colours", "seasons"),
+    *("drinks", "rooms"),
 )
+_MORE_WORDS = (
+    *("house", "river", "cloud", "stone", "light", "bread", "chair", "table", "window", "garden"),
+    *("school", "letter", "music", "night", "ocean", "paper", "queen", "road", "sand", "tower"),
+    *("water", "world", "bridge", "candle", "dream", "engine", "forest", "ghost", "honey"),
+    *("island", "jungle", "kettle", "lamp", "mirror", "nest", "pencil", "quiet", "rain", "snow"),
+    *("uncle", "valley", "wind", "year", "zoo", "book", "moon", "fish", "cake", "door", "king"),
+    *("leaf", "map", "pen", "cup", "box", "bed", "sky", "egg", "ice", "key", "python", "sun"),
+    *("hello", "happy", "friend", "family", "market", "planet", "rocket", "castle", "model"),
+)
+
+WORDS: tuple[str, ...] = tuple(
+    dict.fromkeys(word.lower() for name in _WORD_CATEGORIES for word in CATEGORIES[name]) | dict.fromkeys(_MORE_WORDS)
+)
+"""Words to spell, sort and talk about, each once."""

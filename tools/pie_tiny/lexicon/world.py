@@ -123,9 +123,7 @@ New Zealand|Wellington|Oceania|English
 Fiji|Suva|Oceania|English
 """
 
-COUNTRIES: tuple[Country, ...] = tuple(
-    Country(*line.split("|")) for line in _ROWS.strip().splitlines()
-)
+COUNTRIES: tuple[Country, ...] = tuple(Country(*line.split("|")) for line in _ROWS.strip().splitlines())
 
 CITIES: tuple[str, ...] = (
     *dict.fromkeys(c.capital for c in COUNTRIES if "," not in c.capital),

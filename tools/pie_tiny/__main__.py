@@ -1,0 +1,111 @@
+"""`python -m tools.pie_tiny`: makes the embedded model, or one step of it.
+
+python -m tools.pie_tiny tokenizer              train and write the tokenizer
+python -m tools.pie_tiny train --steps 3000     train, or go on training
+python -m tools.pie_tiny decay --steps 300      a short decay from the last state
+python -m tools.pie_tiny export                 write the released weights
+python -m tools.pie_tiny all                    all of these, from nothing
+python -m tools.pie_tiny data --count 3         print some of the data
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import islice
+from pathlib import Path
+
+from .checkpoint import Checkpoint
+from .export import export
+from .mix import conversations
+from .model import MAX_POSITIONS
+from .render import full_text
+from .tokenizer import save_tokenizer, train_tokenizer
+from .train import Plan, train
+
+_ROOT = Path(__file__).parents[2]
+_RELEASE = _ROOT / "python" / "pie" / "pie_tiny"
+_WORK = _ROOT / "build" / "pie_tiny"
+_TOKENIZER_CONVERSATIONS = 60_000
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.pie_tiny")
+    parser.add_argument("--release", type=Path, default=_RELEASE, help="the model directory")
+    parser.add_argument("--work", type=Path, default=_WORK, help="where checkpoints go")
+    parser.add_argument("--seed", type=int, default=1)
+    commands = parser.add_subparsers(dest="command", required=True)
+    data = commands.add_parser("data", help="print conversations")
+    data.add_argument("--count", type=int, default=5)
+    data.add_argument("--split", choices=("train", "validation"), default="train")
+    commands.add_parser("tokenizer", help="train the tokenizer")
+    for name, steps in (("train", 6000), ("decay", 400), ("all", 6000)):
+        command = commands.add_parser(name)
+        command.add_argument("--steps", type=int, default=steps)
+        command.add_argument("--minutes", type=float, default=0.0, help="a bound on the time")
+        command.add_argument("--threads", type=int, default=2)
+        command.add_argument("--no-compile", action="store_true")
+    exporting = commands.add_parser("export", help="write the released weights")
+    exporting.add_argument("--checkpoint", type=Path, help="default: decayed, else trunk")
+    return parser
+
+
+def _print_data(arguments: argparse.Namespace) -> None:
+    stream = conversations(arguments.seed, arguments.split)
+    for conversation in islice(stream, arguments.count):
+        sys.stdout.write(full_text(conversation) + "\n")
+
+
+def _make_tokenizer(arguments: argparse.Namespace) -> None:
+    tokenizer = train_tokenizer(_TOKENIZER_CONVERSATIONS, arguments.seed)
+    save_tokenizer(tokenizer, arguments.release, MAX_POSITIONS)
+
+
+def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
+    trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
+    plan = Plan(
+        steps=arguments.steps,
+        decay_steps=arguments.steps if decay else 0,
+        source=trunk,
+        target=decayed if decay else trunk,
+        release=arguments.release,
+        seed=arguments.seed,
+        n_threads=arguments.threads,
+        compiled=not arguments.no_compile,
+        minutes=arguments.minutes,
+    )
+    train(plan)
+
+
+def _export(arguments: argparse.Namespace, source: Path | None) -> None:
+    trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
+    path = source or (decayed if decayed.exists() else trunk)
+    checkpoint = Checkpoint.load(path)
+    digest = export(checkpoint, arguments.release)
+    sys.stdout.write(f"{path.name}: step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s, sha256 {digest}\n")
+
+
+def main() -> None:
+    """Runs the command that the arguments name."""
+    arguments = _parser().parse_args()
+    match arguments.command:
+        case "data":
+            _print_data(arguments)
+        case "tokenizer":
+            _make_tokenizer(arguments)
+        case "train":
+            _train(arguments, decay=False)
+        case "decay":
+            _train(arguments, decay=True)
+        case "export":
+            _export(arguments, arguments.checkpoint)
+        case _:
+            _make_tokenizer(arguments)
+            _train(arguments, decay=False)
+            arguments.steps = max(1, arguments.steps // 8)
+            _train(arguments, decay=True)
+            _export(arguments, None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Batches of tokens from the stream of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import torch
+from tokenizers import Tokenizer
+
+from .conversation import Conversation
+from .mix import Split, conversations
+from .render import render
+from .tokenizer import END_OF_TEXT, token_id
+
+SHARD_CONVERSATIONS = 4096
+"""Conversations that are drawn and sorted by length together."""
+
+_LONGEST = 1024
+_WIDTH_STEP = 16
+_READ_SHARE = 0.1
+
+
+class Batch(NamedTuple):
+    """One step's input.
+
+    `tokens`: [B, T] int64, padded at the right. `positions`: [N] int64, indices into the
+    flattened tokens after which the next token counts: all that the model must produce and
+    a random tenth of what it only reads. `targets`: [N] int64, those next tokens.
+    `n_tokens`: tokens without padding.
+    """
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    targets: torch.Tensor
+    n_tokens: int
+
+
+class _Document(NamedTuple):
+    tokens: list[int]
+    learnt: list[bool]
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a released model directory."""
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[_Document]:
+    pieces = [render(document) for document in documents]
+    flat = tokenizer.encode_batch_fast([piece.text for document in pieces for piece in document], add_special_tokens=False)
+    encoded, at = [], 0
+    for document in pieces:
+        tokens: list[int] = []
+        learnt: list[bool] = []
+        for piece in document:
+            ids = flat[at].ids
+            at += 1
+            tokens += ids
+            learnt += [piece.learnt] * len(ids)
+        encoded.append(_Document(tokens[:_LONGEST], learnt[:_LONGEST]))
+    return encoded
+
+
+def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
+    longest = max(len(document.tokens) for document in documents) - 1
+    width = -(-longest // _WIDTH_STEP) * _WIDTH_STEP
+    tokens = torch.full((len(documents), width), pad_id, dtype=torch.int64)
+    positions: list[int] = []
+    targets: list[int] = []
+    for row, document in enumerate(documents):
+        ids = document.tokens
+        tokens[row, : len(ids) - 1] = torch.tensor(ids[:-1])
+        for i in range(1, len(ids)):
+            # A tenth of the positions at full weight has the expectation of all of them at a
+            # tenth, and needs a tenth of the output layer.
+            if document.learnt[i] or rng.random() < _READ_SHARE:
+                positions.append(row * width + i - 1)
+                targets.append(ids[i])
+    n_tokens = sum(len(document.tokens) for document in documents)
+    return Batch(tokens, torch.tensor(positions), torch.tensor(targets), n_tokens)
+
+
+def shard(
+    tokenizer: Tokenizer,
+    split: Split,
+    seed: int,
+    batch_tokens: int,
+    n_conversations: int = SHARD_CONVERSATIONS,
+) -> list[Batch]:
+    """The batches of one shard, of about `batch_tokens` tokens each, in random order."""
+    rng = Random(f"batches/{split}/{seed}")
+    documents = _encode(tokenizer, list(islice(conversations(seed, split), n_conversations)))
+    documents.sort(key=lambda document: len(document.tokens))
+    batches: list[Batch] = []
+    pad_id = token_id(tokenizer, END_OF_TEXT)
+    group: list[_Document] = []
+    for document in documents:
+        width = -(-len(document.tokens) // _WIDTH_STEP) * _WIDTH_STEP
+        if group and (len(group) + 1) * width > batch_tokens:
+            batches.append(_pad(group, rng, pad_id))
+            group = []
+        group.append(document)
+    batches.append(_pad(group, rng, pad_id))
+    rng.shuffle(batches)
+    return batches
+
+
+def stream(
+    tokenizer: Tokenizer, seed: int, batch_tokens: int, position: tuple[int, int] = (0, 0)
+) -> Iterator[tuple[tuple[int, int], Batch]]:
+    """Endless training batches from `position`, each with the position of the one after it.
+
+    A position is the number of a shard and the index of a batch in it.
+    """
+    number, start = position
+    while True:
+        batches = shard(tokenizer, "train", seed * 1_000_003 + number, batch_tokens)
+        for index in range(start, len(batches)):
+            yield (number, index + 1), batches[index]
+        number, start = number + 1, 0

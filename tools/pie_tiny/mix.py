@@ -1,0 +1,99 @@
+"""Conversations from skills: how many exchanges, which system turn, which side of the split."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from random import Random
+from typing import Literal
+
+from .conversation import Conversation, Exchange, Message, Tool
+from .skills import SKILLS
+
+Split = Literal["train", "validation"]
+
+_HELD_OUT_OF = 50
+"""One key in this many belongs to validation."""
+
+_SKILLS = tuple(SKILLS)
+_WEIGHTS = tuple(SKILLS.values())
+
+_SYSTEMS = (
+    "You are a helpful assistant.",
+    "You are a helpful, concise assistant.",
+    "You are pie-tiny, a small and friendly assistant.",
+    "You are a friendly chat model.",
+    "Be helpful and kind.",
+    "You are a helpful AI assistant. Answer clearly.",
+    "Answer briefly.",
+    "You are a polite assistant that answers questions.",
+)
+
+
+def split_of(key: str) -> Split:
+    """The side on which an exchange with this key falls; an empty key is for training."""
+    if key and zlib.crc32(key.lower().encode()) % _HELD_OUT_OF == 0:
+        return "validation"
+    return "train"
+
+
+def draw_exchange(rng: Random, split: Split) -> Exchange:
+    """One exchange of any skill that falls on this side of the split."""
+    while True:
+        exchange = rng.choices(_SKILLS, _WEIGHTS)[0](rng)
+        if split_of(exchange.key) == split:
+            return exchange
+
+
+def _roughen(rng: Random, text: str) -> str:
+    """The same request as somebody else might type it."""
+    draw = rng.random()
+    if draw < 0.06:
+        return text[:1].lower() + text[1:]
+    if draw < 0.10 and text[-1] in ".?!":
+        return text[:-1]
+    if draw < 0.12:
+        return text.lower()
+    if draw < 0.14 and text[-1] == "." and not text.startswith(("I ", "I'm", "My ")):
+        return text[:-1] + ", please."
+    if draw < 0.16 and text[0].isupper() and not text.startswith(("I ", "I'm", "My ")):
+        return "Please " + text[0].lower() + text[1:] if text[-1] == "." else text
+    return text
+
+
+def _spoken(rng: Random, exchange: Exchange) -> list[Message]:
+    messages = list(exchange.messages)
+    first = messages[0]
+    if '"' not in first.content and ":" not in first.content and first.content:
+        messages[0] = Message("user", _roughen(rng, first.content))
+    return messages
+
+
+def compose(rng: Random, split: Split, *, most_exchanges: int = 5) -> Conversation:
+    """A conversation of one to `most_exchanges` exchanges under one system turn."""
+    wanted = min(rng.choices((1, 2, 3, 4, 5), (55, 20, 12, 8, 5))[0], most_exchanges)
+    opener = draw_exchange(rng, split)
+    messages: list[Message] = []
+    tools: tuple[Tool, ...] = opener.tools
+    if opener.system is not None:
+        return Conversation((Message("system", opener.system), *opener.messages), tools, frozenset())
+    if rng.random() < 0.3:
+        messages.append(Message("system", rng.choice(_SYSTEMS)))
+    forced: set[int] = set()
+    exchange = opener
+    for turn in range(wanted):
+        if turn:
+            exchange = draw_exchange(rng, split)
+            if exchange.system is not None or exchange.tools or exchange.opens:
+                continue
+        if exchange.forced_thinking:
+            forced.add(len(messages) + 1)
+        messages += _spoken(rng, exchange)
+    return Conversation(tuple(messages), tools, frozenset(forced))
+
+
+def conversations(seed: int, split: Split) -> Iterator[Conversation]:
+    """An endless stream that depends on its arguments alone."""
+    rng = Random(f"pie-tiny/{split}/{seed}")
+    while True:
+        yield compose(rng, split)

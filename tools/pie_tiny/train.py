@@ -1,0 +1,194 @@
+"""The training loop: Muon for the matrices, AdamW for the rest.
+
+The learning rate warms up, stays, and is ended by a short linear decay, so that training can
+go on from any state of the stable part and a release can be made of any.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch.nn import functional
+from transformers import Qwen3ForCausalLM
+
+from .batches import Batch, load_tokenizer, shard, stream
+from .checkpoint import Checkpoint
+from .model import configuration, fresh_model
+from .tokenizer import END_OF_TEXT, TURN_END, token_id
+
+_WARM_UP_STEPS = 100
+_AVERAGE_DECAY = 0.995
+_VALIDATION_CONVERSATIONS = 512
+_LOG_EVERY = 50
+_SAVE_EVERY_S = 180.0
+_GRADIENT_NORM = 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run of training does.
+
+    `steps` are those of this run; the last `decay_steps` of them take the learning rate
+    down to zero. `source` is the checkpoint to go on from (absent: begin anew), `target`
+    the one to write.
+    """
+
+    steps: int
+    decay_steps: int
+    source: Path
+    target: Path
+    release: Path
+    seed: int = 1
+    batch_tokens: int = 8192
+    matrix_rate: float = 0.02
+    other_rate: float = 0.004
+    n_threads: int = 2
+    niceness: int = 15
+    compiled: bool = True
+    minutes: float = 0.0
+    """Wall-clock bound: the decay begins early enough to end within it; 0 is no bound."""
+
+
+class _Trainer:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.tokenizer = load_tokenizer(plan.release)
+        config = configuration(
+            end_of_text_id=token_id(self.tokenizer, END_OF_TEXT),
+            turn_end_id=token_id(self.tokenizer, TURN_END),
+        )
+        self.model: Qwen3ForCausalLM = fresh_model(config, plan.seed)
+        self.state = self._load()
+        self.model.load_state_dict(self.state.weights, strict=False)
+        torch.nn.Module.to(self.model, self.device)
+        self.model.train()
+        self.average = {k: v.to(self.device) for k, v in self.state.average.items()}
+        self.optimizers = self._optimizers()
+        if plan.compiled:
+            # Layer by layer: one graph serves all, and few shapes make it compile again.
+            for layer in self.model.model.layers:
+                layer.compile(dynamic=True)
+
+    def _load(self) -> Checkpoint:
+        if self.plan.source.exists():
+            return Checkpoint.load(self.plan.source)
+        weights = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        average = {name: p.clone() for name, p in weights.items()}
+        return Checkpoint(0, 0, 0.0, (0, 0), self.plan.seed, weights, average, [])
+
+    def _optimizers(self) -> list[torch.optim.Optimizer]:
+        matrices: list[torch.nn.Parameter] = []
+        others: list[torch.nn.Parameter] = []
+        for name, parameter in self.model.named_parameters():
+            (matrices if name.endswith("proj.weight") else others).append(parameter)
+        optimizers: list[torch.optim.Optimizer] = [
+            torch.optim.Muon(matrices, lr=self.plan.matrix_rate, weight_decay=0.01),
+            torch.optim.AdamW(others, lr=self.plan.other_rate, betas=(0.9, 0.95), weight_decay=0.0),
+        ]
+        for optimizer, saved in zip(optimizers, self.state.optimizers, strict=False):
+            optimizer.load_state_dict(saved)
+        return optimizers
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """The mean cross entropy of the batch's targets, in nats."""
+        tokens = batch.tokens.to(self.device)
+        with torch.autocast(self.device, torch.bfloat16):
+            hidden = self.model.model(input_ids=tokens, use_cache=False).last_hidden_state
+            chosen = hidden.flatten(0, 1)[batch.positions.to(self.device)]
+            logits = functional.linear(chosen, self.model.lm_head.weight)
+        return functional.cross_entropy(logits.float(), batch.targets.to(self.device))
+
+    def step(self, batch: Batch, rate: float) -> float:
+        """One update at `rate` times the base rates; returns the loss before it."""
+        loss = self.loss(batch)
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), _GRADIENT_NORM)
+        bases = (self.plan.matrix_rate, self.plan.other_rate)
+        for optimizer, base in zip(self.optimizers, bases, strict=True):
+            optimizer.param_groups[0]["lr"] = base * rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.state.step += 1
+        self.state.n_tokens += batch.n_tokens
+        decay = min(_AVERAGE_DECAY, self.state.step / (self.state.step + 10))
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                self.average[name].lerp_(parameter, 1 - decay)
+        return float(loss.detach())
+
+    def validate(self, batches: list[Batch]) -> float:
+        """The mean loss of the weights in training over held-out batches."""
+        with torch.no_grad():
+            losses = [float(self.loss(batch)) for batch in batches]
+        return sum(losses) / len(losses)
+
+    def save(self) -> None:
+        """Writes the target checkpoint."""
+        state = self.state
+        state.weights = {n: p.detach().cpu() for n, p in self.model.named_parameters()}
+        state.average = {n: p.cpu() for n, p in self.average.items()}
+        state.optimizers = [o.state_dict() for o in self.optimizers]
+        state.save(self.plan.target)
+
+
+def _rates(plan: Plan, first_step: int, begun: float) -> Iterator[float]:
+    """The factor on the learning rates for each step of the run; ends with the run."""
+    step = 0
+    decaying = 0
+    while step < plan.steps:
+        step += 1
+        spent = time.monotonic() - begun
+        reserve = plan.decay_steps * spent / step
+        late = plan.minutes > 0 and spent + reserve > plan.minutes * 60
+        if plan.decay_steps and (decaying or late or plan.steps - step < plan.decay_steps):
+            decaying += 1
+            yield 1.0 - decaying / (plan.decay_steps + 1)
+            if decaying >= plan.decay_steps:
+                return
+        elif late:
+            return
+        else:
+            yield min(1.0, (first_step + step) / _WARM_UP_STEPS)
+
+
+def train(plan: Plan) -> Checkpoint:
+    """Runs the plan and returns the last state, which is also in `plan.target`."""
+    os.nice(max(0, plan.niceness - os.nice(0)))
+    torch.set_num_threads(plan.n_threads)
+    trainer = _Trainer(plan)
+    state = trainer.state
+    validation = shard(trainer.tokenizer, "validation", 0, plan.batch_tokens, _VALIDATION_CONVERSATIONS)
+    batches = stream(trainer.tokenizer, plan.seed, plan.batch_tokens, state.position)
+    seconds_before = state.seconds
+    begun = saved = time.monotonic()
+    smooth = 0.0
+    columns = (
+        *(TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn()),
+        *(TimeRemainingColumn(), TextColumn("{task.description}")),
+    )
+    with Progress(*columns, refresh_per_second=1) as progress:
+        task = progress.add_task("", total=plan.steps)
+        for done, rate in enumerate(_rates(plan, state.step, begun), 1):
+            state.position, batch = next(batches)
+            loss = trainer.step(batch, rate)
+            smooth = loss if done == 1 else 0.98 * smooth + 0.02 * loss
+            elapsed = time.monotonic() - begun
+            state.seconds = seconds_before + elapsed
+            text = f"loss {smooth:.3f}, {state.n_tokens / 1e6:.2f} M tokens"
+            progress.update(task, completed=done, description=text)
+            if done % _LOG_EVERY == 0:
+                held_out = trainer.validate(validation) if done % (8 * _LOG_EVERY) == 0 else 0.0
+                state.losses.append((state.step, smooth, held_out))
+                progress.log(f"step {state.step}: {text}, validation {held_out:.3f}, rate {rate:.2f}, {elapsed:.0f} s")
+            if time.monotonic() - saved > _SAVE_EVERY_S:
+                trainer.save()
+                saved = time.monotonic()
+        trainer.save()
+    return state
