@@ -1,0 +1,39 @@
+"""Programs for the Pie engine, in Python.
+
+A program defines `async def main(input)`: `input` is the JSON value of the launch, what it returns is the answer. A module
+without `main` is a script: its body is the program, and `inferlet.input` is the launch input.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inferlet import chat, runtime, session
+from inferlet.context import Context
+from inferlet.errors import DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
+from inferlet.generation import FinishReason, Generator, GenStep, Output, TokenStream
+from inferlet.model import Model, Tokenizer
+from inferlet.sampler import Sampler
+
+__all__ = [
+    "Context",
+    "DeadlockError",
+    "ErrorCode",
+    "FinishReason",
+    "GenStep",
+    "Generator",
+    "InferletError",
+    "InvalidArgumentError",
+    "Model",
+    "Output",
+    "Sampler",
+    "SessionClosed",
+    "TokenStream",
+    "Tokenizer",
+    "chat",
+    "runtime",
+    "session",
+]
+
+input: Any = None  # noqa: A001 - the name that scripts import
+"""The launch input; set by the engine before the program is loaded."""

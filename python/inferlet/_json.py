@@ -1,0 +1,63 @@
+"""JSON as it leaves a program: compact, UTF-8, in insertion order, and nothing that is not JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+
+from inferlet.errors import ErrorCode, new_error
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def dumps(value: object, what: str, code: ErrorCode) -> str:
+    """The JSON text of `value`; otherwise the error `code`, which says where in `what` something is that JSON cannot hold."""
+    try:
+        text = _encode(value)
+        if not text.isascii():
+            text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        path, reason = next(_faults(value, "", ()), ("", str(error)))
+        where = f"{what} at {path.removeprefix('.')}" if path else what
+        raise new_error(
+            code,
+            f"{where} is {reason}; JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys",
+            {"path": path.removeprefix(".")},
+        ) from None
+    return text
+
+
+def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+    """Where a value is not JSON, and why, in document order."""
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            yield path, "text with a lone surrogate"
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield path, f"the number {value}"
+    elif isinstance(value, dict | list | tuple):
+        if id(value) in above:
+            yield path, f"a {type(value).__name__} that contains itself"
+            return
+        if len(above) >= 100:
+            yield path, "nested more than 100 deep"
+            return
+        yield from _faults_within(value, path, (*above, id(value)))
+    elif value is not None and not isinstance(value, int):
+        yield path, f"of type {type(value).__qualname__}"
+
+
+def _faults_within(
+    value: dict[object, object] | list[object] | tuple[object, ...], path: str, above: tuple[int, ...]
+) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        for index, item in enumerate(value):
+            yield from _faults(item, f"{path}[{index}]", above)
+        return
+    for key, item in value.items():
+        if key is not None and not isinstance(key, str | int | float):
+            yield path, f"a dict with a key of type {type(key).__qualname__}"
+            continue
+        step = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+        yield from _faults(item, path + step, above)

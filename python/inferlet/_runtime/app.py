@@ -1,0 +1,92 @@
+"""The component's entry: what the engine calls to run a program from source.
+
+Importing it is the build of the snapshot: the standard library is loaded, launches are rehearsed, and what is alive then is
+frozen, so that no launch ever writes to those pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import warnings
+
+from componentize_py_types import Err
+from wit_world import exports
+from wit_world.exports.run import Failure
+from wit_world.imports import session as _session
+from wit_world.imports import source as _source
+
+from inferlet._runtime import report, standard, stdio, warmup
+from inferlet._runtime.bundle import Bundle
+from inferlet._runtime.program import run_program
+from inferlet._wait import EventLoop
+
+
+class Run(exports.Run):
+    """The export `pie:inferlet/run`."""
+
+    def run(self, input: str) -> str:  # noqa: A002 - the name in the interface
+        """Runs the program of this launch once; a program that fails raises its failure."""
+        # The generator's state is part of the snapshot; the bytes are a stream from the launch seed.
+        random.seed(int.from_bytes(os.urandom(32), "little"))
+        stdio.install(lambda text: _session.send(text))
+        bundle: Bundle | None = None
+        try:
+            bundle = Bundle({file.path: file.content for file in _source.files()}, _source.entry())
+            bundle.install()
+            return _run(bundle, input)
+        except BaseException as error:  # noqa: BLE001 - whatever ends a program is reported
+            raise Err(_failure(error, bundle)) from None
+        finally:
+            stdio.flush()
+            if bundle is not None:
+                bundle.remove()
+
+
+def _run(bundle: Bundle, input_json: str) -> str:
+    try:
+        return run_program(bundle, input_json)
+    except SystemExit as exit_:
+        if exit_.code is None or exit_.code == 0:
+            return "null"
+        raise
+
+
+def _failure(error: BaseException, bundle: Bundle | None) -> Failure:
+    stdio.flush()
+    if bundle is not None:
+        bundle.remember_lines()
+    described = report.describe(error, bundle.files if bundle is not None else ())
+    stdio.report(described.traceback)
+    return Failure(described.kind, described.message, described.code, described.traceback)
+
+
+class _LoopPolicy(asyncio.AbstractEventLoopPolicy):
+    """Makes `asyncio.run` in a script run on the engine's loop."""
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop over the pollables of the engine."""
+        return EventLoop()
+
+    def get_event_loop(self) -> asyncio.AbstractEventLoop:
+        """There is none outside of a running program."""
+        raise RuntimeError("no event loop is running; use asyncio.run or define async def main(input)")
+
+    def set_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Nothing to keep: a program has one thread, and its running loop is known."""
+
+
+def _prepare() -> None:
+    standard.load()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        asyncio.set_event_loop_policy(_LoopPolicy())
+    warmup.rehearse(Run().run)
+    # Twice: what the first round frees may free more.
+    gc.collect()
+    gc.collect()
+    gc.freeze()
+
+
+_prepare()

@@ -1,0 +1,211 @@
+"""All waiting of the SDK: the event loop over WASI pollables, and what awaits or blocks on a future of the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio import base_events, events
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from types import CoroutineType, TracebackType
+from typing import Any, Protocol, TypeVar, cast
+
+from componentize_py_types import Err, Ok
+from wit_world.imports import monotonic_clock as _clock
+from wit_world.imports import poll as _poll
+from wit_world.imports import types as _types
+
+from inferlet.errors import DeadlockError, ErrorCode, from_host
+
+_T = TypeVar("_T")
+_NS_PER_S = 1_000_000_000
+# A timer of the engine counts nanoseconds in 64 bits; a longer wait is cut and asked for again.
+_MAX_WAIT_S = 86_400.0
+_MAX_TASKS_SHOWN = 8
+
+
+class HostFuture(Protocol[_T]):
+    """A future of the engine: dropping it cancels what it waits for."""
+
+    def pollable(self) -> _poll.Pollable:
+        """Ready when the answer is there; a child of the future, dropped before it."""
+        ...
+
+    def get(self) -> Ok[_T] | Err[_types.Error] | None:
+        """The answer, once; None until it is there."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None: ...
+
+
+async def resolve(future: HostFuture[_T]) -> _T:
+    """Awaits a future of the engine. Cancelling the task that waits drops the future, and with it what it stands for."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, EventLoop):
+        raise RuntimeError(f"a {type(loop).__name__} cannot wait for the engine; run the program on inferlet's event loop")
+    try:
+        while True:
+            await loop.ready(future.pollable())
+            answer = future.get()
+            if answer is not None:
+                return _value(answer)
+    finally:
+        future.__exit__(None, None, None)
+
+
+def block_on(future: HostFuture[_T]) -> _T:
+    """Blocks the whole program until a future of the engine has its answer."""
+    flush_output()
+    try:
+        while True:
+            pollable = future.pollable()
+            try:
+                pollable.block()
+            finally:
+                pollable.__exit__(None, None, None)
+            answer = future.get()
+            if answer is not None:
+                return _value(answer)
+    finally:
+        future.__exit__(None, None, None)
+
+
+def resolve_or_block(future: HostFuture[_T]) -> Coroutine[Any, Any, _T]:
+    """Inside a running loop a coroutine to await; outside of one blocks and answers with the value itself.
+
+    So a name that older programs call blocking and newer ones await serves both; its type is that of the newer ones.
+    """
+    if events._get_running_loop() is None:
+        return cast("Coroutine[Any, Any, _T]", block_on(future))
+    return resolve(future)
+
+
+def flush_output() -> None:
+    """Sends what was printed without a line's end: output is never held back while the program sleeps."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _value(answer: Ok[_T] | Err[_types.Error]) -> _T:
+    if isinstance(answer, Err):
+        raise from_host(answer.value) from None
+    return answer.value
+
+
+class _Selector:
+    """Pollables of the engine with the asyncio futures that wait for them, in the order of registration."""
+
+    def __init__(self, tasks: Callable[[], Iterator[str]]) -> None:
+        self._waiting: dict[_poll.Pollable, asyncio.Future[None]] = {}
+        self._tasks = tasks
+
+    def register(self, pollable: _poll.Pollable, waiter: asyncio.Future[None]) -> None:
+        """Wakes `waiter` when the pollable is ready. The selector owns the pollable from here on."""
+        self._waiting[pollable] = waiter
+
+    def remove(self, pollable: _poll.Pollable) -> asyncio.Future[None] | None:
+        """Drops the pollable and answers with who waited; None where it was removed before."""
+        waiter = self._waiting.pop(pollable, None)
+        if waiter is not None:
+            pollable.__exit__(None, None, None)
+        return waiter
+
+    def close(self) -> None:
+        """Drops every pollable."""
+        for pollable in list(self._waiting):
+            self.remove(pollable)
+
+    def select(self, timeout_s: float | None) -> Sequence[_poll.Pollable]:
+        """The pollables that are ready, after a wait of at most `timeout_s`; None: until one is ready."""
+        pollables = list(self._waiting)
+        if timeout_s is not None and timeout_s <= 0:
+            return [pollable for pollable in pollables if pollable.ready()]
+        flush_output()
+        if timeout_s is not None:
+            timer = _clock.subscribe_duration(max(1, int(min(timeout_s, _MAX_WAIT_S) * _NS_PER_S)))
+            try:
+                ready = _poll.poll([*pollables, timer])
+            finally:
+                timer.__exit__(None, None, None)
+            return [pollables[index] for index in sorted(ready) if index < len(pollables)]
+        if not pollables:
+            raise self._deadlock()
+        if len(pollables) == 1:
+            pollables[0].block()
+            return pollables
+        return [pollables[index] for index in sorted(_poll.poll(pollables))]
+
+    def _deadlock(self) -> DeadlockError:
+        waiting = list(self._tasks())
+        shown = "; ".join(waiting[:_MAX_TASKS_SHOWN])
+        more = f"; and {len(waiting) - _MAX_TASKS_SHOWN} more" if len(waiting) > _MAX_TASKS_SHOWN else ""
+        return DeadlockError(
+            ErrorCode.DEADLOCK,
+            f"nothing can wake this program: {shown or 'no task can run'}{more}; "
+            "await something that the engine, a timer or the client can complete",
+            {"tasks": waiting[:_MAX_TASKS_SHOWN]},
+        )
+
+
+class EventLoop(base_events.BaseEventLoop):
+    """asyncio over the pollables of the engine: timers, tasks and futures as everywhere, threads run inline."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The base class polls through this name.
+        self._selector = _Selector(self._waiting_tasks)
+
+    async def ready(self, pollable: _poll.Pollable) -> None:
+        """Waits until the pollable is ready, and drops it."""
+        waiter: asyncio.Future[None] = self.create_future()
+        self._selector.register(pollable, waiter)
+        try:
+            await waiter
+        finally:
+            self._selector.remove(pollable)
+
+    def close(self) -> None:
+        """Closes the loop and drops what is still registered."""
+        if not self.is_closed():
+            self._selector.close()
+        super().close()
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Runs the function here: a program has one thread."""
+        result: asyncio.Future[Any] = self.create_future()
+        try:
+            result.set_result(func(*args))
+        except StopIteration as error:
+            # A future cannot hold StopIteration: it would end the coroutine that awaits it.
+            result.set_exception(RuntimeError(f"function raised StopIteration: {error}"))
+        except Exception as error:  # noqa: BLE001 - whatever the function raises belongs to who awaits
+            result.set_exception(error)
+        return result
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Nothing to shut down."""
+
+    def _process_events(self, ready: Sequence[_poll.Pollable]) -> None:
+        for pollable in ready:
+            waiter = self._selector.remove(pollable)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    def _write_to_self(self) -> None:
+        """No other thread could have to wake this one."""
+
+    def _waiting_tasks(self) -> Iterator[str]:
+        for task in sorted(asyncio.all_tasks(self), key=lambda task: task.get_name()):
+            yield f"{task.get_name()} waits{_position(task.get_coro())}"
+
+
+def _position(coroutine: object) -> str:
+    """Where a coroutine stands: the innermost frame of its chain of awaits that is not of the library."""
+    found = ""
+    while isinstance(coroutine, CoroutineType):
+        frame = coroutine.cr_frame
+        if frame is not None and not frame.f_code.co_filename.startswith(("/", "<")):
+            found = f" at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        coroutine = coroutine.cr_await
+    return found

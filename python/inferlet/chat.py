@@ -1,0 +1,120 @@
+"""Chat turns as tokens, and the decoder of what the model says, by the template of the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from wit_world.imports import chat as _chat
+
+from inferlet import _arguments
+from inferlet.errors import host
+from inferlet.model import Model
+
+__all__ = ["Decoder", "Event", "assistant", "cue", "seal", "stop_tokens", "system", "user"]
+
+
+class Event:
+    """What the tokens of one `Decoder.feed` meant; match on the classes below."""
+
+    @dataclass(frozen=True)
+    class Idle:
+        """No boundary and no text to show."""
+
+    @dataclass(frozen=True)
+    class Delta:
+        """Visible text."""
+
+        text: str
+
+    @dataclass(frozen=True)
+    class Done:
+        """The end of the turn, with its whole text."""
+
+        text: str
+
+    @dataclass(frozen=True)
+    class Interrupt:
+        """A control token that has no text."""
+
+        token: int
+
+
+AnyEvent = Event.Idle | Event.Delta | Event.Done | Event.Interrupt
+
+
+class Decoder:
+    """Turns tokens into text without tearing characters apart.
+
+    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` gives the next one, and iterating
+    over the decoder gives all that are queued.
+    """
+
+    def __init__(self, model: Model) -> None:
+        _arguments.of_type("model", model, Model)
+        self._raw = _chat.Decoder.create(model._raw)
+
+    def feed(self, tokens: Iterable[int]) -> AnyEvent:
+        """Takes tokens and answers with the first event that is due; an id outside the vocabulary is `invalid-token`."""
+        match host(self._raw.feed, _arguments.tokens("tokens", tokens)):
+            case _chat.Event_Delta(value=text):
+                return Event.Delta(text)
+            case _chat.Event_Done(value=text):
+                return Event.Done(text)
+            case _chat.Event_Interrupt(value=token):
+                return Event.Interrupt(token)
+            case _:
+                return Event.Idle()
+
+    def reset(self) -> None:
+        """Forgets what was fed."""
+        self._raw.reset()
+
+    def __iter__(self) -> Iterator[AnyEvent]:
+        while not isinstance(event := self.feed(()), Event.Idle):
+            yield event
+
+
+def visible_text(model: Model, tokens: Iterable[int]) -> str:
+    """The text that the decoder shows of these tokens."""
+    decoder = Decoder(model)
+    events = [decoder.feed(tokens), *decoder]
+    return "".join(event.text for event in events if isinstance(event, Event.Delta))
+
+
+def system(model: Model, msg: str) -> list[int]:
+    """The tokens of a system message that follows others."""
+    return _message(model, _chat.Role.SYSTEM, msg)
+
+
+def user(model: Model, msg: str) -> list[int]:
+    """The tokens of a user message that follows others."""
+    return _message(model, _chat.Role.USER, msg)
+
+
+def assistant(model: Model, msg: str) -> list[int]:
+    """The tokens of a whole assistant message that follows others."""
+    return _message(model, _chat.Role.ASSISTANT, msg)
+
+
+def cue(model: Model) -> list[int]:
+    """The tokens that open the assistant's turn."""
+    _arguments.of_type("model", model, Model)
+    return list(host(_chat.cue_tokens, model._raw))
+
+
+def seal(model: Model) -> list[int]:
+    """The tokens that close the assistant's turn."""
+    _arguments.of_type("model", model, Model)
+    return list(host(_chat.seal_tokens, model._raw))
+
+
+def stop_tokens(model: Model) -> list[int]:
+    """The tokens that end a turn."""
+    _arguments.of_type("model", model, Model)
+    return list(host(_chat.stop_tokens, model._raw))
+
+
+def _message(model: Model, role: _chat.Role, msg: str) -> list[int]:
+    _arguments.of_type("model", model, Model)
+    return list(host(_chat.message_tokens, model._raw, role, _arguments.text("msg", msg)))

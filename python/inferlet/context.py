@@ -1,0 +1,166 @@
+"""A context: a sequence of tokens with its keys and values in pages."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Coroutine, Iterable
+from types import TracebackType
+from typing import Any
+
+from wit_world.imports import chat as _chat
+from wit_world.imports import context as _context
+
+from inferlet import _arguments
+from inferlet._wait import resolve_or_block
+from inferlet.errors import host
+from inferlet.generation import Generator, TokenStream
+from inferlet.model import Model
+from inferlet.sampler import Sampler
+
+__all__ = ["Context", "TokenStream"]
+
+_numbers = itertools.count(1)
+
+
+class Context:
+    """A fresh, empty context of a model.
+
+    `name` is a label for the program's own use, given if absent. Dropping the context, leaving its `with` block or `release`
+    frees its pages. The filling methods write to a buffer that the next pass takes, and answer with the context itself.
+    While a pass is under way `fork`, `truncate` and another pass are the error `context-busy`.
+    """
+
+    def __init__(self, model: Model, name: str | None = None) -> None:
+        _arguments.of_type("model", model, Model)
+        self._bind(host(_context.Context.create, model._raw), model, name)
+
+    def _bind(self, raw: _context.Context, model: Model, name: str | None) -> None:
+        self._raw = raw
+        self._model = model
+        self._name = f"context-{next(_numbers)}" if name is None else _arguments.text("name", name)
+
+    @property
+    def model(self) -> Model:
+        """The bound model."""
+        return self._model
+
+    @property
+    def name(self) -> str:
+        """The label of the context."""
+        return self._name
+
+    @property
+    def page_size(self) -> int:
+        """Tokens a page holds."""
+        return self._raw.page_size()
+
+    @property
+    def seq_len(self) -> int:
+        """Tokens in pages, and the pending one; the buffer is not counted."""
+        return host(self._raw.seq_len)
+
+    def buffer(self) -> list[int]:
+        """The tokens that the program appended and that no pass has taken."""
+        return list(host(self._raw.buffer))
+
+    def fork(self, name: str | None = None) -> Context:
+        """A copy of everything: tokens, pending token, buffer and turn state. Pages are shared until written."""
+        copy = Context.__new__(Context)
+        copy._bind(host(self._raw.fork), self._model, name)
+        return copy
+
+    def release(self) -> None:
+        """Frees the pages now. A second release does nothing; every other use afterwards is the error `context-released`."""
+        self._raw.release()
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.release()
+
+    def system(self, text: str) -> Context:
+        """Adds a system message."""
+        return self._fill(_chat.Role.SYSTEM, text)
+
+    def user(self, text: str) -> Context:
+        """Adds a user message, closing an open assistant turn first."""
+        return self._fill(_chat.Role.USER, text)
+
+    def assistant(self, text: str) -> Context:
+        """Adds an assistant message that was said before."""
+        return self._fill(_chat.Role.ASSISTANT, text)
+
+    def cue(self) -> Context:
+        """Opens the assistant's turn, where the model starts speaking. A second cue does nothing."""
+        host(_chat.cue, self._raw)
+        return self
+
+    def seal(self) -> Context:
+        """Closes an open assistant turn; what the model itself wrote of the closing tokens is not written again."""
+        host(_chat.seal, self._raw)
+        return self
+
+    def append(self, tokens: Iterable[int]) -> Context:
+        """Adds token ids as they are; one outside the vocabulary is the error `invalid-token`."""
+        host(self._raw.append, _arguments.tokens("tokens", tokens))
+        return self
+
+    def append_text(self, text: str) -> Context:
+        """Encodes text, control tokens included, and adds it without any template."""
+        host(self._raw.append_text, _arguments.text("text", text))
+        return self
+
+    fill = append_text
+    fill_tokens = append
+
+    def flush(self) -> Coroutine[Any, Any, None]:
+        """Awaits a pass over what is pending and buffered, and commits the full pages. With nothing to compute, no pass runs.
+
+        The pass is under way when this returns. Outside of a running event loop it blocks instead.
+        """
+        return resolve_or_block(self._raw.flush())
+
+    def truncate(self, n: int) -> None:
+        """Drops the last `n` tokens: the pending one first, then those in working pages; the buffer is untouched.
+
+        Reaching into committed pages is the error `truncate-range`. An idle generator of the context is retired.
+        """
+        host(self._raw.truncate, _arguments.count("n", n))
+
+    def generate(
+        self,
+        sampler: Sampler,
+        *,
+        max_tokens: int | None = None,
+        stop: Iterable[int] | None = None,
+        seed: int | None = None,
+        auto_flush: bool = True,
+    ) -> Generator:
+        """A generator over this context; it runs nothing, the first step prefills.
+
+        `max_tokens` caps the accepted tokens; None: until a stop token or until the model's context is full. `stop` adds stop
+        tokens to those of the model and the template. `seed` is used as given, 0 included; None: derived from the launch seed
+        and what the context holds. `auto_flush` cues the model where a chat turn stands last, and stops at the template's stop
+        tokens. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
+        """
+        return Generator._create(self, self._raw, sampler, max_tokens=max_tokens, stop=stop, seed=seed, auto_flush=auto_flush)
+
+    def generate_text(
+        self,
+        sampler: Sampler,
+        *,
+        max_tokens: int | None = None,
+        stop: Iterable[int] | None = None,
+        seed: int | None = None,
+        auto_flush: bool = True,
+    ) -> str:
+        """Generates to the end and answers with the text; blocks the whole program. Options as in `generate`."""
+        return self.generate(sampler, max_tokens=max_tokens, stop=stop, seed=seed, auto_flush=auto_flush)._block_for_text()
+
+    def _fill(self, role: _chat.Role, text: str) -> Context:
+        host(_chat.fill, self._raw, role, _arguments.text("text", text))
+        return self
+
+    def __repr__(self) -> str:
+        return f"Context({self._model!r}, name={self._name!r})"

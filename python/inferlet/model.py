@@ -1,0 +1,67 @@
+"""Models that the engine has loaded, and their tokenizers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wit_world.imports import model as _model
+from wit_world.imports import tokenizer as _tokenizer
+
+from inferlet import _arguments
+from inferlet.errors import host
+
+__all__ = ["Model", "Tokenizer"]
+
+
+class Tokenizer:
+    """The tokenizer of a model; `Model.tokenizer()` makes it."""
+
+    def __init__(self, raw: _tokenizer.Tokenizer) -> None:
+        self._raw = raw
+
+    def encode(self, text: str) -> list[int]:
+        """Text to token ids. Control tokens in the text are parsed; no token is added at the front or the end."""
+        return list(self._raw.encode(_arguments.text("text", text)))
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """Token ids to text, control tokens included; bytes that are not UTF-8 become U+FFFD.
+
+        An id outside the vocabulary is the error `invalid-token`.
+        """
+        return host(self._raw.decode, _arguments.tokens("tokens", tokens))
+
+    def vocabs(self) -> tuple[list[int], list[bytes]]:
+        """Every id with its raw bytes, as two lists of the same length, in id order."""
+        return self._raw.vocabs()
+
+    def special_tokens(self) -> tuple[list[int], list[bytes]]:
+        """The control tokens with their bytes, as two lists of the same length, in id order."""
+        return self._raw.special_tokens()
+
+    def split_regex(self) -> str:
+        """The regular expression that splits text before byte-pair encoding; empty where the tokenizer has none."""
+        return self._raw.split_regex()
+
+
+class Model:
+    """A loaded model; `Model.load` binds to it."""
+
+    def __init__(self, raw: _model.Model) -> None:
+        self._raw = raw
+
+    @classmethod
+    def load(cls, name: str) -> Model:
+        """Binds to the model of that name; `default` names the first one. An unknown name is the error `unknown-model`."""
+        return cls(host(_model.Model.load, _arguments.text("name", name)))
+
+    @property
+    def name(self) -> str:
+        """The name of the model in the configuration."""
+        return self._raw.name()
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model."""
+        return Tokenizer(self._raw.tokenizer())
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r})"

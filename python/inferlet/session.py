@@ -1,0 +1,33 @@
+"""The channel to the client that launched the program."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from wit_world.imports import session as _session
+
+from inferlet import _arguments, _json
+from inferlet._wait import flush_output, resolve_or_block
+from inferlet.errors import ErrorCode, SessionClosed
+
+__all__ = ["SessionClosed", "receive", "send"]
+
+
+def send(message: object) -> None:
+    """Sends to the client: a string verbatim, anything else as compact JSON. A slow client suspends the program."""
+    if isinstance(message, str):
+        message = _arguments.text("message", message)
+    else:
+        message = _json.dumps(message, "message", ErrorCode.INVALID_ARGUMENT)
+    # What was printed before goes out before.
+    flush_output()
+    _session.send(message)
+
+
+def receive() -> Coroutine[Any, Any, str]:
+    """Awaits the next message or signal of the client; after a disconnect raises `SessionClosed`.
+
+    Outside of a running event loop it blocks and answers with the text itself. Cancelling the wait loses no message.
+    """
+    return resolve_or_block(_session.receive())
