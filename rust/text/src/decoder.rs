@@ -1,8 +1,15 @@
 //! What the model says, as text.
-use crate::{Chat, error::Result};
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
-/// What the tokens of one `feed` meant.
+use crate::chat::Chat;
+use crate::error::{Error, Result};
+use crate::limits::{MAX_QUEUED_EVENTS, MAX_REPLY_BYTES};
+use crate::utf8::Utf8;
+
+/// What the tokens of one [`feed`](ChatDecoder::feed) meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatEvent {
     /// No boundary and no text to show.
@@ -15,24 +22,138 @@ pub enum ChatEvent {
     Interrupt(u32),
 }
 
-/// Turns tokens into text without tearing characters apart.
-pub struct ChatDecoder {}
+/// Turns the tokens of an assistant's turn into text without tearing characters apart.
+///
+/// Every token that is no control token is text, markers of thinking and tool calls too, where the checkpoint does not declare them special:
+/// telling those apart is the business of other decoders. The texts of all deltas, joined, are the decoded tokens, however they were
+/// split into feeds. A decoder that was fed the end of a turn starts the next one.
+pub struct ChatDecoder {
+    chat: Arc<Chat>,
+    /// Tokens that end the turn.
+    stop: BTreeSet<u32>,
+    utf8: Utf8,
+    /// The text of the turn so far.
+    reply: String,
+    /// Whether a token of the turn was already seen.
+    begun: bool,
+    /// Events that were not given yet.
+    queue: VecDeque<ChatEvent>,
+}
+
+impl fmt::Debug for ChatDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatDecoder").field("reply", &self.reply).field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
 
 impl ChatDecoder {
-    /// A decoder for the replies of one model.
-    pub fn new(_chat: Arc<Chat>) -> Self {
-        todo!()
+    /// A decoder for what the model of `chat` says. Its turns end with the template's stop tokens and the model's end tokens.
+    pub fn new(chat: Arc<Chat>) -> Self {
+        let stop = chat.stop_tokens().unwrap_or_default().iter().chain(chat.end_tokens()).copied().collect();
+        Self { chat, stop, utf8: Utf8::default(), reply: String::new(), begun: false, queue: VecDeque::new() }
     }
-    /// Takes tokens; gives one event. What they complete beyond the first is queued; an empty list drains.
-    pub fn feed(&mut self, _tokens: &[u32]) -> Result<ChatEvent> {
-        todo!()
+
+    /// Lets further tokens end the turn; their text is not shown.
+    pub fn add_stop(&mut self, tokens: &[u32]) {
+        self.stop.extend(tokens);
     }
-    /// Forgets everything.
+
+    /// Takes tokens and gives one event. What they mean beyond it is queued; an empty list takes from the queue.
+    ///
+    /// A character whose bytes are not complete is held back until they are.
+    ///
+    /// # Errors
+    /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a turn may hold; the tokens are
+    /// not taken then.
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        self.check(tokens)?;
+        for &id in tokens {
+            if self.stop.contains(&id) {
+                self.end();
+            } else if self.chat.is_control(id) {
+                self.flush();
+                self.queue.push_back(ChatEvent::Interrupt(id));
+            } else {
+                self.say(id);
+            }
+        }
+        Ok(self.queue.pop_front().unwrap_or(ChatEvent::Idle))
+    }
+
+    /// Forgets what was said and queued: for the next turn.
     pub fn reset(&mut self) {
-        todo!()
+        self.utf8 = Utf8::default();
+        self.reply.clear();
+        self.begun = false;
+        self.queue.clear();
     }
-    /// The whole text so far, a torn character as U+FFFD: for a generation that ended without a stop token.
+
+    /// The whole text of a turn that ended without a stop token, torn characters as U+FFFD; then starts the next turn.
+    ///
+    /// Of a turn that has just ended by its stop token, with [`ChatEvent::Done`] still queued or not, use that event's text.
     pub fn finish(&mut self) -> String {
-        todo!()
+        let torn = self.utf8.flush();
+        let mut reply = std::mem::take(&mut self.reply);
+        reply.push_str(torn);
+        self.reset();
+        reply
+    }
+
+    fn check(&self, tokens: &[u32]) -> Result<()> {
+        let mut n_bytes = self.reply.len();
+        for &id in tokens {
+            self.chat.tokenizer().check_token(id)?;
+            n_bytes += self.chat.tokenizer().token_bytes(id).map_or(0, <[u8]>::len);
+        }
+        if n_bytes > MAX_REPLY_BYTES {
+            return Err(Error::Argument(format!(
+                "a reply of {n_bytes} bytes is longer than the decoder's limit of {MAX_REPLY_BYTES} bytes; call reset() between turns"
+            )));
+        }
+        // A token makes at most two events: the text before it, and itself.
+        let n_events = self.queue.len() + 2 * tokens.len();
+        if n_events > MAX_QUEUED_EVENTS && !tokens.is_empty() {
+            return Err(Error::Argument(format!(
+                "{} queued events and {} more tokens exceed the decoder's limit of {MAX_QUEUED_EVENTS} events; drain it with feed([])",
+                self.queue.len(),
+                tokens.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Takes a token that is text.
+    fn say(&mut self, id: u32) {
+        let tokenizer = self.chat.tokenizer();
+        let mut bytes = tokenizer.token_bytes(id).unwrap_or_default();
+        if !self.begun {
+            bytes = tokenizer.strip_lead(bytes);
+            self.begun = true;
+        }
+        let text = self.utf8.push(bytes);
+        self.show(&text);
+    }
+
+    /// Shows what was held back: nothing can complete it.
+    fn flush(&mut self) {
+        let torn = self.utf8.flush();
+        self.show(torn);
+    }
+
+    fn show(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.reply.push_str(text);
+        match self.queue.back_mut() {
+            Some(ChatEvent::Delta(delta)) => delta.push_str(text),
+            _ => self.queue.push_back(ChatEvent::Delta(text.to_owned())),
+        }
+    }
+
+    fn end(&mut self) {
+        self.flush();
+        self.queue.push_back(ChatEvent::Done(std::mem::take(&mut self.reply)));
+        self.begun = false;
     }
 }

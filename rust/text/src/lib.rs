@@ -11,9 +11,11 @@
 mod chat;
 mod decoder;
 mod error;
+mod files;
 pub mod limits;
 mod template;
 mod tokenizer;
+mod utf8;
 
 pub use chat::{Addition, At, Chat, ChatState, Role};
 pub use decoder::{ChatDecoder, ChatEvent};

@@ -10,3 +10,7 @@ pub const MAX_CONFIG_FILE_BYTES: u64 = 16 << 20;
 pub const MAX_RENDERED_BYTES: usize = 32 << 20;
 /// Instructions that one rendering of a template may execute.
 pub const MAX_TEMPLATE_FUEL: u64 = 4_000_000;
+/// The longest reply that a decoder holds, in bytes.
+pub const MAX_REPLY_BYTES: usize = 64 << 20;
+/// The most events that wait in a decoder.
+pub const MAX_QUEUED_EVENTS: usize = 1 << 20;

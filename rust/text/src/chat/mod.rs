@@ -1,6 +1,26 @@
-//! A conversation built piece by piece.
-use crate::{ChatTemplate, Tokenizer, error::Result};
-use std::{path::Path, sync::Arc};
+//! A conversation built piece by piece, by the checkpoint's own template.
+//!
+//! Nothing about a template is known beforehand. Its pieces are read off renderings in which marks stand for what was said: the text
+//! between two marks is the template's ([`pieces`]). A piece goes into a context as soon as it is known, so what was said is kept: where a
+//! template would render the earlier part of a conversation in another way once it goes on, the context keeps the way it was said in.
+
+mod pieces;
+mod script;
+mod state;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::template::ChatTemplate;
+use crate::tokenizer::Tokenizer;
+
+use script::Script;
+pub use state::ChatState;
+use state::{History, Turn};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,101 +33,239 @@ pub enum Role {
     Assistant,
 }
 
-/// Where a context stands: its length and its last tokens.
+impl Role {
+    /// The name by which templates know the role.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// Where a context stands when a chat call is made.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
     /// Tokens in the context: kept, pending and buffered.
     pub length: u32,
-    /// Its last tokens, at least `min(length, Chat::tail_len())` of them.
+    /// Its last tokens, pending and buffered ones included: [`Chat::TAIL_LEN`] of them, or all when there are fewer.
     pub tail: &'a [u32],
 }
 
-/// What a chat call appends, and the turn state once it is appended.
-#[derive(Debug, Clone)]
+impl At<'_> {
+    /// Of the tokens at `start` and later, the last ones.
+    fn since(&self, start: u32) -> &[u32] {
+        let n_tokens = self.length.saturating_sub(start) as usize;
+        &self.tail[self.tail.len().saturating_sub(n_tokens)..]
+    }
+}
+
+/// What a chat call appends to a context, and the context's turn state once it is appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addition {
-    /// The tokens to append; may be empty.
+    /// The tokens to append; none when there is nothing to do.
     pub tokens: Vec<u32>,
-    /// The state to keep if the append succeeds.
+    /// The state to keep when they have been appended.
     pub state: ChatState,
 }
 
-/// The turn state of one context, recorded by length. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct ChatState {}
+/// The tokenizer and the template of one model. Immutable; share it in an [`Arc`].
+#[derive(Debug)]
+pub struct Chat {
+    tokenizer: Arc<Tokenizer>,
+    /// Why there is no script is told to whoever wants to chat; the model can be used without.
+    script: Result<Script>,
+    end_tokens: Vec<u32>,
+}
 
-impl ChatState {
-    /// The state of an empty context.
-    pub fn new() -> Self {
-        todo!()
+impl Chat {
+    /// How many of a context's last tokens [`At::tail`] holds: more than any template writes to open or to close a turn.
+    pub const TAIL_LEN: usize = 64;
+
+    /// Reads a model directory; `model_vocab_size` is the width of the model's logits (see [`Tokenizer::from_dir`]).
+    ///
+    /// A template that is missing or cannot be used is no error here: the chat calls report it.
+    ///
+    /// # Errors
+    /// `invalid-model` for a file that is missing or damaged.
+    pub fn from_dir(dir: &Path, model_vocab_size: u32) -> Result<Self> {
+        let tokenizer = Tokenizer::from_dir(dir, model_vocab_size)?;
+        let end_tokens = end_tokens(dir, &tokenizer)?;
+        match ChatTemplate::from_dir(dir) {
+            Ok(template) => Ok(Self::new(tokenizer, template, end_tokens)),
+            Err(error @ Error::Template(_)) => {
+                Ok(Self { tokenizer: Arc::new(tokenizer), script: Err(error), end_tokens })
+            }
+            Err(error) => Err(error),
+        }
     }
-    /// `n_tokens` generated tokens were appended; `length` is the context's length with them.
-    pub fn on_generated(&mut self, _n_tokens: u32, _length: u32) {
-        todo!()
+
+    /// From parts; `end_tokens` are the ids with which the model ends whatever it writes.
+    pub fn new(tokenizer: Tokenizer, template: Option<ChatTemplate>, end_tokens: Vec<u32>) -> Self {
+        let tokenizer = Arc::new(tokenizer);
+        let script = match template {
+            Some(template) => Script::new(Arc::clone(&tokenizer), template),
+            None => Err(Error::Template(
+                "the model has no chat template; append text or tokens instead, or add a chat_template.jinja to its directory".to_owned(),
+            )),
+        };
+        Self { tokenizer, script, end_tokens }
     }
-    /// The context's kept tokens were cut from `old_seq_len` to `new_seq_len`; its buffer stayed.
-    pub fn truncate(&mut self, _old_seq_len: u32, _new_seq_len: u32) {
-        todo!()
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
     }
-    /// Whether `generate` opens the assistant's turn by itself: a chat turn stands last.
-    pub fn needs_cue(&self) -> bool {
-        todo!()
+
+    /// A whole message, closing an open assistant turn first. What `text` spells never becomes a control token.
+    ///
+    /// # Errors
+    /// `template-error` when there is no template, or it refuses the conversation; `invalid-argument` for a text that is too long.
+    pub fn fill(&self, state: &ChatState, at: At<'_>, role: Role, text: &str) -> Result<Addition> {
+        let script = self.script()?;
+        let (mut tokens, mut state) = match state.last() {
+            Some(Turn::Open) => self.close(script, state, at)?,
+            _ => (Vec::new(), state.clone()),
+        };
+        let history = script.history(&state, role)?;
+        let (message, closing) = script.message(&history, role, text)?;
+        tokens.extend(message);
+        state.push(end(at, &tokens), Turn::Said { role, closing });
+        Ok(Addition { tokens, state })
+    }
+
+    /// Opens the assistant's turn. In an open turn there is nothing to do; after raw tokens, what they already hold of it is not repeated.
+    ///
+    /// # Errors
+    /// `template-error` when there is no template, or it refuses the conversation.
+    pub fn cue(&self, state: &ChatState, at: At<'_>) -> Result<Addition> {
+        let script = self.script()?;
+        let mut state = state.clone();
+        if state.last() == Some(&Turn::Open) {
+            return Ok(Addition { tokens: Vec::new(), state });
+        }
+        let cue = script.cue(&script.history(&state, Role::Assistant)?)?;
+        let tokens = self.beyond_tail(&state, at, cue);
+        state.push(end(at, &tokens), Turn::Open);
+        Ok(Addition { tokens, state })
+    }
+
+    /// Closes an open assistant turn; what the model already wrote of the closing tokens is not repeated. After raw tokens these count as the
+    /// open turn; after anything else there is nothing to do.
+    ///
+    /// # Errors
+    /// `template-error` when there is no template, or it refuses the conversation.
+    pub fn seal(&self, state: &ChatState, at: At<'_>) -> Result<Addition> {
+        let script = self.script()?;
+        let (tokens, state) = match state.last() {
+            Some(Turn::Open | Turn::Raw) => self.close(script, state, at)?,
+            _ => (Vec::new(), state.clone()),
+        };
+        Ok(Addition { tokens, state })
+    }
+
+    /// Records that the program appended tokens of its own; `at` is the context with them, `n_tokens` of them new.
+    ///
+    /// Raw tokens that end with what opens the assistant's turn open it.
+    pub fn on_append(&self, state: &mut ChatState, n_tokens: u32, at: At<'_>) {
+        state.raw(n_tokens, at.length);
+        if let (Some(Turn::Raw), Ok(script)) = (state.last(), &self.script) {
+            let cue = script.cue_tokens();
+            if !cue.is_empty() && at.since(state.raw_start()).ends_with(cue) {
+                state.push(at.length, Turn::Open);
+            }
+        }
+    }
+
+    /// The tokens of a message that follows others.
+    ///
+    /// # Errors
+    /// As [`Chat::fill`].
+    pub fn message_tokens(&self, role: Role, text: &str) -> Result<Vec<u32>> {
+        let script = self.script()?;
+        let history = script.history(&ChatState::following(), role)?;
+        Ok(script.message(&history, role, text)?.0)
+    }
+
+    /// The tokens that open the assistant's turn after a user's message.
+    ///
+    /// # Errors
+    /// `template-error` when the model has no usable template.
+    pub fn cue_tokens(&self) -> Result<&[u32]> {
+        self.script().map(Script::cue_tokens)
+    }
+
+    /// The tokens that close the assistant's turn.
+    ///
+    /// # Errors
+    /// `template-error` when the model has no usable template.
+    pub fn seal_tokens(&self) -> Result<&[u32]> {
+        self.script().map(Script::seal_tokens)
+    }
+
+    /// The control tokens that end a turn by the template: what it writes right behind the assistant's words.
+    ///
+    /// # Errors
+    /// `template-error` when the model has no usable template.
+    pub fn stop_tokens(&self) -> Result<&[u32]> {
+        self.script().map(Script::stop_tokens)
+    }
+
+    /// The tokens with which the model ends whatever it writes, by its generation configuration.
+    pub fn end_tokens(&self) -> &[u32] {
+        &self.end_tokens
+    }
+
+    /// Whether the token is one that no content may become, and that has no text to show.
+    pub(crate) fn is_control(&self, id: u32) -> bool {
+        self.tokenizer.is_control(id) || self.script.as_ref().is_ok_and(|script| script.owns(id))
+    }
+
+    fn script(&self) -> Result<&Script> {
+        self.script.as_ref().map_err(Clone::clone)
+    }
+
+    /// The tokens that close the turn which stands open, and the state after them.
+    fn close(&self, script: &Script, state: &ChatState, at: At<'_>) -> Result<(Vec<u32>, ChatState)> {
+        let mut state = state.clone();
+        let closing = script.closing(&script.history(&state, Role::Assistant)?)?;
+        let tokens = self.beyond_tail(&state, at, script.encode(&closing)?);
+        state.push(end(at, &tokens), Turn::Sealed { closing });
+        Ok((tokens, state))
+    }
+
+    /// `tokens` without those that the context already ends with. Only what the program or the model wrote itself is compared, so that
+    /// a user's words are never taken for the template's.
+    fn beyond_tail(&self, state: &ChatState, at: At<'_>, mut tokens: Vec<u32>) -> Vec<u32> {
+        let free = at.since(state.raw_start());
+        let n_written = (0..=tokens.len().min(free.len())).rev().find(|&n| free.ends_with(&tokens[..n])).unwrap_or(0);
+        tokens.drain(..n_written);
+        tokens
     }
 }
 
-/// Tokenizer and template of one model, and the pieces that they make of a conversation.
-pub struct Chat {}
+/// The length of the context once `tokens` are appended.
+fn end(at: At<'_>, tokens: &[u32]) -> u32 {
+    at.length.saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
+}
 
-impl Chat {
-    /// Reads a model directory.
-    pub fn from_dir(_dir: &Path, _model_vocab_size: u32) -> Result<Self> {
-        todo!()
+/// The end tokens of a checkpoint: of `generation_config.json`, else of `config.json`, else the tokenizer's `eos_token`.
+fn end_tokens(dir: &Path, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
+    for file in ["generation_config.json", "config.json"] {
+        let path = dir.join(file);
+        let Some(config) = files::read_json(&path)? else { continue };
+        let ids: Vec<&Value> = match &config["eos_token_id"] {
+            Value::Null => continue,
+            Value::Array(ids) => ids.iter().collect(),
+            id => vec![id],
+        };
+        let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| id < tokenizer.vocab_size());
+        return ids
+            .into_iter()
+            .map(|value| id(value).ok_or_else(|| files::damaged(&path, &format!("its eos_token_id {value} is no token"))))
+            .collect();
     }
-    /// From parts. Without a template every chat call is a `template-error`; the tokenizer can be used.
-    pub fn new(_tokenizer: Tokenizer, _template: Option<ChatTemplate>, _end_tokens: Vec<u32>) -> Result<Self> {
-        todo!()
-    }
-    /// The tokenizer.
-    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
-        todo!()
-    }
-    /// How many of a context's last tokens [`At::tail`] must hold.
-    pub fn tail_len(&self) -> usize {
-        todo!()
-    }
-    /// A whole message; closes an open assistant turn first.
-    pub fn fill(&self, _state: &ChatState, _at: At<'_>, _role: Role, _text: &str) -> Result<Addition> {
-        todo!()
-    }
-    /// Opens the assistant's turn. Idempotent.
-    pub fn cue(&self, _state: &ChatState, _at: At<'_>) -> Result<Addition> {
-        todo!()
-    }
-    /// Closes an open assistant turn. Idempotent.
-    pub fn seal(&self, _state: &ChatState, _at: At<'_>) -> Result<Addition> {
-        todo!()
-    }
-    /// The program appended raw tokens; `at` is the context with them.
-    pub fn append_raw(&self, _state: &mut ChatState, _n_tokens: u32, _at: At<'_>) {
-        todo!()
-    }
-    /// The tokens of a message that follows others.
-    pub fn message_tokens(&self, _role: Role, _text: &str) -> Result<Vec<u32>> {
-        todo!()
-    }
-    /// The tokens that open the assistant's turn.
-    pub fn cue_tokens(&self) -> Result<Vec<u32>> {
-        todo!()
-    }
-    /// The tokens that close the assistant's turn.
-    pub fn seal_tokens(&self) -> Result<Vec<u32>> {
-        todo!()
-    }
-    /// The template's stop tokens: those that end a turn. `template-error` without a template.
-    pub fn stop_tokens(&self) -> Result<Vec<u32>> {
-        todo!()
-    }
-    /// The model's end tokens, from its generation configuration.
-    pub fn end_tokens(&self) -> &[u32] {
-        todo!()
-    }
+    let special = crate::template::SpecialTokens::from_dir(dir)?;
+    Ok(special.get("eos_token").and_then(|token| tokenizer.id_of(token)).into_iter().collect())
 }

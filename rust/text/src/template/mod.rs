@@ -1,21 +1,186 @@
-//! The chat template of a checkpoint.
-use crate::error::Result;
+//! The chat template of a checkpoint, evaluated as `transformers` evaluates it.
+//!
+//! `transformers` renders with Jinja2: `trim_blocks`, `lstrip_blocks`, loop controls, a `tojson` that keeps its input readable,
+//! `raise_exception`, `strftime_now`, and a `generation` block that marks what the model says. Here minijinja does, with Python's methods
+//! and Python's way to print.
+
+mod python;
+mod source;
+
+use std::fmt;
+use std::io::{self, Write};
 use std::path::Path;
 
-/// The special tokens that a template sees as variables.
-#[derive(Debug, Clone, Default)]
-pub struct SpecialTokens {}
+use chrono::{DateTime, Local, NaiveDateTime};
+use minijinja::value::Kwargs;
+use minijinja::{Environment, Error as JinjaError, ErrorKind, Value, context};
 
-/// The chat template of a checkpoint.
-pub struct ChatTemplate {}
+use crate::error::{Error, Result};
+use crate::limits::{MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL};
+
+pub use source::SpecialTokens;
+
+/// The name under which the environment keeps the template; without a file extension, so that nothing is escaped.
+const NAME: &str = "chat_template";
+
+/// A message as a template sees it.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub(crate) struct Message<'a> {
+    /// `system`, `user` or `assistant`.
+    pub(crate) role: &'a str,
+    /// What was said.
+    pub(crate) content: &'a str,
+}
+
+/// The compiled chat template of a checkpoint.
+///
+/// A rendering is bounded in instructions and in bytes, so that no template can hold up the engine.
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    special: SpecialTokens,
+    reads_clock: bool,
+}
+
+impl fmt::Debug for ChatTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatTemplate").field("special", &self.special).finish_non_exhaustive()
+    }
+}
 
 impl ChatTemplate {
-    /// Reads the template of a model directory; `None` when it has none.
-    pub fn from_dir(_dir: &Path) -> Result<Option<Self>> {
-        todo!()
+    /// Reads the template of a model directory: `chat_template.jinja`, else `chat_template` in `tokenizer_config.json` (a text, or a
+    /// list of named ones of which `default` is taken), else `chat_template.json`. `None` when it has none.
+    ///
+    /// # Errors
+    /// `invalid-model` for a damaged file, `template-error` for a template that does not parse.
+    pub fn from_dir(dir: &Path) -> Result<Option<Self>> {
+        let special = SpecialTokens::from_dir(dir)?;
+        match source::from_dir(dir)? {
+            Some(source) => Self::new(&source, special).map(Some),
+            None => Ok(None),
+        }
     }
+
     /// Compiles a template.
-    pub fn new(_source: &str, _special: SpecialTokens) -> Result<Self> {
-        todo!()
+    ///
+    /// # Errors
+    /// `template-error` when it does not parse.
+    pub fn new(source: &str, special: SpecialTokens) -> Result<Self> {
+        Self::with_clock(source, special, || Local::now().naive_local())
+    }
+
+    /// Compiles a template for which it is always the same time, given in seconds since 1970, UTC. The date in a prompt, where a template
+    /// writes one, is then the same on every run.
+    ///
+    /// # Errors
+    /// `template-error` when it does not parse; `invalid-argument` for a time that no calendar holds.
+    pub fn at_time(source: &str, special: SpecialTokens, unix_time_s: i64) -> Result<Self> {
+        let Some(now) = DateTime::from_timestamp(unix_time_s, 0) else {
+            return Err(Error::Argument(format!("the time {unix_time_s} s is beyond the calendar; use seconds since 1970")));
+        };
+        Self::with_clock(source, special, move || now.naive_utc())
+    }
+
+    fn with_clock(
+        source: &str,
+        special: SpecialTokens,
+        now: impl Fn() -> NaiveDateTime + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let mut environment = Environment::new();
+        environment.set_trim_blocks(true);
+        environment.set_lstrip_blocks(true);
+        environment.set_fuel(Some(MAX_TEMPLATE_FUEL));
+        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.set_formatter(|output, _, value| python::print(output, value));
+        environment.add_filter("tojson", |value: Value, options: Kwargs| python::to_json(&value, &options));
+        environment.add_function("raise_exception", raise_exception);
+        environment.add_function("strftime_now", move |format: &str| strftime(now(), format));
+        environment.add_template_owned(NAME, source::without_generation_tags(source)).map_err(|error| explain(&error))?;
+        Ok(Self { environment, special, reads_clock: source.contains("strftime_now") })
+    }
+
+    /// Whether renderings of the same messages may differ from one day to the next.
+    pub(crate) fn reads_clock(&self) -> bool {
+        self.reads_clock
+    }
+
+    /// The special tokens that the template sees.
+    pub(crate) fn special(&self) -> &SpecialTokens {
+        &self.special
+    }
+
+    /// The text of a conversation; with `cue` also what opens the assistant's turn.
+    ///
+    /// # Errors
+    /// `template-error` when the template raises, or exceeds its bounds.
+    pub(crate) fn render(&self, messages: &[Message<'_>], cue: bool) -> Result<String> {
+        let template = self.environment.get_template(NAME).map_err(|error| explain(&error))?;
+        let mut output = Bounded { bytes: Vec::new(), full: false };
+        let variables = context! {
+            messages => Value::from_serialize(messages),
+            add_generation_prompt => cue,
+            tools => Value::from(()),
+            documents => Value::from(()),
+            ..self.special.variables()
+        };
+        let rendered = template.render_to_write(variables, &mut output);
+        if output.full {
+            return Err(Error::Template(format!(
+                "the chat template wrote more than the limit of {MAX_RENDERED_BYTES} bytes; use a shorter conversation"
+            )));
+        }
+        rendered.map_err(|error| explain(&error))?;
+        String::from_utf8(output.bytes).map_err(|error| Error::Template(format!("the chat template wrote bytes, not text: {error}")))
+    }
+}
+
+/// What a template calls when it does not accept a conversation.
+fn raise_exception(message: String) -> std::result::Result<Value, JinjaError> {
+    Err(JinjaError::new(ErrorKind::InvalidOperation, message))
+}
+
+fn strftime(now: NaiveDateTime, format: &str) -> std::result::Result<String, JinjaError> {
+    use fmt::Write as _;
+    let mut text = String::new();
+    match write!(text, "{}", now.format(format)) {
+        Ok(()) => Ok(text),
+        Err(_) => Err(JinjaError::new(ErrorKind::InvalidOperation, format!("strftime_now cannot write the format {format:?}"))),
+    }
+}
+
+/// The error of the engine, with the innermost cause and its line.
+fn explain(error: &JinjaError) -> Error {
+    let line = error.line().map(|line| format!(" (line {line})")).unwrap_or_default();
+    let message = match (error.kind(), error.detail()) {
+        (ErrorKind::OutOfFuel, _) => format!(
+            "the chat template ran for more than the limit of {MAX_TEMPLATE_FUEL} instructions{line}; use a shorter conversation"
+        ),
+        (ErrorKind::InvalidOperation, Some(detail)) => format!("the chat template refused the conversation: {detail}{line}"),
+        (ErrorKind::SyntaxError, detail) => {
+            format!("the chat template of the model does not parse: {}{line}", detail.unwrap_or("syntax error"))
+        }
+        (kind, detail) => format!("the chat template failed: {kind}: {}{line}", detail.unwrap_or("no details")),
+    };
+    Error::Template(message)
+}
+
+/// An output that refuses to grow beyond [`MAX_RENDERED_BYTES`].
+struct Bounded {
+    bytes: Vec<u8>,
+    full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len().saturating_add(bytes.len()) > MAX_RENDERED_BYTES {
+            self.full = true;
+            return Err(io::Error::other("the rendering is too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,54 +1,225 @@
-//! The tokenizer of a checkpoint.
-use crate::error::Result;
+//! The tokenizer of a checkpoint: text to ids and back.
+
+mod fence;
+mod split_regex;
+mod vocab;
+
+use std::fmt;
 use std::path::Path;
 
-/// The tokenizer of a checkpoint, read from its `tokenizer.json`. `Send + Sync`; share it in an `Arc`.
-pub struct Tokenizer {}
+use tokenizers::{Model, OffsetType, PreTokenizedString, PreTokenizer};
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::limits::{MAX_TEXT_BYTES, MAX_TOKENIZER_FILE_BYTES};
+
+pub(crate) use fence::Fence;
+use vocab::Vocab;
+
+/// The tokenizer of a checkpoint, read from its `tokenizer.json`.
+///
+/// Its ids are those of the reference tokenizer with `add_special_tokens=False`: nothing is put before or behind the text. It is
+/// immutable; share it in an [`Arc`](std::sync::Arc).
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    vocab: Vocab,
+    /// Keeps content from becoming one of the tokens that the checkpoint declares special.
+    fence: Fence,
+    /// The id that stands for text that the model of the tokenizer does not know, if it has one: text may become it.
+    unknown: Option<u32>,
+    split_regex: String,
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer").field("vocab_size", &self.vocab.size()).finish_non_exhaustive()
+    }
+}
 
 impl Tokenizer {
-    /// Reads `tokenizer.json` of a model directory. `model_vocab_size` is the number of rows of the model's logits, which may be larger than
-    /// the tokenizer's vocabulary: the ids between have no text.
-    pub fn from_dir(_dir: &Path, _model_vocab_size: u32) -> Result<Self> {
-        todo!()
+    /// Reads `tokenizer.json` of a model directory.
+    ///
+    /// `model_vocab_size` is the width V of the model's logits. It may exceed the tokenizer's own vocabulary (checkpoints pad their
+    /// embeddings): the ids between have no text. 0 stands for "as the tokenizer says".
+    ///
+    /// # Errors
+    /// `invalid-model` when the file is missing, too large, damaged, or of a kind whose tokens have no bytes of their own.
+    pub fn from_dir(dir: &Path, model_vocab_size: u32) -> Result<Self> {
+        let path = dir.join("tokenizer.json");
+        let Some(bytes) = files::read(&path, MAX_TOKENIZER_FILE_BYTES)? else {
+            return Err(Error::Model(format!("{} is missing; {}", path.display(), files::REMEDY)));
+        };
+        Self::parse(&bytes, model_vocab_size).map_err(|why| files::damaged(&path, &why))
     }
-    /// From the bytes of a `tokenizer.json`.
-    pub fn from_bytes(_bytes: &[u8], _model_vocab_size: u32) -> Result<Self> {
-        todo!()
+
+    /// Reads the bytes of a `tokenizer.json`; see [`Tokenizer::from_dir`].
+    ///
+    /// # Errors
+    /// `invalid-model` when they are damaged, or of a kind whose tokens have no bytes of their own.
+    pub fn from_bytes(bytes: &[u8], model_vocab_size: u32) -> Result<Self> {
+        Self::parse(bytes, model_vocab_size)
+            .map_err(|why| Error::Model(format!("tokenizer.json is damaged: {why}; {}", files::REMEDY)))
     }
-    /// Text to ids; control tokens in the text are parsed; nothing is added.
-    pub fn encode(&self, _text: &str) -> Result<Vec<u32>> {
-        todo!()
+
+    fn parse(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
+        let inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let vocab = Vocab::new(&inner, model_vocab_size)?;
+        let special = inner.get_added_tokens_decoder().into_iter().filter(|(_, token)| token.special).map(|(id, _)| id);
+        let fence = Fence::new(&inner, special)?;
+        let unknown = fence::unknown_token(&inner);
+        let split_regex = split_regex::of(&inner);
+        Ok(Self { inner, vocab, fence, unknown, split_regex })
     }
-    /// Text to ids; text never becomes a control token.
-    pub fn encode_content(&self, _text: &str) -> Result<Vec<u32>> {
-        todo!()
+
+    /// Text to ids. Control tokens in the text are parsed, as in the reference tokenizer.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`].
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        check_length(text)?;
+        let split = self.inner.get_added_vocabulary().extract_and_normalize(self.inner.get_normalizer(), text);
+        let inside = |normalized: &str| self.inner.get_model().tokenize(normalized);
+        self.ids(split, inside)
     }
-    /// Ids to text, control tokens included; bytes that are not UTF-8 become U+FFFD.
-    pub fn decode(&self, _tokens: &[u32]) -> Result<String> {
-        todo!()
+
+    /// Text to ids, where text that spells a control token stays text. Otherwise as [`Tokenizer::encode`].
+    ///
+    /// # Errors
+    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`].
+    pub fn encode_content(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_fenced(text, 0..text.len(), &self.fence)
     }
-    /// Every id that has a token, with its raw bytes, in id order.
+
+    /// Ids to text: control tokens are shown, and bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// `invalid-token` for an id outside the vocabulary.
+    pub fn decode(&self, tokens: &[u32]) -> Result<String> {
+        let mut bytes = Vec::new();
+        for &id in tokens {
+            self.check_token(id)?;
+            bytes.extend_from_slice(self.vocab.bytes(id).unwrap_or_default());
+        }
+        let bytes = self.vocab.strip_lead(&bytes);
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Every id that has a token, with its raw bytes, in id order. The bytes of a sequence of tokens, joined, are the UTF-8 of its text.
     pub fn vocabs(&self) -> (Vec<u32>, Vec<Vec<u8>>) {
-        todo!()
+        self.list(|_| true)
     }
+
     /// The control tokens with their bytes, in id order.
     pub fn special_tokens(&self) -> (Vec<u32>, Vec<Vec<u8>>) {
-        todo!()
+        self.list(|id| self.fence.holds(id))
     }
-    /// The regular expression that splits text before byte-pair encoding; empty where there is none.
+
+    /// The regular expression that splits text before byte-pair encoding; empty where the tokenizer has none.
     pub fn split_regex(&self) -> &str {
-        todo!()
+        &self.split_regex
     }
-    /// Number of ids: the larger of the tokenizer's and the model's.
+
+    /// Number of ids: the width of the model's logits, or the tokenizer's own count where that is larger.
     pub fn vocab_size(&self) -> u32 {
-        todo!()
+        self.vocab.size()
     }
-    /// The raw bytes of a token; `None` for an id without a token.
-    pub fn token_bytes(&self, _id: u32) -> Option<&[u8]> {
-        todo!()
+
+    /// The raw bytes of a token; `None` for an id without one.
+    pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
+        self.vocab.bytes(id)
     }
-    /// Whether the id is a control token.
-    pub fn is_control(&self, _id: u32) -> bool {
-        todo!()
+
+    /// Whether the checkpoint declares this id a special token.
+    pub fn is_control(&self, id: u32) -> bool {
+        self.fence.holds(id)
     }
+
+    /// `invalid-token` for an id outside the vocabulary.
+    pub(crate) fn check_token(&self, id: u32) -> Result<()> {
+        let vocab_size = self.vocab_size();
+        if id < vocab_size { Ok(()) } else { Err(Error::Token { id, vocab_size }) }
+    }
+
+    /// The id of the token with this text.
+    pub(crate) fn id_of(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// The added tokens that `text` spells, whether special or not.
+    pub(crate) fn added_tokens_in(&self, text: &str) -> Vec<u32> {
+        fence::matches(&self.inner, self.inner.get_added_vocabulary(), text).into_iter().map(|found| found.id).collect()
+    }
+
+    /// A text split at the added tokens that it spells; the parts, joined, are the text.
+    pub(crate) fn split_at_added<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let mut parts = Vec::new();
+        let mut done = 0;
+        for found in fence::matches(&self.inner, self.inner.get_added_vocabulary(), text) {
+            for end in [found.range.start, found.range.end] {
+                parts.extend(text.get(done..end).filter(|part| !part.is_empty()));
+                done = end;
+            }
+        }
+        parts.extend(text.get(done..).filter(|part| !part.is_empty()));
+        parts
+    }
+
+    /// A fence around further tokens besides those that the checkpoint declares special.
+    pub(crate) fn fence_with(&self, further: impl IntoIterator<Item = u32>) -> Result<Fence> {
+        Fence::new(&self.inner, self.fence.ids().chain(further)).map_err(Error::Model)
+    }
+
+    /// The part of a reply's text that stands for the space which the tokenizer puts before a text; see [`Vocab::strip_lead`].
+    pub(crate) fn strip_lead<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        self.vocab.strip_lead(bytes)
+    }
+
+    /// Encodes a text of which the byte range `content` was written by someone who may not write control tokens.
+    ///
+    /// The text is encoded whole, so that the ids are those of the reference tokenizer, unless its content spells a token inside
+    /// `fence`: then the text is split at the tokens outside the content, and what the content spells stays text.
+    pub(crate) fn encode_fenced(&self, text: &str, content: std::ops::Range<usize>, fence: &Fence) -> Result<Vec<u32>> {
+        check_length(text)?;
+        let split = fence::split(&self.inner, text, content, fence).map_err(broken)?;
+        self.ids(split, |normalized| {
+            let tokens = self.inner.get_model().tokenize(normalized)?;
+            fence::defuse(&self.inner, tokens, normalized, |id| fence.holds(id) && Some(id) != self.unknown)
+        })
+    }
+
+    /// The second half of encoding: splits that hold no token yet are split further and given to `tokenize`.
+    fn ids(
+        &self,
+        mut split: PreTokenizedString,
+        tokenize: impl Fn(&str) -> tokenizers::Result<Vec<tokenizers::Token>>,
+    ) -> Result<Vec<u32>> {
+        if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
+            pre_tokenizer.pre_tokenize(&mut split).map_err(broken)?;
+        }
+        split.tokenize(|normalized| tokenize(normalized.get())).map_err(broken)?;
+        let encoding = split.into_encoding(None, 0, OffsetType::None).map_err(broken)?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    fn list(&self, keep: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<Vec<u8>>) {
+        (0..self.vocab_size())
+            .filter(|&id| keep(id))
+            .filter_map(|id| self.vocab.bytes(id).map(|bytes| (id, bytes.to_vec())))
+            .unzip()
+    }
+}
+
+fn check_length(text: &str) -> Result<()> {
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(Error::Argument(format!(
+            "a text of {} bytes is longer than the limit of {MAX_TEXT_BYTES} bytes; encode it in parts",
+            text.len()
+        )));
+    }
+    Ok(())
+}
+
+/// The tokenizer of the checkpoint failed on a text: a fault of its file, as any text can be encoded.
+fn broken(error: impl fmt::Display) -> Error {
+    Error::Model(format!("the tokenizer could not encode a text: {error}; check tokenizer.json"))
 }

@@ -1,0 +1,152 @@
+//! The turn state of one context.
+
+use std::sync::Arc;
+
+use super::Role;
+
+/// What a stretch of a context is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// A whole message, closed.
+    Said {
+        /// Who said it.
+        role: Role,
+        /// The template's text behind its content, as it was written.
+        closing: Arc<str>,
+    },
+    /// What opens the assistant's turn. What comes after it is the assistant's, whoever appends it.
+    Open,
+    /// What closes the assistant's turn.
+    Sealed {
+        /// The template's text behind the assistant's words.
+        closing: Arc<str>,
+    },
+    /// Tokens of the program's or the model's own, outside any turn.
+    Raw,
+}
+
+/// A stretch that ends where `end` tokens of the context are counted, and begins where the one before ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stretch {
+    end: u32,
+    turn: Turn,
+}
+
+/// The turn state of one context: who said what, recorded by the context's length, so that a truncated context has the state that it had.
+///
+/// A clone costs no more than a reference.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChatState {
+    log: Arc<Vec<Stretch>>,
+}
+
+/// The conversation before a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct History {
+    /// Who spoke, in order; each turn is closed.
+    pub(super) roles: Vec<Role>,
+    /// The template's text behind the last of them; `None` when nobody spoke.
+    pub(super) closing: Option<Arc<str>>,
+    /// Whether something stands before the first of them, which the log does not know as a turn.
+    pub(super) follows: bool,
+}
+
+impl ChatState {
+    /// The state of an empty context.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records that the model generated tokens; `length` is the context's length with them, `n_tokens` of them new.
+    pub fn on_generated(&mut self, n_tokens: u32, length: u32) {
+        self.raw(n_tokens, length);
+    }
+
+    /// Records that the context's kept tokens, pending one included, were cut from `old_seq_len` to `new_seq_len`. Its buffer stays and
+    /// moves up.
+    pub fn truncate(&mut self, old_seq_len: u32, new_seq_len: u32) {
+        if new_seq_len >= old_seq_len {
+            return;
+        }
+        let cut = old_seq_len - new_seq_len;
+        let log = Arc::make_mut(&mut self.log);
+        let n_kept = log.partition_point(|stretch| stretch.end <= new_seq_len);
+        let n_seen = log.partition_point(|stretch| stretch.end <= old_seq_len);
+        for stretch in log.iter_mut().skip(n_seen) {
+            stretch.end -= cut;
+        }
+        log.drain(n_kept..n_seen);
+        // What is left of a stretch that was cut in its middle is nobody's turn, unless it lies in the assistant's open one.
+        let last = n_kept.checked_sub(1).and_then(|place| log.get(place));
+        let (start, open) = last.map_or((0, false), |stretch| (stretch.end, stretch.turn == Turn::Open));
+        if start < new_seq_len && !open {
+            log.insert(n_kept, Stretch { end: new_seq_len, turn: Turn::Raw });
+        }
+    }
+
+    /// Whether generating has to open the assistant's turn first: a chat turn stands last.
+    pub fn needs_cue(&self) -> bool {
+        matches!(self.last(), Some(Turn::Said { .. } | Turn::Sealed { .. }))
+    }
+
+    /// The state of a context of which nothing is known but that it is not empty.
+    pub(super) fn following() -> Self {
+        let mut state = Self::new();
+        state.push(1, Turn::Raw);
+        state
+    }
+
+    /// What stands last.
+    pub(super) fn last(&self) -> Option<&Turn> {
+        self.log.last().map(|stretch| &stretch.turn)
+    }
+
+    /// Adds a stretch that ends at `end`.
+    pub(super) fn push(&mut self, end: u32, turn: Turn) {
+        Arc::make_mut(&mut self.log).push(Stretch { end, turn });
+    }
+
+    /// Records `n_tokens` of no template up to `length`.
+    pub(super) fn raw(&mut self, n_tokens: u32, length: u32) {
+        if n_tokens == 0 {
+            return;
+        }
+        match self.last() {
+            // The assistant's words.
+            Some(Turn::Open) => {}
+            Some(Turn::Raw) => {
+                if let Some(stretch) = Arc::make_mut(&mut self.log).last_mut() {
+                    stretch.end = length;
+                }
+            }
+            _ => self.push(length, Turn::Raw),
+        }
+    }
+
+    /// Where the tokens at the end of the context begin that no template wrote.
+    pub(super) fn raw_start(&self) -> u32 {
+        match self.log.as_slice() {
+            [.., before, Stretch { turn: Turn::Raw, .. }] => before.end,
+            [Stretch { turn: Turn::Raw, .. }] | [] => 0,
+            [.., last] => last.end,
+        }
+    }
+
+    /// The conversation so far.
+    pub(super) fn history(&self) -> History {
+        let mut history = History { roles: Vec::new(), closing: None, follows: false };
+        for stretch in self.log.iter() {
+            let (role, closing) = match &stretch.turn {
+                Turn::Said { role, closing } => (*role, closing),
+                Turn::Sealed { closing } => (Role::Assistant, closing),
+                Turn::Open | Turn::Raw => {
+                    history.follows |= history.roles.is_empty();
+                    continue;
+                }
+            };
+            history.roles.push(role);
+            history.closing = Some(Arc::clone(closing));
+        }
+        history
+    }
+}

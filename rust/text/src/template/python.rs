@@ -1,0 +1,211 @@
+//! Values as Python writes them: what `{{ value }}` prints, and `tojson`.
+
+use std::fmt::Write;
+use std::io;
+
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Error, ErrorKind, Output, Value};
+use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter, PrettyFormatter, Serializer};
+
+/// Prints a value as `str` does in Python: `True`, `None`, lists and dicts by `repr`.
+pub(super) fn print(output: &mut Output<'_>, value: &Value) -> Result<(), Error> {
+    if let Some(text) = value.as_str() {
+        output.write_str(text)?;
+    } else if !value.is_undefined() {
+        repr(output, value)?;
+    }
+    Ok(())
+}
+
+fn repr(output: &mut Output<'_>, value: &Value) -> Result<(), Error> {
+    match value.kind() {
+        ValueKind::None => output.write_str("None")?,
+        ValueKind::Bool => output.write_str(if value.is_true() { "True" } else { "False" })?,
+        ValueKind::String => repr_text(output, value.as_str().unwrap_or_default())?,
+        ValueKind::Seq => {
+            output.write_char('[')?;
+            for (place, item) in value.try_iter()?.enumerate() {
+                output.write_str(if place > 0 { ", " } else { "" })?;
+                repr(output, &item)?;
+            }
+            output.write_char(']')?;
+        }
+        ValueKind::Map => {
+            output.write_char('{')?;
+            for (place, key) in value.try_iter()?.enumerate() {
+                output.write_str(if place > 0 { ", " } else { "" })?;
+                repr(output, &key)?;
+                output.write_str(": ")?;
+                repr(output, &value.get_item(&key)?)?;
+            }
+            output.write_char('}')?;
+        }
+        ValueKind::Number if !value.is_integer() => match f64::try_from(value.clone()) {
+            Ok(number) => output.write_str(&float(number))?,
+            Err(_) => write!(output, "{value}")?,
+        },
+        _ => write!(output, "{value}")?,
+    }
+    Ok(())
+}
+
+/// A text in quotes, as Python's `repr` chooses and escapes them.
+fn repr_text(output: &mut Output<'_>, text: &str) -> Result<(), Error> {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    output.write_char(quote)?;
+    for character in text.chars() {
+        match character {
+            '\n' => output.write_str("\\n")?,
+            '\r' => output.write_str("\\r")?,
+            '\t' => output.write_str("\\t")?,
+            '\\' => output.write_str("\\\\")?,
+            _ if character == quote => write!(output, "\\{character}")?,
+            _ if character.is_ascii_control() => write!(output, "\\x{:02x}", u32::from(character))?,
+            _ => output.write_char(character)?,
+        }
+    }
+    output.write_char(quote)?;
+    Ok(())
+}
+
+/// A float as Python's `repr` writes it: shortest digits, with an exponent below 1e-4 and from 1e16 on.
+fn float(number: f64) -> String {
+    let size = number.abs();
+    if !number.is_finite() {
+        return if number.is_nan() { "nan" } else if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    if size != 0.0 && !(1e-4..1e16).contains(&size) {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    let text = number.to_string();
+    if text.contains('.') { text } else { format!("{text}.0") }
+}
+
+/// `json.dumps(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`, the arguments by keyword.
+pub(super) fn to_json(value: &Value, options: &Kwargs) -> Result<Value, Error> {
+    let ensure_ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
+    let indent = options.get::<Option<usize>>("indent")?;
+    let separators = options.get::<Option<Vec<String>>>("separators")?;
+    let sort_keys = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
+    options.assert_all_used()?;
+    let refused = |why: &str| Error::new(ErrorKind::InvalidOperation, format!("tojson: {why}"));
+    let (item, key) = match separators.as_deref() {
+        None if indent.is_some() => (",".to_owned(), ": ".to_owned()),
+        None => (", ".to_owned(), ": ".to_owned()),
+        Some([item, key]) => (item.clone(), key.clone()),
+        Some(_) => return Err(refused("separators must be two texts")),
+    };
+    let indent = match indent {
+        Some(width) if width > 64 => return Err(refused("an indent above 64 is not supported")),
+        other => other.map(|width| " ".repeat(width)),
+    };
+    let mut json = serde_json::to_value(value).map_err(|error| refused(&error.to_string()))?;
+    if sort_keys {
+        json.sort_all_objects();
+    }
+    let pretty = indent.as_ref().map(|indent| PrettyFormatter::with_indent(indent.as_bytes()));
+    let style = Dumps { item, key, ensure_ascii, pretty };
+    let mut bytes = Vec::new();
+    json.serialize(&mut Serializer::with_formatter(&mut bytes, style)).map_err(|error| refused(&error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| refused(&error.to_string()))?;
+    Ok(Value::from_safe_string(text))
+}
+
+/// The layout of Python's `json.dumps`.
+struct Dumps<'i> {
+    item: String,
+    key: String,
+    ensure_ascii: bool,
+    /// Puts line breaks and indents where `indent` was given.
+    pretty: Option<PrettyFormatter<'i>>,
+}
+
+impl Dumps<'_> {
+    /// Writes the separator of items, and the line break that follows it in an indented document.
+    fn separate<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            writer.write_all(self.item.as_bytes())?;
+        }
+        match &mut self.pretty {
+            // As if each were the first, since the separator is written.
+            Some(pretty) => pretty.begin_array_value(writer, true),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Formatter for Dumps<'_> {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        match &mut self.pretty {
+            Some(pretty) => pretty.begin_array(writer),
+            None => writer.write_all(b"["),
+        }
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        match &mut self.pretty {
+            Some(pretty) => pretty.end_array(writer),
+            None => writer.write_all(b"]"),
+        }
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.separate(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.as_mut().map_or(Ok(()), |pretty| pretty.end_array_value(writer))
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        match &mut self.pretty {
+            Some(pretty) => pretty.begin_object(writer),
+            None => writer.write_all(b"{"),
+        }
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        match &mut self.pretty {
+            Some(pretty) => pretty.end_object(writer),
+            None => writer.write_all(b"}"),
+        }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.separate(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(self.key.as_bytes())
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.pretty.as_mut().map_or(Ok(()), |pretty| pretty.end_object_value(writer))
+    }
+
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(float(value).as_bytes())
+    }
+
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut units = [0; 2];
+        for character in fragment.chars() {
+            if self.ensure_ascii && !character.is_ascii() {
+                for unit in character.encode_utf16(&mut units) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            } else {
+                writer.write_all(character.encode_utf8(&mut [0; 4]).as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_char_escape<W: ?Sized + io::Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+        serde_json::ser::CompactFormatter.write_char_escape(writer, escape)
+    }
+}
