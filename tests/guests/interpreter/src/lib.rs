@@ -1,0 +1,159 @@
+//! Runs the operations of a vector and returns their transcript; `tests/vectors/README.md` lists them.
+
+mod handles;
+mod operation;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use inferlet::prelude::*;
+use inferlet::{error_code, session, task};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use handles::Handles;
+use operation::Operation;
+
+#[derive(Deserialize)]
+struct Input {
+    ops: Vec<Operation>,
+}
+
+#[inferlet::main]
+async fn main(input: Input) -> Result<Vec<Value>> {
+    let handles = Handles::new(Model::load("default")?);
+    Ok(transcript(&handles, &input.ops).await)
+}
+
+/// One entry an operation; one that fails gives its error code, and the program goes on.
+fn transcript<'run>(
+    handles: &'run Handles,
+    operations: &'run [Operation],
+) -> Pin<Box<dyn Future<Output = Vec<Value>> + 'run>> {
+    Box::pin(async move {
+        let mut entries = Vec::with_capacity(operations.len());
+        for operation in operations {
+            entries.push(run(handles, operation).await.unwrap_or_else(|error| {
+                match error_code(&error) {
+                    Some(code) => json!({ "error": code.as_str() }),
+                    None => json!({ "error": error }),
+                }
+            }));
+        }
+        entries
+    })
+}
+
+async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
+    let model = &handles.model;
+    match operation {
+        Operation::Context { r#as } => handles.add_context(r#as, Context::new(model)?),
+        Operation::Fork { ctx, r#as } => {
+            let fork = handles.context(ctx, |ctx| ctx.fork())??;
+            handles.add_context(r#as, fork);
+        }
+        Operation::Release { ctx } => handles.context(ctx, |ctx| ctx.release())?,
+        Operation::System { ctx, text } => {
+            handles.context(ctx, |ctx| ctx.system(text).check())??
+        }
+        Operation::User { ctx, text } => handles.context(ctx, |ctx| ctx.user(text).check())??,
+        Operation::Assistant { ctx, text } => {
+            handles.context(ctx, |ctx| ctx.assistant(text).check())??
+        }
+        Operation::Cue { ctx } => handles.context(ctx, |ctx| ctx.cue().check())??,
+        Operation::Seal { ctx } => handles.context(ctx, |ctx| ctx.seal().check())??,
+        Operation::Append { ctx, tokens } => {
+            handles.context(ctx, |ctx| ctx.append(tokens).check())??
+        }
+        Operation::AppendText { ctx, text } => {
+            handles.context(ctx, |ctx| ctx.append_text(text).check())??
+        }
+        Operation::Flush { ctx } => handles.context(ctx, |ctx| ctx.flush())?.await?,
+        Operation::Truncate { ctx, n } => handles.context(ctx, |ctx| ctx.truncate(*n))??,
+        Operation::SeqLen { ctx } => {
+            return handles.context(ctx, |ctx| checked(ctx.seq_len(), ctx.check()))?;
+        }
+        Operation::PageSize { ctx } => return handles.context(ctx, |ctx| json!(ctx.page_size())),
+        Operation::Buffer { ctx } => {
+            return handles.context(ctx, |ctx| checked(ctx.buffer(), ctx.check()))?;
+        }
+        Operation::Generate(request) => {
+            let generator = handles.context(&request.ctx, |ctx| request.start(ctx))?;
+            generator.check()?;
+            handles.add_generator(&request.r#as, generator);
+        }
+        Operation::SetMaxTokens { r#gen, n } => {
+            handles.rebuild(r#gen, |generator| generator.max_tokens(*n))?
+        }
+        Operation::Stop { r#gen, tokens } => {
+            handles.rebuild(r#gen, |generator| generator.stop(tokens))?
+        }
+        Operation::AddStop { r#gen, tokens } => {
+            handles.rebuild(r#gen, |generator| generator.add_stop(tokens))?
+        }
+        Operation::IgnoreEos { r#gen, value } => {
+            handles.rebuild(r#gen, |generator| generator.ignore_eos(*value))?
+        }
+        Operation::Step { r#gen } => {
+            if let Some(step) = handles.generator(r#gen, |generator| generator.next())?? {
+                let out = step.execute().await?;
+                return Ok(json!({ "tokens": out.tokens, "finish": out.finish }));
+            }
+        }
+        Operation::CollectTokens { r#gen } => {
+            return Ok(json!(
+                handles
+                    .generator(r#gen, |generator| generator.collect_tokens())?
+                    .await?
+            ));
+        }
+        Operation::CollectText { r#gen } => {
+            return Ok(json!(
+                handles
+                    .generator(r#gen, |generator| generator.collect_text())?
+                    .await?
+            ));
+        }
+        Operation::TokensGenerated { r#gen } => {
+            return handles.generator(r#gen, |generator| {
+                checked(generator.tokens_generated(), generator.check())
+            })?;
+        }
+        Operation::IsDone { r#gen } => {
+            return handles.generator(r#gen, |generator| {
+                checked(generator.is_done(), generator.check())
+            })?;
+        }
+        Operation::FinishReason { r#gen } => {
+            return handles.generator(r#gen, |generator| {
+                checked(generator.finish_reason(), generator.check())
+            })?;
+        }
+        Operation::Encode { text } => return Ok(json!(model.tokenizer().encode(text))),
+        Operation::Decode { tokens } => return Ok(json!(model.tokenizer().decode(tokens)?)),
+        Operation::Models {} => return Ok(json!(runtime::models())),
+        Operation::Send { text } => session::send(text),
+        // The other languages raise where Rust answers none.
+        Operation::Receive {} => {
+            return Ok(json!(
+                session::receive()
+                    .wait_async()
+                    .await
+                    .ok_or("[session-closed] the client has gone")?
+            ));
+        }
+        Operation::All { ops } => {
+            return Ok(json!(
+                task::join_all(ops.iter().map(|branch| transcript(handles, branch))).await
+            ));
+        }
+        Operation::ChatFeed { r#as, tokens } => return handles.feed(r#as, tokens),
+        Operation::Sleep { ms } => task::sleep(Duration::from_millis(*ms)).await,
+    }
+    Ok(Value::Null)
+}
+
+/// The value of a call that keeps its error, unless it kept one.
+fn checked(value: impl serde::Serialize, kept: Result<()>) -> Result<Value> {
+    kept.map(|()| json!(value))
+}

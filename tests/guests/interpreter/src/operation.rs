@@ -1,0 +1,106 @@
+//! The operations as they stand in a file.
+
+use inferlet::sample::Seeded;
+use inferlet::{Context, Generator, Sampler};
+use serde::Deserialize;
+
+/// One operation: handles go by name.
+#[derive(Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Operation {
+    Context { r#as: String },
+    Fork { ctx: String, r#as: String },
+    Release { ctx: String },
+    System { ctx: String, text: String },
+    User { ctx: String, text: String },
+    Assistant { ctx: String, text: String },
+    Cue { ctx: String },
+    Seal { ctx: String },
+    Append { ctx: String, tokens: Vec<u32> },
+    AppendText { ctx: String, text: String },
+    Flush { ctx: String },
+    Truncate { ctx: String, n: u32 },
+    SeqLen { ctx: String },
+    PageSize { ctx: String },
+    Buffer { ctx: String },
+    Generate(Request),
+    SetMaxTokens { r#gen: String, n: usize },
+    Stop { r#gen: String, tokens: Vec<u32> },
+    AddStop { r#gen: String, tokens: Vec<u32> },
+    IgnoreEos { r#gen: String, value: bool },
+    Step { r#gen: String },
+    CollectTokens { r#gen: String },
+    CollectText { r#gen: String },
+    TokensGenerated { r#gen: String },
+    IsDone { r#gen: String },
+    FinishReason { r#gen: String },
+    Encode { text: String },
+    Decode { tokens: Vec<u32> },
+    Models {},
+    Send { text: String },
+    Receive {},
+    All { ops: Vec<Vec<Operation>> },
+    ChatFeed { r#as: String, tokens: Vec<u32> },
+    Sleep { ms: u64 },
+}
+
+/// A generator to be made. Rust has no `auto_flush`: it always does.
+#[derive(Deserialize)]
+pub struct Request {
+    pub ctx: String,
+    pub r#as: String,
+    sampler: Choice,
+    max_tokens: Option<usize>,
+    #[serde(default)]
+    stop: Vec<u32>,
+    seed: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(flatten)]
+    kind: Kind,
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Kind {
+    Argmax {},
+    TopP { temperature: f32, p: f32 },
+    TopK { temperature: f32, k: u32 },
+    MinP { temperature: f32, p: f32 },
+    TopKTopP { temperature: f32, k: u32, p: f32 },
+    Multinomial { temperature: f32, draws: u32 },
+}
+
+impl Request {
+    /// The generator, before the engine has checked it.
+    pub fn start(&self, ctx: &Context) -> Generator {
+        let mut generator = ctx.generate(self.sampler.sampler()).stop(&self.stop);
+        if let Some(n) = self.max_tokens {
+            generator = generator.max_tokens(n);
+        }
+        if let Some(seed) = self.seed {
+            generator = generator.seed(seed);
+        }
+        generator
+    }
+}
+
+impl Choice {
+    fn sampler(&self) -> Seeded {
+        let sampler = match self.kind {
+            Kind::Argmax {} => Sampler::Argmax,
+            Kind::TopP { temperature, p } => Sampler::top_p(temperature, p),
+            Kind::TopK { temperature, k } => Sampler::top_k(temperature, k),
+            Kind::MinP { temperature, p } => Sampler::min_p(temperature, p),
+            Kind::TopKTopP { temperature, k, p } => Sampler::top_k_top_p(temperature, k, p),
+            Kind::Multinomial { temperature, draws } => Sampler::multinomial(temperature, draws),
+        };
+        match self.seed {
+            Some(seed) => sampler.seed(seed),
+            None => sampler.into(),
+        }
+    }
+}
