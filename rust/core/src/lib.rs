@@ -1,1 +1,21 @@
-//! The pure engine logic: pages, contexts, scheduling, batches, generation, sampling.
+//! The pure engine logic of Pie: pages, contexts, scheduling, batches, generation, sampling.
+//!
+//! No input or output, no clock, no threads, no environment, no log: time and randomness are arguments. One [`Engine`] is
+//! the state of one model; the host keeps it behind a mutex that is never held while a driver runs.
+
+pub mod batch;
+pub mod config;
+pub mod dummy;
+pub mod engine;
+pub mod errors;
+pub mod generation;
+pub mod ids;
+pub mod sampling;
+
+pub use batch::{Batch, DriverFailure, SampleJobs, Sampled};
+pub use config::EngineConfig;
+pub use engine::{Answer, Engine, Plan, Progress, Stats, Submission};
+pub use errors::{Error, ErrorCode, Result};
+pub use generation::{FinishReason, GeneratorOptions, Output};
+pub use ids::{BatchId, ContextId, GeneratorId, PageId, ProcessId, RequestId};
+pub use sampling::{Method, Sampler};

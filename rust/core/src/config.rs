@@ -1,0 +1,131 @@
+//! What an engine is made with. Every value is checked when the engine is made.
+
+use crate::errors::{Error, ErrorCode, Result};
+
+/// The configuration of the engine of one model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// The name of the model.
+    pub model: String,
+    /// Token ids are below this. 1 to 2^21.
+    pub vocab_size: u32,
+    /// Tokens that a page holds. 1 to 1024.
+    pub page_size: u32,
+    /// Pages in the pool. 1 to 2^24.
+    pub n_pages: u32,
+    /// Most tokens in a batch, of all its sequences. 1 to 2^20.
+    pub max_batch_tokens: u32,
+    /// Most tokens of one sequence in a batch. 1 to 2^20.
+    pub prefill_chunk: u32,
+    /// Most sequences in a batch. 1 to 2^16.
+    pub max_batch_seqs: u32,
+    /// Most tokens of a context, which are the positions that the model knows. 1 to 2^24.
+    pub max_context: u32,
+    /// Contexts that may live at once. 1 to 2^20.
+    pub max_contexts: u32,
+    /// Requests that may be entered and not yet taken. 1 to 2^20.
+    pub max_waiting: u32,
+    /// Tokens with which the model ends a text.
+    pub end_tokens: Vec<u32>,
+    /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
+    pub hold_ns: u64,
+    /// How long a shortage of pages may last, while programs that could release some are busy elsewhere, before requests fail.
+    pub page_wait_ns: u64,
+}
+
+impl EngineConfig {
+    /// The defaults for a model: pages of 16 tokens, a pool of 4,096 pages, batches of 512 tokens.
+    pub fn new(model: impl Into<String>, vocab_size: u32) -> Self {
+        Self {
+            model: model.into(),
+            vocab_size,
+            page_size: 16,
+            n_pages: 4096,
+            max_batch_tokens: 512,
+            prefill_chunk: 512,
+            max_batch_seqs: 256,
+            max_context: 32_768,
+            max_contexts: 4096,
+            max_waiting: 4096,
+            end_tokens: Vec::new(),
+            hold_ns: 2_000_000,
+            page_wait_ns: 2_000_000_000,
+        }
+    }
+
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// `invalid-config`, naming the setting, its value and the range.
+    pub fn check(&self) -> Result<()> {
+        in_range("vocab_size", self.vocab_size, 1 << 21)?;
+        in_range("page_size", self.page_size, 1024)?;
+        in_range("n_pages", self.n_pages, 1 << 24)?;
+        in_range("max_batch_tokens", self.max_batch_tokens, 1 << 20)?;
+        in_range("prefill_chunk", self.prefill_chunk, 1 << 20)?;
+        in_range("max_batch_seqs", self.max_batch_seqs, 1 << 16)?;
+        in_range("max_context", self.max_context, 1 << 24)?;
+        in_range("max_contexts", self.max_contexts, 1 << 20)?;
+        in_range("max_waiting", self.max_waiting, 1 << 20)?;
+        match self
+            .end_tokens
+            .iter()
+            .find(|&&token| token >= self.vocab_size)
+        {
+            None => Ok(()),
+            Some(token) => Err(Error::with_values(
+                ErrorCode::InvalidConfig,
+                format!(
+                    "end_tokens holds {token}, and ids of {} end below {}; give ids of the vocabulary",
+                    self.model, self.vocab_size
+                ),
+                &[
+                    ("token", u64::from(*token)),
+                    ("vocab_size", u64::from(self.vocab_size)),
+                ],
+            )),
+        }
+    }
+}
+
+fn in_range(name: &str, value: u32, most: u32) -> Result<()> {
+    if (1..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::with_values(
+        ErrorCode::InvalidConfig,
+        format!("{name} = {value} is out of range; give 1 to {most}"),
+        &[("value", u64::from(value)), ("most", u64::from(most))],
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_checked() {
+        let good = EngineConfig::new("m", 100);
+        assert_eq!(good.check(), Ok(()));
+        let spoil: [(&str, fn(&mut EngineConfig)); 11] = [
+            ("vocab_size", |c| c.vocab_size = 0),
+            ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
+            ("page_size", |c| c.page_size = 0),
+            ("n_pages", |c| c.n_pages = 0),
+            ("max_batch_tokens", |c| c.max_batch_tokens = 0),
+            ("prefill_chunk", |c| c.prefill_chunk = 0),
+            ("max_batch_seqs", |c| c.max_batch_seqs = 0),
+            ("max_context", |c| c.max_context = u32::MAX),
+            ("max_contexts", |c| c.max_contexts = 0),
+            ("max_waiting", |c| c.max_waiting = 0),
+            ("end_tokens", |c| c.end_tokens = vec![100]),
+        ];
+        for (name, spoil) in spoil {
+            let mut config = good.clone();
+            spoil(&mut config);
+            let error = config.check().unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidConfig);
+            assert!(error.message.contains(name), "{}", error.message);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Names of things. A name is never reused while the engine lives, so that a stale one is noticed.
+
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $word:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u64);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, concat!($word, "#{}"), self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// A launched program. The host chooses it.
+    ProcessId, "process"
+);
+id!(
+    /// One pass that a program waits for. The host chooses it, unique while the engine lives.
+    RequestId, "request"
+);
+id!(
+    /// A context.
+    ContextId, "context"
+);
+id!(
+    /// A generator.
+    GeneratorId, "generator"
+);
+id!(
+    /// A batch, counted from 1 in the order of planning.
+    BatchId, "batch"
+);
+
+/// A page of the pool: the index by which drivers address it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageId(pub u32);
