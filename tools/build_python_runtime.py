@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from python_bindings import ROOT, WIT, WORLD, componentize_py, ensure_bindings
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.python_bindings import ROOT, WIT, WORLD, componentize_py, ensure_bindings
 
 SDK = ROOT / "python" / "inferlet"
 TARGET = ROOT / "python" / "pie" / "runtimes" / "python.wasm"

@@ -37,7 +37,7 @@ def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     ids = [item for item in items if type(item) is int]
     if len(ids) != len(items):
         ids = [whole(f"{name}[{index}]", item) for index, item in enumerate(items)]
-    if ids and not (0 <= min(ids) and max(ids) <= MAX_U32):
+    if ids and (min(ids) < 0 or max(ids) > MAX_U32):
         index, bad = next((index, token) for index, token in enumerate(ids) if not 0 <= token <= MAX_U32)
         raise InvalidArgumentError(
             ErrorCode.INVALID_TOKEN, f"{name}[{index}] is {bad}; token ids lie in 0..{MAX_U32}", {"token": bad, "index": index}

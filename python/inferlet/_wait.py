@@ -6,8 +6,9 @@ import asyncio
 import sys
 from asyncio import base_events, events
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Executor
 from types import CoroutineType, TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack, cast
 
 from componentize_py_types import Err, Ok
 from wit_world.imports import monotonic_clock as _clock
@@ -17,6 +18,7 @@ from wit_world.imports import types as _types
 from inferlet.errors import DeadlockError, ErrorCode, from_host
 
 _T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 _NS_PER_S = 1_000_000_000
 # A timer of the engine counts nanoseconds in 64 bits; a longer wait is cut and asked for again.
 _MAX_WAIT_S = 86_400.0
@@ -34,9 +36,7 @@ class HostFuture(Protocol[_T]):
         """The answer, once; None until it is there."""
         ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None: ...
 
 
 async def resolve(future: HostFuture[_T]) -> _T:
@@ -171,15 +171,15 @@ class EventLoop(base_events.BaseEventLoop):
             self._selector.close()
         super().close()
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[[Unpack[_Ts]], _T], *args: *_Ts) -> asyncio.Future[_T]:
         """Runs the function here: a program has one thread."""
-        result: asyncio.Future[Any] = self.create_future()
+        result: asyncio.Future[_T] = self.create_future()
         try:
             result.set_result(func(*args))
         except StopIteration as error:
             # A future cannot hold StopIteration: it would end the coroutine that awaits it.
             result.set_exception(RuntimeError(f"function raised StopIteration: {error}"))
-        except Exception as error:  # noqa: BLE001 - whatever the function raises belongs to who awaits
+        except Exception as error:
             result.set_exception(error)
         return result
 

@@ -31,13 +31,13 @@ class Run(exports.Run):
         """Runs the program of this launch once; a program that fails raises its failure."""
         # The generator's state is part of the snapshot; the bytes are a stream from the launch seed.
         random.seed(int.from_bytes(os.urandom(32), "little"))
-        stdio.install(lambda text: _session.send(text))
+        stdio.install(_session.send)
         bundle: Bundle | None = None
         try:
             bundle = Bundle({file.path: file.content for file in _source.files()}, _source.entry())
             bundle.install()
             return _run(bundle, input)
-        except BaseException as error:  # noqa: BLE001 - whatever ends a program is reported
+        except BaseException as error:
             raise Err(_failure(error, bundle)) from None
         finally:
             stdio.flush()
@@ -63,25 +63,17 @@ def _failure(error: BaseException, bundle: Bundle | None) -> Failure:
     return Failure(described.kind, described.message, described.code, described.traceback)
 
 
-class _LoopPolicy(asyncio.AbstractEventLoopPolicy):
+def _use_engine_loop() -> None:
     """Makes `asyncio.run` in a script run on the engine's loop."""
-
-    def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop over the pollables of the engine."""
-        return EventLoop()
-
-    def get_event_loop(self) -> asyncio.AbstractEventLoop:
-        """There is none outside of a running program."""
-        raise RuntimeError("no event loop is running; use asyncio.run or define async def main(input)")
-
-    def set_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Nothing to keep: a program has one thread, and its running loop is known."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        policy = asyncio.DefaultEventLoopPolicy()
+        policy.new_event_loop = EventLoop  # type: ignore[method-assign]
+        asyncio.set_event_loop_policy(policy)
 
 
 def _prepare() -> None:
     standard.load()
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        asyncio.set_event_loop_policy(_LoopPolicy())
+    _use_engine_loop()
     warmup.rehearse(Run().run)
     # Twice: what the first round frees may free more.
     gc.collect()

@@ -5,15 +5,13 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import io
 import linecache
 import posixpath
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import abc as resources
+from collections.abc import Mapping, Sequence
 from types import CodeType, ModuleType
-from typing import IO, Any
 
+from inferlet._runtime.package_resources import PackageResources
 from inferlet.errors import ErrorCode, new_error
 
 # What a bundle cannot replace: the SDK that runs it, and what it stands on.
@@ -95,9 +93,9 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         except KeyError:
             raise FileNotFoundError(f"the program has no file {path!r}") from None
 
-    def get_resource_reader(self, fullname: str) -> resources.TraversableResources:
+    def get_resource_reader(self, fullname: str) -> PackageResources:
         """What `importlib.resources` reads a package's files through."""
-        return _Resources(_Node(self.files, _package_folder(self._path(fullname)) or ""))
+        return PackageResources(self.files, _package_folder(self._path(fullname)) or "")
 
     def _find(self, fullname: str) -> str | None:
         base = self._root + fullname.replace(".", "/")
@@ -130,47 +128,3 @@ def _package_folder(path: str) -> str | None:
         return path.removesuffix("/")
     folder, _, name = path.rpartition("/")
     return folder if name == "__init__.py" else None
-
-
-class _Resources(resources.TraversableResources):
-    def __init__(self, root: _Node) -> None:
-        self._root = root
-
-    def files(self) -> resources.Traversable:
-        return self._root
-
-
-class _Node(resources.Traversable):
-    """A file or folder of the program, as `importlib.resources` walks it."""
-
-    def __init__(self, files: Mapping[str, bytes], path: str) -> None:
-        self._files = files
-        self._path = path
-
-    @property
-    def name(self) -> str:
-        return posixpath.basename(self._path)
-
-    def iterdir(self) -> Iterator[resources.Traversable]:
-        prefix = self._path + "/" if self._path else ""
-        names = {path[len(prefix) :].partition("/")[0] for path in self._files if path.startswith(prefix)}
-        return (_Node(self._files, prefix + name) for name in sorted(names))
-
-    def is_dir(self) -> bool:
-        prefix = self._path + "/" if self._path else ""
-        return any(path.startswith(prefix) for path in self._files)
-
-    def is_file(self) -> bool:
-        return self._path in self._files
-
-    def joinpath(self, *descendants: Any) -> resources.Traversable:
-        return _Node(self._files, posixpath.normpath(posixpath.join(self._path, *map(str, descendants))))
-
-    def open(self, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
-        if self._path not in self._files:
-            raise FileNotFoundError(f"the program has no file {self._path!r}")
-        data = io.BytesIO(self._files[self._path])
-        return data if "b" in mode else io.TextIOWrapper(data, *args, **kwargs)
-
-    def __str__(self) -> str:
-        return self._path

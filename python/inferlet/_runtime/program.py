@@ -14,13 +14,15 @@ import sys
 from collections.abc import Awaitable, Callable
 from importlib.machinery import ModuleSpec
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import inferlet
 from inferlet import _json
 from inferlet._runtime.bundle import Bundle
 from inferlet._wait import EventLoop
 from inferlet.errors import ErrorCode, new_error
+
+_T = TypeVar("_T")
 
 
 def run_program(bundle: Bundle, input_json: str) -> str:
@@ -43,11 +45,12 @@ def run_program(bundle: Bundle, input_json: str) -> str:
     return _json.dumps(answer, "what main returned", ErrorCode.INVALID_OUTPUT)
 
 
-def _parse(input_json: str) -> Any:
+def _parse(input_json: str) -> object:
     try:
-        return json.loads(input_json)
+        value: object = json.loads(input_json)
     except ValueError as error:
         raise new_error(ErrorCode.INVALID_INPUT, f"the launch input is not JSON: {error}") from None
+    return value
 
 
 def _load_entry(bundle: Bundle) -> ModuleType:
@@ -83,5 +86,5 @@ def _takes_input(main: Callable[..., Any]) -> bool:
     return any(parameter.kind in positional for parameter in parameters)
 
 
-async def _awaited(answer: Awaitable[Any]) -> Any:
+async def _awaited(answer: Awaitable[_T]) -> _T:
     return await answer

@@ -37,7 +37,7 @@ def _message(error: BaseException) -> str:
         return f"{error.msg} ({error.filename}, line {error.lineno})"
     try:
         return str(error) or _DEFAULT_MESSAGES.get(type(error), "")
-    except Exception as another:  # noqa: BLE001 - whatever a program's own __str__ raises
+    except Exception as another:
         return f"its message could not be formatted: {type(another).__name__}"
 
 

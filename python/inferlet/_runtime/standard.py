@@ -15,22 +15,23 @@ from types import ModuleType
 
 # Loaded before the snapshot: what programs commonly import costs nothing at launch.
 _EAGER = """
-abc annotationlib argparse array ast asyncio atexit base64 binascii bisect calendar cmath code codecs collections collections.abc
-concurrent.futures configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib enum errno fnmatch
-fractions functools gc getpass glob graphlib gzip hashlib heapq hmac html html.parser http importlib.metadata importlib.resources
-importlib.util inspect io itertools json keyword linecache locale logging marshal math mimetypes numbers operator os os.path pathlib
-pickle pkgutil platform plistlib pprint queue quopri random re reprlib sched secrets select selectors shlex shutil signal socket stat
-statistics string string.templatelib struct subprocess tempfile textwrap threading time timeit token tokenize tomllib traceback types
-typing unicodedata urllib.error urllib.parse uuid warnings weakref xml.etree.ElementTree zlib
-encodings.ascii encodings.base64_codec encodings.cp1252 encodings.hex_codec encodings.idna encodings.latin_1 encodings.punycode
-encodings.raw_unicode_escape encodings.rot_13 encodings.unicode_escape encodings.utf_16 encodings.utf_8 encodings.utf_8_sig
-""".split()
+    abc annotationlib argparse array ast asyncio atexit base64 binascii bisect calendar cmath code codecs collections collections.abc
+    concurrent.futures configparser contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib enum errno fnmatch
+    fractions functools gc getpass glob graphlib gzip hashlib heapq hmac html html.parser http importlib.metadata importlib.resources
+    importlib.util inspect io itertools json keyword linecache locale logging marshal math mimetypes numbers operator os os.path
+    pathlib pickle pkgutil platform plistlib pprint queue quopri random re reprlib sched secrets select selectors shlex shutil signal
+    socket stat statistics string string.templatelib struct subprocess tempfile textwrap threading time timeit token tokenize tomllib
+    traceback types typing unicodedata urllib.error urllib.parse uuid warnings weakref xml.etree.ElementTree zlib
+    encodings.ascii encodings.base64_codec encodings.cp1252 encodings.hex_codec encodings.idna encodings.latin_1 encodings.punycode
+    encodings.raw_unicode_escape encodings.rot_13 encodings.unicode_escape encodings.utf_16 encodings.utf_8 encodings.utf_8_sig
+"""
 
 # Never packed: they need what a program does not have (threads of its own, windows, terminals), or are for developing CPython.
-_LEFT_OUT = frozenset(
-    "__phello__ _pyrepl antigravity ctypes curses dbm ensurepip idlelib lib2to3 multiprocessing pydoc pydoc_data site-packages sqlite3 test"
-    " this tkinter turtle turtledemo venv".split()
-)
+_LEFT_OUT = {
+    *("__phello__", "_pyrepl", "antigravity", "ctypes", "curses", "dbm", "ensurepip", "idlelib", "lib2to3", "multiprocessing"),
+    *("pydoc", "pydoc_data", "site-packages", "sqlite3", "test", "this", "tkinter", "turtle", "turtledemo", "venv"),
+}
+_TESTS = {"__pycache__", "test", "tests"}
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PackedLibrary(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def load() -> PackedLibrary:
     """Imports the common modules, packs the others and makes them importable."""
-    for name in _EAGER:
+    for name in _EAGER.split():
         try:
             importlib.import_module(name)
         except ImportError as error:
@@ -102,9 +103,8 @@ def _sources(root: Path) -> Iterator[tuple[str, Path]]:
     """Every module under the folder of the standard library by name, without tests."""
     for folder, folders, files in os.walk(root):
         parts = Path(folder).relative_to(root).parts
-        folders[:] = sorted(
-            name for name in folders if name not in {"__pycache__", "test", "tests"} and (parts or name not in _LEFT_OUT) and "-" not in name
-        )
+        left_out = _TESTS if parts else _TESTS | _LEFT_OUT
+        folders[:] = sorted(name for name in folders if name not in left_out and "-" not in name)
         for file in sorted(files):
             stem = file.removesuffix(".py")
             if stem == file or (not parts and stem in _LEFT_OUT):

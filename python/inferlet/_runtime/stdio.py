@@ -58,7 +58,7 @@ class TextOut(io.TextIOBase):
 def install(send: Callable[[str], object]) -> None:
     """Gives the program its streams: standard output through `send`, standard error through the file descriptor."""
     sys.stdout = TextOut(send, "<stdout>")
-    sys.stderr = TextOut(lambda text: _write_stderr(text), "<stderr>")
+    sys.stderr = TextOut(_write_stderr, "<stderr>")
 
 
 def flush() -> None:

@@ -18,7 +18,7 @@ from inferlet._runtime import stdio
 
 _LAUNCHES = 40
 
-_PROGRAM = b'''
+_PROGRAM = b"""
 import asyncio
 import json
 from inferlet import Context, Model, Sampler, chat, runtime, session
@@ -54,7 +54,7 @@ async def main(input):
     if input == "fail":
         raise ValueError("rehearsed")
     return {"answer": data, "reason": g.finish_reason}
-'''
+"""
 _SCRIPT = b"def broken():\n    return 1 / 0\n\nbroken()\n"
 
 
