@@ -24,8 +24,8 @@ from .tokenizer import END_OF_TEXT, TURN_END, token_id
 
 _WARM_UP_STEPS = 100
 _AVERAGE_DECAY = 0.995
-_VALIDATION_CONVERSATIONS = 512
 _LOG_EVERY = 50
+_VALIDATE_EVERY = 400
 _SAVE_EVERY_S = 180.0
 _GRADIENT_NORM = 1.0
 
@@ -51,6 +51,7 @@ class Plan:
     n_threads: int = 2
     niceness: int = 15
     compiled: bool = True
+    validation_conversations: int = 512
     minutes: float = 0.0
     """Wall-clock bound: the decay begins early enough to end within it; 0 is no bound."""
 
@@ -164,7 +165,7 @@ def train(plan: Plan) -> Checkpoint:
     torch.set_num_threads(plan.n_threads)
     trainer = _Trainer(plan)
     state = trainer.state
-    validation = shard(trainer.tokenizer, "validation", 0, plan.batch_tokens, _VALIDATION_CONVERSATIONS)
+    validation = shard(trainer.tokenizer, "validation", 0, plan.batch_tokens, plan.validation_conversations)
     batches = stream(trainer.tokenizer, plan.seed, plan.batch_tokens, state.position)
     seconds_before = state.seconds
     begun = saved = time.monotonic()
@@ -184,9 +185,11 @@ def train(plan: Plan) -> Checkpoint:
             text = f"loss {smooth:.3f}, {state.n_tokens / 1e6:.2f} M tokens"
             progress.update(task, completed=done, description=text)
             if done % _LOG_EVERY == 0:
-                held_out = trainer.validate(validation) if done % (8 * _LOG_EVERY) == 0 else 0.0
+                progress.log(f"step {state.step}: {text}, rate {rate:.2f}, {elapsed:.0f} s")
+            if done % _VALIDATE_EVERY == 0:
+                held_out = trainer.validate(validation)
                 state.losses.append((state.step, smooth, held_out))
-                progress.log(f"step {state.step}: {text}, validation {held_out:.3f}, rate {rate:.2f}, {elapsed:.0f} s")
+                progress.log(f"step {state.step}: validation loss {held_out:.3f}")
             if time.monotonic() - saved > _SAVE_EVERY_S:
                 trainer.save()
                 saved = time.monotonic()
