@@ -1,0 +1,40 @@
+"""The driver loop: pulls batches from a model, runs them on its driver and hands the logits back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pie.backends.base import DriverError
+from pie.batch import Batch
+
+if TYPE_CHECKING:
+    from pie import _engine
+    from pie.backends.base import Driver
+
+# Ctrl-C and the end of the loop are noticed after this long at most; a batch that is ready is never waited for.
+_SLICE_S = 0.1
+
+
+def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, object], None] | None = None) -> None:
+    """Runs the batches of `model` until the engine stops.
+
+    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad
+    batch never ends the service. `observe` gets each batch with its logits (float32 [R, V]) before they are handed back.
+    """
+    while not model.stopped:
+        raw = model.next_batch(_SLICE_S)
+        if raw is None:
+            continue
+        try:
+            batch = Batch.from_buffer(raw)
+            logits = driver.run(batch)
+        except DriverError as error:
+            model.fail(raw, str(error))
+            continue
+        except Exception as error:  # a driver is third-party code: its faults must not end the loop
+            model.fail(raw, f"{type(error).__name__}: {error}")
+            continue
+        if observe is not None:
+            observe(batch, logits)
+        model.complete(raw, logits)
