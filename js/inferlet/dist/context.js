@@ -1,0 +1,100 @@
+/** Contexts: sequences of tokens with their keys and values in pages. */
+import { newContext } from 'pie:host';
+import { toCount, toText, toTokens } from './arguments.js';
+import { Generator, newGenerator } from './generator.js';
+import { modelHandle } from './model.js';
+import { Pending } from './pending.js';
+/**
+ * A sequence of tokens that a model continues. What is filled in waits in a buffer until a pass computes it.
+ *
+ * Every call after `release` is the error `context-released`. While a pass is under way, `fork`, `truncate` and another pass are
+ * `context-busy`, and so are additions while a collector runs.
+ */
+export class Context {
+    /** The bound model. */
+    model;
+    #handle;
+    constructor(model, handle) {
+        this.#handle = handle ?? newContext(modelHandle(model));
+        this.model = model;
+    }
+    /** A copy of everything: tokens, buffer and open turn. Pages are shared until written, so that it costs the same at any length. */
+    fork() {
+        return new Context(this.model, this.#handle.fork());
+    }
+    /** Frees the pages now. A second release does nothing. */
+    release() {
+        this.#handle.release();
+    }
+    [Symbol.dispose]() {
+        this.release();
+    }
+    /** Adds a system message. Its text never becomes a control token, here and in the other messages. */
+    system(text) {
+        this.#handle.fill('system', toText(text, 'text'));
+        return this;
+    }
+    /** Adds a user message, closing an open assistant turn first. */
+    user(text) {
+        this.#handle.fill('user', toText(text, 'text'));
+        return this;
+    }
+    /** Adds a whole assistant message. */
+    assistant(text) {
+        this.#handle.fill('assistant', toText(text, 'text'));
+        return this;
+    }
+    /** Opens the assistant's turn, where the model starts speaking. `generate` does so by itself; a second cue does nothing. */
+    cue() {
+        this.#handle.cue();
+        return this;
+    }
+    /** Closes the assistant's turn; a second seal does nothing. */
+    seal() {
+        this.#handle.seal();
+        return this;
+    }
+    /**
+     * Adds token ids.
+     * @throws InferletError `invalid-token` for an id outside the vocabulary.
+     */
+    append(tokens) {
+        this.#handle.append(toTokens(tokens, 'tokens'));
+        return this;
+    }
+    /** Encodes a text, control tokens included, and adds its tokens. */
+    appendText(text) {
+        this.#handle.appendText(toText(text, 'text'));
+        return this;
+    }
+    /** Computes what is buffered. With nothing to compute, no pass runs. */
+    flush() {
+        return new Pending((settle) => this.#handle.flush(settle), () => { });
+    }
+    /**
+     * Drops the last `n` tokens; what is buffered stays.
+     * @throws InferletError `truncate-range` for more tokens than lie outside committed pages.
+     */
+    truncate(n) {
+        this.#handle.truncate(toCount(n, 'n'));
+    }
+    /** Tokens in pages, and the newest one of a generation; the buffer is not counted. */
+    get seqLen() {
+        return this.#handle.seqLen();
+    }
+    /** Tokens a page holds. */
+    get pageSize() {
+        return this.#handle.pageSize();
+    }
+    /** The tokens that were added and that no pass has taken. */
+    buffer() {
+        return this.#handle.buffer();
+    }
+    /**
+     * A generator that continues this context. Nothing runs before its first step. Where a chat turn stands last, the model is cued.
+     * @throws InferletError `empty-context`, `invalid-sampler`, `invalid-argument`
+     */
+    generate(sampler, options = {}) {
+        return newGenerator(this.#handle, sampler, options);
+    }
+}

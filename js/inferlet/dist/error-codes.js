@@ -1,0 +1,76 @@
+// Generated from tools/errors.toml by tools/gen_errors.py; do not edit.
+/** Every error code, in the order of the reference. */
+export const ERROR_CODES = [
+    /** No loaded model has that name. */
+    'unknown-model',
+    /** There is no program or file of that name. */
+    'unknown-program',
+    /** The program cannot be run: it is not a component of the expected world, it is damaged, or its source does not parse. */
+    'invalid-program',
+    /** The program ended with an error of its own. */
+    'program-error',
+    /** Every task of the program waits, and nothing could wake one. */
+    'deadlock',
+    /** The launch input does not fit what the entry of the program takes. */
+    'invalid-input',
+    /** The program returned a value that is not JSON. */
+    'invalid-output',
+    /** An argument of a call is out of its range or of the wrong type. */
+    'invalid-argument',
+    /** A token id lies outside the vocabulary of the model. */
+    'invalid-token',
+    /** A parameter of a sampler is out of its range. */
+    'invalid-sampler',
+    /** There is nothing to generate from. */
+    'empty-context',
+    /** A pass of the context is under way, so that its state cannot be read or changed by this call. */
+    'context-busy',
+    /** The context was released. */
+    'context-released',
+    /** The context would become longer than the model allows. */
+    'context-full',
+    /** More tokens were to be dropped than lie outside committed pages. */
+    'truncate-range',
+    /** The pages that the pass needs cannot be had. */
+    'out-of-pages',
+    /** A newer generator, a truncation or a release retired this generator. */
+    'generator-retired',
+    /** A step was opened and never executed, or executed without being opened. */
+    'step-pending',
+    /** The answer of this future was taken before. */
+    'future-taken',
+    /** The client has disconnected. */
+    'session-closed',
+    /** The program asked for more memory than one instance may have. */
+    'limit-memory',
+    /** The program used more CPU time than one instance may use. */
+    'limit-cpu',
+    /** The program ran longer than one instance may run. */
+    'limit-wall',
+    /** The program recursed deeper than its stack allows. */
+    'limit-stack',
+    /** The program holds more contexts, generators, futures or other handles than one instance may hold. */
+    'limit-resources',
+    /** A message or a list is larger than one call may carry. */
+    'limit-message',
+    /** Too many requests or messages wait. */
+    'limit-queue',
+    /** The program was stopped by a fault in its own code. */
+    'trap',
+    /** The program or the pass was cancelled. */
+    'cancelled',
+    /** The driver of the model failed while it ran the pass; the context is as it was before. */
+    'driver-failed',
+    /** The driver answered with a row that holds NaN, or rows of the wrong shape; the context is as it was before. */
+    'bad-logits',
+    /** The engine is stopping. */
+    'engine-stopped',
+    /** The model folder cannot be loaded. */
+    'invalid-model',
+    /** The chat template of the model is missing or failed. */
+    'template-error',
+    /** A setting is out of its range. */
+    'invalid-config',
+    /** The engine found a fault of its own. */
+    'internal',
+];

@@ -1,0 +1,11 @@
+/** The SDK of programs that run beside the model. A program exports `async function main(input)`; what it answers is sent as JSON. */
+export * as chat from './chat.js';
+export { Context } from './context.js';
+export { ERROR_CODES } from './error-codes.js';
+export { InferletError, SessionClosed } from './errors.js';
+export { GenStep, Generator, Output } from './generator.js';
+export { Model } from './model.js';
+export * as runtime from './runtime.js';
+export { Sampler } from './sampler.js';
+export * as session from './session.js';
+export { Tokenizer } from './tokenizer.js';

@@ -1,0 +1,39 @@
+/** The models that the engine has loaded. */
+import { loadModel } from 'pie:host';
+import { show, toText } from './arguments.js';
+import { wrongType } from './errors.js';
+import { Tokenizer } from './tokenizer.js';
+/**
+ * The engine's model behind one of the SDK.
+ * @internal
+ */
+export let modelHandle;
+/** A model that the engine has loaded. */
+export class Model {
+    #handle;
+    constructor(handle) {
+        this.#handle = handle;
+    }
+    static {
+        modelHandle = (model) => {
+            if (typeof model !== 'object' || model === null || !(#handle in model))
+                throw wrongType(`model must be a Model, not ${show(model)}`);
+            return model.#handle;
+        };
+    }
+    /**
+     * Binds to a loaded model; `default` names the first one.
+     * @throws InferletError `unknown-model`
+     */
+    static load(name) {
+        return new Model(loadModel(toText(name, 'name')));
+    }
+    /** The model's name in the configuration. */
+    get name() {
+        return this.#handle.name();
+    }
+    /** Its tokenizer. */
+    tokenizer() {
+        return new Tokenizer(this.#handle.tokenizer());
+    }
+}

@@ -1,0 +1,42 @@
+/** The errors that calls of the engine throw. */
+
+import { registerErrors } from 'pie:host';
+import type { ErrorCode } from './error-codes.js';
+
+/** An error of the engine: a stable code, a message that names value, limit and remedy, and the values behind the message. */
+export class InferletError extends Error {
+  /** One of the codes of the reference. */
+  readonly code: ErrorCode;
+  /** The values behind the message; empty when there are none. */
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}) {
+    super(message);
+    this.code = code;
+    this.details = details;
+  }
+
+  static {
+    this.prototype.name = 'InferletError';
+  }
+}
+
+/** The client has disconnected. */
+export class SessionClosed extends InferletError {
+  static {
+    this.prototype.name = 'SessionClosed';
+  }
+}
+
+/**
+ * A TypeError with the code of a wrong argument.
+ * @internal
+ */
+export function wrongType(message: string): TypeError {
+  return Object.assign(new TypeError(message), { code: 'invalid-argument' satisfies ErrorCode, details: {} });
+}
+
+registerErrors((code, message, details) => {
+  const kind = code === 'session-closed' ? SessionClosed : InferletError;
+  return new kind(code as ErrorCode, message, JSON.parse(details) as Record<string, unknown>);
+});

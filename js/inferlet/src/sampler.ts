@@ -1,0 +1,89 @@
+/** How a generator chooses tokens. */
+
+import type { SamplerRecord } from 'pie:host';
+import { checkOptions, show, toSeed, type Seed } from './arguments.js';
+import { InferletError, wrongType } from './errors.js';
+
+/** What every sampler that draws may be given. */
+export interface SamplerOptions {
+  /** Used as given, 0 included, before the seed of the generator. */
+  readonly seed?: Seed;
+}
+
+/**
+ * What the engine takes of a sampler.
+ * @internal
+ */
+export let samplerRecord: (sampler: Sampler) => SamplerRecord;
+
+/**
+ * A way to choose a token. Order: temperature, softmax, top-k, top-p or min-p over what is left, draw. Temperature 0 is argmax, with
+ * ties to the lowest id. Parameters out of range are the error `invalid-sampler` of the call that the sampler is given to.
+ */
+export class Sampler {
+  readonly #record: SamplerRecord;
+
+  private constructor(record: SamplerRecord) {
+    this.#record = record;
+  }
+
+  static {
+    samplerRecord = (sampler) => {
+      if (typeof sampler !== 'object' || sampler === null || !(#record in sampler)) {
+        throw wrongType(`sampler must be a Sampler, such as Sampler.argmax(), not ${show(sampler)}`);
+      }
+      const record = sampler.#record;
+      checkNumber(record.temperature, 'temperature');
+      checkNumber(record.p, 'p');
+      checkWhole(record.k, 'k');
+      checkWhole(record.draws, 'draws');
+      return record;
+    };
+  }
+
+  /** The most probable token. */
+  static argmax(): Sampler {
+    return new Sampler({ kind: 'argmax' });
+  }
+
+  /** Nucleus sampling: the most probable tokens whose probabilities reach `p`, in (0, 1]. */
+  static topP(temperature = 0.6, p = 0.95, options: SamplerOptions = {}): Sampler {
+    return new Sampler({ kind: 'top-p', temperature, p, seed: readSeed(options, 'topP') });
+  }
+
+  /** The `k` most probable tokens, at least 1. */
+  static topK(temperature = 0.6, k = 50, options: SamplerOptions = {}): Sampler {
+    return new Sampler({ kind: 'top-k', temperature, k, seed: readSeed(options, 'topK') });
+  }
+
+  /** Tokens at least `p` times as probable as the most probable one; `p` in [0, 1]. */
+  static minP(temperature = 0.6, p = 0.1, options: SamplerOptions = {}): Sampler {
+    return new Sampler({ kind: 'min-p', temperature, p, seed: readSeed(options, 'minP') });
+  }
+
+  /** The `k` most probable tokens, then the nucleus `p` of what is left. */
+  static topKTopP(temperature = 0.6, k = 50, p = 0.95, options: SamplerOptions = {}): Sampler {
+    return new Sampler({ kind: 'top-k-top-p', temperature, k, p, seed: readSeed(options, 'topKTopP') });
+  }
+
+  /** The whole distribution; `draws` independent tokens, of which a generator needs 1. */
+  static multinomial(temperature = 1, draws = 1, options: SamplerOptions = {}): Sampler {
+    return new Sampler({ kind: 'multinomial', temperature, draws, seed: readSeed(options, 'multinomial') });
+  }
+}
+
+function readSeed(options: SamplerOptions, name: string): bigint | undefined {
+  checkOptions(options, ['seed'], `Sampler.${name}()`);
+  return toSeed(options.seed, 'seed');
+}
+
+function checkNumber(value: number | undefined, name: string): void {
+  if (value !== undefined && typeof value !== 'number') throw wrongType(`${name} of the sampler must be a number, not ${show(value)}`);
+}
+
+function checkWhole(value: number | undefined, name: string): void {
+  checkNumber(value, name);
+  if (value !== undefined && (!Number.isInteger(value) || value < 0 || value > 0xffff_ffff)) {
+    throw new InferletError('invalid-sampler', `${name} of the sampler is ${value}; pass a whole number of at least 1`, { [name]: show(value) });
+  }
+}

@@ -1,0 +1,42 @@
+/** Text to token ids and back. */
+
+import type { TokenizerHandle } from 'pie:host';
+import { toText, toTokens, type Tokens } from './arguments.js';
+
+/** The tokenizer of a model, from `model.tokenizer()`. */
+export class Tokenizer {
+  readonly #handle: TokenizerHandle;
+
+  /** @internal */
+  constructor(handle: TokenizerHandle) {
+    this.#handle = handle;
+  }
+
+  /** Token ids of a text. Control tokens in the text are parsed; no token is added at the front or the end. */
+  encode(text: string): Uint32Array {
+    return this.#handle.encode(toText(text, 'text'));
+  }
+
+  /**
+   * The text of token ids, control tokens included; bytes that are not UTF-8 become U+FFFD.
+   * @throws InferletError `invalid-token`
+   */
+  decode(tokens: Tokens): string {
+    return this.#handle.decode(toTokens(tokens, 'tokens'));
+  }
+
+  /** Every id with its raw bytes, as two arrays of the same length, in id order. */
+  vocabs(): [Uint32Array, Uint8Array[]] {
+    return this.#handle.vocabs();
+  }
+
+  /** The control tokens with their bytes, as two arrays of the same length, in id order. */
+  specialTokens(): [Uint32Array, Uint8Array[]] {
+    return this.#handle.specialTokens();
+  }
+
+  /** The regular expression that splits text before byte-pair encoding; empty where the tokenizer has none. */
+  splitRegex(): string {
+    return this.#handle.splitRegex();
+  }
+}

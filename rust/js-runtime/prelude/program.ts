@@ -1,0 +1,72 @@
+/** What the runtime needs of JavaScript to run a program: its globals, its answer, its failure. */
+
+import './globals.js';
+import { ERROR_CODES } from 'pie:inferlet/error-codes.js';
+import { toJson } from 'pie:inferlet/json.js';
+
+/** How a program failed, as the engine reports it. */
+interface FailureRecord {
+  readonly kind: string;
+  readonly message: string;
+  readonly code: string | undefined;
+  /** The program's own frames, below a first line like `TypeError: message`; empty where nothing was thrown by the program's code. */
+  readonly traceback: string;
+}
+
+/** The JSON text of what `main` answered. */
+export function toAnswer(value: unknown): string {
+  return toJson(value, 'the value that main returned', 'invalid-output');
+}
+
+/** Describes what a program threw. */
+export function describe(thrown: unknown): FailureRecord {
+  if (!(thrown instanceof Error)) {
+    const message = typeof thrown === 'string' ? thrown : printable(thrown);
+    return { kind: typeof thrown, message, code: undefined, traceback: `${typeof thrown}: ${message}\n` };
+  }
+  const kind = kindOf(thrown);
+  const code = codeOf(thrown);
+  const frames = ownFrames(thrown);
+  const place = code === 'invalid-program' && thrown instanceof SyntaxError ? /at (.+:\d+:\d+)/.exec(frames)?.[1] : undefined;
+  const message = place === undefined ? String(thrown.message) : `${thrown.message} (${place})`;
+  return { kind, message, code, traceback: traceback(thrown, 0) };
+}
+
+/** Causes of causes beyond this depth are left out; a cause may contain itself. */
+const MAX_CAUSES = 8;
+
+function traceback(error: Error, depth: number): string {
+  const text = `${kindOf(error)}: ${error.message}\n${ownFrames(error)}`;
+  if (depth < MAX_CAUSES && error.cause instanceof Error) return `${text}caused by ${traceback(error.cause, depth + 1)}`;
+  if (error instanceof AggregateError) return text + error.errors.map((inner) => `- ${inner}\n`).join('');
+  return text;
+}
+
+/** The class of an error; its name where that says more than the class. */
+function kindOf(error: Error): string {
+  const kind = error.constructor?.name ?? '';
+  return kind === '' || kind === 'Error' ? String(error.name) : kind;
+}
+
+/** The code of an error of the engine, and of what the engine would have reported with one. */
+function codeOf(error: Error): string | undefined {
+  if ('code' in error && (ERROR_CODES as readonly unknown[]).includes(error.code)) return String(error.code);
+  if (error instanceof RangeError && error.message.startsWith('Maximum call stack size')) return 'limit-stack';
+  if (error.name === 'InternalError' && error.message === 'out of memory') return 'limit-memory';
+  if (error instanceof SyntaxError && error.message.startsWith('Could not find export')) return 'invalid-program';
+  return undefined;
+}
+
+/** The frames of the program's own files. */
+function ownFrames(error: Error): string {
+  const lines = String(error.stack ?? '').split('\n');
+  return lines.filter((line) => /:\d+:\d+\)?$/.test(line) && !/[( ]pie:/.test(line)).map((line) => `${line}\n`).join('');
+}
+
+function printable(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}

@@ -1,0 +1,90 @@
+//! Contexts, with the chat turns that are written into them.
+
+use rquickjs::class::Trace;
+use rquickjs::{Class, Ctx, Function, JsLifetime, Result, TypedArray, Value};
+
+use super::error::{EngineError, check};
+use super::model::ModelHandle;
+use super::{chat, values};
+use crate::bindings::pie::core::context::Context;
+use crate::bindings::pie::core::futures::FutureUnit;
+use crate::bindings::pie::instruct::chat as turns;
+use crate::bindings::wasi::io::poll::Pollable;
+use crate::event_loop::{self, Awaited, WaitHandle};
+
+/// A context.
+#[derive(Trace, JsLifetime)]
+#[rquickjs::class]
+pub(super) struct ContextHandle {
+    #[qjs(skip_trace)]
+    pub(super) context: Context,
+}
+
+pub(super) fn create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<ContextHandle> {
+    let context = check(&ctx, Context::create(&model.borrow().model))?;
+    Ok(ContextHandle { context })
+}
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ContextHandle {
+    fn fork(&self, ctx: Ctx<'_>) -> Result<ContextHandle> {
+        let context = check(&ctx, self.context.fork())?;
+        Ok(ContextHandle { context })
+    }
+
+    fn release(&self) {
+        self.context.release();
+    }
+
+    fn append<'js>(&self, ctx: Ctx<'js>, tokens: TypedArray<'js, u32>) -> Result<()> {
+        check(&ctx, self.context.append(&values::tokens(&ctx, &tokens)?))
+    }
+
+    fn append_text(&self, ctx: Ctx<'_>, text: String) -> Result<()> {
+        check(&ctx, self.context.append_text(&text))
+    }
+
+    fn fill(&self, ctx: Ctx<'_>, role: String, text: String) -> Result<()> {
+        check(&ctx, turns::fill(&self.context, chat::role(&ctx, &role)?, &text))
+    }
+
+    fn cue(&self, ctx: Ctx<'_>) -> Result<()> {
+        check(&ctx, turns::cue(&self.context))
+    }
+
+    fn seal(&self, ctx: Ctx<'_>) -> Result<()> {
+        check(&ctx, turns::seal(&self.context))
+    }
+
+    fn flush<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        let future = Box::new(self.context.flush());
+        event_loop::current(&ctx, |event_loop| event_loop.wait(&ctx, future, settle))
+    }
+
+    fn truncate(&self, ctx: Ctx<'_>, n_tokens: u32) -> Result<()> {
+        check(&ctx, self.context.truncate(n_tokens))
+    }
+
+    fn seq_len(&self, ctx: Ctx<'_>) -> Result<u32> {
+        check(&ctx, self.context.seq_len())
+    }
+
+    fn page_size(&self) -> u32 {
+        self.context.page_size()
+    }
+
+    fn buffer<'js>(&self, ctx: Ctx<'js>) -> Result<TypedArray<'js, u32>> {
+        let tokens = check(&ctx, self.context.buffer())?;
+        values::token_array(&ctx, tokens)
+    }
+}
+
+impl Awaited for FutureUnit {
+    fn pollable(&self) -> Pollable {
+        FutureUnit::pollable(self)
+    }
+
+    fn take<'js>(&self, ctx: &Ctx<'js>) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
+        self.get().map(|answer| Ok(answer.map(|()| Value::new_undefined(ctx.clone()))))
+    }
+}

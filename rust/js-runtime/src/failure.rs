@@ -1,0 +1,52 @@
+//! How a program fails.
+
+use rquickjs::{Ctx, Error, Value};
+
+use crate::bindings::exports::pie::inferlet::run::Failure;
+use crate::bridge::{self, EngineError};
+
+/// Why a program cannot go on.
+pub(crate) enum Fault<'js> {
+    /// What the program threw.
+    Thrown(Value<'js>),
+    /// An error of QuickJS; an exception is still to be caught.
+    Internal(Error),
+}
+
+impl From<Error> for Fault<'_> {
+    fn from(error: Error) -> Self {
+        Self::Internal(error)
+    }
+}
+
+/// An error with one of the engine's codes, as if the program had met it.
+pub(crate) fn raise<'js>(ctx: &Ctx<'js>, code: &str, message: String) -> Fault<'js> {
+    bridge::to_js(ctx, &engine_error(code, message)).map_or_else(Fault::Internal, Fault::Thrown)
+}
+
+/// An error of the engine without details.
+pub(crate) fn engine_error(code: &str, message: String) -> EngineError {
+    EngineError { code: code.to_owned(), message, details: "{}".to_owned() }
+}
+
+/// A fault of the runtime itself, met where no JavaScript can run.
+pub(crate) fn internal(error: impl std::fmt::Display) -> Failure {
+    Failure {
+        kind: "InternalError".to_owned(),
+        message: format!("the JavaScript runtime failed: {error}"),
+        code: Some("internal".to_owned()),
+        traceback: String::new(),
+    }
+}
+
+/// The record of a failure that could not even be described: as a rule there is no memory left to do so.
+pub(crate) fn indescribable(thrown: &Value<'_>) -> Failure {
+    let message = thrown.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
+    let out_of_memory = message.contains("out of memory");
+    Failure {
+        kind: "InternalError".to_owned(),
+        code: Some(if out_of_memory { "limit-memory" } else { "internal" }.to_owned()),
+        message,
+        traceback: String::new(),
+    }
+}

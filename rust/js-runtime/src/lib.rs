@@ -1,0 +1,27 @@
+//! The JavaScript runtime component: QuickJS with the SDK inside. It runs one program that was launched from source.
+//!
+//! `program` runs it from start to answer, `modules` finds what it imports, `event_loop` waits for it, `bridge` lends it the
+//! engine as the module `pie:host`, and `globals` gives it clock, timers, randomness and output. Whatever is JavaScript
+//! (the SDK and the rest of the globals) is compiled to bytecode when the component is built.
+//!
+//! An instance runs once and is thrown away by the engine, so nothing here is torn down.
+
+mod bindings;
+mod bridge;
+mod event_loop;
+mod failure;
+mod globals;
+mod modules;
+mod program;
+
+use bindings::exports::pie::inferlet::run::{Failure, Guest};
+
+struct Component;
+
+impl Guest for Component {
+    fn run(input: String) -> Result<String, Failure> {
+        program::run(&input)
+    }
+}
+
+bindings::export!(Component with_types_in bindings);

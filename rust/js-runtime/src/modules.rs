@@ -1,0 +1,206 @@
+//! What a program may import: `inferlet`, and its own files by relative paths.
+//!
+//! Modules of the runtime itself have names that begin with `pie:`; the program's are paths from its folder.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::{Ctx, Error, Module, Object, Result};
+
+use crate::bindings::pie::inferlet::source;
+use crate::bridge::{self, HostModule};
+
+/// Marks the runtime's own modules; no path of a program begins so.
+const INTERNAL: &str = "pie:";
+
+/// The native module, which only the SDK and the runtime may import.
+const HOST: &str = "pie:host";
+
+/// The SDK, and the names by which programs import it.
+const SDK: &str = "pie:inferlet/index.js";
+const SDK_NAMES: [&str; 2] = ["inferlet", "@pie-project/inferlet"];
+
+/// The runtime's modules as bytecode, each as (length of name, name, length of bytecode, bytecode), lengths in four bytes.
+static BUILTINS: &[u8] = include_bytes!(env!("PIE_JS_BUILTINS"));
+
+/// The files of a program.
+pub(crate) struct Program {
+    files: HashMap<String, Vec<u8>>,
+    entry: String,
+}
+
+impl Program {
+    /// The program that came with the launch.
+    pub(crate) fn load() -> Self {
+        let files = source::files().into_iter().map(|file| (file.path, file.content)).collect();
+        Self { files, entry: source::entry() }
+    }
+
+    /// The path of the file that holds `main`.
+    pub(crate) fn entry(&self) -> &str {
+        &self.entry
+    }
+
+    /// What QuickJS asks for modules.
+    pub(crate) fn into_loader(self) -> (ProgramResolver, ProgramLoader) {
+        let program = Rc::new(self);
+        (ProgramResolver(Rc::clone(&program)), ProgramLoader(program))
+    }
+
+    /// The file that a path without or with another extension means, as TypeScript's own tools look for it.
+    fn find(&self, path: &str) -> Option<String> {
+        let source = path.strip_suffix(".js").map(|stem| format!("{stem}.ts"));
+        let module_source = path.strip_suffix(".mjs").map(|stem| format!("{stem}.mts"));
+        let completed = [".ts", ".js", ".mts", ".mjs", ".json", "/index.ts", "/index.js"].map(|end| format!("{path}{end}"));
+        std::iter::once(path.to_owned())
+            .chain(source)
+            .chain(module_source)
+            .chain(completed)
+            .find(|candidate| self.files.contains_key(candidate))
+    }
+}
+
+/// Finds what an import names.
+pub(crate) struct ProgramResolver(Rc<Program>);
+
+impl Resolver for ProgramResolver {
+    fn resolve<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<String> {
+        if base.starts_with(INTERNAL) {
+            return Ok(match name.strip_prefix("./") {
+                Some(sibling) => format!("{}/{sibling}", base.rsplit_once('/').map_or(base, |(folder, _)| folder)),
+                None => name.to_owned(),
+            });
+        }
+        if SDK_NAMES.contains(&name) {
+            return Ok(SDK.to_owned());
+        }
+        // The entry itself is asked for by its whole path, from no file.
+        let found = if name.starts_with("./") || name.starts_with("../") {
+            join(base, name).and_then(|path| self.0.find(&path))
+        } else {
+            (name == self.0.entry && self.0.files.contains_key(name)).then(|| name.to_owned())
+        };
+        found.ok_or_else(|| {
+            let message = format!(
+                "cannot find the module '{name}' that {base} imports; a program imports 'inferlet', and files of its own folder \
+                 by paths that begin with './' or '../'"
+            );
+            bridge::throw(ctx, "invalid-program", message)
+        })
+    }
+}
+
+/// The path that a relative one means in a file; none where it leaves the program's folder.
+fn join(base: &str, relative: &str) -> Option<String> {
+    let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Compiles what was found.
+pub(crate) struct ProgramLoader(Rc<Program>);
+
+impl Loader for ProgramLoader {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<Module<'js, Declared>> {
+        if name == HOST {
+            return Module::declare_def::<HostModule, _>(ctx.clone(), HOST);
+        }
+        if name.starts_with(INTERNAL) {
+            return load_builtin(ctx, name);
+        }
+        let content = self.0.files.get(name).ok_or_else(|| Error::new_loading(name))?;
+        let text = std::str::from_utf8(content).map_err(|error| {
+            let message = format!("{name} is not UTF-8: byte {} begins no character", error.valid_up_to());
+            bridge::throw(ctx, "invalid-program", message)
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let kind = attributes.and_then(|attributes| attributes.get_type().ok().flatten());
+        let declared = if name.ends_with(".json") || kind.as_deref() == Some("json") {
+            declare_json(ctx, name, text)
+        } else {
+            Module::declare(ctx.clone(), name, text)
+        };
+        declared.map_err(|error| mark_invalid(ctx, error))
+    }
+}
+
+/// A module whose default export is a JSON document.
+fn declare_json<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Module<'js, Declared>> {
+    // The document is parsed here once, so that what is wrong with it is an error of this import.
+    if let Err(error) = ctx.json_parse(text) {
+        let reason = ctx.catch().into_exception().and_then(|exception| exception.message()).unwrap_or(error.to_string());
+        return Err(bridge::throw(ctx, "invalid-program", format!("{name} is not JSON: {reason}")));
+    }
+    // A JSON text is not the same thing as a JavaScript literal (`__proto__`), but a string of JSON is one of JavaScript.
+    let literal = ctx.json_stringify(text)?.ok_or(Error::Unknown)?.to_string()?;
+    Module::declare(ctx.clone(), name, format!("export default JSON.parse({literal});"))
+}
+
+/// Gives the pending exception of a file that does not parse the code of a program that cannot be run.
+fn mark_invalid(ctx: &Ctx<'_>, error: Error) -> Error {
+    if !matches!(error, Error::Exception) {
+        return error;
+    }
+    let thrown = ctx.catch();
+    if let Some(object) = thrown.as_object() {
+        if let Err(error) = object.set("code", "invalid-program") {
+            return error;
+        }
+    }
+    ctx.throw(thrown)
+}
+
+/// Reads a module of the runtime from its bytecode.
+fn load_builtin<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
+    let bytecode = find_builtin(name).ok_or_else(|| Error::new_loading(name))?;
+    // SAFETY: the bytes were written by the same version of QuickJS when this component was built.
+    unsafe { Module::load(ctx.clone(), bytecode) }
+}
+
+fn find_builtin(wanted: &str) -> Option<&'static [u8]> {
+    let mut rest = BUILTINS;
+    while !rest.is_empty() {
+        let name = take_block(&mut rest)?;
+        let bytecode = take_block(&mut rest)?;
+        if name == wanted.as_bytes() {
+            return Some(bytecode);
+        }
+    }
+    None
+}
+
+/// Splits off the next block: four bytes of length, then as many bytes.
+fn take_block(rest: &mut &'static [u8]) -> Option<&'static [u8]> {
+    let (length, tail) = rest.split_first_chunk::<4>()?;
+    let (block, tail) = tail.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *rest = tail;
+    Some(block)
+}
+
+/// Loads and runs a module of the runtime that awaits nothing; answers its exports.
+pub(crate) fn import_now<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
+    let (module, finished) = load_builtin(ctx, name)?.eval()?;
+    // Such a module has finished already, so that no job of the program runs here.
+    finished.result::<rquickjs::Value>().ok_or(Error::WouldBlock)??;
+    module.namespace()
+}

@@ -1,0 +1,140 @@
+//! Runs one program: its modules, its `main`, its answer.
+
+use rquickjs::promise::MaybePromise;
+use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Runtime, Value};
+
+use crate::bindings::exports::pie::inferlet::run::Failure;
+use crate::bindings::wasi::cli::stderr::get_stderr;
+use crate::bridge;
+use crate::event_loop::{self, EventLoop, Settled};
+use crate::failure::{self, Fault};
+use crate::{globals, modules};
+
+/// Deep enough for ordinary recursion; one deeper is a RangeError. The engine gives the instance's own stack 32 times as much,
+/// so that this limit is the one that is met.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// The part of the runtime that is JavaScript: importing it sets up the globals.
+const RUNTIME_MODULE: &str = "pie:runtime/program.js";
+
+/// Runs the program that came with the launch; input and answer are JSON texts. A failure's traceback also goes to stderr.
+pub(crate) fn run(input: &str) -> Result<String, Failure> {
+    let answer = start(input);
+    if let Err(failure) = &answer {
+        let shown = if failure.traceback.is_empty() { &failure.message } else { &failure.traceback };
+        globals::write_all(&get_stderr(), shown.trim_end());
+        globals::write_all(&get_stderr(), "\n");
+    }
+    answer
+}
+
+fn start(input: &str) -> Result<String, Failure> {
+    let runtime = Runtime::new().map_err(failure::internal)?;
+    runtime.set_max_stack_size(STACK_BYTES);
+    let program = modules::Program::load();
+    let entry = program.entry().to_owned();
+    let (resolver, loader) = program.into_loader();
+    runtime.set_loader(resolver, loader);
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, handled| {
+        // Without its loop a context has no program yet, and so nothing to reject.
+        let _ = event_loop::current(&ctx, |event_loop| event_loop.track_rejection(&ctx, promise, reason, handled));
+    })));
+    let context = Context::full(&runtime).map_err(failure::internal)?;
+    let answer = context.with(|ctx| {
+        ctx.store_userdata(EventLoop::default()).map_err(failure::internal)?;
+        let support = Support::load(&ctx).map_err(failure::internal)?;
+        support.run(&ctx, &entry, input).map_err(|fault| support.describe(&ctx, fault))
+    });
+    // The engine throws the whole instance away; taking the heap apart first would only delay the answer.
+    std::mem::forget((context, runtime));
+    answer
+}
+
+/// The functions of the runtime that are JavaScript.
+struct Support<'js> {
+    /// `describe(thrown) -> { kind, message, code, traceback }`
+    describe: Function<'js>,
+    /// `toAnswer(value) -> JSON text`
+    to_answer: Function<'js>,
+}
+
+impl<'js> Support<'js> {
+    fn load(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
+        let module = modules::import_now(ctx, RUNTIME_MODULE)?;
+        Ok(Self { describe: module.get("describe")?, to_answer: module.get("toAnswer")? })
+    }
+
+    /// Imports the entry, calls `main` with the input, and answers what it gave as a JSON text.
+    fn run(&self, ctx: &Ctx<'js>, entry: &str, input: &str) -> Result<String, Fault<'js>> {
+        let input = match ctx.json_parse(input) {
+            Ok(value) => value,
+            Err(Error::Exception) => {
+                let reason = ctx.catch().into_exception().and_then(|exception| exception.message()).unwrap_or_default();
+                let message = format!("the input is not JSON: {reason}; pass a JSON text");
+                return Err(failure::raise(ctx, "invalid-input", message));
+            }
+            Err(error) => return Err(Fault::Internal(error)),
+        };
+        let loading = rquickjs::Module::import(ctx, entry)?;
+        let module = Object::from_js(ctx, self.wait(ctx, loading)?)?;
+        let main: Value = module.get("main")?;
+        let Some(main) = main.as_function() else {
+            let message = format!(
+                "{entry} exports no function `main`; add `export async function main(input) {{ ... }}`, which the engine calls"
+            );
+            return Err(failure::raise(ctx, "invalid-program", message));
+        };
+        let answer: Value = main.call((input,))?;
+        let answer = match MaybePromise::from_value(answer.clone()).as_value().as_promise() {
+            Some(promise) => self.wait(ctx, promise.clone())?,
+            None => answer,
+        };
+        // Jobs that a synchronous `main` left behind may still reject or handle promises.
+        while ctx.execute_pending_job() {}
+        let unhandled = event_loop::current(ctx, |event_loop| event_loop.unhandled_rejection(ctx))?;
+        match unhandled {
+            Some(reason) => Err(Fault::Thrown(reason)),
+            None => Ok(self.to_answer.call((answer,))?),
+        }
+    }
+
+    /// Runs the event loop until the promise is settled.
+    fn wait(&self, ctx: &Ctx<'js>, promise: rquickjs::Promise<'js>) -> Result<Value<'js>, Fault<'js>> {
+        let event_loop = ctx.userdata::<EventLoop>().ok_or(Error::Unknown)?;
+        match event_loop.settle(ctx, &promise)? {
+            Settled::Fulfilled(value) => Ok(value),
+            Settled::Rejected(reason) => Err(Fault::Thrown(reason)),
+            Settled::Deadlock => {
+                let mut message = "the program waits for a promise that nothing can settle: no call of the engine and no \
+                                   timer is under way; await something that the engine, a timer or the client can complete"
+                    .to_owned();
+                if let Some(reason) = event_loop.unhandled_rejection(ctx) {
+                    let rejection = self.describe(ctx, Fault::Thrown(reason));
+                    message.push_str(&format!(" (a rejected promise was never handled: {}: {})", rejection.kind, rejection.message));
+                }
+                Err(failure::raise(ctx, "deadlock", message))
+            }
+        }
+    }
+
+    /// The record of a failure.
+    fn describe(&self, ctx: &Ctx<'js>, fault: Fault<'js>) -> Failure {
+        let thrown = match fault {
+            Fault::Thrown(value) => value,
+            Fault::Internal(Error::Exception) => ctx.catch(),
+            Fault::Internal(error) => match bridge::to_js(ctx, &failure::engine_error("internal", error.to_string())) {
+                Ok(value) => value,
+                Err(error) => return failure::internal(error),
+            },
+        };
+        let described = self.describe.call((thrown,)).and_then(|record: Object| {
+            Ok(Failure {
+                kind: record.get("kind")?,
+                message: record.get("message")?,
+                code: record.get("code")?,
+                traceback: record.get("traceback")?,
+            })
+        });
+        described.unwrap_or_else(|_| failure::indescribable(&ctx.catch()))
+    }
+}
