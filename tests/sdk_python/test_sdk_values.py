@@ -1,0 +1,93 @@
+"""What crosses to the engine: JSON, samplers and arguments, each refused with one message that names what is wrong."""
+
+import pytest
+from wit_world.imports import generation
+
+from inferlet import InvalidArgumentError, Sampler, _arguments, _json
+from inferlet.errors import InferletError, new_error
+
+RECURSIVE: list = []
+RECURSIVE.append(RECURSIVE)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        ({"b": [1, 2.5, True], "a": "é\n"}, '{"b":[1,2.5,true],"a":"é\\n"}'),
+        ((1, (2,)), "[1,[2]]"),
+        ({1: "x"}, '{"1":"x"}'),
+        (2**70, "1180591620717411303424"),
+    ],
+)
+def test_json_is_compact_and_ordered(value, text):
+    assert _json.dumps(value, "answer", "invalid-output") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (float("nan"), "answer is the number nan"),
+        ({"a": [1, {"b": float("inf")}]}, "answer at a[1].b is the number inf"),
+        ({"a b": {1, 2}}, "answer at ['a b'] is of type set"),
+        ([object()], "answer at [0] is of type object"),
+        ({(1, 2): 3}, "answer is a dict with a key of type tuple"),
+        (["\ud800"], "answer at [0] is text with a lone surrogate"),
+        ({"a": RECURSIVE}, "answer at a[0] is a list that contains itself"),
+    ],
+)
+def test_what_is_not_json_is_refused_by_its_place(value, message):
+    with pytest.raises(InferletError) as caught:
+        _json.dumps(value, "answer", "invalid-output")
+    assert caught.value.code == "invalid-output"
+    assert caught.value.message.startswith(message + "; JSON holds")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "method", "seed"),
+    [
+        (Sampler.argmax(), generation.Method_Argmax(), None),
+        (Sampler.greedy(), generation.Method_Argmax(), None),
+        (Sampler.top_p(), generation.Method_TopP(generation.TopP(0.6, 0.95)), None),
+        (Sampler.top_p(1, 0.5, seed=0), generation.Method_TopP(generation.TopP(1.0, 0.5)), 0),
+        (Sampler.top_p(temperature=0.7, top_p=0.9), generation.Method_TopP(generation.TopP(0.7, 0.9)), None),
+        (Sampler.top_k(0.8, 10), generation.Method_TopK(generation.TopK(0.8, 10)), None),
+        (Sampler.top_k(top_k=7), generation.Method_TopK(generation.TopK(0.6, 7)), None),
+        (Sampler.min_p(0.5, min_p=0.2), generation.Method_MinP(generation.MinP(0.5, 0.2)), None),
+        (Sampler.top_k_top_p(0.6, 50, 0.95), generation.Method_TopKTopP(generation.TopKTopP(0.6, 50, 0.95)), None),
+        (Sampler.top_k_top_p(top_k=5, top_p=0.5), generation.Method_TopKTopP(generation.TopKTopP(0.6, 5, 0.5)), None),
+        (Sampler.multinomial(0.9, 3), generation.Method_Multinomial(generation.Multinomial(0.9, 3)), None),
+        (Sampler.multinomial(temperature=1.0, seed=0), generation.Method_Multinomial(generation.Multinomial(1.0, 1)), None),
+        (Sampler.multinomial(seed=9), generation.Method_Multinomial(generation.Multinomial(1.0, 1)), 9),
+    ],
+)
+def test_samplers_take_both_spellings(sampler, method, seed):
+    assert sampler._raw() == generation.Sampler(method, seed)
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "message"),
+    [
+        (lambda: Sampler.top_p(0.6, 0.9, top_p=0.8), "invalid-argument", "p = 0.9 and top_p = 0.8 are two names of one parameter"),
+        (lambda: Sampler.top_k(0.6, -1), "invalid-sampler", "k is -1; it must lie in 0..4294967295"),
+        (lambda: Sampler.top_k(0.6, 1.5), "invalid-argument", "k is 1.5, a float; it must be an int"),
+        (lambda: Sampler.top_p("hot"), "invalid-argument", "temperature is 'hot', a str; it must be a number"),
+        (lambda: Sampler.top_p(seed=2**64), "invalid-argument", "seed is 18446744073709551616; it must lie in"),
+        (lambda: _arguments.tokens("tokens", [1, -2]), "invalid-token", "tokens[1] is -2; token ids lie in 0..4294967295"),
+        (lambda: _arguments.tokens("tokens", "ab"), "invalid-argument", "tokens[0] is 'a', a str; it must be an int"),
+        (lambda: _arguments.tokens("tokens", 5), "invalid-argument", "tokens is 5, a int; it must be token ids"),
+        (lambda: _arguments.text("text", b"x"), "invalid-argument", "text is b'x', a bytes; it must be a str"),
+        (lambda: _arguments.text("text", "a\udc80"), "invalid-argument", "text holds the lone surrogate U+DC80 at index 1"),
+        (lambda: _arguments.count("n", True), "invalid-argument", "n is True, a bool; it must be an int"),
+    ],
+)
+def test_arguments_that_cannot_cross_are_named(make, code, message):
+    with pytest.raises(InvalidArgumentError) as caught:
+        make()
+    assert caught.value.code == code
+    assert caught.value.message.startswith(message)
+
+
+def test_an_unknown_code_is_still_an_error():
+    error = new_error("of-a-newer-engine", "text", {"a": 1})
+    assert (type(error), error.code, str(error), error.details) == (InferletError, "of-a-newer-engine", "text", {"a": 1})

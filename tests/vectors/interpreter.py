@@ -1,0 +1,156 @@
+"""Runs the operations of a test vector and answers with their transcript: one entry an operation, {"error": code} for a failed one."""
+
+import asyncio
+import contextlib
+
+from inferlet import Context, InferletError, Model, Sampler, chat, runtime, session
+
+
+def sampler_of(spec):
+    spec = dict(spec)
+    kind = spec.pop("kind")
+    return getattr(Sampler, kind)(**spec)
+
+
+def event_of(event):
+    match event:
+        case chat.Event.Delta(text=text):
+            return {"type": "delta", "text": text}
+        case chat.Event.Done(text=text):
+            return {"type": "done", "text": text}
+        case chat.Event.Interrupt(token=token):
+            return {"type": "interrupt", "token": token}
+        case _:
+            return {"type": "idle"}
+
+
+class Interpreter:
+    """The handles of one run, by their names; branches share them."""
+
+    def __init__(self):
+        self.model = Model.load(runtime.models()[0])
+        self.contexts = {}
+        self.generators = {}
+        self.decoders = {}
+
+    async def run(self, ops):
+        return [await self.step(op) for op in ops]
+
+    async def step(self, op):
+        arguments = {key: value for key, value in op.items() if key != "op"}
+        try:
+            return await getattr(self, f"op_{op['op']}")(arguments)
+        except InferletError as error:
+            return {"error": error.code}
+
+    async def op_all(self, a):
+        return await asyncio.gather(*(self.run(branch) for branch in a["ops"]))
+
+    async def op_context(self, a):
+        self.contexts[a["as"]] = Context(self.model)
+
+    async def op_fork(self, a):
+        self.contexts[a["as"]] = self.contexts[a["ctx"]].fork()
+
+    async def op_release(self, a):
+        self.contexts[a["ctx"]].release()
+
+    async def op_system(self, a):
+        self.contexts[a["ctx"]].system(a["text"])
+
+    async def op_user(self, a):
+        self.contexts[a["ctx"]].user(a["text"])
+
+    async def op_assistant(self, a):
+        self.contexts[a["ctx"]].assistant(a["text"])
+
+    async def op_cue(self, a):
+        self.contexts[a["ctx"]].cue()
+
+    async def op_seal(self, a):
+        self.contexts[a["ctx"]].seal()
+
+    async def op_append(self, a):
+        self.contexts[a["ctx"]].append(a["tokens"])
+
+    async def op_append_text(self, a):
+        self.contexts[a["ctx"]].append_text(a["text"])
+
+    async def op_flush(self, a):
+        await self.contexts[a["ctx"]].flush()
+
+    async def op_truncate(self, a):
+        self.contexts[a["ctx"]].truncate(a["n"])
+
+    async def op_seq_len(self, a):
+        return self.contexts[a["ctx"]].seq_len
+
+    async def op_buffer(self, a):
+        return self.contexts[a["ctx"]].buffer()
+
+    async def op_page_size(self, a):
+        return self.contexts[a["ctx"]].page_size
+
+    async def op_generate(self, a):
+        options = {key: a[key] for key in ("max_tokens", "stop", "seed", "auto_flush") if key in a}
+        self.generators[a["as"]] = self.contexts[a["ctx"]].generate(sampler_of(a["sampler"]), **options)
+
+    async def op_set_max_tokens(self, a):
+        self.generators[a["gen"]].max_tokens(a["n"])
+
+    async def op_stop(self, a):
+        self.generators[a["gen"]].stop(a["tokens"])
+
+    async def op_add_stop(self, a):
+        self.generators[a["gen"]].add_stop(a["tokens"])
+
+    async def op_ignore_eos(self, a):
+        self.generators[a["gen"]].ignore_eos(a["value"])
+
+    async def op_step(self, a):
+        with contextlib.suppress(StopAsyncIteration):
+            step = await anext(self.generators[a["gen"]])
+            out = await step.execute()
+            return {"tokens": out.tokens, "finish": out.finish_reason}
+
+    async def op_collect_tokens(self, a):
+        return await self.generators[a["gen"]].collect_tokens()
+
+    async def op_collect_text(self, a):
+        return await self.generators[a["gen"]].collect_text()
+
+    async def op_tokens_generated(self, a):
+        return self.generators[a["gen"]].tokens_generated
+
+    async def op_is_done(self, a):
+        return self.generators[a["gen"]].is_done
+
+    async def op_finish_reason(self, a):
+        return self.generators[a["gen"]].finish_reason
+
+    async def op_encode(self, a):
+        return self.model.tokenizer().encode(a["text"])
+
+    async def op_decode(self, a):
+        return self.model.tokenizer().decode(a["tokens"])
+
+    async def op_models(self, a):
+        return runtime.models()
+
+    async def op_send(self, a):
+        session.send(a["text"])
+
+    async def op_receive(self, a):
+        return await session.receive()
+
+    async def op_chat_feed(self, a):
+        if a["as"] not in self.decoders:
+            self.decoders[a["as"]] = chat.Decoder(self.model)
+        return event_of(self.decoders[a["as"]].feed(a["tokens"]))
+
+    async def op_sleep(self, a):
+        await asyncio.sleep(a["ms"] / 1000)
+
+
+async def main(input):
+    return await Interpreter().run(input["ops"])
