@@ -1,0 +1,67 @@
+"""Builds the Rust examples and the programs of the tests to `build/programs/<name>.wasm`; cargo skips what is unchanged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.toolchain.machine import ToolchainError, cache_folder  # noqa: E402  # found by the line above
+from tools.toolchain.wasm import PROGRAMS, cargo_environment  # noqa: E402
+
+WORKSPACES = (ROOT / "examples" / "rust", ROOT / "tests" / "guests")
+TARGET = ROOT / "build" / "programs"
+
+
+def target_folder() -> Path:
+    """Where cargo builds: one folder for all guests, so that what they share is built once, and a fresh clone finds it."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "guests"
+
+
+def build(workspace: Path, environment: dict[str, str]) -> list[Path]:
+    """Builds a workspace and answers its components; cargo shows its progress and its errors itself."""
+    command = ["cargo", "build", "--release", "--locked", "--target", PROGRAMS, "--message-format", "json-render-diagnostics"]
+    done = subprocess.run(command, cwd=workspace, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise ToolchainError(f"cargo could not build {workspace.relative_to(ROOT)}; its messages stand above")
+    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    files = [name for message in messages if message["reason"] == "compiler-artifact" for name in message["filenames"]]
+    return [Path(name) for name in files if name.endswith(".wasm")]
+
+
+def publish(component: Path) -> bool:
+    """Puts a component in place at once, so that nobody reads half of it; false where it already lies there."""
+    target, content = TARGET / component.name, component.read_bytes()
+    if target.exists() and target.read_bytes() == content:
+        return False
+    fresh = target.with_suffix(".new")
+    fresh.write_bytes(content)
+    fresh.replace(target)
+    return True
+
+
+def main() -> int:
+    """Builds all; answers the exit code."""
+    started = time.monotonic()
+    TARGET.mkdir(parents=True, exist_ok=True)
+    try:
+        environment = {**cargo_environment(PROGRAMS), "CARGO_TARGET_DIR": str(target_folder())}
+        components = [component for workspace in WORKSPACES for component in build(workspace, environment)]
+    except ToolchainError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for component in sorted(components, key=lambda path: path.name):
+        state = "built" if publish(component) else "is current"
+        print(f"{TARGET.relative_to(ROOT) / component.name} {state}: {component.stat().st_size / 1e3:.0f} kB")
+    print(f"{len(components)} programs in {time.monotonic() - started:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""What every part asks of the machine: where caches lie, what is on the path, and running a command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The repository."""
+
+
+class ToolchainError(Exception):
+    """What could not be done, in one line."""
+
+
+def cache_folder() -> Path:
+    """What builds share beyond one clone of the repository."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pie-build"
+
+
+def tools_folder() -> Path:
+    """Where `cargo install` puts what building needs, out of the way of the user's own commands."""
+    return cache_folder() / "tools"
+
+
+def find(*names: str) -> str | None:
+    """The path of the first of some commands that is there."""
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def run(
+    command: Sequence[str | Path], *, folder: Path = ROOT, environment: Mapping[str, str] | None = None, timeout_s: float | None = None
+) -> str:
+    """Runs a command without any question to the user and answers what it printed; the ToolchainError names it and what it said last."""
+    words = [str(word) for word in command]
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", **(environment or {})}
+    try:
+        done = subprocess.run(
+            words, cwd=folder, env=quiet, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolchainError(str(error)) from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise ToolchainError(f"`{' '.join(words)}` ended with exit code {done.returncode}: {said[-1]}")
+    return done.stdout
+
+
+def answer(command: Sequence[str | Path]) -> str | None:
+    """What a command printed; none where it failed or is not there."""
+    try:
+        return run(command).strip()
+    except ToolchainError:
+        return None
