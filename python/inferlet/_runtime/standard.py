@@ -94,9 +94,18 @@ def load() -> PackedLibrary:
             # Some modules have no meaning on this platform; a program that imports one meets the same error.
             print(f"standard library: {name} is left out: {error}", file=sys.stderr)
     library = PackedLibrary()
-    library.pack(Path(os.__file__).parent)
+    library.pack(_folder())
     sys.meta_path.append(library)
     return library
+
+
+def _folder() -> Path:
+    """Where the sources of the standard library lie while the component is built."""
+    for entry in sys.path:
+        # The file names inside of frozen modules point elsewhere.
+        if (Path(entry) / "asyncio" / "base_events.py").exists():
+            return Path(entry)
+    raise RuntimeError(f"none of {sys.path} holds the standard library")
 
 
 def _sources(root: Path) -> Iterator[tuple[str, Path]]:
