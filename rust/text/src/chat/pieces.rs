@@ -119,11 +119,7 @@ impl Pieces {
     pub(super) fn cue(&self, place: &Place<'_>) -> Result<String> {
         let roles = window(place.roles);
         let Some(last) = roles.len().checked_sub(1) else {
-            return match self.render(&roles, true) {
-                Ok(whole) => Ok(self.unwritten(place, &whole, true).to_owned()),
-                // Many templates look at the first message without asking whether there is one.
-                Err(_) => self.cue_after_question(),
-            };
+            return Ok(self.opening()? + &self.cue_after_question()?);
         };
         let whole = self.render(&roles, true)?;
         match only(&whole, &mark(last)) {
@@ -138,6 +134,15 @@ impl Pieces {
     /// As [`Pieces::frame`].
     pub(super) fn closing_of(&self, roles: &[Role]) -> Result<String> {
         Ok(self.sketch(roles.to_vec())?.closing.clone())
+    }
+
+    /// What the template writes before the first message of a conversation, whoever says it.
+    fn opening(&self) -> Result<String> {
+        let answered = [Role::User, Role::Assistant];
+        let written = self.closing_of(&answered)?;
+        let later = self.frame(&Place { roles: &answered, written: &written, follows: false }, Role::User)?;
+        let first = self.sketch(vec![Role::User])?;
+        Ok(first.before.strip_suffix(later.header()).unwrap_or_default().to_owned())
     }
 
     fn cue_after_question(&self) -> Result<String> {

@@ -79,7 +79,8 @@ impl ChatState {
         // What is left of a stretch that was cut in its middle is nobody's turn, unless it lies in the assistant's open one.
         let last = n_kept.checked_sub(1).and_then(|place| log.get(place));
         let (start, open) = last.map_or((0, false), |stretch| (stretch.end, stretch.turn == Turn::Open));
-        if start < new_seq_len && !open {
+        let goes_on = log.get(n_kept).is_some_and(|stretch| stretch.turn == Turn::Raw);
+        if start < new_seq_len && !open && !goes_on {
             log.insert(n_kept, Stretch { end: new_seq_len, turn: Turn::Raw });
         }
     }

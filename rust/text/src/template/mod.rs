@@ -9,6 +9,7 @@ mod source;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use chrono::{DateTime, Local, NaiveDateTime};
@@ -123,7 +124,12 @@ impl ChatTemplate {
             documents => Value::from(()),
             ..self.special.variables()
         };
-        let rendered = template.render_to_write(variables, &mut output);
+        // minijinja panics where a template steps backwards through an empty sequence (`messages[1:][::-1]`), which a program can bring
+        // about by what it says. Nothing but the output is shared with the rendering, and that is thrown away then.
+        let rendering = AssertUnwindSafe(|| template.render_captured_to(variables, &mut output).map(drop));
+        let Ok(rendered) = catch_unwind(rendering) else {
+            return Err(Error::Template("the chat template failed on this conversation inside the template engine".to_owned()));
+        };
         if output.full {
             return Err(Error::Template(format!(
                 "the chat template wrote more than the limit of {MAX_RENDERED_BYTES} bytes; use a shorter conversation"
@@ -134,9 +140,14 @@ impl ChatTemplate {
     }
 }
 
+/// What a template said when it did not accept a conversation.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Raised(String);
+
 /// What a template calls when it does not accept a conversation.
 fn raise_exception(message: String) -> std::result::Result<Value, JinjaError> {
-    Err(JinjaError::new(ErrorKind::InvalidOperation, message))
+    Err(JinjaError::new(ErrorKind::InvalidOperation, "raise_exception").with_source(Raised(message)))
 }
 
 fn strftime(now: NaiveDateTime, format: &str) -> std::result::Result<String, JinjaError> {
@@ -151,11 +162,14 @@ fn strftime(now: NaiveDateTime, format: &str) -> std::result::Result<String, Jin
 /// The error of the engine, with the innermost cause and its line.
 fn explain(error: &JinjaError) -> Error {
     let line = error.line().map(|line| format!(" (line {line})")).unwrap_or_default();
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    if let Some(Raised(message)) = causes.into_iter().find_map(|cause| cause.downcast_ref()) {
+        return Error::Template(format!("the chat template refused the conversation: {message}"));
+    }
     let message = match (error.kind(), error.detail()) {
         (ErrorKind::OutOfFuel, _) => format!(
             "the chat template ran for more than the limit of {MAX_TEMPLATE_FUEL} instructions{line}; use a shorter conversation"
         ),
-        (ErrorKind::InvalidOperation, Some(detail)) => format!("the chat template refused the conversation: {detail}{line}"),
         (ErrorKind::SyntaxError, detail) => {
             format!("the chat template of the model does not parse: {}{line}", detail.unwrap_or("syntax error"))
         }

@@ -1,0 +1,120 @@
+//! What the model says, as events.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+
+use pie_text::{Chat, ChatDecoder, ChatEvent, Error};
+use support::{CHATML, chat, metaspace, tokenizer};
+
+fn delta(text: &str) -> ChatEvent {
+    ChatEvent::Delta(text.to_owned())
+}
+
+fn done(text: &str) -> ChatEvent {
+    ChatEvent::Done(text.to_owned())
+}
+
+/// A decoder, and the function that encodes what it is fed.
+fn decoder() -> (ChatDecoder, impl Fn(&str) -> Vec<u32>) {
+    let chat = chat(CHATML);
+    (ChatDecoder::new(Arc::clone(&chat)), move |text: &str| chat.tokenizer().encode(text).unwrap())
+}
+
+#[test]
+fn a_turn_token_by_token() {
+    let (mut it, encode) = decoder();
+    let events: Vec<ChatEvent> = encode("Hi<|im_end|>").iter().map(|&id| it.feed(&[id]).unwrap()).collect();
+    assert_eq!(events, [delta("H"), delta("i"), done("Hi")]);
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+}
+
+#[test]
+fn one_event_a_feed_and_delta_before_done() {
+    let (mut it, encode) = decoder();
+    assert_eq!(it.feed(&encode("Hi<|im_end|>")).unwrap(), delta("Hi"));
+    assert_eq!(it.feed(&[]).unwrap(), done("Hi"));
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+    // The next turn starts by itself.
+    assert_eq!(it.feed(&encode("<|im_end|>")).unwrap(), done(""));
+    it.feed(&encode("a<|im_start|>b")).unwrap();
+    it.reset();
+    assert_eq!(it.feed(&encode("c<|im_end|>")).unwrap(), delta("c"));
+    assert_eq!(it.feed(&[]).unwrap(), done("c"));
+}
+
+#[test]
+fn characters_are_never_torn() {
+    let (mut it, _) = decoder();
+    let bytes = "é😀".bytes().map(u32::from);
+    let events: Vec<ChatEvent> = bytes.map(|id| it.feed(&[id]).unwrap()).collect();
+    use ChatEvent::Idle;
+    assert_eq!(events, [Idle, delta("é"), Idle, Idle, Idle, delta("😀")]);
+}
+
+#[test]
+fn nothing_is_lost_of_what_is_torn() {
+    let (mut it, encode) = decoder();
+    assert_eq!(it.feed(&[0xF0, 0x9F]).unwrap(), ChatEvent::Idle);
+    assert_eq!(it.feed(&[0x41]).unwrap(), delta("\u{FFFD}A"));
+    assert_eq!(it.feed(&[0xC3]).unwrap(), ChatEvent::Idle);
+    assert_eq!(it.feed(&encode("<|im_end|>")).unwrap(), delta("\u{FFFD}"));
+    assert_eq!(it.feed(&[]).unwrap(), done("\u{FFFD}A\u{FFFD}"));
+}
+
+#[test]
+fn a_turn_without_a_stop_token_can_be_finished() {
+    let (mut it, encode) = decoder();
+    it.feed(&encode("Hi")).unwrap();
+    it.feed(&[0xC3]).unwrap();
+    assert_eq!(it.finish(), "Hi\u{FFFD}");
+    assert_eq!(it.finish(), "");
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+}
+
+#[test]
+fn control_tokens_interrupt_and_markers_are_text() {
+    let (mut it, encode) = decoder();
+    let start = encode("<|im_start|>")[0];
+    assert_eq!(it.feed(&encode("a<|im_start|><think>b<|im_end|>")).unwrap(), delta("a"));
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Interrupt(start));
+    assert_eq!(it.feed(&[]).unwrap(), delta("<think>b"));
+    assert_eq!(it.feed(&[]).unwrap(), done("a<think>b"));
+}
+
+#[test]
+fn further_tokens_may_end_a_turn() {
+    let (mut it, encode) = decoder();
+    it.add_stop(&encode("."));
+    assert_eq!(it.feed(&encode("Hi.")).unwrap(), delta("Hi"));
+    assert_eq!(it.feed(&[]).unwrap(), done("Hi"));
+}
+
+#[test]
+fn bad_tokens_are_refused_whole() {
+    let (mut it, encode) = decoder();
+    let error = it.feed(&[encode("a")[0], 1_000_000]).unwrap_err();
+    assert!(matches!(error, Error::Token { id: 1_000_000, .. }));
+    assert_eq!(it.finish(), "");
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let (mut it, encode) = decoder();
+    let start = encode("<|im_start|>")[0];
+    let many = vec![start; pie_text::limits::MAX_QUEUED_EVENTS / 2];
+    assert_eq!(it.feed(&many).unwrap(), ChatEvent::Interrupt(start));
+    let error = it.feed(&many).unwrap_err();
+    assert!(error.to_string().contains("feed([])"), "{error}");
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Interrupt(start));
+}
+
+#[test]
+fn the_space_that_sentencepiece_puts_first_is_not_said() {
+    let chat = Arc::new(Chat::new(tokenizer(&metaspace()), None, vec![2]));
+    let mut it = ChatDecoder::new(Arc::clone(&chat));
+    let ids = chat.tokenizer().encode("hello world</s>").unwrap();
+    it.feed(&ids).unwrap();
+    assert_eq!(it.feed(&[]).unwrap(), done("hello world"));
+}
