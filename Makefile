@@ -36,6 +36,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/python_bindings.py
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest pie._engine --mypy-config-file pyproject.toml
 	$(BIN)/lint-imports
