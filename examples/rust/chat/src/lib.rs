@@ -15,7 +15,12 @@ struct Input {
 
 impl Default for Input {
     fn default() -> Self {
-        Self { prompt: "Tell me a short story about a fox.".to_owned(), max_tokens: 128, temperature: 0.8, top_p: 0.95 }
+        Self {
+            prompt: "Tell me a short story about a fox.".to_owned(),
+            max_tokens: 128,
+            temperature: 0.8,
+            top_p: 0.95,
+        }
     }
 }
 
@@ -29,9 +34,12 @@ struct Answer {
 async fn main(input: Input) -> Result<Answer> {
     let model = Model::load("default")?;
     let mut ctx = Context::new(&model)?;
-    ctx.system("You are a helpful assistant.").user(&input.prompt);
+    ctx.system("You are a helpful assistant.")
+        .user(&input.prompt);
 
-    let mut g = ctx.generate(Sampler::top_p(input.temperature, input.top_p)).max_tokens(input.max_tokens);
+    let mut g = ctx
+        .generate(Sampler::top_p(input.temperature, input.top_p))
+        .max_tokens(input.max_tokens);
     let mut decoder = chat::Decoder::new(&model);
     while let Some(step) = g.next()? {
         let out = step.execute().await?;
@@ -39,5 +47,8 @@ async fn main(input: Input) -> Result<Answer> {
             session::send(&text);
         }
     }
-    Ok(Answer { tokens: g.tokens_generated(), finish: g.finish_reason() })
+    Ok(Answer {
+        tokens: g.tokens_generated(),
+        finish: g.finish_reason(),
+    })
 }

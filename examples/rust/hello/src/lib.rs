@@ -17,5 +17,8 @@ async fn main(input: Input) -> Result<String> {
     let model = Model::load("default")?;
     let mut ctx = Context::new(&model)?;
     ctx.user(&greeting);
-    ctx.generate(Sampler::top_p(0.6, 0.95)).max_tokens(64).collect_text().await
+    ctx.generate(Sampler::top_p(0.6, 0.95))
+        .max_tokens(64)
+        .collect_text()
+        .await
 }
