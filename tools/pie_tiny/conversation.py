@@ -92,12 +92,16 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A whole document of the data set."""
+    """A whole document of the data set.
+
+    With `plain` text it is no conversation but a text that is simply continued.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     forced_thinking: frozenset[int] = field(default_factory=frozenset)
     """Indices of assistant messages whose thinking was opened by the generation prompt."""
+    plain: str = ""
 
 
 Skill = Callable[[Random], Exchange]

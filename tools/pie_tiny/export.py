@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from .batches import load_tokenizer
+from .card import model_card
 from .checkpoint import Checkpoint
 from .model import configuration
 from .tokenizer import END_OF_TEXT, TURN_END, token_id
@@ -32,7 +33,7 @@ def _write_json(path: Path, value: object) -> None:
 
 
 def export(checkpoint: Checkpoint, release: Path) -> str:
-    """Writes config.json, generation_config.json and model.safetensors (bf16).
+    """Writes config.json, generation_config.json, model.safetensors (bf16) and MODEL_CARD.md.
 
     The tokenizer must be there already. Returns the SHA-256 digest of the weights file.
     """
@@ -62,4 +63,7 @@ def export(checkpoint: Checkpoint, release: Path) -> str:
     size = path.stat().st_size
     if size > LARGEST_BYTES:
         raise ValueError(f"{path.name} has {size} bytes; at most {LARGEST_BYTES} are allowed")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    card = model_card(checkpoint, digest=digest, n_bytes=size)
+    (release / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+    return digest

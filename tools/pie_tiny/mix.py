@@ -8,7 +8,7 @@ from random import Random
 from typing import Literal
 
 from .conversation import Conversation, Exchange, Message, Tool
-from .skills import SKILLS
+from .skills import SKILLS, explain, facts, stories
 
 Split = Literal["train", "validation"]
 
@@ -18,7 +18,10 @@ _HELD_OUT_OF = 50
 _SKILLS = tuple(SKILLS)
 _WEIGHTS = tuple(SKILLS.values())
 
+_PLAIN_SHARE = 0.04
+
 _SYSTEMS = (
+    "You are helpful.",
     "You are a helpful assistant.",
     "You are a helpful, concise assistant.",
     "You are pie-tiny, a small and friendly assistant.",
@@ -69,9 +72,22 @@ def _spoken(rng: Random, exchange: Exchange) -> list[Message]:
     return messages
 
 
-def compose(rng: Random, split: Split, *, most_exchanges: int = 5) -> Conversation:
-    """A conversation of one to `most_exchanges` exchanges under one system turn."""
-    wanted = min(rng.choices((1, 2, 3, 4, 5), (55, 20, 12, 8, 5))[0], most_exchanges)
+def _plain_text(rng: Random, split: Split) -> str:
+    """A story, an explanation or a few facts, as they would stand in a book."""
+    skill = rng.choice((stories.story, explain.explain, explain.describe_animal, facts.fact))
+    sentences: list[str] = []
+    while len(sentences) < (rng.randint(1, 4) if skill is facts.fact else 1):
+        exchange = skill(rng)
+        if split_of(exchange.key) == split:
+            sentences.append(exchange.messages[-1].content)
+    return " ".join(sentences)
+
+
+def compose(rng: Random, split: Split) -> Conversation:
+    """A conversation of one to five exchanges under one system turn, or a plain text."""
+    if rng.random() < _PLAIN_SHARE:
+        return Conversation((), plain=_plain_text(rng, split))
+    wanted = rng.choices((1, 2, 3, 4, 5), (55, 20, 12, 8, 5))[0]
     opener = draw_exchange(rng, split)
     messages: list[Message] = []
     tools: tuple[Tool, ...] = opener.tools

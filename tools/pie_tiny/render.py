@@ -57,6 +57,8 @@ def _tool_answer(conversation: Conversation, index: int) -> str:
 
 def render(conversation: Conversation) -> list[Piece]:
     """The pieces of a conversation in order."""
+    if conversation.plain:
+        return [Piece(conversation.plain, True), Piece("<|endoftext|>", True)]
     pieces: list[Piece] = []
     messages = conversation.messages
     if conversation.tools:
@@ -76,5 +78,5 @@ def render(conversation: Conversation) -> list[Piece]:
 
 
 def full_text(conversation: Conversation) -> str:
-    """The text that the chat template gives for the conversation."""
+    """The text that the chat template gives for the conversation, or the plain text with its end."""
     return "".join(piece.text for piece in render(conversation))

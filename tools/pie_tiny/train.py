@@ -45,7 +45,7 @@ class Plan:
     target: Path
     release: Path
     seed: int = 1
-    batch_tokens: int = 8192
+    batch_tokens: int = 4096
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     n_threads: int = 2

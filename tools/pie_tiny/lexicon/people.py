@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 NAMES = (
     *("Anna", "Ben", "Clara", "David", "Emma", "Felix", "Grace", "Henry", "Ida", "Jonas"),
     *("Kate", "Leo", "Maria", "Noah", "Olga", "Paul", "Rosa", "Sam", "Tina", "Victor"),
@@ -12,7 +14,7 @@ NAMES = (
     *("Adam", "Bella", "Carl", "Daisy", "Ella", "Finn", "Gloria", "Harry", "Isabel", "James"),
     *("Laura", "Marco", "Nadia", "Oliver", "Petra", "Robert", "Sofia", "Tim", "Ursula", "Zoe"),
     *("John", "Mary", "Mark", "Linda", "Steve", "Susan", "Daniel", "Sarah", "Thomas", "Lisa"),
-    *("Ali", "Aisha", "Omar", "Leila", "Kenji", "Mei", "Pablo", "Lucia", "Pierre", "Chloe"),
+    *("Ada", "Alan", "Ali", "Aisha", "Omar", "Leila", "Kenji", "Mei", "Pablo", "Lucia", "Pierre", "Chloe"),
 )
 
 HOBBIES = (
@@ -31,3 +33,18 @@ FOODS = (
     *("pizza", "soup", "pasta", "rice", "bread", "cake", "apples", "cheese", "pancakes"),
     *("salad", "curry", "ice cream", "fish", "strawberries", "noodles", "chocolate"),
 )
+
+_SYLLABLES = (
+    *("ba", "ce", "do", "fu", "ga", "hi", "jo", "ku", "la", "me", "ni", "po", "qua", "ri"),
+    *("sta", "tro", "ul", "ve", "wo", "xa", "yo", "zu", "bran", "del", "mor", "nar", "vin"),
+)
+
+
+def made_up_name(rng: Random) -> str:
+    """A name that means nothing."""
+    return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 3))).capitalize()
+
+
+def any_name(rng: Random) -> str:
+    """A given name, sometimes one that nobody bears, so that names are copied, not recalled."""
+    return made_up_name(rng) if rng.random() < 0.25 else rng.choice(NAMES)

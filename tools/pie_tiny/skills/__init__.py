@@ -31,6 +31,7 @@ SKILLS: Mapping[Skill, float] = {
     sums.word_problem: 2,
     sums.compare: 2,
     sums.count: 3,
+    sums.describe_number: 1,
     letters.spell: 2,
     letters.reverse_word: 2,
     letters.count_letters: 2,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from ..conversation import Exchange, ask, compact_json, join_and, pick
-from ..lexicon.people import HOBBIES, NAMES
+from ..lexicon.people import HOBBIES, any_name
 from ..lexicon.things import CATEGORIES, DAYS
 from ..lexicon.world import CITIES
 
 
 def _person(rng: Random) -> tuple[str, dict[str, str | int]]:
-    name, city, job = rng.choice(NAMES), rng.choice(CITIES), rng.choice(CATEGORIES["jobs"])
+    name, city, job = any_name(rng), rng.choice(CITIES), rng.choice(CATEGORIES["jobs"])
     age, hobby = rng.randint(18, 80), rng.choice(HOBBIES)
     sentence = pick(
         rng,
@@ -33,7 +33,7 @@ def _person(rng: Random) -> tuple[str, dict[str, str | int]]:
 
 
 def _meeting(rng: Random) -> tuple[str, dict[str, str | int]]:
-    name, day, hour = rng.choice(NAMES), rng.choice(DAYS), rng.randint(8, 20)
+    name, day, hour = any_name(rng), rng.choice(DAYS), rng.randint(8, 20)
     city = rng.choice(CITIES)
     sentence = pick(
         rng,
@@ -45,7 +45,7 @@ def _meeting(rng: Random) -> tuple[str, dict[str, str | int]]:
 
 
 def _order(rng: Random) -> tuple[str, dict[str, str | int]]:
-    name, count, item = rng.choice(NAMES), rng.randint(2, 20), rng.choice(CATEGORIES["fruits"][:5])
+    name, count, item = any_name(rng), rng.randint(2, 20), rng.choice(CATEGORIES["fruits"][:5])
     price = rng.randint(1, 99)
     sentence = pick(
         rng,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..conversation import Exchange, ask, join_and, pick
+from ..conversation import Exchange, a_or_an, ask, join_and, pick
 from ..lexicon.people import NAMES
 from ..lexicon.things import CATEGORIES, WORDS
 
@@ -107,6 +107,9 @@ def list_ends(rng: Random) -> Exchange:
     return ask(question, ", ".join(reversed(words)) + ".")
 
 
+_SINGULAR = {"clothes": "piece of clothing", "days of the week": "day of the week", "countries": "country", "cities": "city"}
+
+
 def name_some(rng: Random) -> Exchange:
     """Naming a few members of a category, in prose, as a JSON list or line by line."""
     category = rng.choice(tuple(CATEGORIES))
@@ -117,9 +120,9 @@ def name_some(rng: Random) -> Exchange:
     shown = pick(rng, amount, str(len(chosen))) if rng.random() < 0.3 else amount
     noun = category
     if len(chosen) == 1:
-        noun = {"days of the week": "day of the week", "countries": "country"}.get(
-            category, "city" if category == "cities" else category[:-1]
-        )
+        noun = _SINGULAR.get(category, category[:-1])
+        if rng.random() < 0.6:
+            shown = a_or_an(noun).split(" ")[0]
     question = pick(
         rng,
         *(f"Name {shown} {noun}.",) * 3,

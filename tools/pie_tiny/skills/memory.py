@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from ..conversation import Exchange, Message, a_or_an, pick
-from ..lexicon.people import FOODS, HOBBIES, NAMES, PET_NAMES, PETS
+from ..lexicon.people import FOODS, HOBBIES, PET_NAMES, PETS, any_name
 from ..lexicon.things import CATEGORIES, COLOURS
 from ..lexicon.world import CITIES
 from .facts import random_fact
@@ -22,7 +22,7 @@ class _Memory(NamedTuple):
 
 
 def _name(rng: Random) -> _Memory:
-    name = rng.choice(NAMES)
+    name = any_name(rng)
     said = pick(
         rng,
         f"My name is {name}.",

@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from ..conversation import Exchange, a_or_an, ask, pick
-from ..lexicon.people import NAMES
+from ..lexicon.people import any_name
 
 _ANIMALS = (
     *("fox", "rabbit", "bear", "cat", "dog", "mouse", "owl", "hedgehog", "squirrel", "frog"),
@@ -172,7 +172,7 @@ _ENDINGS = (
 def story(rng: Random) -> Exchange:
     """A story of five to seven sentences about who or what was asked for."""
     noun = rng.choice(_ANIMALS if rng.random() < 0.6 else _OTHERS)
-    trait, name, place = rng.choice(_TRAITS), rng.choice(NAMES), rng.choice(_PLACES)
+    trait, name, place = rng.choice(_TRAITS), any_name(rng), rng.choice(_PLACES)
     helper = rng.choice([animal for animal in _ANIMALS if animal != noun])
     asked = noun
     kind = rng.random()

@@ -113,3 +113,12 @@ def count(rng: Random) -> Exchange:
         )
     )
     return ask(question, answer)
+
+
+def describe_number(rng: Random) -> Exchange:
+    """What there is to say about a number."""
+    number = 1 + _number(rng)
+    kind = "even" if number % 2 == 0 else "odd"
+    question = pick(rng, f"Tell me about the number {number}.", f"Tell me about number {number}.", f"What do you know about {number}?")
+    answer = f"{number} is an {kind} number. Before it comes {number - 1}, and after it comes {number + 1}."
+    return ask(question, answer)

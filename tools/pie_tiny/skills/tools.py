@@ -16,7 +16,7 @@ from ..conversation import (
     compact_json,
     pick,
 )
-from ..lexicon.people import NAMES
+from ..lexicon.people import any_name
 from ..lexicon.things import CATEGORIES, DAYS, WORDS
 from ..lexicon.world import CITIES
 from .facts import random_fact
@@ -91,7 +91,7 @@ def _calculator(rng: Random) -> _Use:
 
 def _mail(rng: Random) -> _Use:
     name, text = (
-        rng.choice(NAMES),
+        any_name(rng),
         pick(
             rng,
             "I am late",
@@ -116,7 +116,7 @@ def _mail(rng: Random) -> _Use:
 
 
 def _search(rng: Random) -> _Use:
-    thing = pick(rng, rng.choice(WORDS), rng.choice(CITIES), rng.choice(NAMES))
+    thing = pick(rng, rng.choice(WORDS), rng.choice(CITIES), any_name(rng))
     count = rng.randint(1, 90)
     return _Use(
         pick(rng, f"Search for {thing}.", f"Look up {thing}.", f"Find pages about {thing}."),
@@ -163,7 +163,7 @@ def _light(rng: Random) -> _Use:
 
 
 def _calendar(rng: Random) -> _Use:
-    name, day, hour = rng.choice(NAMES), rng.choice(DAYS), rng.randint(8, 20)
+    name, day, hour = any_name(rng), rng.choice(DAYS), rng.randint(8, 20)
     return _Use(
         pick(
             rng,

@@ -5,24 +5,15 @@ from __future__ import annotations
 from random import Random
 
 from ..conversation import Exchange, ask, pick
-from ..lexicon.people import NAMES
+from ..lexicon.people import NAMES, made_up_name
 from ..lexicon.things import WORDS
 
-_SYLLABLES = (
-    *("ba", "ce", "do", "fu", "ga", "hi", "jo", "ku", "la", "me", "ni", "po", "qua", "ri"),
-    *("sta", "tro", "ul", "ve", "wo", "xa", "yo", "zu", "bran", "del", "mor", "nar", "vin"),
-)
 _ANSWERS = (
     "I am sorry, I do not know that.",
     "I do not know.",
     "That I do not know, I am sorry.",
     "I am sorry, but I do not know the answer.",
 )
-
-
-def made_up_name(rng: Random) -> str:
-    """A name that means nothing."""
-    return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 3))).capitalize()
 
 
 def unknown(rng: Random) -> Exchange:
