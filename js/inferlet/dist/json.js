@@ -30,11 +30,17 @@ export function toJson(value, what, code) {
         }
     };
     try {
-        return JSON.stringify(value === undefined ? null : value, check);
+        return wellFormed(JSON.stringify(value === undefined ? null : value, check));
     }
     catch (error) {
         if (error instanceof TypeError && error.message.includes('circular'))
             return refuse('an object that contains itself', '');
         throw error;
     }
+}
+/** A JSON text whose strings hold no lone surrogates, which many readers refuse; only those does `JSON.stringify` write as `\\udXXX`. */
+function wellFormed(text) {
+    if (!text.includes('\\ud'))
+        return text;
+    return text.replace(/\\(?:\\|(ud[89a-f][0-9a-f]{2}))/g, (escape, surrogate) => (surrogate === undefined ? escape : '\ufffd'));
 }

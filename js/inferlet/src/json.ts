@@ -35,9 +35,15 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
     }
   };
   try {
-    return JSON.stringify(value === undefined ? null : value, check);
+    return wellFormed(JSON.stringify(value === undefined ? null : value, check));
   } catch (error) {
     if (error instanceof TypeError && error.message.includes('circular')) return refuse('an object that contains itself', '');
     throw error;
   }
+}
+
+/** A JSON text whose strings hold no lone surrogates, which many readers refuse; only those does `JSON.stringify` write as `\\udXXX`. */
+function wellFormed(text: string): string {
+  if (!text.includes('\\ud')) return text;
+  return text.replace(/\\(?:\\|(ud[89a-f][0-9a-f]{2}))/g, (escape, surrogate?: string) => (surrogate === undefined ? escape : '\ufffd'));
 }

@@ -21,14 +21,14 @@ export function toAnswer(value: unknown): string {
 /** Describes what a program threw. */
 export function describe(thrown: unknown): FailureRecord {
   if (!(thrown instanceof Error)) {
-    const message = typeof thrown === 'string' ? thrown : printable(thrown);
+    const message = (typeof thrown === 'string' ? thrown : printable(thrown)).toWellFormed();
     return { kind: typeof thrown, message, code: undefined, traceback: `${typeof thrown}: ${message}\n` };
   }
   const kind = kindOf(thrown);
   const code = codeOf(thrown);
   const frames = ownFrames(thrown);
   const place = code === 'invalid-program' && thrown instanceof SyntaxError ? /at (.+:\d+:\d+)/.exec(frames)?.[1] : undefined;
-  const message = place === undefined ? String(thrown.message) : `${thrown.message} (${place})`;
+  const message = messageOf(thrown) + (place === undefined ? '' : ` (${place})`);
   return { kind, message, code, traceback: traceback(thrown, 0) };
 }
 
@@ -36,10 +36,15 @@ export function describe(thrown: unknown): FailureRecord {
 const MAX_CAUSES = 8;
 
 function traceback(error: Error, depth: number): string {
-  const text = `${kindOf(error)}: ${error.message}\n${ownFrames(error)}`;
+  const text = `${kindOf(error)}: ${messageOf(error)}\n${ownFrames(error)}`;
   if (depth < MAX_CAUSES && error.cause instanceof Error) return `${text}caused by ${traceback(error.cause, depth + 1)}`;
   if (error instanceof AggregateError) return text + error.errors.map((inner) => `- ${inner}\n`).join('');
   return text;
+}
+
+/** The message of an error, with the SDK called by the name under which programs import it. */
+function messageOf(error: Error): string {
+  return String(error.message).replaceAll('pie:inferlet/index.js', 'inferlet').toWellFormed();
 }
 
 /** The class of an error; its name where that says more than the class. */
@@ -57,10 +62,10 @@ function codeOf(error: Error): string | undefined {
   return undefined;
 }
 
-/** The frames of the program's own files. */
+/** The frames of the program's own files; those of the SDK and the runtime were compiled without names and places. */
 function ownFrames(error: Error): string {
   const lines = String(error.stack ?? '').split('\n');
-  return lines.filter((line) => /:\d+:\d+\)?$/.test(line) && !/[( ]pie:/.test(line)).map((line) => `${line}\n`).join('');
+  return lines.filter((line) => /:\d+:\d+\)?$/.test(line) && !/[( ](?:<null>|pie:)/.test(line)).map((line) => `${line}\n`).join('');
 }
 
 function printable(value: unknown): string {
