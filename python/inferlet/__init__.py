@@ -10,12 +10,13 @@ from typing import Any
 
 from inferlet import chat, runtime, session
 from inferlet.context import Context
-from inferlet.errors import DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
+from inferlet.errors import ArgumentTypeError, DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
 from inferlet.generation import FinishReason, Generator, GenStep, Output, TokenStream
 from inferlet.model import Model, Tokenizer
 from inferlet.sampler import Sampler
 
 __all__ = [
+    "ArgumentTypeError",
     "Context",
     "DeadlockError",
     "ErrorCode",

@@ -6,16 +6,17 @@ import operator
 from collections.abc import Iterable
 from typing import SupportsIndex
 
-from inferlet.errors import ErrorCode, InvalidArgumentError
+from inferlet.errors import ArgumentTypeError, ErrorCode, InvalidArgumentError
 
 MAX_U32 = 2**32 - 1
 MAX_U64 = 2**64 - 1
+_MAX_SHOWN_CHARS = 60
 
 
 def text(name: str, value: object) -> str:
     """A string that is Unicode text."""
     if not isinstance(value, str):
-        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, f"{name} is {_shown(value)}; it must be a str")
+        raise _wrong_type(name, value, "a str")
     if not value.isascii():
         try:
             value.encode()
@@ -33,7 +34,7 @@ def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     try:
         items = list(value)
     except TypeError:
-        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, f"{name} is {_shown(value)}; it must be token ids") from None
+        raise _wrong_type(name, value, "a list of token ids") from None
     ids = [item for item in items if type(item) is int]
     if len(ids) != len(items):
         ids = [whole(f"{name}[{index}]", item) for index, item in enumerate(items)]
@@ -48,7 +49,7 @@ def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
 def whole(name: str, value: object) -> int:
     """An integer of any size."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, f"{name} is {_shown(value)}; it must be an int")
+        raise _wrong_type(name, value, "an int")
     return operator.index(value)
 
 
@@ -65,7 +66,7 @@ def seed(name: str, value: object) -> int | None:
 def number(name: str, value: object) -> float:
     """A real number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, f"{name} is {_shown(value)}; it must be a number")
+        raise _wrong_type(name, value, "a number")
     try:
         return float(value)
     except OverflowError:
@@ -75,7 +76,7 @@ def number(name: str, value: object) -> float:
 def of_type(name: str, value: object, kind: type) -> None:
     """Refuses what is not an instance of the SDK's class `kind`."""
     if not isinstance(value, kind):
-        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, f"{name} is {_shown(value)}; it must be a {kind.__name__}")
+        raise _wrong_type(name, value, f"a {kind.__name__}")
 
 
 def _ranged(name: str, value: int, limit: int, code: ErrorCode) -> int:
@@ -84,7 +85,8 @@ def _ranged(name: str, value: int, limit: int, code: ErrorCode) -> int:
     return value
 
 
-def _shown(value: object) -> str:
+def _wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
     shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return f"{shown}, a {type(value).__name__}"
+    shown = shown if len(shown) <= _MAX_SHOWN_CHARS else shown[: _MAX_SHOWN_CHARS - 3] + "..."
+    kind = type(value).__name__
+    return ArgumentTypeError(ErrorCode.INVALID_ARGUMENT, f"{name} is {shown} of type {kind}; it must be {wanted}")

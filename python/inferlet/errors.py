@@ -11,7 +11,7 @@ from wit_world.imports import types as _types
 
 from inferlet._error_codes import ErrorCode
 
-__all__ = ["DeadlockError", "ErrorCode", "InferletError", "InvalidArgumentError", "SessionClosed"]
+__all__ = ["ArgumentTypeError", "DeadlockError", "ErrorCode", "InferletError", "InvalidArgumentError", "SessionClosed"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -35,7 +35,11 @@ class InferletError(Exception):
 
 
 class InvalidArgumentError(InferletError, ValueError):
-    """An argument was out of its range or of the wrong type."""
+    """An argument was out of its range."""
+
+
+class ArgumentTypeError(InferletError, TypeError):
+    """An argument was of the wrong type; its code is `invalid-argument`."""
 
 
 class DeadlockError(InferletError, RuntimeError):

@@ -3,7 +3,7 @@
 import pytest
 from wit_world.imports import generation
 
-from inferlet import InvalidArgumentError, Sampler, _arguments, _json
+from inferlet import ArgumentTypeError, InvalidArgumentError, Sampler, _arguments, _json
 from inferlet.errors import InferletError, new_error
 
 RECURSIVE: list = []
@@ -70,19 +70,19 @@ def test_samplers_take_both_spellings(sampler, method, seed):
     [
         (lambda: Sampler.top_p(0.6, 0.9, top_p=0.8), "invalid-argument", "p = 0.9 and top_p = 0.8 are two names of one parameter"),
         (lambda: Sampler.top_k(0.6, -1), "invalid-sampler", "k is -1; it must lie in 0..4294967295"),
-        (lambda: Sampler.top_k(0.6, 1.5), "invalid-argument", "k is 1.5, a float; it must be an int"),
-        (lambda: Sampler.top_p("hot"), "invalid-argument", "temperature is 'hot', a str; it must be a number"),
+        (lambda: Sampler.top_k(0.6, 1.5), "invalid-argument", "k is 1.5 of type float; it must be an int"),
+        (lambda: Sampler.top_p("hot"), "invalid-argument", "temperature is 'hot' of type str; it must be a number"),
         (lambda: Sampler.top_p(seed=2**64), "invalid-argument", "seed is 18446744073709551616; it must lie in"),
         (lambda: _arguments.tokens("tokens", [1, -2]), "invalid-token", "tokens[1] is -2; token ids lie in 0..4294967295"),
-        (lambda: _arguments.tokens("tokens", "ab"), "invalid-argument", "tokens[0] is 'a', a str; it must be an int"),
-        (lambda: _arguments.tokens("tokens", 5), "invalid-argument", "tokens is 5, a int; it must be token ids"),
-        (lambda: _arguments.text("text", b"x"), "invalid-argument", "text is b'x', a bytes; it must be a str"),
+        (lambda: _arguments.tokens("tokens", "ab"), "invalid-argument", "tokens[0] is 'a' of type str; it must be an int"),
+        (lambda: _arguments.tokens("tokens", 5), "invalid-argument", "tokens is 5 of type int; it must be a list of token ids"),
+        (lambda: _arguments.text("text", b"x"), "invalid-argument", "text is b'x' of type bytes; it must be a str"),
         (lambda: _arguments.text("text", "a\udc80"), "invalid-argument", "text holds the lone surrogate U+DC80 at index 1"),
-        (lambda: _arguments.count("n", True), "invalid-argument", "n is True, a bool; it must be an int"),
+        (lambda: _arguments.count("n", True), "invalid-argument", "n is True of type bool; it must be an int"),
     ],
 )
 def test_arguments_that_cannot_cross_are_named(make, code, message):
-    with pytest.raises(InvalidArgumentError) as caught:
+    with pytest.raises(ArgumentTypeError if "of type" in message else InvalidArgumentError) as caught:
         make()
     assert caught.value.code == code
     assert caught.value.message.startswith(message)

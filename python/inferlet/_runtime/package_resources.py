@@ -50,7 +50,7 @@ class _Node(abc.Traversable):
     def __truediv__(self, child: str | PathLike[str]) -> abc.Traversable:
         return self.joinpath(child)
 
-    def open(self, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:  # noqa: ANN401 - what io.TextIOWrapper takes
+    def open(self, mode: str = "r", *args: Any, **kwargs: Any) -> IO[Any]:
         data = io.BytesIO(self.read_bytes())
         return data if "b" in mode else io.TextIOWrapper(data, *args, **kwargs)
 
