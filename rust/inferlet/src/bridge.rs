@@ -18,9 +18,20 @@ pub(crate) fn decode<T: DeserializeOwned + 'static>(input: &str) -> Result<T> {
     if let Some(text) = slot.take() {
         return Ok(text);
     }
-    serde_json::from_str(input).map_err(|error| {
+    if let Ok(value) = serde_json::from_str(input) {
+        return Ok(value);
+    }
+    // A launch without input is `null`, which an input whose fields all have defaults takes as the empty object.
+    let fields = if input.trim() == "null" { "{}" } else { input };
+    serde_json::from_str(fields).map_err(|error| {
         let takes = type_name::<T>();
-        errors::text(ErrorCode::InvalidInput, format_args!("the input {} does not fit `{takes}`: {error}; launch with a JSON value of that shape", excerpt(input)))
+        let shown = excerpt(input);
+        errors::text(
+            ErrorCode::InvalidInput,
+            format_args!(
+                "the input {shown} does not fit `{takes}`: {error}; launch with a JSON value of that shape"
+            ),
+        )
     })
 }
 
@@ -79,6 +90,18 @@ mod tests {
                 n: Some(3)
             }
         );
+    }
+
+    #[test]
+    fn no_input_is_null_or_no_fields() {
+        #[derive(Debug, Deserialize, PartialEq)]
+        struct Defaults {
+            n: Option<u32>,
+        }
+        assert_eq!(decode::<Defaults>("null"), Ok(Defaults { n: None }));
+        assert_eq!(decode::<Option<Defaults>>("null"), Ok(None));
+        let error = decode::<Ask>("null").unwrap_err();
+        assert!(error.contains("missing field `prompt`"), "{error}");
     }
 
     #[test]
