@@ -20,6 +20,8 @@ export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
 export declare class Output {
     /** Accepted tokens, a stop token included as the last. */
     readonly tokens: Uint32Array;
+    /** Set when this step ended the generation. */
+    readonly finishReason: FinishReason | undefined;
 }
 /** One step of a generator, to be executed. */
 export declare class GenStep {

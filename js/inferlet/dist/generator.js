@@ -8,9 +8,12 @@ const OPTIONS = ['maxTokens', 'stop', 'seed', 'autoFlush'];
 export class Output {
     /** Accepted tokens, a stop token included as the last. */
     tokens;
+    /** Set when this step ended the generation. */
+    finishReason;
     /** @internal */
-    constructor(tokens) {
+    constructor([tokens, finishReason]) {
         this.tokens = tokens;
+        this.finishReason = finishReason;
     }
 }
 /** One step of a generator, to be executed. */
@@ -22,7 +25,7 @@ export class GenStep {
     }
     /** Runs the step. One that was cancelled is yielded again by the generator. */
     execute() {
-        return new Pending((settle) => this.#generator.advance('step', settle), (tokens) => new Output(tokens));
+        return new Pending((settle) => this.#generator.advance('step', settle), (answer) => new Output(answer));
     }
 }
 /**

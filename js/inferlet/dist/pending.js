@@ -5,6 +5,7 @@
  * lost step is undone.
  *
  * It is a shell around the promise that is really settled. The engine holds only that one, and so can tell when nobody holds this.
+ * @internal
  */
 export class Pending extends Promise {
     #answer;

@@ -1,6 +1,6 @@
 /** Generators: what turns a context into tokens. */
 
-import { newGenerator as create, type ContextHandle, type GeneratorHandle, type Settle } from 'pie:host';
+import { newGenerator as create, type ContextHandle, type GeneratorHandle, type Settle, type StepAnswer } from 'pie:host';
 import { checkOptions, toBoolean, toCount, toSeed, toTokens, type Seed, type Tokens } from './arguments.js';
 import { Pending } from './pending.js';
 import { samplerRecord, type Sampler } from './sampler.js';
@@ -29,10 +29,13 @@ const OPTIONS = ['maxTokens', 'stop', 'seed', 'autoFlush'] as const satisfies re
 export class Output {
   /** Accepted tokens, a stop token included as the last. */
   readonly tokens: Uint32Array;
+  /** Set when this step ended the generation. */
+  readonly finishReason: FinishReason | undefined;
 
   /** @internal */
-  constructor(tokens: Uint32Array) {
+  constructor([tokens, finishReason]: StepAnswer) {
     this.tokens = tokens;
+    this.finishReason = finishReason;
   }
 }
 
@@ -47,7 +50,7 @@ export class GenStep {
 
   /** Runs the step. One that was cancelled is yielded again by the generator. */
   execute(): Promise<Output> {
-    return new Pending((settle: Settle<Uint32Array>) => this.#generator.advance('step', settle), (tokens) => new Output(tokens));
+    return new Pending((settle: Settle<StepAnswer>) => this.#generator.advance('step', settle), (answer) => new Output(answer));
   }
 }
 

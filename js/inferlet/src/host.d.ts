@@ -64,16 +64,22 @@ declare module 'pie:host' {
     readonly autoFlush: boolean;
   }
 
+  export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
+
+  /** Accepted tokens, and why the generation ended where this step ended it. */
+  export type StepAnswer = [tokens: Uint32Array, finishReason: FinishReason | undefined];
+
   export interface GeneratorHandle {
     setMaxTokens(nTokens: number): void;
     setStop(tokens: Uint32Array): void;
     addStop(tokens: Uint32Array): void;
     ignoreEos(ignore: boolean): void;
     nextStep(): number | undefined;
-    advance(until: 'step' | 'tokens', settle: Settle<Uint32Array>): Wait;
+    advance(until: 'step', settle: Settle<StepAnswer>): Wait;
+    advance(until: 'tokens', settle: Settle<Uint32Array>): Wait;
     advance(until: 'text', settle: Settle<string>): Wait;
     tokensGenerated(): number;
-    finishReason(): 'stop' | 'length' | 'constraint' | 'closed' | undefined;
+    finishReason(): FinishReason | undefined;
   }
 
   export interface DecoderHandle {

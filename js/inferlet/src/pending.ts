@@ -8,6 +8,7 @@ import type { Settle, Wait } from 'pie:host';
  * lost step is undone.
  *
  * It is a shell around the promise that is really settled. The engine holds only that one, and so can tell when nobody holds this.
+ * @internal
  */
 export class Pending<T, A = T> extends Promise<T> {
   readonly #answer: Promise<T>;

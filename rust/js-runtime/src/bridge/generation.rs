@@ -1,6 +1,7 @@
 //! Generators.
 
 use rquickjs::class::Trace;
+use rquickjs::convert::List;
 use rquickjs::{Class, Ctx, Function, IntoJs, JsLifetime, Object, Result, TypedArray, Value};
 
 use super::context::ContextHandle;
@@ -77,7 +78,7 @@ impl GeneratorHandle {
         check(&ctx, self.generator.next_step())
     }
 
-    /// `until` is `step`, `tokens` or `text`; the answer is the tokens, or the text.
+    /// `until` is `step`, `tokens` or `text`; the answer is tokens with the reason to finish, tokens, or text.
     fn advance<'js>(&self, ctx: Ctx<'js>, until: String, settle: Function<'js>) -> Result<WaitHandle> {
         let until = match until.as_str() {
             "step" => Until::Step,
@@ -95,12 +96,16 @@ impl GeneratorHandle {
 
     fn finish_reason(&self, ctx: Ctx<'_>) -> Result<Option<&'static str>> {
         let reason = check(&ctx, self.generator.finish_reason())?;
-        Ok(reason.map(|reason| match reason {
-            FinishReason::Stop => "stop",
-            FinishReason::Length => "length",
-            FinishReason::Constraint => "constraint",
-            FinishReason::Closed => "closed",
-        }))
+        Ok(reason.map(reason_name))
+    }
+}
+
+fn reason_name(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::Constraint => "constraint",
+        FinishReason::Closed => "closed",
     }
 }
 
@@ -115,7 +120,8 @@ impl Awaited for FutureEvent {
             Err(error) => return Some(Ok(Err(error))),
         };
         let value = match event {
-            Event::Step(output) => values::token_array(ctx, output.tokens).map(TypedArray::into_value),
+            Event::Step(output) => values::token_array(ctx, output.tokens)
+                .and_then(|tokens| List((tokens, output.finish.map(reason_name))).into_js(ctx)),
             Event::Tokens(tokens) => values::token_array(ctx, tokens).map(TypedArray::into_value),
             Event::Text(text) => text.into_js(ctx),
         };
