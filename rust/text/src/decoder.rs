@@ -42,15 +42,31 @@ pub struct ChatDecoder {
 
 impl fmt::Debug for ChatDecoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatDecoder").field("reply", &self.reply).field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("ChatDecoder")
+            .field("reply", &self.reply)
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
     }
 }
 
 impl ChatDecoder {
     /// A decoder for what the model of `chat` says. Its turns end with the template's stop tokens and the model's end tokens.
     pub fn new(chat: Arc<Chat>) -> Self {
-        let stop = chat.stop_tokens().unwrap_or_default().iter().chain(chat.end_tokens()).copied().collect();
-        Self { chat, stop, utf8: Utf8::default(), reply: String::new(), begun: false, queue: VecDeque::new() }
+        let stop = chat
+            .stop_tokens()
+            .unwrap_or_default()
+            .iter()
+            .chain(chat.end_tokens())
+            .copied()
+            .collect();
+        Self {
+            chat,
+            stop,
+            utf8: Utf8::default(),
+            reply: String::new(),
+            begun: false,
+            queue: VecDeque::new(),
+        }
     }
 
     /// Lets further tokens end the turn; their text is not shown.
@@ -153,7 +169,8 @@ impl ChatDecoder {
 
     fn end(&mut self) {
         self.flush();
-        self.queue.push_back(ChatEvent::Done(std::mem::take(&mut self.reply)));
+        self.queue
+            .push_back(ChatEvent::Done(std::mem::take(&mut self.reply)));
         self.begun = false;
     }
 }

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::limits::MAX_CONFIG_FILE_BYTES;
 
 /// What to do about a file that is missing or damaged.
-pub(crate) const REMEDY: &str = "download the model again, or point to a complete Hugging Face model directory";
+pub(crate) const REMEDY: &str =
+    "download the model again, or point to a complete Hugging Face model directory";
 
 /// The bytes of a file of at most `limit` bytes; `None` when there is no such file.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
@@ -20,16 +21,23 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
         Err(error) => return Err(unreadable(path, &error)),
     };
     let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > limit {
-        return Err(Error::Model(format!("{} is larger than the limit of {limit} bytes; {REMEDY}", path.display())));
+        return Err(Error::Model(format!(
+            "{} is larger than the limit of {limit} bytes; {REMEDY}",
+            path.display()
+        )));
     }
     Ok(Some(bytes))
 }
 
 /// A small text file; `None` when there is no such file.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>> {
-    let Some(bytes) = read(path, MAX_CONFIG_FILE_BYTES)? else { return Ok(None) };
+    let Some(bytes) = read(path, MAX_CONFIG_FILE_BYTES)? else {
+        return Ok(None);
+    };
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
         Err(error) => Err(damaged(path, &format!("it is not UTF-8: {error}"))),
@@ -38,8 +46,11 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>> {
 
 /// A small JSON file that holds an object; `None` when there is no such file.
 pub(crate) fn read_json(path: &Path) -> Result<Option<Value>> {
-    let Some(text) = read_text(path)? else { return Ok(None) };
-    let value: Value = serde_json::from_str(&text).map_err(|error| damaged(path, &format!("it is not JSON: {error}")))?;
+    let Some(text) = read_text(path)? else {
+        return Ok(None);
+    };
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| damaged(path, &format!("it is not JSON: {error}")))?;
     if !value.is_object() {
         return Err(damaged(path, "it does not hold a JSON object"));
     }
@@ -52,5 +63,8 @@ pub(crate) fn damaged(path: &Path, why: &str) -> Error {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::Model(format!("{} cannot be read: {error}; {REMEDY}", path.display()))
+    Error::Model(format!(
+        "{} cannot be read: {error}; {REMEDY}",
+        path.display()
+    ))
 }

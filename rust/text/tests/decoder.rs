@@ -19,13 +19,18 @@ fn done(text: &str) -> ChatEvent {
 /// A decoder, and the function that encodes what it is fed.
 fn decoder() -> (ChatDecoder, impl Fn(&str) -> Vec<u32>) {
     let chat = chat(CHATML);
-    (ChatDecoder::new(Arc::clone(&chat)), move |text: &str| chat.tokenizer().encode(text).unwrap())
+    (ChatDecoder::new(Arc::clone(&chat)), move |text: &str| {
+        chat.tokenizer().encode(text).unwrap()
+    })
 }
 
 #[test]
 fn a_turn_token_by_token() {
     let (mut it, encode) = decoder();
-    let events: Vec<ChatEvent> = encode("Hi<|im_end|>").iter().map(|&id| it.feed(&[id]).unwrap()).collect();
+    let events: Vec<ChatEvent> = encode("Hi<|im_end|>")
+        .iter()
+        .map(|&id| it.feed(&[id]).unwrap())
+        .collect();
     assert_eq!(events, [delta("H"), delta("i"), done("Hi")]);
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
 }
@@ -77,7 +82,10 @@ fn a_turn_without_a_stop_token_can_be_finished() {
 fn control_tokens_interrupt_and_markers_are_text() {
     let (mut it, encode) = decoder();
     let start = encode("<|im_start|>")[0];
-    assert_eq!(it.feed(&encode("a<|im_start|><think>b<|im_end|>")).unwrap(), delta("a"));
+    assert_eq!(
+        it.feed(&encode("a<|im_start|><think>b<|im_end|>")).unwrap(),
+        delta("a")
+    );
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Interrupt(start));
     assert_eq!(it.feed(&[]).unwrap(), delta("<think>b"));
     assert_eq!(it.feed(&[]).unwrap(), done("a<think>b"));

@@ -7,12 +7,26 @@ use std::sync::{Arc, LazyLock};
 
 use pie_text::{Chat, ChatDecoder, ChatEvent, Role, Tokenizer};
 use proptest::prelude::*;
-use support::{CHATML, CHATML_DEFAULT_SYSTEM, CHATML_THINKING, CONTROL, Context, GEMMA, LLAMA3, byte_level, chat, metaspace, tokenizer};
+use support::{
+    CHATML, CHATML_DEFAULT_SYSTEM, CHATML_THINKING, CONTROL, Context, GEMMA, LLAMA3, byte_level,
+    chat, metaspace, tokenizer,
+};
 
 /// Chats are costly to make, and immutable.
-static CHATS: LazyLock<Vec<Arc<Chat>>> =
-    LazyLock::new(|| [CHATML, CHATML_DEFAULT_SYSTEM, CHATML_THINKING, LLAMA3, GEMMA].into_iter().map(chat).collect());
-static TOKENIZERS: LazyLock<Vec<Tokenizer>> = LazyLock::new(|| vec![tokenizer(&byte_level()), tokenizer(&metaspace())]);
+static CHATS: LazyLock<Vec<Arc<Chat>>> = LazyLock::new(|| {
+    [
+        CHATML,
+        CHATML_DEFAULT_SYSTEM,
+        CHATML_THINKING,
+        LLAMA3,
+        GEMMA,
+    ]
+    .into_iter()
+    .map(chat)
+    .collect()
+});
+static TOKENIZERS: LazyLock<Vec<Tokenizer>> =
+    LazyLock::new(|| vec![tokenizer(&byte_level()), tokenizer(&metaspace())]);
 
 /// Texts of the kinds that tokenizers treat apart: words, spaces, line breaks, punctuation, other scripts, and the beginnings of tokens.
 fn text() -> impl Strategy<Value = String> {
@@ -38,25 +52,51 @@ fn hostile_text() -> impl Strategy<Value = String> {
 
 /// Questions and answers, perhaps after a system prompt.
 fn conversation() -> impl Strategy<Value = Vec<(Role, String)>> {
-    (prop::option::of(text()), prop::collection::vec(text(), 1..6)).prop_map(|(system, turns)| {
-        let turn = |(place, text)| (if place % 2 == 0 { Role::User } else { Role::Assistant }, text);
-        system.map(|text| (Role::System, text)).into_iter().chain(turns.into_iter().enumerate().map(turn)).collect()
-    })
+    (
+        prop::option::of(text()),
+        prop::collection::vec(text(), 1..6),
+    )
+        .prop_map(|(system, turns)| {
+            let turn = |(place, text)| {
+                (
+                    if place % 2 == 0 {
+                        Role::User
+                    } else {
+                        Role::Assistant
+                    },
+                    text,
+                )
+            };
+            system
+                .map(|text| (Role::System, text))
+                .into_iter()
+                .chain(turns.into_iter().enumerate().map(turn))
+                .collect()
+        })
 }
 
 /// How the family writes a message, by hand: the oracle.
 fn by_hand(template: usize, conversation: &[(Role, String)]) -> String {
-    let chatml = |(role, text): &(Role, String)| format!("<|im_start|>{}\n{text}<|im_end|>\n", role.name());
+    let chatml =
+        |(role, text): &(Role, String)| format!("<|im_start|>{}\n{text}<|im_end|>\n", role.name());
     match template {
         0 | 2 => conversation.iter().map(chatml).collect(),
         1 => {
             let default = (Role::System, "You are a helpful assistant.".to_owned());
-            let first = if conversation[0].0 == Role::System { String::new() } else { chatml(&default) };
+            let first = if conversation[0].0 == Role::System {
+                String::new()
+            } else {
+                chatml(&default)
+            };
             first + &conversation.iter().map(chatml).collect::<String>()
         }
         3 => {
             let turn = |(role, text): &(Role, String)| {
-                format!("<|start_header_id|>{}<|end_header_id|>\n\n{}<|eot_id|>", role.name(), text.trim())
+                format!(
+                    "<|start_header_id|>{}<|end_header_id|>\n\n{}<|eot_id|>",
+                    role.name(),
+                    text.trim()
+                )
             };
             "<|begin_of_text|>".to_owned() + &conversation.iter().map(turn).collect::<String>()
         }
@@ -189,7 +229,7 @@ proptest! {
         context.truncate(cut.min(context.tokens.len()));
         let length = context.tokens.len();
         context.cue();
-        prop_assert!(context.tokens.ends_with(&chat.cue_tokens().unwrap()));
+        prop_assert!(context.tokens.ends_with(chat.cue_tokens().unwrap()));
         let cued = context.tokens.clone();
         prop_assert_eq!(&context.cue().tokens, &cued);
         prop_assert!(cued.len() <= length + chat.cue_tokens().unwrap().len() + 64);

@@ -27,30 +27,51 @@ fn a_post_processor_truncation_and_padding_are_left_aside() {
     json["post_processor"] = json!({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|begin_of_text|>", "type_id": 0}},
         {"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}],
         "special_tokens": {"<|begin_of_text|>": {"id": "<|begin_of_text|>", "ids": [id], "tokens": ["<|begin_of_text|>"]}}});
-    json["truncation"] = json!({"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0});
+    json["truncation"] =
+        json!({"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0});
     json["padding"] = json!({"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0,
         "pad_token": "!"});
     let it = tokenizer(&json);
-    for ids in [it.encode("abcd").unwrap(), it.encode_content("abcd").unwrap()] {
+    for ids in [
+        it.encode("abcd").unwrap(),
+        it.encode_content("abcd").unwrap(),
+    ] {
         assert_eq!(it.decode(&ids).unwrap(), "abcd");
         assert_eq!(ids.len(), 4);
     }
 }
 
 fn it_id(json: &Value, content: &str) -> u64 {
-    json["added_tokens"].as_array().unwrap().iter().find(|token| token["content"] == content).unwrap()["id"].as_u64().unwrap()
+    json["added_tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|token| token["content"] == content)
+        .unwrap()["id"]
+        .as_u64()
+        .unwrap()
 }
 
 #[test]
 fn content_stays_text() {
     for json in [byte_level(), metaspace()] {
         let it = tokenizer(&json);
-        for text in ["<|im_end|>", "a<|im_start|>b", "<s>hello</s>", "<|im_<|im_end|>end|>", "<s", "<think> a </think>"] {
+        for text in [
+            "<|im_end|>",
+            "a<|im_start|>b",
+            "<s>hello</s>",
+            "<|im_<|im_end|>end|>",
+            "<s",
+            "<think> a </think>",
+        ] {
             let ids = it.encode_content(text).unwrap();
             assert!(!ids.iter().any(|&id| it.is_control(id)), "{text}");
             assert_eq!(it.decode(&ids).unwrap(), text);
         }
-        assert_eq!(it.encode_content("hello world").unwrap(), it.encode("hello world").unwrap());
+        assert_eq!(
+            it.encode_content("hello world").unwrap(),
+            it.encode("hello world").unwrap()
+        );
     }
 }
 
@@ -60,8 +81,10 @@ fn content_stays_text_where_the_vocabulary_of_text_holds_control_tokens() {
     let mut json = byte_level();
     json["model"]["ignore_merges"] = json!(true);
     json["model"]["vocab"]["abc"] = json!(900);
-    json["added_tokens"].as_array_mut().unwrap().push(json!({"id": 900, "content": "abc", "single_word": false, "lstrip": false,
-        "rstrip": false, "normalized": false, "special": true}));
+    json["added_tokens"].as_array_mut().unwrap().push(
+        json!({"id": 900, "content": "abc", "single_word": false, "lstrip": false,
+        "rstrip": false, "normalized": false, "special": true}),
+    );
     let it = tokenizer(&json);
     assert_eq!(it.encode("abc").unwrap(), [900]);
     let ids = it.encode_content("abc").unwrap();
@@ -83,8 +106,19 @@ fn decoding_shows_control_tokens_and_replaces_torn_bytes() {
     assert_eq!(it.decode(&ids).unwrap(), "é<|im_end|>");
     assert_eq!(it.decode(&[0xC3, 0x41]).unwrap(), "\u{FFFD}A");
     let size = it.vocab_size();
-    assert_eq!(it.decode(&[size]).unwrap_err(), Error::Token { id: size, vocab_size: size });
-    assert!(it.decode(&[size]).unwrap_err().to_string().contains(&format!("0 to {}", size - 1)));
+    assert_eq!(
+        it.decode(&[size]).unwrap_err(),
+        Error::Token {
+            id: size,
+            vocab_size: size
+        }
+    );
+    assert!(
+        it.decode(&[size])
+            .unwrap_err()
+            .to_string()
+            .contains(&format!("0 to {}", size - 1))
+    );
 }
 
 #[test]
@@ -109,7 +143,11 @@ fn vocabs_are_raw_bytes() {
         assert_eq!(bytes[usize::from(byte)], [byte]);
     }
     let place = |token: &[u8]| bytes.iter().position(|bytes| bytes == token);
-    assert!(place("é".as_bytes()).is_some() && place(b" the").is_some() && place(&[0xF0, 0x9F, 0x98]).is_some());
+    assert!(
+        place("é".as_bytes()).is_some()
+            && place(b" the").is_some()
+            && place(&[0xF0, 0x9F, 0x98]).is_some()
+    );
 
     let it = tokenizer(&metaspace());
     assert_eq!(it.token_bytes(3 + 0x0A).unwrap(), b"\n");
@@ -132,7 +170,11 @@ fn the_split_regex_is_the_tokenizers() {
         json["pre_tokenizer"] = pre_tokenizer;
         tokenizer(&json).split_regex().to_owned()
     };
-    assert!(tokenizer(&byte_level()).split_regex().starts_with("(?i:'s|'t"));
+    assert!(
+        tokenizer(&byte_level())
+            .split_regex()
+            .starts_with("(?i:'s|'t")
+    );
     let byte_level = |use_regex| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
     assert!(regex(byte_level(true)).contains(r"\p{L}+"));
     assert_eq!(regex(byte_level(false)), "");
@@ -143,21 +185,36 @@ fn the_split_regex_is_the_tokenizers() {
 fn sentencepiece_text_keeps_its_spaces() {
     let it = tokenizer(&metaspace());
     for text in ["hello world", "hello\n漢é", "a  b ", "</s>hello"] {
-        assert_eq!(it.decode(&it.encode(text).unwrap()).unwrap(), text, "{text:?}");
+        assert_eq!(
+            it.decode(&it.encode(text).unwrap()).unwrap(),
+            text,
+            "{text:?}"
+        );
     }
     // Content behind control text is no new beginning: no space is put before it.
-    assert_eq!(it.decode(&it.encode_content("<s>hello").unwrap()).unwrap(), "<s>hello");
+    assert_eq!(
+        it.decode(&it.encode_content("<s>hello").unwrap()).unwrap(),
+        "<s>hello"
+    );
 }
 
 #[test]
 fn files_that_cannot_be_used_are_named() {
     let missing = Tokenizer::from_dir(Path::new("no/such/model"), 0).unwrap_err();
     assert_eq!(missing.code(), "invalid-model");
-    assert!(missing.to_string().contains("tokenizer.json is missing; download"), "{missing}");
+    assert!(
+        missing
+            .to_string()
+            .contains("tokenizer.json is missing; download"),
+        "{missing}"
+    );
     let full = byte_level().to_string();
     for damaged in [&full[..full.len() / 2], "", "[]", "{}", "\u{0}"] {
         let error = Tokenizer::from_bytes(damaged.as_bytes(), 0).unwrap_err();
-        assert!(error.to_string().contains("tokenizer.json is damaged"), "{error}");
+        assert!(
+            error.to_string().contains("tokenizer.json is damaged"),
+            "{error}"
+        );
     }
     let mut json = byte_level();
     json["decoder"] = json!({"type": "WordPiece", "prefix": "##", "cleanup": true});
@@ -178,6 +235,9 @@ fn a_text_that_is_too_long_is_an_error() {
     for result in [it.encode(&text), it.encode_content(&text)] {
         let error = result.unwrap_err();
         assert_eq!(error.code(), "invalid-argument");
-        assert!(error.to_string().contains(&text.len().to_string()), "{error}");
+        assert!(
+            error.to_string().contains(&text.len().to_string()),
+            "{error}"
+        );
     }
 }

@@ -94,9 +94,11 @@ impl Chat {
         let end_tokens = end_tokens(dir, &tokenizer)?;
         match ChatTemplate::from_dir(dir) {
             Ok(template) => Ok(Self::new(tokenizer, template, end_tokens)),
-            Err(error @ Error::Template(_)) => {
-                Ok(Self { tokenizer: Arc::new(tokenizer), script: Err(error), end_tokens })
-            }
+            Err(error @ Error::Template(_)) => Ok(Self {
+                tokenizer: Arc::new(tokenizer),
+                script: Err(error),
+                end_tokens,
+            }),
             Err(error) => Err(error),
         }
     }
@@ -110,7 +112,11 @@ impl Chat {
                 "the model has no chat template; append text or tokens instead, or add a chat_template.jinja to its directory".to_owned(),
             )),
         };
-        Self { tokenizer, script, end_tokens }
+        Self {
+            tokenizer,
+            script,
+            end_tokens,
+        }
     }
 
     /// The tokenizer.
@@ -143,7 +149,10 @@ impl Chat {
         let script = self.script()?;
         let mut state = state.clone();
         if state.last() == Some(&Turn::Open) {
-            return Ok(Addition { tokens: Vec::new(), state });
+            return Ok(Addition {
+                tokens: Vec::new(),
+                state,
+            });
         }
         let cue = script.cue(&script.history(&state, Role::Assistant)?)?;
         let tokens = self.beyond_tail(&state, at, cue);
@@ -227,7 +236,12 @@ impl Chat {
     }
 
     /// The tokens that close the turn which stands open, and the state after them.
-    fn close(&self, script: &Script, state: &ChatState, at: At<'_>) -> Result<(Vec<u32>, ChatState)> {
+    fn close(
+        &self,
+        script: &Script,
+        state: &ChatState,
+        at: At<'_>,
+    ) -> Result<(Vec<u32>, ChatState)> {
         let mut state = state.clone();
         let closing = script.closing(&script.history(&state, Role::Assistant)?)?;
         let tokens = self.beyond_tail(&state, at, script.encode(&closing)?);
@@ -239,7 +253,10 @@ impl Chat {
     /// a user's words are never taken for the template's.
     fn beyond_tail(&self, state: &ChatState, at: At<'_>, mut tokens: Vec<u32>) -> Vec<u32> {
         let free = at.since(state.raw_start());
-        let n_written = (0..=tokens.len().min(free.len())).rev().find(|&n| free.ends_with(&tokens[..n])).unwrap_or(0);
+        let n_written = (0..=tokens.len().min(free.len()))
+            .rev()
+            .find(|&n| free.ends_with(&tokens[..n]))
+            .unwrap_or(0);
         tokens.drain(..n_written);
         tokens
     }
@@ -247,25 +264,41 @@ impl Chat {
 
 /// The length of the context once `tokens` are appended.
 fn end(at: At<'_>, tokens: &[u32]) -> u32 {
-    at.length.saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
+    at.length
+        .saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
 }
 
 /// The end tokens of a checkpoint: of `generation_config.json`, else of `config.json`, else the tokenizer's `eos_token`.
 fn end_tokens(dir: &Path, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
     for file in ["generation_config.json", "config.json"] {
         let path = dir.join(file);
-        let Some(config) = files::read_json(&path)? else { continue };
+        let Some(config) = files::read_json(&path)? else {
+            continue;
+        };
         let ids: Vec<&Value> = match &config["eos_token_id"] {
             Value::Null => continue,
             Value::Array(ids) => ids.iter().collect(),
             id => vec![id],
         };
-        let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| id < tokenizer.vocab_size());
+        let id = |value: &Value| {
+            value
+                .as_u64()
+                .and_then(|id| u32::try_from(id).ok())
+                .filter(|&id| id < tokenizer.vocab_size())
+        };
         return ids
             .into_iter()
-            .map(|value| id(value).ok_or_else(|| files::damaged(&path, &format!("its eos_token_id {value} is no token"))))
+            .map(|value| {
+                id(value).ok_or_else(|| {
+                    files::damaged(&path, &format!("its eos_token_id {value} is no token"))
+                })
+            })
             .collect();
     }
     let special = crate::template::SpecialTokens::from_dir(dir)?;
-    Ok(special.get("eos_token").and_then(|token| tokenizer.id_of(token)).into_iter().collect())
+    Ok(special
+        .get("eos_token")
+        .and_then(|token| tokenizer.id_of(token))
+        .into_iter()
+        .collect())
 }

@@ -77,7 +77,11 @@ pub(super) struct Pieces {
 
 impl Pieces {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, template: ChatTemplate) -> Self {
-        Self { tokenizer, template, known: Mutex::new(HashMap::new()) }
+        Self {
+            tokenizer,
+            template,
+            known: Mutex::new(HashMap::new()),
+        }
     }
 
     /// What the template writes around a message of `role` at `place`.
@@ -88,7 +92,9 @@ impl Pieces {
         let mut roles = window(place.roles);
         roles.push(role);
         let sketch = self.sketch(roles)?;
-        let header = self.unwritten(place, &sketch.before[sketch.previous_end..], sketch.at == 0).to_owned();
+        let header = self
+            .unwritten(place, &sketch.before[sketch.previous_end..], sketch.at == 0)
+            .to_owned();
         Ok(Frame { header, sketch })
     }
 
@@ -99,15 +105,26 @@ impl Pieces {
     pub(super) fn content(&self, frame: &Frame, text: &str) -> Result<String> {
         let sketch = &frame.sketch;
         let marks: Vec<String> = (0..sketch.roles.len()).map(mark).collect();
-        let content = |place: usize| if place == sketch.at { text } else { marks.get(place).map_or("", String::as_str) };
+        let content = |place: usize| {
+            if place == sketch.at {
+                text
+            } else {
+                marks.get(place).map_or("", String::as_str)
+            }
+        };
         let messages: Vec<Message<'_>> = sketch
             .roles
             .iter()
             .enumerate()
-            .map(|(place, role)| Message { role: role.name(), content: content(place) })
+            .map(|(place, role)| Message {
+                role: role.name(),
+                content: content(place),
+            })
             .collect();
         let whole = self.template.render(&messages, false)?;
-        let written = whole.strip_prefix(sketch.before.as_str()).and_then(|rest| rest.strip_suffix(sketch.after.as_str()));
+        let written = whole
+            .strip_prefix(sketch.before.as_str())
+            .and_then(|rest| rest.strip_suffix(sketch.after.as_str()));
         // A template that writes other things around this very content would split what was said: the content stays as it is.
         Ok(written.unwrap_or(text).to_owned())
     }
@@ -123,7 +140,9 @@ impl Pieces {
         };
         let whole = self.render(&roles, true)?;
         match only(&whole, &mark(last)) {
-            Some(at) => Ok(self.unwritten(place, &whole[at + mark(last).len()..], false).to_owned()),
+            Some(at) => Ok(self
+                .unwritten(place, &whole[at + mark(last).len()..], false)
+                .to_owned()),
             None => self.cue_after_question(),
         }
     }
@@ -140,9 +159,20 @@ impl Pieces {
     fn opening(&self) -> Result<String> {
         let answered = [Role::User, Role::Assistant];
         let written = self.closing_of(&answered)?;
-        let later = self.frame(&Place { roles: &answered, written: &written, follows: false }, Role::User)?;
+        let later = self.frame(
+            &Place {
+                roles: &answered,
+                written: &written,
+                follows: false,
+            },
+            Role::User,
+        )?;
         let first = self.sketch(vec![Role::User])?;
-        Ok(first.before.strip_suffix(later.header()).unwrap_or_default().to_owned())
+        Ok(first
+            .before
+            .strip_suffix(later.header())
+            .unwrap_or_default()
+            .to_owned())
     }
 
     fn cue_after_question(&self) -> Result<String> {
@@ -150,13 +180,28 @@ impl Pieces {
         let closing = self.closing_of(&roles)?;
         let whole = self.render(&roles, true)?;
         let tail = only(&whole, &mark(0)).map_or("", |at| &whole[at + mark(0).len()..]);
-        Ok(self.unwritten(&Place { roles: &roles, written: &closing, follows: false }, tail, false).to_owned())
+        Ok(self
+            .unwritten(
+                &Place {
+                    roles: &roles,
+                    written: &closing,
+                    follows: false,
+                },
+                tail,
+                false,
+            )
+            .to_owned())
     }
 
     /// Of the text between two contents, or before the first, what is still to be written.
     fn unwritten<'t>(&self, place: &Place<'_>, text: &'t str, first: bool) -> &'t str {
         if first {
-            let begin = self.template.special().get("bos_token").filter(|_| place.follows).unwrap_or_default();
+            let begin = self
+                .template
+                .special()
+                .get("bos_token")
+                .filter(|_| place.follows)
+                .unwrap_or_default();
             return text.strip_prefix(begin).unwrap_or(text);
         }
         &text[self.common(place.written, text)..]
@@ -183,13 +228,23 @@ impl Pieces {
     /// last as if it followed a question and an answer.
     fn draw(&self, roles: &[Role]) -> Result<Sketch> {
         let Some((&role, before)) = roles.split_last() else {
-            return Err(Error::Template("the chat template was asked for a message of nobody".to_owned()));
+            return Err(Error::Template(
+                "the chat template was asked for a message of nobody".to_owned(),
+            ));
         };
         if let Some(sketch) = self.draw_in_order(before, role)? {
             return Ok(sketch);
         }
-        let plain: Vec<Role> = before.iter().copied().filter(|role| *role != Role::System).collect();
-        let generic: &[Role] = if role == Role::Assistant { &[Role::User] } else { &[Role::User, Role::Assistant] };
+        let plain: Vec<Role> = before
+            .iter()
+            .copied()
+            .filter(|role| *role != Role::System)
+            .collect();
+        let generic: &[Role] = if role == Role::Assistant {
+            &[Role::User]
+        } else {
+            &[Role::User, Role::Assistant]
+        };
         for others in [plain.as_slice(), generic] {
             // A refusal here is not of the program's conversation.
             if let Ok(Some(sketch)) = self.draw_in_order(others, role) {
@@ -216,7 +271,8 @@ impl Pieces {
             followed.push(Role::User);
             self.render(&followed, false)
         };
-        let spot = |text: &Result<String>| text.as_ref().ok().and_then(|text| only(text, &mark(at)));
+        let spot =
+            |text: &Result<String>| text.as_ref().ok().and_then(|text| only(text, &mark(at)));
         let behind = |text: &str, start: usize| {
             let tail = &text[start + mark(at).len()..];
             tail[..tail.find(&mark(at + 1)).unwrap_or(tail.len())].to_owned()
@@ -237,7 +293,9 @@ impl Pieces {
                 return Ok(None);
             }
         };
-        let Some(start) = only(&whole, &mark(at)) else { return Ok(None) };
+        let Some(start) = only(&whole, &mark(at)) else {
+            return Ok(None);
+        };
         let (head, tail) = whole.split_at(start);
         let previous_end = match at.checked_sub(1) {
             None => 0,
@@ -250,7 +308,14 @@ impl Pieces {
             return Ok(None);
         }
         let after = tail[mark(at).len()..].to_owned();
-        Ok(Some(Sketch { roles, at, before: head.to_owned(), after, previous_end, closing }))
+        Ok(Some(Sketch {
+            roles,
+            at,
+            before: head.to_owned(),
+            after,
+            previous_end,
+            closing,
+        }))
     }
 
     /// How much of `written` stands at the front of `text`, in bytes: all of it, or as many whole control tokens and texts between them.
@@ -259,7 +324,12 @@ impl Pieces {
             return written.len();
         }
         let mut n_common = 0;
-        for (left, right) in self.tokenizer.split_at_added(written).into_iter().zip(self.tokenizer.split_at_added(text)) {
+        for (left, right) in self
+            .tokenizer
+            .split_at_added(written)
+            .into_iter()
+            .zip(self.tokenizer.split_at_added(text))
+        {
             if left != right {
                 break;
             }
@@ -271,8 +341,14 @@ impl Pieces {
     /// The rendering of a conversation with marks for contents.
     fn render(&self, roles: &[Role], cue: bool) -> Result<String> {
         let marks: Vec<String> = (0..roles.len()).map(mark).collect();
-        let messages: Vec<Message<'_>> =
-            roles.iter().zip(&marks).map(|(role, mark)| Message { role: role.name(), content: mark }).collect();
+        let messages: Vec<Message<'_>> = roles
+            .iter()
+            .zip(&marks)
+            .map(|(role, mark)| Message {
+                role: role.name(),
+                content: mark,
+            })
+            .collect();
         self.template.render(&messages, cue)
     }
 }
@@ -294,8 +370,14 @@ fn window(roles: &[Role]) -> Vec<Role> {
     let mut roles = roles.to_vec();
     let pair = [Role::User, Role::Assistant];
     // The first exchange stays, with what comes before it.
-    let head = roles.windows(2).position(|two| two == pair).map_or(roles.len(), |start| start + 2);
-    let n_pairs = roles[head..].chunks_exact(2).take_while(|two| *two == pair).count();
+    let head = roles
+        .windows(2)
+        .position(|two| two == pair)
+        .map_or(roles.len(), |start| start + 2);
+    let n_pairs = roles[head..]
+        .chunks_exact(2)
+        .take_while(|two| *two == pair)
+        .count();
     let excess = roles.len().saturating_sub(MAX_TURNS).div_ceil(2);
     // The exchange before the message stays too.
     let n_dropped = excess.min(n_pairs.saturating_sub(1));

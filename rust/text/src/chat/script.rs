@@ -22,7 +22,11 @@ pub(super) struct Script {
 
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script").field("cue", &self.cue).field("seal", &self.seal).field("stop", &self.stop).finish_non_exhaustive()
+        f.debug_struct("Script")
+            .field("cue", &self.cue)
+            .field("seal", &self.seal)
+            .field("stop", &self.stop)
+            .finish_non_exhaustive()
     }
 }
 
@@ -33,25 +37,55 @@ impl Script {
     /// `template-error` when the template does not even render a question and its answer.
     pub(super) fn new(tokenizer: Arc<Tokenizer>, template: ChatTemplate) -> Result<Self> {
         let pieces = Pieces::new(Arc::clone(&tokenizer), template);
-        let first = Place { roles: &[], written: "", follows: false };
+        let first = Place {
+            roles: &[],
+            written: "",
+            follows: false,
+        };
         let question = pieces.frame(&first, Role::User)?;
-        let asked = Place { roles: &[Role::User], written: question.closing(), follows: false };
+        let asked = Place {
+            roles: &[Role::User],
+            written: question.closing(),
+            follows: false,
+        };
         let answer = pieces.frame(&asked, Role::Assistant)?;
-        let answered = Place { roles: &[Role::User, Role::Assistant], written: answer.closing(), follows: false };
+        let answered = Place {
+            roles: &[Role::User, Role::Assistant],
+            written: answer.closing(),
+            follows: false,
+        };
         let next = pieces.frame(&answered, Role::User)?;
 
-        let mut around = vec![question.header().to_owned(), next.header().to_owned(), next.closing().to_owned()];
+        let mut around = vec![
+            question.header().to_owned(),
+            next.header().to_owned(),
+            next.closing().to_owned(),
+        ];
         if let Ok(system) = pieces.frame(&first, Role::System) {
             around.extend([system.header().to_owned(), system.closing().to_owned()]);
         }
         around.extend([question.closing().to_owned(), answer.closing().to_owned()]);
-        let owned = around.iter().flat_map(|text| tokenizer.added_tokens_in(text));
+        let owned = around
+            .iter()
+            .flat_map(|text| tokenizer.added_tokens_in(text));
         let fence = tokenizer.fence_with(owned)?;
 
         let cue = tokenizer.encode(&pieces.cue(&asked)?)?;
         let seal = tokenizer.encode(answer.closing())?;
-        let stop = seal.iter().copied().find(|&id| fence.holds(id)).into_iter().collect();
-        Ok(Self { tokenizer, pieces, fence, cue, seal, stop })
+        let stop = seal
+            .iter()
+            .copied()
+            .find(|&id| fence.holds(id))
+            .into_iter()
+            .collect();
+        Ok(Self {
+            tokenizer,
+            pieces,
+            fence,
+            cue,
+            seal,
+            stop,
+        })
     }
 
     /// The tokens that open the assistant's turn after a question.
@@ -100,12 +134,21 @@ impl Script {
     }
 
     /// The tokens of a message, and the template's text behind its content.
-    pub(super) fn message(&self, history: &History, role: Role, text: &str) -> Result<(Vec<u32>, Arc<str>)> {
+    pub(super) fn message(
+        &self,
+        history: &History,
+        role: Role,
+        text: &str,
+    ) -> Result<(Vec<u32>, Arc<str>)> {
         let frame = self.pieces.frame(&place(history), role)?;
         let content = self.pieces.content(&frame, text)?;
         let (header, closing) = (frame.header(), frame.closing());
         let message = [header, &content, closing].concat();
-        let tokens = self.tokenizer.encode_fenced(&message, header.len()..header.len() + content.len(), &self.fence)?;
+        let tokens = self.tokenizer.encode_fenced(
+            &message,
+            header.len()..header.len() + content.len(),
+            &self.fence,
+        )?;
         Ok((tokens, closing.into()))
     }
 
@@ -116,10 +159,18 @@ impl Script {
 
     /// The template's text behind the assistant's words.
     pub(super) fn closing(&self, history: &History) -> Result<Arc<str>> {
-        Ok(self.pieces.frame(&place(history), Role::Assistant)?.closing().into())
+        Ok(self
+            .pieces
+            .frame(&place(history), Role::Assistant)?
+            .closing()
+            .into())
     }
 }
 
 fn place(history: &History) -> Place<'_> {
-    Place { roles: &history.roles, written: history.closing.as_deref().unwrap_or_default(), follows: history.follows }
+    Place {
+        roles: &history.roles,
+        written: history.closing.as_deref().unwrap_or_default(),
+        follows: history.follows,
+    }
 }

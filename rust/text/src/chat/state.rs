@@ -78,10 +78,20 @@ impl ChatState {
         log.drain(n_kept..n_seen);
         // What is left of a stretch that was cut in its middle is nobody's turn, unless it lies in the assistant's open one.
         let last = n_kept.checked_sub(1).and_then(|place| log.get(place));
-        let (start, open) = last.map_or((0, false), |stretch| (stretch.end, stretch.turn == Turn::Open));
-        let goes_on = log.get(n_kept).is_some_and(|stretch| stretch.turn == Turn::Raw);
+        let (start, open) = last.map_or((0, false), |stretch| {
+            (stretch.end, stretch.turn == Turn::Open)
+        });
+        let goes_on = log
+            .get(n_kept)
+            .is_some_and(|stretch| stretch.turn == Turn::Raw);
         if start < new_seq_len && !open && !goes_on {
-            log.insert(n_kept, Stretch { end: new_seq_len, turn: Turn::Raw });
+            log.insert(
+                n_kept,
+                Stretch {
+                    end: new_seq_len,
+                    turn: Turn::Raw,
+                },
+            );
         }
     }
 
@@ -127,15 +137,30 @@ impl ChatState {
     /// Where the tokens at the end of the context begin that no template wrote.
     pub(super) fn raw_start(&self) -> u32 {
         match self.log.as_slice() {
-            [.., before, Stretch { turn: Turn::Raw, .. }] => before.end,
-            [Stretch { turn: Turn::Raw, .. }] | [] => 0,
+            [
+                ..,
+                before,
+                Stretch {
+                    turn: Turn::Raw, ..
+                },
+            ] => before.end,
+            [
+                Stretch {
+                    turn: Turn::Raw, ..
+                },
+            ]
+            | [] => 0,
             [.., last] => last.end,
         }
     }
 
     /// The conversation so far.
     pub(super) fn history(&self) -> History {
-        let mut history = History { roles: Vec::new(), closing: None, follows: false };
+        let mut history = History {
+            roles: Vec::new(),
+            closing: None,
+            follows: false,
+        };
         for stretch in self.log.iter() {
             let (role, closing) = match &stretch.turn {
                 Turn::Said { role, closing } => (*role, closing),

@@ -44,7 +44,9 @@ pub struct ChatTemplate {
 
 impl fmt::Debug for ChatTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatTemplate").field("special", &self.special).finish_non_exhaustive()
+        f.debug_struct("ChatTemplate")
+            .field("special", &self.special)
+            .finish_non_exhaustive()
     }
 }
 
@@ -77,7 +79,9 @@ impl ChatTemplate {
     /// `template-error` when it does not parse; `invalid-argument` for a time that no calendar holds.
     pub fn at_time(source: &str, special: SpecialTokens, unix_time_s: i64) -> Result<Self> {
         let Some(now) = DateTime::from_timestamp(unix_time_s, 0) else {
-            return Err(Error::Argument(format!("the time {unix_time_s} s is beyond the calendar; use seconds since 1970")));
+            return Err(Error::Argument(format!(
+                "the time {unix_time_s} s is beyond the calendar; use seconds since 1970"
+            )));
         };
         Self::with_clock(source, special, move || now.naive_utc())
     }
@@ -91,13 +95,22 @@ impl ChatTemplate {
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
         environment.set_fuel(Some(MAX_TEMPLATE_FUEL));
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.set_formatter(|output, _, value| python::print(output, value));
-        environment.add_filter("tojson", |value: Value, options: Kwargs| python::to_json(&value, &options));
+        environment.add_filter("tojson", |value: Value, options: Kwargs| {
+            python::to_json(&value, &options)
+        });
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", move |format: &str| strftime(now(), format));
-        environment.add_template_owned(NAME, source::without_generation_tags(source)).map_err(|error| explain(&error))?;
-        Ok(Self { environment, special, reads_clock: source.contains("strftime_now") })
+        environment
+            .add_template_owned(NAME, source::without_generation_tags(source))
+            .map_err(|error| explain(&error))?;
+        Ok(Self {
+            environment,
+            special,
+            reads_clock: source.contains("strftime_now"),
+        })
     }
 
     /// Whether renderings of the same messages may differ from one day to the next.
@@ -115,8 +128,14 @@ impl ChatTemplate {
     /// # Errors
     /// `template-error` when the template raises, or exceeds its bounds.
     pub(crate) fn render(&self, messages: &[Message<'_>], cue: bool) -> Result<String> {
-        let template = self.environment.get_template(NAME).map_err(|error| explain(&error))?;
-        let mut output = Bounded { bytes: Vec::new(), full: false };
+        let template = self
+            .environment
+            .get_template(NAME)
+            .map_err(|error| explain(&error))?;
+        let mut output = Bounded {
+            bytes: Vec::new(),
+            full: false,
+        };
         let variables = context! {
             messages => Value::from_serialize(messages),
             add_generation_prompt => cue,
@@ -126,9 +145,16 @@ impl ChatTemplate {
         };
         // minijinja panics where a template steps backwards through an empty sequence (`messages[1:][::-1]`), which a program can bring
         // about by what it says. Nothing but the output is shared with the rendering, and that is thrown away then.
-        let rendering = AssertUnwindSafe(|| template.render_captured_to(variables, &mut output).map(drop));
+        let rendering = AssertUnwindSafe(|| {
+            template
+                .render_captured_to(variables, &mut output)
+                .map(drop)
+        });
         let Ok(rendered) = catch_unwind(rendering) else {
-            return Err(Error::Template("the chat template failed on this conversation inside the template engine".to_owned()));
+            return Err(Error::Template(
+                "the chat template failed on this conversation inside the template engine"
+                    .to_owned(),
+            ));
         };
         if output.full {
             return Err(Error::Template(format!(
@@ -136,7 +162,9 @@ impl ChatTemplate {
             )));
         }
         rendered.map_err(|error| explain(&error))?;
-        String::from_utf8(output.bytes).map_err(|error| Error::Template(format!("the chat template wrote bytes, not text: {error}")))
+        String::from_utf8(output.bytes).map_err(|error| {
+            Error::Template(format!("the chat template wrote bytes, not text: {error}"))
+        })
     }
 }
 
@@ -147,7 +175,10 @@ struct Raised(String);
 
 /// What a template calls when it does not accept a conversation.
 fn raise_exception(message: String) -> std::result::Result<Value, JinjaError> {
-    Err(JinjaError::new(ErrorKind::InvalidOperation, "raise_exception").with_source(Raised(message)))
+    Err(
+        JinjaError::new(ErrorKind::InvalidOperation, "raise_exception")
+            .with_source(Raised(message)),
+    )
 }
 
 fn strftime(now: NaiveDateTime, format: &str) -> std::result::Result<String, JinjaError> {
@@ -155,25 +186,41 @@ fn strftime(now: NaiveDateTime, format: &str) -> std::result::Result<String, Jin
     let mut text = String::new();
     match write!(text, "{}", now.format(format)) {
         Ok(()) => Ok(text),
-        Err(_) => Err(JinjaError::new(ErrorKind::InvalidOperation, format!("strftime_now cannot write the format {format:?}"))),
+        Err(_) => Err(JinjaError::new(
+            ErrorKind::InvalidOperation,
+            format!("strftime_now cannot write the format {format:?}"),
+        )),
     }
 }
 
 /// The error of the engine, with the innermost cause and its line.
 fn explain(error: &JinjaError) -> Error {
-    let line = error.line().map(|line| format!(" (line {line})")).unwrap_or_default();
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let line = error
+        .line()
+        .map(|line| format!(" (line {line})"))
+        .unwrap_or_default();
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| {
+        error.source()
+    });
     if let Some(Raised(message)) = causes.into_iter().find_map(|cause| cause.downcast_ref()) {
-        return Error::Template(format!("the chat template refused the conversation: {message}"));
+        return Error::Template(format!(
+            "the chat template refused the conversation: {message}"
+        ));
     }
     let message = match (error.kind(), error.detail()) {
         (ErrorKind::OutOfFuel, _) => format!(
             "the chat template ran for more than the limit of {MAX_TEMPLATE_FUEL} instructions{line}; use a shorter conversation"
         ),
         (ErrorKind::SyntaxError, detail) => {
-            format!("the chat template of the model does not parse: {}{line}", detail.unwrap_or("syntax error"))
+            format!(
+                "the chat template of the model does not parse: {}{line}",
+                detail.unwrap_or("syntax error")
+            )
         }
-        (kind, detail) => format!("the chat template failed: {kind}: {}{line}", detail.unwrap_or("no details")),
+        (kind, detail) => format!(
+            "the chat template failed: {kind}: {}{line}",
+            detail.unwrap_or("no details")
+        ),
     };
     Error::Template(message)
 }

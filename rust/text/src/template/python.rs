@@ -52,7 +52,11 @@ fn repr(output: &mut Output<'_>, value: &Value) -> Result<(), Error> {
 
 /// A text in quotes, as Python's `repr` chooses and escapes them.
 fn repr_text(output: &mut Output<'_>, text: &str) -> Result<(), Error> {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
     output.write_char(quote)?;
     for character in text.chars() {
         match character {
@@ -73,21 +77,36 @@ fn repr_text(output: &mut Output<'_>, text: &str) -> Result<(), Error> {
 fn float(number: f64) -> String {
     let size = number.abs();
     if !number.is_finite() {
-        return if number.is_nan() { "nan" } else if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+        return if number.is_nan() {
+            "nan"
+        } else if number > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        }
+        .to_owned();
     }
     if size != 0.0 && !(1e-4..1e16).contains(&size) {
         let text = format!("{number:e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+        let (sign, exponent) = exponent
+            .strip_prefix('-')
+            .map_or(('+', exponent), |rest| ('-', rest));
         return format!("{digits}e{sign}{exponent:0>2}");
     }
     let text = number.to_string();
-    if text.contains('.') { text } else { format!("{text}.0") }
+    if text.contains('.') {
+        text
+    } else {
+        format!("{text}.0")
+    }
 }
 
 /// `json.dumps(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`, the arguments by keyword.
 pub(super) fn to_json(value: &Value, options: &Kwargs) -> Result<Value, Error> {
-    let ensure_ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
+    let ensure_ascii = options
+        .get::<Option<bool>>("ensure_ascii")?
+        .unwrap_or(false);
     let indent = options.get::<Option<usize>>("indent")?;
     let separators = options.get::<Option<Vec<String>>>("separators")?;
     let sort_keys = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
@@ -107,10 +126,18 @@ pub(super) fn to_json(value: &Value, options: &Kwargs) -> Result<Value, Error> {
     if sort_keys {
         json.sort_all_objects();
     }
-    let pretty = indent.as_ref().map(|indent| PrettyFormatter::with_indent(indent.as_bytes()));
-    let style = Dumps { item, key, ensure_ascii, pretty };
+    let pretty = indent
+        .as_ref()
+        .map(|indent| PrettyFormatter::with_indent(indent.as_bytes()));
+    let style = Dumps {
+        item,
+        key,
+        ensure_ascii,
+        pretty,
+    };
     let mut bytes = Vec::new();
-    json.serialize(&mut Serializer::with_formatter(&mut bytes, style)).map_err(|error| refused(&error.to_string()))?;
+    json.serialize(&mut Serializer::with_formatter(&mut bytes, style))
+        .map_err(|error| refused(&error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| refused(&error.to_string()))?;
     Ok(Value::from_safe_string(text))
 }
@@ -153,12 +180,18 @@ impl Formatter for Dumps<'_> {
         }
     }
 
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         self.separate(writer, first)
     }
 
     fn end_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.as_mut().map_or(Ok(()), |pretty| pretty.end_array_value(writer))
+        self.pretty
+            .as_mut()
+            .map_or(Ok(()), |pretty| pretty.end_array_value(writer))
     }
 
     fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
@@ -175,7 +208,11 @@ impl Formatter for Dumps<'_> {
         }
     }
 
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         self.separate(writer, first)
     }
 
@@ -184,14 +221,20 @@ impl Formatter for Dumps<'_> {
     }
 
     fn end_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.pretty.as_mut().map_or(Ok(()), |pretty| pretty.end_object_value(writer))
+        self.pretty
+            .as_mut()
+            .map_or(Ok(()), |pretty| pretty.end_object_value(writer))
     }
 
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
         writer.write_all(float(value).as_bytes())
     }
 
-    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         let mut units = [0; 2];
         for character in fragment.chars() {
             if self.ensure_ascii && !character.is_ascii() {
@@ -205,7 +248,11 @@ impl Formatter for Dumps<'_> {
         Ok(())
     }
 
-    fn write_char_escape<W: ?Sized + io::Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+    fn write_char_escape<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
         serde_json::ser::CompactFormatter.write_char_escape(writer, escape)
     }
 }

@@ -15,12 +15,25 @@ pub struct SpecialTokens {
 }
 
 /// The names under which a checkpoint declares special tokens.
-const NAMES: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+const NAMES: [&str; 7] = [
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+];
 
 impl SpecialTokens {
     /// Tokens by name, such as `("bos_token", "<s>")`.
     pub fn new<N: Into<String>, T: Into<String>>(tokens: impl IntoIterator<Item = (N, T)>) -> Self {
-        Self { tokens: tokens.into_iter().map(|(name, token)| (name.into(), token.into())).collect() }
+        Self {
+            tokens: tokens
+                .into_iter()
+                .map(|(name, token)| (name.into(), token.into()))
+                .collect(),
+        }
     }
 
     /// Those of `tokenizer_config.json`, and those of `special_tokens_map.json` that it does not name.
@@ -30,11 +43,17 @@ impl SpecialTokens {
     pub fn from_dir(dir: &Path) -> Result<Self> {
         let mut tokens: Vec<(String, String)> = Vec::new();
         for file in ["tokenizer_config.json", "special_tokens_map.json"] {
-            let Some(config) = files::read_json(&dir.join(file))? else { continue };
+            let Some(config) = files::read_json(&dir.join(file))? else {
+                continue;
+            };
             for name in NAMES {
                 // A text, or an object that describes the token.
-                let token = config[name].as_str().or_else(|| config[name]["content"].as_str());
-                if let Some(token) = token.filter(|_| !tokens.iter().any(|(known, _)| known == name)) {
+                let token = config[name]
+                    .as_str()
+                    .or_else(|| config[name]["content"].as_str());
+                if let Some(token) =
+                    token.filter(|_| !tokens.iter().any(|(known, _)| known == name))
+                {
                     tokens.push((name.to_owned(), token.to_owned()));
                 }
             }
@@ -44,12 +63,18 @@ impl SpecialTokens {
 
     /// The text of a token by name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.tokens.iter().find(|(known, _)| known == name).map(|(_, token)| token.as_str())
+        self.tokens
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, token)| token.as_str())
     }
 
     /// As variables of a template.
     pub(super) fn variables(&self) -> Value {
-        self.tokens.iter().map(|(name, token)| (name.as_str(), token.as_str())).collect()
+        self.tokens
+            .iter()
+            .map(|(name, token)| (name.as_str(), token.as_str()))
+            .collect()
     }
 }
 
@@ -60,12 +85,19 @@ pub(super) fn from_dir(dir: &Path) -> Result<Option<String>> {
     }
     for file in ["tokenizer_config.json", "chat_template.json"] {
         let path = dir.join(file);
-        let Some(config) = files::read_json(&path)? else { continue };
+        let Some(config) = files::read_json(&path)? else {
+            continue;
+        };
         match &config["chat_template"] {
             Json::Null => {}
             Json::String(source) => return Ok(Some(source.clone())),
             Json::Array(named) => return default_of(&path, named).map(Some),
-            _ => return Err(files::damaged(&path, "its chat_template is neither a text nor a list of named texts")),
+            _ => {
+                return Err(files::damaged(
+                    &path,
+                    "its chat_template is neither a text nor a list of named texts",
+                ));
+            }
         }
     }
     Ok(None)
@@ -73,11 +105,16 @@ pub(super) fn from_dir(dir: &Path) -> Result<Option<String>> {
 
 /// The template called `default` of a list of named ones.
 fn default_of(path: &Path, named: &[Json]) -> Result<String> {
-    let default = named.iter().find(|each| each["name"].as_str() == Some("default"));
+    let default = named
+        .iter()
+        .find(|each| each["name"].as_str() == Some("default"));
     match default.and_then(|each| each["template"].as_str()) {
         Some(source) => Ok(source.to_owned()),
         None => {
-            let names: Vec<&str> = named.iter().filter_map(|each| each["name"].as_str()).collect();
+            let names: Vec<&str> = named
+                .iter()
+                .filter_map(|each| each["name"].as_str())
+                .collect();
             Err(Error::Template(format!(
                 "{} names the chat templates {names:?}, none of them `default`; name the one to use `default`",
                 path.display()
@@ -92,7 +129,9 @@ pub(super) fn without_generation_tags(source: &str) -> String {
     let mut rest = source;
     while let Some(start) = rest.find("{%") {
         let (before, tag) = rest.split_at(start);
-        let Some(length) = tag[2..].find("%}") else { break };
+        let Some(length) = tag[2..].find("%}") else {
+            break;
+        };
         let (tag, after) = tag.split_at(length + 4);
         result.push_str(before);
         match tag[2..length + 2].trim_matches(['-', '+']).trim() {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tokenizers::{
-    AddedToken, AddedVocabulary, Model, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, Token, Tokenizer,
+    AddedToken, AddedVocabulary, Model, Normalizer, OffsetReferential, OffsetType,
+    PreTokenizedString, Token, Tokenizer,
 };
 
 /// A set of added tokens that content may not become.
@@ -19,9 +20,15 @@ pub(crate) struct Fence {
 
 impl Fence {
     /// A fence around added tokens of `tokenizer`; other ids are ignored, since no text is parsed as them.
-    pub(crate) fn new(tokenizer: &Tokenizer, ids: impl IntoIterator<Item = u32>) -> Result<Self, String> {
+    pub(crate) fn new(
+        tokenizer: &Tokenizer,
+        ids: impl IntoIterator<Item = u32>,
+    ) -> Result<Self, String> {
         let added = tokenizer.get_added_tokens_decoder();
-        let fenced: Vec<(u32, AddedToken)> = ids.into_iter().filter_map(|id| Some((id, added.get(&id)?.clone()))).collect();
+        let fenced: Vec<(u32, AddedToken)> = ids
+            .into_iter()
+            .filter_map(|id| Some((id, added.get(&id)?.clone())))
+            .collect();
         let mut outside = tokenizer.get_added_vocabulary().clone();
         outside
             .add_special_tokens(
@@ -31,7 +38,10 @@ impl Fence {
             )
             .map_err(|error| error.to_string())?;
         outside.set_encode_special_tokens(true);
-        Ok(Self { ids: fenced.into_iter().map(|(id, _)| id).collect(), outside })
+        Ok(Self {
+            ids: fenced.into_iter().map(|(id, _)| id).collect(),
+            outside,
+        })
     }
 
     /// Whether the fence keeps content from this token.
@@ -63,7 +73,12 @@ fn matches_of(split: &PreTokenizedString) -> Vec<Match> {
     split
         .get_splits(OffsetReferential::Original, OffsetType::Byte)
         .into_iter()
-        .filter_map(|(_, (start, end), tokens)| Some(Match { id: id(tokens)?, range: start..end }))
+        .filter_map(|(_, (start, end), tokens)| {
+            Some(Match {
+                id: id(tokens)?,
+                range: start..end,
+            })
+        })
         .collect()
 }
 
@@ -74,7 +89,9 @@ pub(crate) fn split(
     content: Range<usize>,
     fence: &Fence,
 ) -> tokenizers::Result<PreTokenizedString> {
-    let whole = tokenizer.get_added_vocabulary().extract_and_normalize(tokenizer.get_normalizer(), text);
+    let whole = tokenizer
+        .get_added_vocabulary()
+        .extract_and_normalize(tokenizer.get_normalizer(), text);
     let touches = |found: &Match| {
         // Spaces that a token of the template swallows may be the content's.
         let spelled = text.get(found.range.clone()).unwrap_or_default();
@@ -82,7 +99,10 @@ pub(crate) fn split(
         let end = start + spelled.trim().len();
         start < content.end && content.start < end
     };
-    if !matches_of(&whole).iter().any(|found| fence.holds(found.id) && touches(found)) {
+    if !matches_of(&whole)
+        .iter()
+        .any(|found| fence.holds(found.id) && touches(found))
+    {
         return Ok(whole);
     }
     let parts = [
@@ -93,20 +113,29 @@ pub(crate) fn split(
     let mut found = Vec::new();
     for (part, added) in parts {
         for each in matches(tokenizer, added, text.get(part.clone()).unwrap_or_default()) {
-            found.push(Match { id: each.id, range: part.start + each.range.start..part.start + each.range.end });
+            found.push(Match {
+                id: each.id,
+                range: part.start + each.range.start..part.start + each.range.end,
+            });
         }
     }
     split_at(tokenizer, text, &found)
 }
 
 /// `text` with the tokens of `found` set in their places and the rest normalized.
-fn split_at(tokenizer: &Tokenizer, text: &str, found: &[Match]) -> tokenizers::Result<PreTokenizedString> {
+fn split_at(
+    tokenizer: &Tokenizer,
+    text: &str,
+    found: &[Match],
+) -> tokenizers::Result<PreTokenizedString> {
     let mut split = PreTokenizedString::from(text);
     split.split(|_, whole| {
         let mut pieces = Vec::with_capacity(2 * found.len() + 1);
         let mut done = 0;
         let slice = |range: Range<usize>| {
-            whole.slice(tokenizers::normalizer::Range::Original(range)).ok_or("an added token ends inside a character")
+            whole
+                .slice(tokenizers::normalizer::Range::Original(range))
+                .ok_or("an added token ends inside a character")
         };
         for each in found {
             if done < each.range.start {

@@ -32,7 +32,9 @@ pub struct Tokenizer {
 
 impl fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokenizer").field("vocab_size", &self.vocab.size()).finish_non_exhaustive()
+        f.debug_struct("Tokenizer")
+            .field("vocab_size", &self.vocab.size())
+            .finish_non_exhaustive()
     }
 }
 
@@ -47,7 +49,11 @@ impl Tokenizer {
     pub fn from_dir(dir: &Path, model_vocab_size: u32) -> Result<Self> {
         let path = dir.join("tokenizer.json");
         let Some(bytes) = files::read(&path, MAX_TOKENIZER_FILE_BYTES)? else {
-            return Err(Error::Model(format!("{} is missing; {}", path.display(), files::REMEDY)));
+            return Err(Error::Model(format!(
+                "{} is missing; {}",
+                path.display(),
+                files::REMEDY
+            )));
         };
         Self::parse(&bytes, model_vocab_size).map_err(|why| files::damaged(&path, &why))
     }
@@ -57,18 +63,32 @@ impl Tokenizer {
     /// # Errors
     /// `invalid-model` when they are damaged, or of a kind whose tokens have no bytes of their own.
     pub fn from_bytes(bytes: &[u8], model_vocab_size: u32) -> Result<Self> {
-        Self::parse(bytes, model_vocab_size)
-            .map_err(|why| Error::Model(format!("tokenizer.json is damaged: {why}; {}", files::REMEDY)))
+        Self::parse(bytes, model_vocab_size).map_err(|why| {
+            Error::Model(format!(
+                "tokenizer.json is damaged: {why}; {}",
+                files::REMEDY
+            ))
+        })
     }
 
     fn parse(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
         let inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| error.to_string())?;
         let vocab = Vocab::new(&inner, model_vocab_size)?;
-        let special = inner.get_added_tokens_decoder().into_iter().filter(|(_, token)| token.special).map(|(id, _)| id);
+        let special = inner
+            .get_added_tokens_decoder()
+            .into_iter()
+            .filter(|(_, token)| token.special)
+            .map(|(id, _)| id);
         let fence = Fence::new(&inner, special)?;
         let unknown = fence::unknown_token(&inner);
         let split_regex = split_regex::of(&inner);
-        Ok(Self { inner, vocab, fence, unknown, split_regex })
+        Ok(Self {
+            inner,
+            vocab,
+            fence,
+            unknown,
+            split_regex,
+        })
     }
 
     /// Text to ids. Control tokens in the text are parsed, as in the reference tokenizer.
@@ -77,7 +97,10 @@ impl Tokenizer {
     /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`].
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         check_length(text)?;
-        let split = self.inner.get_added_vocabulary().extract_and_normalize(self.inner.get_normalizer(), text);
+        let split = self
+            .inner
+            .get_added_vocabulary()
+            .extract_and_normalize(self.inner.get_normalizer(), text);
         let inside = |normalized: &str| self.inner.get_model().tokenize(normalized);
         self.ids(split, inside)
     }
@@ -137,7 +160,11 @@ impl Tokenizer {
     /// `invalid-token` for an id outside the vocabulary.
     pub(crate) fn check_token(&self, id: u32) -> Result<()> {
         let vocab_size = self.vocab_size();
-        if id < vocab_size { Ok(()) } else { Err(Error::Token { id, vocab_size }) }
+        if id < vocab_size {
+            Ok(())
+        } else {
+            Err(Error::Token { id, vocab_size })
+        }
     }
 
     /// The id of the token with this text.
@@ -147,7 +174,10 @@ impl Tokenizer {
 
     /// The added tokens that `text` spells, whether special or not.
     pub(crate) fn added_tokens_in(&self, text: &str) -> Vec<u32> {
-        fence::matches(&self.inner, self.inner.get_added_vocabulary(), text).into_iter().map(|found| found.id).collect()
+        fence::matches(&self.inner, self.inner.get_added_vocabulary(), text)
+            .into_iter()
+            .map(|found| found.id)
+            .collect()
     }
 
     /// A text split at the added tokens that it spells; the parts, joined, are the text.
@@ -178,12 +208,19 @@ impl Tokenizer {
     ///
     /// The text is encoded whole, so that the ids are those of the reference tokenizer, unless its content spells a token inside
     /// `fence`: then the text is split at the tokens outside the content, and what the content spells stays text.
-    pub(crate) fn encode_fenced(&self, text: &str, content: std::ops::Range<usize>, fence: &Fence) -> Result<Vec<u32>> {
+    pub(crate) fn encode_fenced(
+        &self,
+        text: &str,
+        content: std::ops::Range<usize>,
+        fence: &Fence,
+    ) -> Result<Vec<u32>> {
         check_length(text)?;
         let split = fence::split(&self.inner, text, content, fence).map_err(broken)?;
         self.ids(split, |normalized| {
             let tokens = self.inner.get_model().tokenize(normalized)?;
-            fence::defuse(&self.inner, tokens, normalized, |id| fence.holds(id) && Some(id) != self.unknown)
+            fence::defuse(&self.inner, tokens, normalized, |id| {
+                fence.holds(id) && Some(id) != self.unknown
+            })
         })
     }
 
@@ -196,8 +233,12 @@ impl Tokenizer {
         if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
             pre_tokenizer.pre_tokenize(&mut split).map_err(broken)?;
         }
-        split.tokenize(|normalized| tokenize(normalized.get())).map_err(broken)?;
-        let encoding = split.into_encoding(None, 0, OffsetType::None).map_err(broken)?;
+        split
+            .tokenize(|normalized| tokenize(normalized.get()))
+            .map_err(broken)?;
+        let encoding = split
+            .into_encoding(None, 0, OffsetType::None)
+            .map_err(broken)?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -221,5 +262,7 @@ fn check_length(text: &str) -> Result<()> {
 
 /// The tokenizer of the checkpoint failed on a text: a fault of its file, as any text can be encoded.
 fn broken(error: impl fmt::Display) -> Error {
-    Error::Model(format!("the tokenizer could not encode a text: {error}; check tokenizer.json"))
+    Error::Model(format!(
+        "the tokenizer could not encode a text: {error}; check tokenizer.json"
+    ))
 }

@@ -33,21 +33,33 @@ impl Vocab {
     pub(super) fn new(tokenizer: &Tokenizer, model_vocab_size: u32) -> Result<Self, String> {
         let decoder = match tokenizer.get_decoder() {
             Some(decoder) => serde_json::to_value(decoder).map_err(|error| error.to_string())?,
-            None => return Err("it has no decoder, so that its tokens have no bytes of their own".to_owned()),
+            None => {
+                return Err(
+                    "it has no decoder, so that its tokens have no bytes of their own".to_owned(),
+                );
+            }
         };
         let spelling = Spelling::of(&decoder)?;
         let added = tokenizer.get_added_tokens_decoder();
         let vocab = tokenizer.get_vocab(true);
-        let largest = vocab.values().copied().max().ok_or("its vocabulary is empty")?;
+        let largest = vocab
+            .values()
+            .copied()
+            .max()
+            .ok_or("its vocabulary is empty")?;
         // A damaged id must not make the table huge: real vocabularies are dense.
         let limit = vocab.len().saturating_mul(2) + (1 << 20);
         for id in [largest, model_vocab_size] {
             if id as usize > limit {
-                return Err(format!("the id {id} is too large for a vocabulary of {} tokens", vocab.len()));
+                return Err(format!(
+                    "the id {id} is too large for a vocabulary of {} tokens",
+                    vocab.len()
+                ));
             }
         }
         let unmap = byte_level_table();
-        let mut tokens: Vec<(u32, String)> = vocab.into_iter().map(|(token, id)| (id, token)).collect();
+        let mut tokens: Vec<(u32, String)> =
+            vocab.into_iter().map(|(token, id)| (id, token)).collect();
         tokens.sort_unstable();
         let mut bytes = Vec::new();
         let mut ranges = vec![None; (largest + 1).max(model_vocab_size) as usize];
@@ -63,7 +75,11 @@ impl Vocab {
                 *range = Some((start, end));
             }
         }
-        Ok(Self { spelling, bytes, ranges })
+        Ok(Self {
+            spelling,
+            bytes,
+            ranges,
+        })
     }
 
     /// Number of ids.
@@ -95,24 +111,49 @@ impl Spelling {
             "Metaspace" => {
                 let space = first_char(&decoder["replacement"]).unwrap_or('▁');
                 let leads = decoder["prepend_scheme"].as_str() != Some("never");
-                return Ok(Self::Metaspace { space, leads, byte_fallback: false });
+                return Ok(Self::Metaspace {
+                    space,
+                    leads,
+                    byte_fallback: false,
+                });
             }
             _ => {}
         }
-        let steps = decoder["decoders"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let step = |kind: &str| steps.iter().find(|step| step["type"].as_str() == Some(kind));
+        let steps = decoder["decoders"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let step = |kind: &str| {
+            steps
+                .iter()
+                .find(|step| step["type"].as_str() == Some(kind))
+        };
         if step("ByteLevel").is_some() {
             return Ok(Self::ByteLevel);
         }
         let byte_fallback = step("ByteFallback").is_some();
-        if let Some(Self::Metaspace { space, leads, .. }) = step("Metaspace").and_then(|it| Self::of(it).ok()) {
-            return Ok(Self::Metaspace { space, leads, byte_fallback });
+        if let Some(Self::Metaspace { space, leads, .. }) =
+            step("Metaspace").and_then(|it| Self::of(it).ok())
+        {
+            return Ok(Self::Metaspace {
+                space,
+                leads,
+                byte_fallback,
+            });
         }
-        if let Some(space) = step("Replace").and_then(|replace| first_char(&replace["pattern"]["String"])) {
+        if let Some(space) =
+            step("Replace").and_then(|replace| first_char(&replace["pattern"]["String"]))
+        {
             let leads = step("Strip").is_some_and(|strip| strip["start"].as_u64() == Some(1));
-            return Ok(Self::Metaspace { space, leads, byte_fallback });
+            return Ok(Self::Metaspace {
+                space,
+                leads,
+                byte_fallback,
+            });
         }
-        Err(format!("its decoder {kind:?} is not supported; supported are ByteLevel, Metaspace and Replace with ByteFallback"))
+        Err(format!(
+            "its decoder {kind:?} is not supported; supported are ByteLevel, Metaspace and Replace with ByteFallback"
+        ))
     }
 
     /// Appends the bytes that a token of the vocabulary stands for.
@@ -130,7 +171,11 @@ impl Spelling {
                     bytes.push(byte);
                 }
             }
-            Self::Metaspace { space, byte_fallback, .. } => match fallback_byte(token) {
+            Self::Metaspace {
+                space,
+                byte_fallback,
+                ..
+            } => match fallback_byte(token) {
                 Some(byte) if byte_fallback => bytes.push(byte),
                 _ => bytes.extend_from_slice(token.replace(space, " ").as_bytes()),
             },
@@ -163,7 +208,11 @@ fn byte_level_table() -> [Option<u8>; 512] {
 fn fallback_byte(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     let hexadecimal = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if hexadecimal { u8::from_str_radix(digits, 16).ok() } else { None }
+    if hexadecimal {
+        u8::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
 }
 
 fn first_char(value: &Value) -> Option<char> {
