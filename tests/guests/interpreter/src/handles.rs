@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 /// Every handle. A handle is borrowed for one call only, so that branches can share it.
 pub struct Handles {
     pub model: Model,
-    contexts: RefCell<HashMap<String, Context>>,
+    // Dropped before their contexts, which then need no explicit release.
     generators: RefCell<HashMap<String, Generator>>,
+    contexts: RefCell<HashMap<String, Context>>,
     decoders: RefCell<HashMap<String, chat::Decoder>>,
 }
 

@@ -1,0 +1,43 @@
+"""How a Rust program ends badly, and what its launcher is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pie.engine import Engine
+from pie.programs import load_program
+from support.launching import ROOT, run
+
+CASES: list[tuple[Any, str, tuple[str, ...]]] = [
+    ({"error": {"text": "boom"}}, "program-error", ("boom",)),
+    ({"error": {"text": "[out-of-pages] none left"}}, "out-of-pages", ("none left",)),
+    ({"error": {"text": "[no-such-code] text"}}, "program-error", ("[no-such-code] text",)),
+    ({"unknown_model": {"name": "nobody"}}, "unknown-model", ("nobody",)),
+    ({"unmet": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),
+    ({"met": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),
+    ("deadlock", "deadlock", ("nothing can wake it",)),
+    ("output", "invalid-output", ("HashMap", "string")),
+    ("no-such-mistake", "invalid-input", ("no-such-mistake", "Mistake")),
+    ({"error": {}}, "invalid-input", ("missing field `text`",)),
+    ({"memory": {"bytes": 1 << 31}}, "limit-memory", ()),
+    ({"recursion": {"depth": 100_000_000}}, "limit-stack", ()),
+]
+
+
+@pytest.mark.parametrize(("mistake", "code", "words"), CASES, ids=[str(mistake) for mistake, _, _ in CASES])
+def test_a_mistake_has_its_code_and_its_message(tiny: Engine, mistake: Any, code: str, words: tuple[str, ...]) -> None:
+    outcome = run(tiny, load_program(ROOT / "build/programs/mistakes.wasm"), mistake)
+    assert outcome.code == code, outcome.message
+    assert outcome.message is not None
+    assert [word for word in words if word not in outcome.message] == []
+    assert f"[{code}]" not in outcome.message
+
+
+def test_a_panic_tells_its_message_and_its_line(tiny: Engine) -> None:
+    outcome = run(tiny, load_program(ROOT / "build/programs/mistakes.wasm"), {"panic": {"index": 7}})
+    assert outcome.code == "trap"
+    said = "".join(outcome.stderr)
+    assert "index out of bounds" in said
+    assert "src/lib.rs:" in said

@@ -1,0 +1,72 @@
+//! Ends in the ways in which a program can end badly: the input names one.
+
+use std::collections::HashMap;
+
+use inferlet::prelude::*;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mistake {
+    /// An error of the program's own.
+    Error {
+        text: String,
+    },
+    /// An error of the engine that the program passes on.
+    UnknownModel {
+        name: String,
+    },
+    /// An error of a call without `Result`, which no later call returned.
+    Unmet {
+        token: u32,
+    },
+    /// The same, met by the next fallible call.
+    Met {
+        token: u32,
+    },
+    Panic {
+        index: usize,
+    },
+    Deadlock,
+    Recursion {
+        depth: u64,
+    },
+    Memory {
+        bytes: usize,
+    },
+    /// An answer that is no JSON.
+    Output,
+}
+
+#[inferlet::main]
+async fn main(mistake: Mistake) -> Result<HashMap<(u32, u32), u64>> {
+    match mistake {
+        Mistake::Error { text } => return Err(text),
+        Mistake::UnknownModel { name } => drop(Model::load(&name)?),
+        Mistake::Unmet { token } => {
+            Context::new(&Model::load("default")?)?.append(&[token]);
+        }
+        Mistake::Met { token } => {
+            Context::new(&Model::load("default")?)?
+                .append(&[token])
+                .flush()
+                .await?
+        }
+        Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
+        Mistake::Deadlock => std::future::pending().await,
+        Mistake::Recursion { depth } => return Ok(HashMap::from([((0, 0), recurse(depth))])),
+        Mistake::Memory { bytes } => println!("{}", vec![1_u8; bytes].len()),
+        Mistake::Output => return Ok(HashMap::from([((0, 0), 0)])),
+    }
+    Ok(HashMap::new())
+}
+
+/// Uses a frame of the stack for each level.
+#[inline(never)]
+fn recurse(depth: u64) -> u64 {
+    if depth == 0 {
+        0
+    } else {
+        std::hint::black_box(recurse(depth - 1)) + 1
+    }
+}
