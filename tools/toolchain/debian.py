@@ -23,7 +23,9 @@ def has_apt() -> bool:
 
 
 def install_command(*packages: str) -> str:
-    """What a person types to install packages."""
+    """What a person types to install packages; elsewhere than on Debian, their names there."""
+    if not has_apt():
+        return f"your package manager, for what Debian calls {' '.join(packages)}"
     sudo = "" if os.geteuid() == 0 else "sudo "
     return f"{sudo}apt-get update && {sudo}apt-get install --yes --no-install-recommends {' '.join(packages)}"
 

@@ -75,7 +75,7 @@ def make_ready(target: str) -> None:
 
 def remedy(target: str) -> str:
     """The command that mends a target that could not be had."""
-    if find("rustup") and not debian.has_apt():
+    if not debian.has_apt():
         return f"rustup target add {target}"
     return debian.install_command(*COMPILER_PACKAGES, linker_package()) + " && python3 -m tools.toolchain"
 
