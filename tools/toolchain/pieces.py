@@ -107,7 +107,7 @@ PIECES = (
         f"Node {NODE_MAJOR} with npm",
         "type-checks and builds the JavaScript SDK",
         has_node,
-        lambda: f"install Node {NODE_MAJOR} or newer with npm; a Debian that has it: {debian.install_command('nodejs', 'npm')}",
+        lambda: f"install Node {NODE_MAJOR} or newer with npm, by your package manager or from the site of Node",
         lambda: debian.install("nodejs", "npm"),
     ),
     Piece(
