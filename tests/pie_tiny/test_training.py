@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tools.pie_tiny.batches import load_tokenizer, shard, stream
+from tools.pie_tiny.batches import Source, load_tokenizer, shard, stream
 from tools.pie_tiny.checkpoint import Checkpoint
 from tools.pie_tiny.train import Plan, train
 
@@ -20,7 +20,7 @@ def tokenizer():
 
 
 def test_targets_are_the_next_tokens_of_the_batch(tokenizer) -> None:
-    for batch in shard(tokenizer, "train", 1, 2048, n_conversations=64):
+    for batch in shard(tokenizer, "train", Source(1, 2048, 64), 0):
         flat = batch.tokens.flatten()
         width = batch.tokens.shape[1]
         inside = (batch.positions + 1) % width != 0
@@ -32,14 +32,15 @@ def test_targets_are_the_next_tokens_of_the_batch(tokenizer) -> None:
 
 def test_every_end_of_turn_of_the_assistant_is_learnt(tokenizer) -> None:
     end = tokenizer.token_to_id("<|im_end|>")
-    batches = shard(tokenizer, "train", 2, 2048, n_conversations=64)
+    batches = shard(tokenizer, "train", Source(2, 2048, 64), 0)
     assert sum(int((batch.targets == end).sum()) for batch in batches) >= 64
 
 
 def test_a_stream_goes_on_from_a_position(tokenizer) -> None:
-    from_start = stream(tokenizer, 3, 65_536)
+    source = Source(3, batch_tokens=1024, shard_conversations=64)
+    from_start = stream(tokenizer, source)
     position, _ = next(from_start)
-    (after, expected), (after_again, resumed) = next(from_start), next(stream(tokenizer, 3, 65_536, position))
+    (after, expected), (after_again, resumed) = next(from_start), next(stream(tokenizer, source, position))
     assert after == after_again
     assert torch.equal(expected.tokens, resumed.tokens)
     assert torch.equal(expected.targets, resumed.targets)
@@ -49,7 +50,8 @@ def test_training_resumes_to_the_same_weights(tmp_path) -> None:
     def plan(steps: int, source: str, target: str) -> Plan:
         return Plan(
             steps=steps, decay_steps=0, source=tmp_path / source, target=tmp_path / target, release=RELEASE,
-            batch_tokens=128, niceness=0, compiled=False, validation_conversations=1,
+            data=Source(1, batch_tokens=64, shard_conversations=3), n_layers=1,
+            niceness=0, compiled=False, validation_conversations=1,
         )  # fmt: skip
 
     whole = train(plan(4, "absent", "whole"))

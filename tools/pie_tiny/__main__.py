@@ -15,6 +15,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from .batches import Source
 from .checkpoint import Checkpoint
 from .export import export
 from .mix import conversations
@@ -69,7 +70,7 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
         source=trunk,
         target=decayed if decay else trunk,
         release=arguments.release,
-        seed=arguments.seed,
+        data=Source(seed=arguments.seed),
         n_threads=arguments.threads,
         compiled=not arguments.no_compile,
         minutes=arguments.minutes,

@@ -16,12 +16,21 @@ from .mix import Split, conversations
 from .render import render
 from .tokenizer import END_OF_TEXT, token_id
 
-SHARD_CONVERSATIONS = 4096
-"""Conversations that are drawn and sorted by length together."""
-
 _LONGEST = 1024
 _WIDTH_STEP = 16
 _READ_SHARE = 0.1
+
+
+class Source(NamedTuple):
+    """Where batches come from.
+
+    `shard_conversations` are drawn and sorted by length together; `batch_tokens` bounds a
+    batch, padding counted.
+    """
+
+    seed: int
+    batch_tokens: int = 4096
+    shard_conversations: int = 4096
 
 
 class Batch(NamedTuple):
@@ -84,23 +93,18 @@ def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
     return Batch(tokens, torch.tensor(positions), torch.tensor(targets), n_tokens)
 
 
-def shard(
-    tokenizer: Tokenizer,
-    split: Split,
-    seed: int,
-    batch_tokens: int,
-    n_conversations: int = SHARD_CONVERSATIONS,
-) -> list[Batch]:
-    """The batches of one shard, of about `batch_tokens` tokens each, in random order."""
+def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> list[Batch]:
+    """The batches of one shard, of at most `batch_tokens` tokens with padding unless one document is longer, in random order."""
+    seed = source.seed * 1_000_003 + number
     rng = Random(f"batches/{split}/{seed}")
-    documents = _encode(tokenizer, list(islice(conversations(seed, split), n_conversations)))
+    documents = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
     documents.sort(key=lambda document: len(document.tokens))
     batches: list[Batch] = []
     pad_id = token_id(tokenizer, END_OF_TEXT)
     group: list[_Document] = []
     for document in documents:
         width = -(-len(document.tokens) // _WIDTH_STEP) * _WIDTH_STEP
-        if group and (len(group) + 1) * width > batch_tokens:
+        if group and (len(group) + 1) * width > source.batch_tokens:
             batches.append(_pad(group, rng, pad_id))
             group = []
         group.append(document)
@@ -109,16 +113,14 @@ def shard(
     return batches
 
 
-def stream(
-    tokenizer: Tokenizer, seed: int, batch_tokens: int, position: tuple[int, int] = (0, 0)
-) -> Iterator[tuple[tuple[int, int], Batch]]:
+def stream(tokenizer: Tokenizer, source: Source, position: tuple[int, int] = (0, 0)) -> Iterator[tuple[tuple[int, int], Batch]]:
     """Endless training batches from `position`, each with the position of the one after it.
 
     A position is the number of a shard and the index of a batch in it.
     """
     number, start = position
     while True:
-        batches = shard(tokenizer, "train", seed * 1_000_003 + number, batch_tokens)
+        batches = shard(tokenizer, "train", source, number)
         for index in range(start, len(batches)):
             yield (number, index + 1), batches[index]
         number, start = number + 1, 0

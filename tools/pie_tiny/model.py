@@ -8,9 +8,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from .tokenizer import VOCABULARY_SIZE
 
 MAX_POSITIONS = 2048
+N_LAYERS = 8
 
 
-def configuration(*, end_of_text_id: int, turn_end_id: int) -> Qwen3Config:
+def configuration(*, end_of_text_id: int, turn_end_id: int, n_layers: int = N_LAYERS) -> Qwen3Config:
     """The configuration that ships with the weights.
 
     5.8 M parameters. The head size is 64 because paged-attention libraries for
@@ -21,7 +22,7 @@ def configuration(*, end_of_text_id: int, turn_end_id: int) -> Qwen3Config:
         vocab_size=VOCABULARY_SIZE,
         hidden_size=256,
         intermediate_size=512,
-        num_hidden_layers=8,
+        num_hidden_layers=n_layers,
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=64,

@@ -17,9 +17,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from torch.nn import functional
 from transformers import Qwen3ForCausalLM
 
-from .batches import Batch, load_tokenizer, shard, stream
+from .batches import Batch, Source, load_tokenizer, shard, stream
 from .checkpoint import Checkpoint
-from .model import configuration, fresh_model
+from .model import N_LAYERS, configuration, fresh_model
 from .tokenizer import END_OF_TEXT, TURN_END, token_id
 
 _WARM_UP_STEPS = 100
@@ -44,8 +44,8 @@ class Plan:
     source: Path
     target: Path
     release: Path
-    seed: int = 1
-    batch_tokens: int = 4096
+    data: Source
+    n_layers: int = N_LAYERS
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     n_threads: int = 2
@@ -64,8 +64,9 @@ class _Trainer:
         config = configuration(
             end_of_text_id=token_id(self.tokenizer, END_OF_TEXT),
             turn_end_id=token_id(self.tokenizer, TURN_END),
+            n_layers=plan.n_layers,
         )
-        self.model: Qwen3ForCausalLM = fresh_model(config, plan.seed)
+        self.model: Qwen3ForCausalLM = fresh_model(config, plan.data.seed)
         self.state = self._load()
         self.model.load_state_dict(self.state.weights, strict=False)
         torch.nn.Module.to(self.model, self.device)
@@ -82,7 +83,7 @@ class _Trainer:
             return Checkpoint.load(self.plan.source)
         weights = {name: p.detach().clone() for name, p in self.model.named_parameters()}
         average = {name: p.clone() for name, p in weights.items()}
-        return Checkpoint(0, 0, 0.0, (0, 0), self.plan.seed, weights, average, [])
+        return Checkpoint(0, 0, 0.0, (0, 0), self.plan.data.seed, weights, average, [])
 
     def _optimizers(self) -> list[torch.optim.Optimizer]:
         matrices: list[torch.nn.Parameter] = []
@@ -165,8 +166,8 @@ def train(plan: Plan) -> Checkpoint:
     torch.set_num_threads(plan.n_threads)
     trainer = _Trainer(plan)
     state = trainer.state
-    validation = shard(trainer.tokenizer, "validation", 0, plan.batch_tokens, plan.validation_conversations)
-    batches = stream(trainer.tokenizer, plan.seed, plan.batch_tokens, state.position)
+    validation = shard(trainer.tokenizer, "validation", plan.data._replace(seed=0, shard_conversations=plan.validation_conversations), 0)
+    batches = stream(trainer.tokenizer, plan.data, state.position)
     seconds_before = state.seconds
     begun = saved = time.monotonic()
     smooth = 0.0
