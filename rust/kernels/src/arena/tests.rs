@@ -1,0 +1,1 @@
+//! Batches that do not fit are refused.

@@ -1,0 +1,6 @@
+//! What a plan computes: one file an operation.
+
+pub(crate) mod attention;
+pub(crate) mod linear;
+pub(crate) mod rotary;
+pub(crate) mod rows;

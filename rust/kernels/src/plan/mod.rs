@@ -1,0 +1,265 @@
+//! A plan: a model's packed weights, its buffers and the list of operations of one pass.
+//!
+//! A plan is built in calls (weights, tables, the pool of keys and values), then *sealed* with its buffers and operations,
+//! which are checked against each other once; after that a step is one call. Everything belongs to the plan: threads, scratch
+//! memory, weights. Two plans share nothing.
+
+mod op;
+mod options;
+mod step;
+
+pub(crate) use options::Options;
+
+pub use op::{RawBuffer, RawOp};
+pub use options::RawOptions;
+
+use op::{Buffer, Op};
+
+use crate::element::Dtype;
+use crate::error::{Error, Result};
+use crate::kv::KvMemory;
+use crate::memory::Words;
+use crate::ops::linear::{Linear, Outputs, Part, n_words};
+use crate::ops::rows::round_row;
+use crate::pool::Pool;
+
+/// Most weights, buffers or operations of a plan: a model of a thousand layers fits.
+const MAX_ITEMS: usize = 1 << 16;
+
+/// An embedding table in memory of the caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Table {
+    pub(crate) bytes: &'static [u8],
+    pub(crate) dtype: Dtype,
+    pub(crate) width: usize,
+}
+
+/// Cosines and sines, `[positions][head_dim / 2]`.
+struct Rotary {
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+/// A model ready to run, or in the making.
+pub(crate) struct Plan {
+    options: Options,
+    pool: Pool,
+    linears: Vec<Linear>,
+    vectors: Vec<Vec<f32>>,
+    table: Option<Table>,
+    rotary: Option<Rotary>,
+    kv: Option<KvMemory>,
+    /// Empty until the plan is sealed.
+    ops: Vec<Op>,
+    buffers: Vec<Buffer>,
+    /// A word for each page, for the check of a batch.
+    page_users: Vec<u32>,
+    /// Scores of attention, for each thread.
+    scratch: Words,
+    /// Tokens and rows of the newest step.
+    counts: step::Counts,
+}
+
+impl Plan {
+    /// A plan without weights.
+    pub(crate) fn new(options: Options) -> Result<Self> {
+        Ok(Self {
+            pool: Pool::new(options.n_threads)?,
+            linears: Vec::new(),
+            vectors: Vec::new(),
+            table: None,
+            rotary: None,
+            kv: None,
+            ops: Vec::new(),
+            buffers: Vec::new(),
+            page_users: vec![0; options.limits.n_pages],
+            scratch: Words::zeroed(0),
+            counts: step::Counts::default(),
+            options,
+        })
+    }
+
+    /// The code of the instruction set in use.
+    pub(crate) fn isa_code(&self) -> u32 {
+        self.options.isa.code()
+    }
+
+    /// Packs a linear; answers its index.
+    pub(crate) fn add_linear(&mut self, parts: &[Part<'_>], n_inputs: usize) -> Result<u32> {
+        self.check_open(self.linears.len())?;
+        self.linears
+            .push(Linear::pack(parts, n_inputs, self.options.dtype)?);
+        Ok(self.linears.len() as u32 - 1)
+    }
+
+    /// Copies a vector of weights, widened to f32; answers its index.
+    pub(crate) fn add_vector(&mut self, part: Part<'_>) -> Result<u32> {
+        self.check_open(self.vectors.len())?;
+        if part.bytes.len() != part.n_rows * part.dtype.n_bytes() {
+            return Err(Error::argument(format!(
+                "a vector of {} bytes has not {} elements",
+                part.bytes.len(),
+                part.n_rows
+            )));
+        }
+        let elements = part
+            .bytes
+            .chunks_exact(part.dtype.n_bytes())
+            .map(|bytes| match bytes {
+                [low, high] => f32::from_bits(u32::from(u16::from_le_bytes([*low, *high])) << 16),
+                bytes => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            });
+        self.vectors.push(elements.collect());
+        Ok(self.vectors.len() as u32 - 1)
+    }
+
+    /// Sets the embedding table, a row of `width` elements for each token of the vocabulary.
+    pub(crate) fn set_table(&mut self, table: Table) -> Result<()> {
+        self.check_open(0)?;
+        let needed = self
+            .options
+            .limits
+            .vocab_size
+            .checked_mul(table.width)
+            .and_then(|n| n.checked_mul(table.dtype.n_bytes()));
+        if table.width == 0 || needed != Some(table.bytes.len()) {
+            let vocab_size = self.options.limits.vocab_size;
+            return Err(Error::argument(format!(
+                "an embedding table of {} bytes has not {vocab_size} rows of {}",
+                table.bytes.len(),
+                table.width
+            )));
+        }
+        self.table = Some(table);
+        Ok(())
+    }
+
+    /// Sets the rotation angles of all positions.
+    pub(crate) fn set_rotary(&mut self, cos: &[f32], sin: &[f32]) -> Result<()> {
+        self.check_open(0)?;
+        let needed = self.options.limits.max_positions * (self.options.heads.head_dim / 2);
+        if cos.len() != needed || sin.len() != needed {
+            return Err(Error::argument(format!(
+                "rotary tables of {} and {} elements, not {needed}",
+                cos.len(),
+                sin.len()
+            )));
+        }
+        self.rotary = Some(Rotary {
+            cos: cos.to_vec(),
+            sin: sin.to_vec(),
+        });
+        Ok(())
+    }
+
+    /// Sets the memory of keys and values.
+    ///
+    /// # Safety
+    /// That of [`KvMemory::new`].
+    #[allow(unsafe_code)] // Forwards a pointer of the caller.
+    pub(crate) unsafe fn set_kv(&mut self, start: *mut u8, n_bytes: usize) -> Result<()> {
+        self.check_open(0)?;
+        // SAFETY: forwarded.
+        self.kv = Some(unsafe {
+            KvMemory::new(
+                start,
+                n_bytes,
+                self.options.kv,
+                self.options.dtype.n_bytes(),
+            )?
+        });
+        Ok(())
+    }
+
+    /// Checks the buffers and operations and makes the plan ready to run.
+    pub(crate) fn seal(&mut self, buffers: &[RawBuffer], ops: &[RawOp]) -> Result<()> {
+        self.check_open(buffers.len().max(ops.len()))?;
+        if ops.is_empty() {
+            return Err(Error::argument("a plan needs operations"));
+        }
+        let buffers = buffers
+            .iter()
+            .enumerate()
+            .map(|(idx, raw)| Buffer::new(idx, raw, &self.options))
+            .collect::<Result<Vec<_>>>()?;
+        let mut checked = Vec::with_capacity(ops.len());
+        for (idx, raw) in ops.iter().enumerate() {
+            let op = self
+                .check_op(&buffers, raw)
+                .map_err(|error| Error::argument(format!("operation {idx}: {}", error.message)))?;
+            checked.push(op);
+        }
+        self.buffers = buffers;
+        self.ops = checked;
+        Ok(())
+    }
+
+    /// y[m, N] = x[m, K] W^T for one of the plan's linears, x rounded to its type first.
+    pub(crate) fn linear(
+        &mut self,
+        weight: u32,
+        x: &[f32],
+        n_rows: usize,
+        y: &mut [f32],
+    ) -> Result<()> {
+        let Some(linear) = self.linears.get(weight as usize) else {
+            return Err(Error::argument(format!(
+                "linear {weight} of {}",
+                self.linears.len()
+            )));
+        };
+        let (n_inputs, n_outputs) = (linear.n_inputs(), linear.n_outputs());
+        if x.len() != n_rows * n_inputs || y.len() != n_rows * n_outputs {
+            return Err(Error::argument(format!(
+                "{n_rows} rows of {n_inputs} and {n_outputs} elements do not fit {} and {}",
+                x.len(),
+                y.len()
+            )));
+        }
+        let _environment = crate::float_env::FloatEnvironment::enter();
+        let row_words = n_words(n_inputs, linear.dtype());
+        let mut rounded = Words::zeroed(n_rows * row_words);
+        let (isa, dtype) = (self.options.isa, linear.dtype());
+        let words = &mut rounded.view_mut::<u32>()[..n_rows * row_words];
+        self.pool.for_each_row(words, row_words, |row, out| {
+            round_row(isa, dtype, &x[row * n_inputs..][..n_inputs], out)
+        })?;
+        let outputs = Outputs {
+            y,
+            stride: n_outputs,
+            accumulate: false,
+        };
+        linear.apply(&mut self.pool, isa, rounded.view(), n_rows, outputs)
+    }
+
+    /// The rows of a buffer as the newest step left them, as f32; answers how many elements there are.
+    pub(crate) fn read_buffer(&self, buffer: u32, out: &mut [f32]) -> Result<usize> {
+        let Some(buffer) = self.buffers.get(buffer as usize) else {
+            return Err(Error::argument(format!(
+                "buffer {buffer} of {}",
+                self.buffers.len()
+            )));
+        };
+        let len = buffer.n_rows(self.counts) * buffer.width;
+        if out.len() < len {
+            return Err(Error::argument(format!(
+                "room for {} of {len} elements",
+                out.len()
+            )));
+        }
+        buffer.read(self.options.dtype, &mut out[..len]);
+        Ok(len)
+    }
+
+    fn check_open(&self, n_items: usize) -> Result<()> {
+        if !self.ops.is_empty() {
+            return Err(Error::argument("the plan is sealed"));
+        }
+        if n_items >= MAX_ITEMS {
+            return Err(Error::argument(format!(
+                "a plan has at most {MAX_ITEMS} weights, buffers or operations"
+            )));
+        }
+        Ok(())
+    }
+}

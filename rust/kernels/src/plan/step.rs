@@ -1,0 +1,315 @@
+//! The interpreter: one batch through all operations of a plan.
+
+use super::op::{Buffer, Op};
+use super::{Options, Plan, Rotary, Table};
+use crate::arena::{Batch, Slot};
+use crate::element::{Bf16, Dtype, Element};
+use crate::error::{Error, Result};
+use crate::float_env::FloatEnvironment;
+use crate::kv::KvMemory;
+use crate::memory::Words;
+use crate::ops::attention::{Attention, scratch_len};
+use crate::ops::linear::{Linear, Outputs, n_words};
+use crate::ops::rotary::{HeadNorms, RotaryWrite, Token};
+use crate::ops::rows::{Embed, RmsNorm, SwiGlu};
+use crate::pool::Pool;
+
+/// How many rows the buffers of a step have.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(super) n_tokens: usize,
+    pub(super) n_rows: usize,
+}
+
+impl Plan {
+    /// Runs a batch: writes its keys and values, and the logits f32 `[R, V]`.
+    ///
+    /// A batch that is refused changes nothing.
+    pub(crate) fn step(&mut self, arena: &[u32], logits: &mut [f32]) -> Result<()> {
+        if self.ops.is_empty() {
+            return Err(Error::argument("the plan is not sealed"));
+        }
+        let _environment = FloatEnvironment::enter();
+        let Options {
+            limits,
+            heads,
+            dtype,
+            ..
+        } = self.options;
+        let batch = Batch::read(arena, &limits, &mut self.page_users)?;
+        if logits.len() != batch.row_token.len() * limits.vocab_size {
+            return Err(Error::argument(format!(
+                "room for {} logits, not for {} rows of {}",
+                logits.len(),
+                batch.row_token.len(),
+                limits.vocab_size
+            )));
+        }
+        let scratch_words = self.pool.n_threads() * scratch_len(batch.longest(), heads);
+        if self.scratch.view::<f32>().len() < scratch_words {
+            self.scratch = Words::zeroed(scratch_words);
+        }
+        if let Some(kv) = &self.kv {
+            for (&src, &dst) in batch.copy_src.iter().zip(batch.copy_dst) {
+                kv.copy_page(src as usize, dst as usize);
+            }
+        }
+        self.counts = Counts {
+            n_tokens: batch.tokens.len(),
+            n_rows: batch.row_token.len(),
+        };
+        let mut step = Step {
+            options: &self.options,
+            pool: &mut self.pool,
+            linears: &self.linears,
+            vectors: &self.vectors,
+            table: self.table,
+            rotary: self.rotary.as_ref(),
+            kv: self.kv.as_ref(),
+            buffers: &mut self.buffers,
+            scratch: &mut self.scratch,
+            counts: self.counts,
+            slots: batch.slots_to_write(),
+            batch: &batch,
+            logits,
+        };
+        for op in &self.ops {
+            match dtype {
+                Dtype::Bf16 => step.run::<Bf16>(op)?,
+                Dtype::F32 => step.run::<f32>(op)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A batch on its way through a plan.
+struct Step<'a> {
+    options: &'a Options,
+    pool: &'a mut Pool,
+    linears: &'a [Linear],
+    vectors: &'a [Vec<f32>],
+    table: Option<Table>,
+    rotary: Option<&'a Rotary>,
+    kv: Option<&'a KvMemory>,
+    buffers: &'a mut [Buffer],
+    scratch: &'a mut Words,
+    counts: Counts,
+    batch: &'a Batch<'a>,
+    slots: Vec<Option<Slot>>,
+    logits: &'a mut [f32],
+}
+
+impl Step<'_> {
+    /// Runs one operation, where linears take elements of type `E`.
+    fn run<E: Element>(&mut self, op: &Op) -> Result<()> {
+        match *op {
+            Op::Embed { dst, scale } => self.embed(dst, scale),
+            Op::RmsNorm {
+                src,
+                dst,
+                weight,
+                epsilon,
+            } => self.rms_norm::<E>(src, dst, weight, epsilon),
+            Op::Linear {
+                src,
+                dst,
+                weight,
+                accumulate,
+            } => self.linear(src, dst, weight, accumulate),
+            Op::RotaryWrite {
+                qkv,
+                layer,
+                norms,
+                epsilon,
+            } => self.rotary_write::<E>(qkv, layer, norms, epsilon),
+            Op::Attention {
+                src,
+                dst,
+                layer,
+                scale,
+            } => self.attention::<E>(src, dst, layer, scale),
+            Op::SwiGlu { src, dst } => self.swiglu::<E>(src, dst),
+            Op::SelectRows { src, dst } => self.select_rows(src, dst),
+            Op::Logits { src, weight } => self.logits(src, weight),
+        }
+    }
+
+    fn embed(&mut self, dst: usize, scale: f32) -> Result<()> {
+        let Some(table) = self.table else {
+            return Err(unchecked());
+        };
+        let (isa, tokens, width) = (self.options.isa, self.batch.tokens, self.buffers[dst].width);
+        let out = &mut self.buffers[dst].words.view_mut::<f32>()[..tokens.len() * width];
+        self.pool.for_each_row(out, width, |row, out| {
+            isa.run(Embed {
+                table: table.bytes,
+                dtype: table.dtype,
+                token: tokens[row],
+                scale,
+                out,
+            });
+        })
+    }
+
+    fn rms_norm<E: Element>(
+        &mut self,
+        src: usize,
+        dst: usize,
+        weight: usize,
+        epsilon: f32,
+    ) -> Result<()> {
+        let (isa, weight) = (self.options.isa, &self.vectors[weight]);
+        let (src, dst, n_rows) = two(self.buffers, self.counts, src, dst)?;
+        let (x, width) = (src.words.view::<f32>(), src.width);
+        let out = &mut dst.words.view_mut::<E>()[..n_rows * width];
+        self.pool.for_each_row(out, width, |row, out| {
+            isa.run(RmsNorm {
+                x: &x[row * width..][..width],
+                weight,
+                epsilon,
+                out,
+            })
+        })
+    }
+
+    fn linear(&mut self, src: usize, dst: usize, weight: usize, accumulate: bool) -> Result<()> {
+        let (isa, linear) = (self.options.isa, &self.linears[weight]);
+        let (src, dst, n_rows) = two(self.buffers, self.counts, src, dst)?;
+        let outputs = Outputs {
+            stride: dst.width,
+            y: dst.words.view_mut(),
+            accumulate,
+        };
+        linear.apply(self.pool, isa, src.words.view(), n_rows, outputs)
+    }
+
+    #[allow(unsafe_code)] // Writes the pool of keys and values.
+    fn rotary_write<E: Element>(
+        &mut self,
+        qkv: usize,
+        layer: usize,
+        norms: Option<(usize, usize)>,
+        epsilon: f32,
+    ) -> Result<()> {
+        let (Some(kv), Some(rotary)) = (self.kv, self.rotary) else {
+            return Err(unchecked());
+        };
+        let write = RotaryWrite::<E> {
+            heads: self.options.heads,
+            norms: norms.map(|(q, k)| HeadNorms {
+                q: &self.vectors[q],
+                k: &self.vectors[k],
+                epsilon,
+            }),
+            cos: &rotary.cos,
+            sin: &rotary.sin,
+            kv: kv.layer(layer),
+        };
+        let (isa, positions, slots) = (self.options.isa, self.batch.positions, &self.slots);
+        let width = self.buffers[qkv].width;
+        let rows = &mut self.buffers[qkv].words.view_mut::<f32>()[..positions.len() * width];
+        self.pool.for_each_row(rows, width, |row, qkv| {
+            let token = Token {
+                qkv,
+                position: positions[row],
+                slot: slots[row],
+            };
+            // SAFETY: the check of the batch gave each written page to one sequence, whose tokens have a slot each; attention
+            // reads pages only after this operation has ended on all threads.
+            unsafe { write.token(isa, token) }
+        })
+    }
+
+    fn attention<E: Element>(
+        &mut self,
+        src: usize,
+        dst: usize,
+        layer: usize,
+        scale: f32,
+    ) -> Result<()> {
+        let Some(kv) = self.kv else {
+            return Err(unchecked());
+        };
+        let [src, dst] = self
+            .buffers
+            .get_disjoint_mut([src, dst])
+            .map_err(|_| unchecked())?;
+        let attention = Attention::<E> {
+            heads: self.options.heads,
+            scale,
+            kv: kv.layer(layer),
+            batch: self.batch,
+            qkv: src.words.view(),
+            out: dst.words.view_mut(),
+            scratch: self.scratch.view_mut(),
+        };
+        attention.run(self.pool, self.options.isa)
+    }
+
+    fn swiglu<E: Element>(&mut self, src: usize, dst: usize) -> Result<()> {
+        let isa = self.options.isa;
+        let (src, dst, n_rows) = two(self.buffers, self.counts, src, dst)?;
+        let (x, width) = (src.words.view::<f32>(), dst.width);
+        let out = &mut dst.words.view_mut::<E>()[..n_rows * width];
+        self.pool.for_each_row(out, width, |row, out| {
+            isa.run(SwiGlu {
+                x: &x[row * 2 * width..][..2 * width],
+                out,
+            })
+        })
+    }
+
+    fn select_rows(&mut self, src: usize, dst: usize) -> Result<()> {
+        let (dtype, rows) = (self.options.dtype, self.batch.row_token);
+        let [src, dst] = self
+            .buffers
+            .get_disjoint_mut([src, dst])
+            .map_err(|_| unchecked())?;
+        let row_words = if src.rounded {
+            n_words(src.width, dtype)
+        } else {
+            src.width
+        };
+        let (src, dst) = (src.words.view::<u32>(), dst.words.view_mut::<u32>());
+        for (row, &token) in dst.chunks_exact_mut(row_words).zip(rows) {
+            row.copy_from_slice(&src[token as usize * row_words..][..row_words]);
+        }
+        Ok(())
+    }
+
+    fn logits(&mut self, src: usize, weight: usize) -> Result<()> {
+        let linear = &self.linears[weight];
+        let outputs = Outputs {
+            stride: linear.n_outputs(),
+            y: self.logits,
+            accumulate: false,
+        };
+        linear.apply(
+            self.pool,
+            self.options.isa,
+            self.buffers[src].words.view(),
+            self.counts.n_rows,
+            outputs,
+        )
+    }
+}
+
+/// Two buffers and the number of their rows.
+fn two(
+    buffers: &mut [Buffer],
+    counts: Counts,
+    src: usize,
+    dst: usize,
+) -> Result<(&mut Buffer, &mut Buffer, usize)> {
+    let [src, dst] = buffers
+        .get_disjoint_mut([src, dst])
+        .map_err(|_| unchecked())?;
+    let n_rows = dst.n_rows(counts);
+    Ok((src, dst, n_rows))
+}
+
+/// The plan was sealed with an operation that it cannot run.
+fn unchecked() -> Error {
+    Error::internal("an operation was not checked when the plan was sealed")
+}
