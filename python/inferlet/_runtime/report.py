@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass
+from types import TracebackType
 
 from inferlet.errors import ErrorCode, InferletError
 
@@ -60,17 +62,31 @@ def _code(error: BaseException, own_files: Container[str]) -> str | None:
 
 
 def _traceback(error: BaseException, own_files: Container[str]) -> str:
-    formatted = traceback.TracebackException.from_exception(error, compact=True)
-    _trim(formatted, own_files, set())
-    return "".join(formatted.format())
+    _trim(error, own_files, set())
+    return "".join(traceback.TracebackException.from_exception(error, compact=True).format())
 
 
-def _trim(formatted: traceback.TracebackException, own_files: Container[str], seen: set[int]) -> None:
-    if id(formatted) in seen:
+def _trim(error: BaseException, own_files: Container[str], seen: set[int]) -> None:
+    """Leaves the last of the program's own frames on an exception and on those behind it.
+
+    Done before anything is formatted: a recursion may be a million frames deep.
+    """
+    if id(error) in seen:
         return
-    seen.add(id(formatted))
-    own = [frame for frame in formatted.stack if frame.filename in own_files]
-    formatted.stack[:] = own[-_MAX_FRAMES:]
-    for other in (formatted.__cause__, formatted.__context__, *(formatted.exceptions or ())):
+    seen.add(id(error))
+    frames: deque[TracebackType] = deque(maxlen=_MAX_FRAMES)
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename in own_files:
+            frames.append(step)
+        # Unlinked one by one: freeing a long chain at its head would recurse along it.
+        following, step.tb_next = step.tb_next, None
+        step = following
+    trimmed: TracebackType | None = None
+    for frame in reversed(frames):
+        trimmed = TracebackType(trimmed, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    error.__traceback__ = trimmed
+    others = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    for other in (error.__cause__, error.__context__, *others):
         if other is not None:
             _trim(other, own_files, seen)
