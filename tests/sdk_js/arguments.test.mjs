@@ -1,0 +1,78 @@
+// What the calls of the SDK accept, and how they refuse the rest.
+
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import * as host from './host.mjs';
+import { Context, InferletError, Model, Sampler, session } from '../../js/inferlet/dist/index.js';
+
+beforeEach(() => host.reset());
+
+const model = Model.load('tiny');
+const fresh = () => new Context(model);
+
+/** The call throws an error of that class and code, whose message has those words. */
+function refuses(call, kind, code, words) {
+  assert.throws(call, (error) => {
+    assert.ok(error instanceof kind, `${error} is no ${kind.name}`);
+    assert.equal(error.code, code);
+    assert.ok(error.message.includes(words), error.message);
+    return true;
+  });
+}
+
+const CASES = [
+  ['an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush"],
+  ['an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
+  ['options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
+  ['what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
+  ['what is no model', () => new Context('tiny'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
+  ['a negative cap', () => fresh().generate(Sampler.argmax(), { maxTokens: -1 }), InferletError, 'invalid-argument', 'maxTokens is -1; pass a whole number from 0 to 4294967295'],
+  ['a cap of 33 bits', () => fresh().generate(Sampler.argmax(), { maxTokens: 2 ** 32 }), InferletError, 'invalid-argument', 'maxTokens is 4294967296'],
+  ['half a token', () => fresh().generate(Sampler.argmax(), { maxTokens: 1.5 }), InferletError, 'invalid-argument', 'maxTokens is 1.5'],
+  ['a cap in words', () => fresh().generate(Sampler.argmax(), { maxTokens: '3' }), TypeError, 'invalid-argument', 'maxTokens must be a number, not "3"'],
+  ['a flag that is none', () => fresh().generate(Sampler.argmax(), { autoFlush: 1 }), TypeError, 'invalid-argument', 'autoFlush must be true or false, not 1'],
+  ['a negative seed', () => fresh().generate(Sampler.argmax(), { seed: -1 }), InferletError, 'invalid-argument', 'seed is -1'],
+  ['an inexact seed', () => fresh().generate(Sampler.argmax(), { seed: 2 ** 53 }), InferletError, 'invalid-argument', 'bigint'],
+  ['a seed of 65 bits', () => fresh().generate(Sampler.argmax(), { seed: 2n ** 64n }), InferletError, 'invalid-argument', 'seed is 18446744073709551616'],
+  ['half a candidate', () => fresh().generate(Sampler.topK(1, 1.5)), InferletError, 'invalid-sampler', 'k of the sampler is 1.5'],
+  ['a temperature in words', () => fresh().generate(Sampler.topP('hot')), TypeError, 'invalid-argument', 'temperature of the sampler must be a number'],
+  ['a negative token', () => fresh().append([1, -2]), InferletError, 'invalid-token', 'tokens[1] is -2'],
+  ['a text where tokens belong', () => fresh().append('ab'), TypeError, 'invalid-argument', 'tokens must be token ids'],
+  ['tokens in words', () => fresh().append(['1']), TypeError, 'invalid-argument', 'tokens[0] must be a token id, not "1"'],
+  ['a number where text belongs', () => fresh().user(3), TypeError, 'invalid-argument', 'text must be a string, not 3'],
+  ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
+  ['a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
+  ['a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
+  ['a message that is no JSON', () => session.send({ score: NaN }), InferletError, 'invalid-argument', "at the key 'score', is NaN"],
+];
+
+for (const [name, call, kind, code, words] of CASES) {
+  test(`${name} is refused`, () => refuses(call, kind, code, words));
+}
+
+test('options reach the engine as they were given', () => {
+  fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+  const [, sampler, options] = host.calls.at(-1);
+  assert.deepEqual(sampler, { kind: 'top-k-top-p', temperature: 0.5, k: 40, p: 0.9, seed: 0n });
+  assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+});
+
+test('without options the engine gets the defaults', () => {
+  fresh().generate(Sampler.argmax());
+  const [, , options] = host.calls.at(-1);
+  assert.deepEqual(options, { maxTokens: undefined, stop: new Uint32Array(), seed: undefined, autoFlush: true });
+});
+
+test('text reaches the engine without lone surrogates', () => {
+  fresh().user('a\ud800b');
+  assert.deepEqual(host.calls.at(-1), ['context.fill', 'user', 'a\ufffdb']);
+});
+
+test('fill-ins chain', () => {
+  const ctx = fresh();
+  assert.equal(ctx.system('s').user('u').assistant('a').cue().seal().append([1]).appendText('t'), ctx);
+});
+
+test('details of an error are its values', () => {
+  assert.throws(() => Model.load('absent'), (error) => error.details.name === 'absent' && error.name === 'InferletError');
+});

@@ -1,0 +1,83 @@
+// A fake of the engine's module: it records what the SDK asks of it, and answers when the test says so.
+
+/** Calls in their order, each as [name, ...arguments]. */
+export const calls = [];
+/** Waits that no test has answered, in their order: { settle, interested }. */
+export const waits = [];
+
+let makeError;
+
+/** An error as the engine throws it. */
+export function engineError(code, message, details = {}) {
+  return makeError(code, message, JSON.stringify(details));
+}
+
+/** Forgets what was recorded. */
+export function reset() {
+  calls.length = 0;
+  waits.length = 0;
+}
+
+function record(name, ...values) {
+  calls.push([name, ...values]);
+}
+
+function wait(settle) {
+  const entry = { settle, interested: 0 };
+  waits.push(entry);
+  return {
+    subscribe: () => void entry.interested++,
+    unsubscribe: () => void entry.interested--,
+  };
+}
+
+/** Answers every method by recording it. */
+function handle(name, methods = {}) {
+  return new Proxy(methods, {
+    get: (target, method) => target[method] ?? ((...values) => record(`${name}.${String(method)}`, ...values)),
+  });
+}
+
+function generator() {
+  return handle('generator', {
+    advance: (until, settle) => (record('generator.advance', until), wait(settle)),
+    nextStep: () => (record('generator.nextStep'), 0),
+  });
+}
+
+function context() {
+  return handle('context', {
+    fork: () => (record('context.fork'), context()),
+    flush: (settle) => (record('context.flush'), wait(settle)),
+  });
+}
+
+export function registerErrors(make) {
+  makeError = make;
+}
+
+export function loadModel(name) {
+  record('loadModel', name);
+  if (name === 'absent') throw engineError('unknown-model', "no model 'absent'; the models are: tiny", { name });
+  return handle('model', { tokenizer: () => handle('tokenizer') });
+}
+
+export const newContext = () => (record('newContext'), context());
+export const newGenerator = (_context, sampler, options) => (record('newGenerator', sampler, options), generator());
+export const messageTokens = (_model, role, text) => (record('messageTokens', role, text), new Uint32Array([1]));
+export const cueTokens = () => new Uint32Array([2]);
+export const sealTokens = () => new Uint32Array([3]);
+export const stopTokens = () => new Uint32Array([4]);
+export const send = (message) => record('send', message);
+export const receive = (settle) => (record('receive'), wait(settle));
+export const models = () => ['tiny'];
+export const version = () => '0.1.0';
+export const instanceId = () => 'engine';
+export const username = () => 'ada';
+export const args = () => ['--name', 'Ada'];
+export const launchSeed = () => 7n;
+
+/** Events that the next decoders give, in their order; idle after them. */
+export const events = [];
+export const newDecoder = () =>
+  handle('decoder', { feed: (tokens) => (record('decoder.feed', [...tokens]), events.shift() ?? { type: 'idle' }) });

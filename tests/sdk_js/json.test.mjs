@@ -1,0 +1,44 @@
+// JSON as the SDK writes it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toJson } from '../../js/inferlet/dist/json.js';
+
+const write = (value) => toJson(value, 'the answer', 'invalid-output');
+
+const WRITTEN = [
+  [undefined, 'null'],
+  [{ b: 1, a: [true, null, 'é'] }, '{"b":1,"a":[true,null,"é"]}'],
+  [new Uint32Array([1, 2]), '[1,2]'],
+  [{ tokens: new Uint32Array([3]) }, '{"tokens":[3]}'],
+  [new Date(0), '"1970-01-01T00:00:00.000Z"'],
+  [{ a: undefined }, '{}'],
+  ['x\ud800', '"x\ufffd"'],
+  [{ '\udfff': '\\ud800' }, '{"\ufffd":"\\\\ud800"}'],
+];
+
+for (const [value, text] of WRITTEN) {
+  test(`${text} is written`, () => assert.equal(write(value), text));
+}
+
+const cycle = {};
+cycle.self = cycle;
+
+const REFUSED = [
+  [NaN, 'the answer is NaN'],
+  [{ a: { scores: [1, -Infinity] } }, "at the key '1', is -Infinity"],
+  [10n, 'the bigint 10'],
+  [[() => 1], 'the function (without a name)'],
+  [{ f: write }, 'the function write'],
+  [Symbol('s'), 'the symbol s'],
+  [new Map(), 'a Map'],
+  [[new Set()], 'a Set'],
+  [[Promise.resolve()], 'a Promise'],
+  [cycle, 'an object that contains itself'],
+];
+
+for (const [value, words] of REFUSED) {
+  test(`${words} is refused`, () => {
+    assert.throws(() => write(value), (error) => error.code === 'invalid-output' && error.message.includes(words));
+  });
+}

@@ -1,0 +1,95 @@
+// Promises of the engine: how they settle, and when the engine may give them up.
+
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import * as host from './host.mjs';
+import { Context, InferletError, Model, Sampler, SessionClosed, chat, session } from '../../js/inferlet/dist/index.js';
+
+beforeEach(() => host.reset());
+
+const model = Model.load('tiny');
+const generate = () => new Context(model).generate(Sampler.argmax());
+
+test('a collector is answered once', async () => {
+  const text = generate().collectText();
+  host.waits[0].settle(undefined, 'hello');
+  assert.equal(await text, 'hello');
+  assert.deepEqual(host.calls.map(([name]) => name), ['newContext', 'newGenerator', 'generator.advance']);
+});
+
+test('a step gives its tokens and why it was the last', async () => {
+  for await (const step of generate()) {
+    const executed = step.execute();
+    host.waits[0].settle(undefined, [new Uint32Array([5]), 'stop']);
+    const out = await executed;
+    assert.deepEqual([[...out.tokens], out.finishReason], [[5], 'stop']);
+    break;
+  }
+});
+
+test('an error is raised where the call was made', async () => {
+  async function asking() {
+    return await generate().collectTokens();
+  }
+  const asked = asking();
+  host.waits[0].settle(host.engineError('context-full', 'full'), undefined);
+  await assert.rejects(asked, (error) => error instanceof InferletError && error.code === 'context-full' && error.stack.includes('asking'));
+});
+
+test('a disconnect is an error of its own', async () => {
+  const received = session.receive();
+  host.waits[0].settle(host.engineError('session-closed', 'the client has disconnected'), undefined);
+  await assert.rejects(received, SessionClosed);
+});
+
+test('a promise of the engine is one of JavaScript', () => {
+  const received = session.receive();
+  assert.ok(received instanceof Promise);
+  assert.equal(received.then().constructor, Promise);
+});
+
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+
+for (const combine of ['race', 'any']) {
+  test(`what loses a ${combine} is given up`, async () => {
+    assert.equal(await Promise[combine]([session.receive(), Promise.resolve('timer')]), 'timer');
+    assert.equal(host.waits[0].interested, 0);
+  });
+
+  test(`what loses a ${combine} and is awaited elsewhere is not given up`, async () => {
+    const received = session.receive();
+    const elsewhere = received.then((text) => text.length);
+    await Promise[combine]([received, Promise.resolve('timer')]);
+    assert.equal(host.waits[0].interested, 1);
+    host.waits[0].settle(undefined, 'four');
+    assert.equal(await elsewhere, 4);
+  });
+}
+
+test('a race with only ordinary promises is an ordinary race', async () => {
+  assert.equal(await Promise.race([soon(), 'first']), 'first');
+  await assert.rejects(Promise.race([Promise.reject(new Error('lost'))]), /lost/);
+});
+
+test('all waits for every promise of the engine', async () => {
+  const both = Promise.all([session.receive(), session.receive()]);
+  await soon();
+  host.waits[1].settle(undefined, 'b');
+  host.waits[0].settle(undefined, 'a');
+  assert.deepEqual(await both, ['a', 'b']);
+});
+
+test('a decoder gives one event a feed, and all of them by its iterator', () => {
+  host.events.push({ type: 'delta', text: 'a' }, { type: 'done', text: 'a' }, { type: 'delta', text: 'b' });
+  const decoder = new chat.Decoder(model);
+  assert.deepEqual(decoder.feed([1]), { type: 'delta', text: 'a' });
+  assert.deepEqual([...decoder.events([2])].map((event) => event.type), ['done', 'delta']);
+  const fed = host.calls.filter(([name]) => name === 'decoder.feed').map(([, tokens]) => tokens);
+  assert.deepEqual(fed, [[1], [2], [], []]);
+});
+
+test('a context is released by using', () => {
+  const ctx = new Context(model);
+  ctx[Symbol.dispose]();
+  assert.deepEqual(host.calls.at(-1), ['context.release']);
+});
