@@ -1,6 +1,7 @@
 """The rules that the tree keeps: layers, file sizes, documented items, generated files, words that do not belong."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -90,6 +91,17 @@ def test_every_wit_item_is_documented() -> None:
             if item and number and not lines[number - 1].strip().startswith("///"):
                 bare.append(f"{path.relative_to(ROOT)}:{number + 1}: {item[2]}")
     assert bare == []
+
+
+def test_the_version_stands_once() -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
+    for manifest in sorted(ROOT.glob("rust/*/Cargo.toml")):
+        if manifest.parent.name in {path.parent.name for path in ROOT.glob("rust/*/Cargo.lock")}:
+            continue  # outside the workspace
+        assert tomllib.loads(manifest.read_text())["package"]["version"] == {"workspace": True}, manifest
+    # npm has no way to read it from elsewhere.
+    assert json.loads((ROOT / "js/inferlet/package.json").read_text())["version"] == version
 
 
 def test_generated_files_are_in_step() -> None:
