@@ -4,13 +4,16 @@
 //! the state of one model; the host keeps it behind a mutex that is never held while a driver runs.
 
 pub mod batch;
+pub mod brle;
 pub mod config;
 pub mod dummy;
 pub mod engine;
 pub mod errors;
 pub mod generation;
+pub mod hash;
 pub mod ids;
 pub mod sampling;
+mod slab;
 
 pub use batch::{Batch, DriverFailure, SampleJobs, Sampled};
 pub use config::EngineConfig;

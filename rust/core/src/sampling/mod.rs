@@ -1,5 +1,13 @@
 //! Sampling: a pure function of logits, parameters, mask and key, the same to the bit on every machine.
 
 mod method;
+mod philox;
+mod sampler;
+#[cfg(test)]
+mod sampler_tests;
+mod weight;
 
 pub use method::{Method, Params, Sampler};
+pub use philox::{Key, philox};
+pub use sampler::{RowFault, Scratch, sample};
+pub use weight::{ONE, weight};

@@ -1,0 +1,208 @@
+//! Draws one token from one row of logits.
+
+use std::cmp::Ordering;
+
+use super::method::Params;
+use super::philox::Key;
+use super::weight::{ONE, weight};
+use crate::brle;
+
+/// Why no token can be drawn from a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFault {
+    /// The logit of this token is NaN or infinite.
+    NotFinite(u32),
+    /// The mask allows no token of the vocabulary.
+    NothingAllowed,
+}
+
+/// Memory that rows use one after the other.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    kept: Vec<Candidate>,
+    ranked: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    id: u32,
+    logit: f32,
+    weight: u64,
+}
+
+impl Candidate {
+    /// The more probable first, among equals the lower id. Logits are finite, so that they compare.
+    fn rank(&self, other: &Self) -> Ordering {
+        other
+            .logit
+            .partial_cmp(&self.logit)
+            .unwrap_or(Ordering::Equal)
+            .then(self.id.cmp(&other.id))
+    }
+}
+
+/// Draws a token: temperature, softmax, top-k, top-p, min-p, each over what is left, then the draw in the order of ids.
+///
+/// `logits` is float32 `[V]`, V at most 2^21; `mask` is run lengths over the vocabulary, empty for no restriction. Temperature 0
+/// takes the greatest logit, ties to the lowest id.
+///
+/// # Errors
+/// When a logit is not finite, masked or not, or when the mask allows nothing.
+pub fn sample(
+    logits: &[f32],
+    params: &Params,
+    mask: &[u32],
+    key: Key,
+    scratch: &mut Scratch,
+) -> Result<u32, RowFault> {
+    if !logits
+        .iter()
+        .fold(true, |finite, logit| finite & logit.is_finite())
+    {
+        let token = logits
+            .iter()
+            .position(|logit| !logit.is_finite())
+            .unwrap_or(0);
+        return Err(RowFault::NotFinite(token as u32));
+    }
+    let best = argmax(logits, mask).ok_or(RowFault::NothingAllowed)?;
+    if params.temperature == 0.0 || params.top_k == 1 {
+        return Ok(best.id);
+    }
+    let Scratch { kept, ranked } = scratch;
+    if params.top_k == 0 {
+        keep_all(logits, mask, kept);
+    } else {
+        keep_top_k(logits, mask, params.top_k as usize, kept);
+    }
+    let (top, temperature) = (f64::from(best.logit), f64::from(params.temperature));
+    for candidate in kept.iter_mut() {
+        candidate.weight = weight((f64::from(candidate.logit) - top) / temperature);
+    }
+    if params.top_p < 1.0 {
+        keep_nucleus(params.top_p, kept, ranked);
+    }
+    if params.min_p > 0.0 {
+        let least = (f64::from(params.min_p) * ONE as f64).ceil() as u64;
+        kept.retain(|candidate| candidate.weight >= least);
+    }
+    Ok(draw(kept, key.bits()).unwrap_or(best.id))
+}
+
+/// The greatest allowed logit, ties to the lowest id.
+fn argmax(logits: &[f32], mask: &[u32]) -> Option<Candidate> {
+    let mut best: Option<Candidate> = None;
+    for range in brle::allowed(mask, logits.len() as u32) {
+        let row = &logits[range.start as usize..range.end as usize];
+        let top = row.iter().fold(
+            f32::NEG_INFINITY,
+            |top, &logit| if logit > top { logit } else { top },
+        );
+        if best.is_none_or(|best| top > best.logit) {
+            let offset = row.iter().position(|&logit| logit == top).unwrap_or(0);
+            best = Some(Candidate {
+                id: range.start + offset as u32,
+                logit: top,
+                weight: 0,
+            });
+        }
+    }
+    best
+}
+
+fn allowed<'a>(logits: &'a [f32], mask: &'a [u32]) -> impl Iterator<Item = Candidate> + 'a {
+    brle::allowed(mask, logits.len() as u32)
+        .flatten()
+        .map(|id| Candidate {
+            id,
+            logit: logits[id as usize],
+            weight: 0,
+        })
+}
+
+fn keep_all(logits: &[f32], mask: &[u32], kept: &mut Vec<Candidate>) {
+    kept.clear();
+    kept.extend(allowed(logits, mask));
+}
+
+/// The `k` first by rank, in the order of ids. One pass: what cannot be among the `k` is passed over by one comparison, and
+/// whenever the candidates have doubled they are cut back to `k`.
+fn keep_top_k(logits: &[f32], mask: &[u32], k: usize, kept: &mut Vec<Candidate>) {
+    kept.clear();
+    let mut cutoff = f32::NEG_INFINITY;
+    for candidate in allowed(logits, mask) {
+        // A later id loses a tie with the k candidates that rank before it.
+        if candidate.logit <= cutoff {
+            continue;
+        }
+        kept.push(candidate);
+        if kept.len() >= k.saturating_mul(2) {
+            kept.select_nth_unstable_by(k - 1, Candidate::rank);
+            kept.truncate(k);
+            cutoff = kept[k - 1].logit;
+        }
+    }
+    if kept.len() > k {
+        kept.select_nth_unstable_by(k - 1, Candidate::rank);
+        kept.truncate(k);
+    }
+    kept.sort_unstable_by_key(|candidate| candidate.id);
+}
+
+/// Keeps the fewest candidates, first by rank, whose weights reach the share `p` of the total. The order of ids stays.
+fn keep_nucleus(p: f32, kept: &mut Vec<Candidate>, ranked: &mut Vec<Candidate>) {
+    let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
+    let wanted = ((f64::from(p) * total as f64).ceil() as u64).min(total);
+    // Candidates of a weight at most `light` add up to no more than what may be missing: the nucleus lies above the lowest
+    // logit among the others, and only that part has to be ranked.
+    let light = (total - wanted) / (kept.len() as u64).max(1);
+    let floor = kept
+        .iter()
+        .filter(|candidate| candidate.weight > light)
+        .fold(f32::INFINITY, |floor, candidate| floor.min(candidate.logit));
+    ranked.clear();
+    ranked.extend(kept.iter().filter(|candidate| candidate.logit >= floor));
+    if let Some(last) = last_of_nucleus(ranked, wanted) {
+        kept.retain(|candidate| candidate.rank(&last) != Ordering::Greater);
+    }
+}
+
+/// The last by rank of the fewest candidates, first by rank, whose weights add up to `wanted`. Halves the part that holds it, so
+/// that the expected time is linear.
+fn last_of_nucleus(ranked: &mut [Candidate], mut wanted: u64) -> Option<Candidate> {
+    let mut part = ranked;
+    while part.len() > 16 {
+        let middle = part.len() / 2;
+        part.select_nth_unstable_by(middle, Candidate::rank);
+        let (left, right) = part.split_at_mut(middle);
+        let sum: u64 = left.iter().map(|candidate| candidate.weight).sum();
+        part = if sum >= wanted {
+            left
+        } else {
+            wanted -= sum;
+            right
+        };
+    }
+    part.sort_unstable_by(Candidate::rank);
+    let mut sum = 0;
+    part.iter()
+        .find(|candidate| {
+            sum += candidate.weight;
+            sum >= wanted
+        })
+        .or(part.last())
+        .copied()
+}
+
+/// The candidate, in the order of ids, in whose share of the total the random number falls.
+fn draw(kept: &[Candidate], bits: u64) -> Option<u32> {
+    let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
+    let target = ((u128::from(bits) * u128::from(total)) >> 64) as u64;
+    let mut sum = 0;
+    kept.iter()
+        .find(|candidate| {
+            sum += candidate.weight;
+            sum > target
+        })
+        .map(|candidate| candidate.id)
+}

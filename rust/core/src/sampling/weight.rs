@@ -1,0 +1,78 @@
+//! The numerator of softmax as a whole number: `round(2^42 * exp(x))` for `x <= 0`, where x is the distance of a logit to the
+//! greatest one over the temperature.
+//!
+//! Whole numbers make every later sum exact, so that the order of summation, the width of vectors and the number of
+//! threads cannot change a draw. A token less probable than the best one by more than 2^-43 gets weight 0. 2^21 weights
+//! add up to less than 2^64.
+
+/// The weight of the most probable token.
+pub const ONE: u64 = 1 << 42;
+
+/// `1 / n!` for n from 13 down to 0.
+const INVERSE_FACTORIALS: [f64; 14] = [
+    1.0 / 6_227_020_800.0,
+    1.0 / 479_001_600.0,
+    1.0 / 39_916_800.0,
+    1.0 / 3_628_800.0,
+    1.0 / 362_880.0,
+    1.0 / 40_320.0,
+    1.0 / 5040.0,
+    1.0 / 720.0,
+    1.0 / 120.0,
+    1.0 / 24.0,
+    1.0 / 6.0,
+    0.5,
+    1.0,
+    1.0,
+];
+
+/// ln 2 in two parts, the first with enough trailing zeros that its product with a small whole number is exact (fdlibm, `e_exp.c`).
+const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+
+/// Adding and subtracting it rounds to a whole number, ties to even: 1.5 * 2^52.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+/// Adding it leaves a whole number below 2^52 in the low bits: 2^52.
+const WHOLE: f64 = 4_503_599_627_370_496.0;
+
+/// The weight of a logit at distance `x <= 0`. Only additions and multiplications of IEEE doubles in a fixed order: the same bits
+/// on every machine, which the `exp` of a platform's library does not promise.
+#[inline]
+pub fn weight(x: f64) -> u64 {
+    // Below -40 the weight is 0 as well, and the exponent of `scale` stays positive.
+    let x = if x > -40.0 { x } else { -40.0 };
+    let n = (x * std::f64::consts::LOG2_E + ROUNDER) - ROUNDER;
+    let rest = (x - n * LN2_HIGH) - n * LN2_LOW;
+    let mut sum = 0.0;
+    for coefficient in INVERSE_FACTORIALS {
+        sum = sum * rest + coefficient;
+    }
+    let scale = f64::from_bits(((n as i64 + 42 + 1023) as u64) << 52);
+    (sum * scale + WHOLE).to_bits() - WHOLE.to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_ends_of_the_range() {
+        assert_eq!(weight(0.0), ONE);
+        assert_eq!(weight(-0.0), ONE);
+        assert_eq!(weight(-30.0), 0);
+        assert_eq!(weight(-1e300), 0);
+        assert_eq!(weight(f64::NEG_INFINITY), 0);
+        assert_eq!(weight(-std::f64::consts::LN_2), ONE / 2);
+    }
+
+    proptest! {
+        #[test]
+        fn is_the_exponential_to_the_last_unit(x in -32.0f64..=0.0) {
+            let expected = (x.exp() * ONE as f64).round();
+            prop_assert!((weight(x) as f64 - expected).abs() <= 1.0, "{} against {expected}", weight(x));
+        }
+    }
+}
