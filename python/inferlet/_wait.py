@@ -138,12 +138,11 @@ class _Selector:
 
     def _deadlock(self) -> DeadlockError:
         waiting = list(self._tasks())
-        shown = "; ".join(waiting[:_MAX_TASKS_SHOWN])
-        more = f"; and {len(waiting) - _MAX_TASKS_SHOWN} more" if len(waiting) > _MAX_TASKS_SHOWN else ""
+        tasks = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
+        where = "; ".join(waiting[:_MAX_TASKS_SHOWN]) + ("; ..." if len(waiting) > _MAX_TASKS_SHOWN else "")
         return DeadlockError(
             ErrorCode.DEADLOCK,
-            f"nothing can wake this program: {shown or 'no task can run'}{more}; "
-            "await something that the engine, a timer or the client can complete",
+            f"nothing can wake this program: {tasks} ({where}); await something that the engine, a timer or the client can complete",
             {"tasks": waiting[:_MAX_TASKS_SHOWN]},
         )
 
@@ -196,16 +195,18 @@ class EventLoop(base_events.BaseEventLoop):
         """No other thread could have to wake this one."""
 
     def _waiting_tasks(self) -> Iterator[str]:
-        for task in sorted(asyncio.all_tasks(self), key=lambda task: task.get_name()):
-            yield f"{task.get_name()} waits{_position(task.get_coro())}"
+        # Given names end in a number that counts up: shorter ones are older.
+        for task in sorted(asyncio.all_tasks(self), key=lambda task: (len(task.get_name()), task.get_name())):
+            yield _position(task.get_coro()) or task.get_name()
 
 
 def _position(coroutine: object) -> str:
-    """Where a coroutine stands: the innermost frame of its chain of awaits that is not of the library."""
+    """Where a coroutine stands: the innermost frame of its chain of awaits that is the program's own."""
     found = ""
     while isinstance(coroutine, CoroutineType):
         frame = coroutine.cr_frame
+        # The paths of a program are relative, those of the libraries are not.
         if frame is not None and not frame.f_code.co_filename.startswith(("/", "<")):
-            found = f" at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+            found = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
         coroutine = coroutine.cr_await
     return found

@@ -23,6 +23,9 @@ from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
 
+# The instance ends with the launch: freeing what a failed program held would only cost time, and recurse as deep as the program did.
+_ended: list[BaseException] = []
+
 
 class Run(exports.Run):
     """The export `pie:inferlet/run`."""
@@ -55,6 +58,7 @@ def _run(bundle: Bundle, input_json: str) -> str:
 
 
 def _failure(error: BaseException, bundle: Bundle | None) -> Failure:
+    _ended.append(error)
     stdio.flush()
     if bundle is not None:
         bundle.remember_lines()
@@ -75,6 +79,7 @@ def _prepare() -> None:
     standard.load()
     _use_engine_loop()
     warmup.rehearse(Run().run)
+    _ended.clear()
     # Twice: what the first round frees may free more.
     gc.collect()
     gc.collect()
