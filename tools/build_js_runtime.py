@@ -15,19 +15,20 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.toolchain.machine import ToolchainError
+from tools.toolchain.wasm import JS_RUNTIME, cargo_environment
+
 ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "js" / "inferlet"
 RUNTIME = ROOT / "rust" / "js-runtime"
 TARGET = ROOT / "python" / "pie" / "runtimes" / "javascript.wasm"
 WORK = ROOT / "build" / "js-runtime"
 DIGEST = WORK / "inputs.sha256"
-TRIPLE = "wasm32-unknown-unknown"
-STACK_BYTES = 1024 * 1024
-"""Stack of the core module in its own memory: four times what JavaScript may use, because its frames are counted late."""
 
 INPUTS = [
     *((SDK, pattern) for pattern in ("src/*.ts", "globals.d.ts", "tsconfig.json", "package-lock.json")),
-    *((RUNTIME, pattern) for pattern in ("src/**/*.rs", "prelude/*", "builder/src/*.rs", "**/Cargo.toml", "**/Cargo.lock")),
+    *((RUNTIME, pattern) for pattern in ("build.rs", "src/**/*.rs", "prelude/*", "builder/src/*.rs", "**/Cargo.toml", "**/Cargo.lock")),
     (ROOT / "wit", "**/*.wit"),
 ]
 
@@ -67,38 +68,6 @@ def run(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] |
         raise BuildError(f"`{' '.join(words[:4])} ...` ended with exit code {finished.returncode}; its messages stand above")
 
 
-def find_tool(*names: str) -> str:
-    """The first of some commands that is there."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        raise BuildError(f"{names[-1]} is missing; `python -m tools.toolchain` says how to get it")
-    return found
-
-
-def guest_environment() -> tuple[dict[str, str], list[str]]:
-    """The environment and the extra arguments with which cargo builds for wasm: by rustup's target, or by Debian's second rustc."""
-    upper = TRIPLE.upper().replace("-", "_")
-    lower = TRIPLE.replace("-", "_")
-    environment = {
-        "CARGO_TARGET_DIR": str(target_folder()),
-        f"CC_{lower}": find_tool("clang-22", "clang"),
-        f"AR_{lower}": find_tool("llvm-ar-22", "llvm-ar", "llvm-ar-14"),
-        f"CFLAGS_{lower}": f"--target={TRIPLE} -O3",
-        f"CARGO_TARGET_{upper}_RUSTFLAGS": f"-C link-arg=-zstack-size={STACK_BYTES}",
-    }
-    library = subprocess.run(
-        ["rustc", "--print", "target-libdir", "--target", TRIPLE], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if library.returncode == 0 and Path(library.stdout.strip()).is_dir():
-        return environment, []
-    environment |= {
-        "RUSTC": "/usr/bin/rustc",
-        "RUSTC_BOOTSTRAP": "1",
-        f"CARGO_TARGET_{upper}_LINKER": find_tool("wasm-ld-22", "wasm-ld"),
-    }
-    return environment, ["-Z", "build-std=std,panic_abort"]
-
-
 def build(digest: str) -> None:
     """Builds the component and puts it in place at once, so that nobody reads half of it."""
     WORK.mkdir(parents=True, exist_ok=True)
@@ -117,9 +86,9 @@ def build(digest: str) -> None:
     prelude = WORK / "modules" / "rust" / "js-runtime" / "prelude"
     run(builder, "bytecode", builtins, f"pie:inferlet={SDK / 'dist'}", f"pie:runtime={prelude}")
 
-    environment, arguments = guest_environment()
-    run(*cargo, "--target", TRIPLE, *arguments, folder=RUNTIME, environment=environment | {"PIE_JS_BUILTINS": str(builtins)})
-    core = target_folder() / TRIPLE / "release" / "pie_js_runtime.wasm"
+    environment = cargo_environment(JS_RUNTIME) | {"CARGO_TARGET_DIR": str(target_folder()), "PIE_JS_BUILTINS": str(builtins)}
+    run(*cargo, "--target", JS_RUNTIME, folder=RUNTIME, environment=environment)
+    core = target_folder() / JS_RUNTIME / "release" / "pie_js_runtime.wasm"
     fresh = WORK / "javascript.wasm"
     run(builder, "encode", core, fresh)
     TARGET.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +110,7 @@ def main() -> int:
     started = time.monotonic()
     try:
         build(digest)
-    except BuildError as error:
+    except (BuildError, ToolchainError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"{target}: {TARGET.stat().st_size / 1e6:.1f} MB in {time.monotonic() - started:.1f} s")

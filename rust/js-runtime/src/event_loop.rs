@@ -19,7 +19,10 @@ pub(crate) trait Awaited {
     /// A new pollable, a child of this future.
     fn pollable(&self) -> Pollable;
     /// The answer; none while there is none. An error of the engine is the inner one.
-    fn take<'js>(&self, ctx: &Ctx<'js>) -> Option<Result<std::result::Result<Value<'js>, bridge::EngineError>>>;
+    fn take<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+    ) -> Option<Result<std::result::Result<Value<'js>, bridge::EngineError>>>;
 }
 
 /// A future with its pollable, which is declared first because it must be dropped first.
@@ -67,7 +70,9 @@ impl WaitHandle {
 
     /// A race for the answer is over; the future is cancelled when nobody else waits or could wait for it.
     fn unsubscribe(&self) {
-        self.wait.subscribers.set(self.wait.subscribers.get().saturating_sub(1));
+        self.wait
+            .subscribers
+            .set(self.wait.subscribers.get().saturating_sub(1));
         self.wait.lost.set(true);
         self.wait.cancel_if_abandoned();
     }
@@ -114,7 +119,12 @@ pub(crate) enum Settled<'js> {
 
 impl EventLoop {
     /// Waits for a future and then calls `settle(error, value)`, one of them undefined.
-    pub(crate) fn wait<'js>(&self, ctx: &Ctx<'js>, future: Box<dyn Awaited>, settle: Function<'js>) -> WaitHandle {
+    pub(crate) fn wait<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        future: Box<dyn Awaited>,
+        settle: Function<'js>,
+    ) -> WaitHandle {
         let pollable = future.pollable();
         let wait = Rc::new(Wait {
             handles: RefCell::new(Some(Handles { pollable, future })),
@@ -128,13 +138,22 @@ impl EventLoop {
     }
 
     /// Calls back after `delay_ms`, once or again and again; answers the timer's number.
-    pub(crate) fn start_timer<'js>(&self, ctx: &Ctx<'js>, callback: Function<'js>, delay_ms: f64, repeat: bool) -> u32 {
+    pub(crate) fn start_timer<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        callback: Function<'js>,
+        delay_ms: f64,
+        repeat: bool,
+    ) -> u32 {
         // Not a number and negative delays are no delay, as in every JavaScript host; the cast saturates.
         let delay_ns = (delay_ms.max(0.0) * 1e6) as u64;
         let id = self.last_timer.get().wrapping_add(1);
         self.last_timer.set(id);
         let due = monotonic_clock::now().saturating_add(delay_ns);
-        let timer = Timer { callback: Persistent::save(ctx, callback), every: repeat.then_some(delay_ns.max(1_000_000)) };
+        let timer = Timer {
+            callback: Persistent::save(ctx, callback),
+            every: repeat.then_some(delay_ns.max(1_000_000)),
+        };
         self.timers.borrow_mut().insert((due, id), timer);
         self.due.borrow_mut().insert(id, due);
         id
@@ -148,26 +167,46 @@ impl EventLoop {
     }
 
     /// Notes that a promise was rejected without a handler, or that such a one got a handler after all.
-    pub(crate) fn track_rejection<'js>(&self, ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, handled: bool) {
+    pub(crate) fn track_rejection<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        promise: Value<'js>,
+        reason: Value<'js>,
+        handled: bool,
+    ) {
         let promise = Persistent::save(ctx, promise);
         if !handled {
             let reason = Persistent::save(ctx, reason);
-            self.rejections.borrow_mut().push(Rejection { promise, reason });
+            self.rejections
+                .borrow_mut()
+                .push(Rejection { promise, reason });
             return;
         }
-        let position = self.rejections.borrow().iter().position(|rejection| rejection.promise == promise);
+        let position = self
+            .rejections
+            .borrow()
+            .iter()
+            .position(|rejection| rejection.promise == promise);
         let handled = position.map(|position| self.rejections.borrow_mut().remove(position));
         drop(handled);
     }
 
     /// Why the oldest unhandled promise was rejected.
     pub(crate) fn unhandled_rejection<'js>(&self, ctx: &Ctx<'js>) -> Option<Value<'js>> {
-        let reason = self.rejections.borrow().first().map(|rejection| rejection.reason.clone());
+        let reason = self
+            .rejections
+            .borrow()
+            .first()
+            .map(|rejection| rejection.reason.clone());
         reason.and_then(|reason| reason.restore(ctx).ok())
     }
 
     /// Runs the program until the promise is settled. An exception is one that a timer's callback threw.
-    pub(crate) fn settle<'js>(&self, ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<Settled<'js>> {
+    pub(crate) fn settle<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+        promise: &Promise<'js>,
+    ) -> Result<Settled<'js>> {
         loop {
             drain(ctx);
             match promise.state() {
@@ -192,9 +231,15 @@ impl EventLoop {
     fn turn(&self, ctx: &Ctx<'_>) -> Result<bool> {
         self.forget_finished();
         let waits: Vec<Rc<Wait>> = self.waits.borrow().clone();
-        let next_due = self.timers.borrow().first_key_value().map(|((due, _), _)| *due);
+        let next_due = self
+            .timers
+            .borrow()
+            .first_key_value()
+            .map(|((due, _), _)| *due);
         if waits.is_empty() {
-            let Some(due) = next_due else { return Ok(false) };
+            let Some(due) = next_due else {
+                return Ok(false);
+            };
             if due > monotonic_clock::now() {
                 monotonic_clock::subscribe_instant(due).block();
             }
@@ -212,8 +257,11 @@ impl EventLoop {
 
     /// Takes out the waits that were answered or given up; their callbacks are dropped after the list is free again.
     fn forget_finished(&self) {
-        let (finished, waiting) =
-            self.waits.take().into_iter().partition::<Vec<_>, _>(|wait| wait.handles.borrow().is_none());
+        let (finished, waiting) = self
+            .waits
+            .take()
+            .into_iter()
+            .partition::<Vec<_>, _>(|wait| wait.handles.borrow().is_none());
         self.waits.borrow_mut().extend(waiting);
         drop(finished);
     }
@@ -221,9 +269,16 @@ impl EventLoop {
     /// Calls every timer that is due, in the order of their times; one that an earlier callback stopped is not called.
     fn fire_timers(&self, ctx: &Ctx<'_>) -> Result<()> {
         let now = monotonic_clock::now();
-        let due: Vec<(u64, u32)> = self.timers.borrow().range(..=(now, u32::MAX)).map(|(key, _)| *key).collect();
+        let due: Vec<(u64, u32)> = self
+            .timers
+            .borrow()
+            .range(..=(now, u32::MAX))
+            .map(|(key, _)| *key)
+            .collect();
         for key in due {
-            let Some(timer) = self.timers.borrow_mut().remove(&key) else { continue };
+            let Some(timer) = self.timers.borrow_mut().remove(&key) else {
+                continue;
+            };
             let callback = timer.callback.clone();
             if let Some(every) = timer.every {
                 let next = now.saturating_add(every);
@@ -242,25 +297,35 @@ impl EventLoop {
 /// Sleeps until one of the waits is ready or a timer is due; answers the ready ones, in the order in which they began.
 fn ready(waits: &[Rc<Wait>], next_due: Option<u64>) -> Vec<Rc<Wait>> {
     let handles: Vec<_> = waits.iter().map(|wait| wait.handles.borrow()).collect();
-    let mut pollables: Vec<&Pollable> = handles.iter().filter_map(|handles| handles.as_ref().map(|handles| &handles.pollable)).collect();
+    let mut pollables: Vec<&Pollable> = handles
+        .iter()
+        .filter_map(|handles| handles.as_ref().map(|handles| &handles.pollable))
+        .collect();
     let timer = next_due.map(monotonic_clock::subscribe_instant);
     pollables.extend(&timer);
     let mut indices = poll::poll(&pollables);
     // The contract promises no order.
     indices.sort_unstable();
-    indices.iter().filter_map(|&index| waits.get(index as usize).cloned()).collect()
+    indices
+        .iter()
+        .filter_map(|&index| waits.get(index as usize).cloned())
+        .collect()
 }
 
 /// Takes the answer of a wait and hands it to the program.
 fn deliver<'js>(ctx: &Ctx<'js>, wait: &Wait) -> Result<()> {
     // None: an answer that was delivered before this one made the program give it up.
-    let Some(handles) = wait.handles.take() else { return Ok(()) };
+    let Some(handles) = wait.handles.take() else {
+        return Ok(());
+    };
     let Some(answer) = handles.future.take(ctx) else {
         wait.handles.replace(Some(handles));
         return Ok(());
     };
     drop(handles);
-    let Some(settle) = wait.settle.take() else { return Ok(()) };
+    let Some(settle) = wait.settle.take() else {
+        return Ok(());
+    };
     let settle = settle.restore(ctx)?;
     match answer? {
         Ok(value) => settle.call((rquickjs::Undefined, value)),
@@ -275,5 +340,7 @@ fn drain(ctx: &Ctx<'_>) {
 
 /// The loop of the program that runs in this context.
 pub(crate) fn current<'js, T>(ctx: &Ctx<'js>, with: impl FnOnce(&EventLoop) -> T) -> Result<T> {
-    ctx.userdata::<EventLoop>().map(|event_loop| with(&event_loop)).ok_or(Error::Unknown)
+    ctx.userdata::<EventLoop>()
+        .map(|event_loop| with(&event_loop))
+        .ok_or(Error::Unknown)
 }

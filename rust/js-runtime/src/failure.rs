@@ -26,7 +26,11 @@ pub(crate) fn raise<'js>(ctx: &Ctx<'js>, code: &str, message: String) -> Fault<'
 
 /// An error of the engine without details.
 pub(crate) fn engine_error(code: &str, message: String) -> EngineError {
-    EngineError { code: code.to_owned(), message, details: "{}".to_owned() }
+    EngineError {
+        code: code.to_owned(),
+        message,
+        details: "{}".to_owned(),
+    }
 }
 
 /// A fault of the runtime itself, met where no JavaScript can run.
@@ -41,11 +45,21 @@ pub(crate) fn internal(error: impl std::fmt::Display) -> Failure {
 
 /// The record of a failure that could not even be described: as a rule there is no memory left to do so.
 pub(crate) fn indescribable(thrown: &Value<'_>) -> Failure {
-    let message = thrown.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
+    let message = thrown
+        .as_exception()
+        .and_then(rquickjs::Exception::message)
+        .unwrap_or_default();
     let out_of_memory = message.contains("out of memory");
     Failure {
         kind: "InternalError".to_owned(),
-        code: Some(if out_of_memory { "limit-memory" } else { "internal" }.to_owned()),
+        code: Some(
+            if out_of_memory {
+                "limit-memory"
+            } else {
+                "internal"
+            }
+            .to_owned(),
+        ),
         message,
         traceback: String::new(),
     }

@@ -15,8 +15,15 @@ const WRITE_BYTES: usize = 4096;
 /// Most bytes that one call gives, as the Web's `getRandomValues` has it.
 const RANDOM_BYTES: u32 = 65_536;
 
-pub(crate) fn start_timer<'js>(ctx: Ctx<'js>, callback: Function<'js>, delay_ms: f64, repeat: bool) -> Result<u32> {
-    event_loop::current(&ctx, |event_loop| event_loop.start_timer(&ctx, callback, delay_ms, repeat))
+pub(crate) fn start_timer<'js>(
+    ctx: Ctx<'js>,
+    callback: Function<'js>,
+    delay_ms: f64,
+    repeat: bool,
+) -> Result<u32> {
+    event_loop::current(&ctx, |event_loop| {
+        event_loop.start_timer(&ctx, callback, delay_ms, repeat)
+    })
 }
 
 pub(crate) fn stop_timer(ctx: Ctx<'_>, id: u32) -> Result<()> {
@@ -29,7 +36,9 @@ pub(crate) fn monotonic_ms() -> f64 {
 
 pub(crate) fn random_bytes<'js>(ctx: Ctx<'js>, n_bytes: u32) -> Result<TypedArray<'js, u8>> {
     if n_bytes > RANDOM_BYTES {
-        let message = format!("{n_bytes} random bytes are too many for one call; ask for at most {RANDOM_BYTES}");
+        let message = format!(
+            "{n_bytes} random bytes are too many for one call; ask for at most {RANDOM_BYTES}"
+        );
         return Err(bridge::throw(&ctx, "invalid-argument", message));
     }
     TypedArray::new(ctx, random::get_random_bytes(u64::from(n_bytes)))
@@ -71,7 +80,8 @@ pub(crate) fn decode_utf8<'js>(
 ) -> Result<Option<List<(String, u32)>>> {
     // SAFETY: no JavaScript runs while the slice lives.
     let Some(bytes) = (unsafe { bytes.as_bytes() }) else {
-        let message = "the buffer of the byte array was transferred away; pass an array that still has one";
+        let message =
+            "the buffer of the byte array was transferred away; pass an array that still has one";
         return Err(bridge::throw(&ctx, "invalid-argument", message.to_owned()));
     };
     let left = if more { incomplete_suffix(bytes) } else { 0 };
@@ -79,7 +89,10 @@ pub(crate) fn decode_utf8<'js>(
     Ok(match std::str::from_utf8(whole) {
         Ok(text) => Some(List((text.to_owned(), left as u32))),
         Err(_) if fatal => None,
-        Err(_) => Some(List((String::from_utf8_lossy(whole).into_owned(), left as u32))),
+        Err(_) => Some(List((
+            String::from_utf8_lossy(whole).into_owned(),
+            left as u32,
+        ))),
     })
 }
 

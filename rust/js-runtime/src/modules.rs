@@ -34,8 +34,14 @@ pub(crate) struct Program {
 impl Program {
     /// The program that came with the launch.
     pub(crate) fn load() -> Self {
-        let files = source::files().into_iter().map(|file| (file.path, file.content)).collect();
-        Self { files, entry: source::entry() }
+        let files = source::files()
+            .into_iter()
+            .map(|file| (file.path, file.content))
+            .collect();
+        Self {
+            files,
+            entry: source::entry(),
+        }
     }
 
     /// The path of the file that holds `main`.
@@ -53,7 +59,16 @@ impl Program {
     fn find(&self, path: &str) -> Option<String> {
         let source = path.strip_suffix(".js").map(|stem| format!("{stem}.ts"));
         let module_source = path.strip_suffix(".mjs").map(|stem| format!("{stem}.mts"));
-        let completed = [".ts", ".js", ".mts", ".mjs", ".json", "/index.ts", "/index.js"].map(|end| format!("{path}{end}"));
+        let completed = [
+            ".ts",
+            ".js",
+            ".mts",
+            ".mjs",
+            ".json",
+            "/index.ts",
+            "/index.js",
+        ]
+        .map(|end| format!("{path}{end}"));
         std::iter::once(path.to_owned())
             .chain(source)
             .chain(module_source)
@@ -75,7 +90,10 @@ impl Resolver for ProgramResolver {
     ) -> Result<String> {
         if base.starts_with(INTERNAL) {
             return Ok(match name.strip_prefix("./") {
-                Some(sibling) => format!("{}/{sibling}", base.rsplit_once('/').map_or(base, |(folder, _)| folder)),
+                Some(sibling) => format!(
+                    "{}/{sibling}",
+                    base.rsplit_once('/').map_or(base, |(folder, _)| folder)
+                ),
                 None => name.to_owned(),
             });
         }
@@ -128,9 +146,16 @@ impl Loader for ProgramLoader {
         if name.starts_with(INTERNAL) {
             return load_builtin(ctx, name);
         }
-        let content = self.0.files.get(name).ok_or_else(|| Error::new_loading(name))?;
+        let content = self
+            .0
+            .files
+            .get(name)
+            .ok_or_else(|| Error::new_loading(name))?;
         let text = std::str::from_utf8(content).map_err(|error| {
-            let message = format!("{name} is not UTF-8: byte {} begins no character", error.valid_up_to());
+            let message = format!(
+                "{name} is not UTF-8: byte {} begins no character",
+                error.valid_up_to()
+            );
             bridge::throw(ctx, "invalid-program", message)
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -148,12 +173,27 @@ impl Loader for ProgramLoader {
 fn declare_json<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Module<'js, Declared>> {
     // The document is parsed here once, so that what is wrong with it is an error of this import.
     if let Err(error) = ctx.json_parse(text) {
-        let reason = ctx.catch().into_exception().and_then(|exception| exception.message()).unwrap_or(error.to_string());
-        return Err(bridge::throw(ctx, "invalid-program", format!("{name} is not JSON: {reason}")));
+        let reason = ctx
+            .catch()
+            .into_exception()
+            .and_then(|exception| exception.message())
+            .unwrap_or(error.to_string());
+        return Err(bridge::throw(
+            ctx,
+            "invalid-program",
+            format!("{name} is not JSON: {reason}"),
+        ));
     }
     // A JSON text is not the same thing as a JavaScript literal (`__proto__`), but a string of JSON is one of JavaScript.
-    let literal = ctx.json_stringify(text)?.ok_or(Error::Unknown)?.to_string()?;
-    Module::declare(ctx.clone(), name, format!("export default JSON.parse({literal});"))
+    let literal = ctx
+        .json_stringify(text)?
+        .ok_or(Error::Unknown)?
+        .to_string()?;
+    Module::declare(
+        ctx.clone(),
+        name,
+        format!("export default JSON.parse({literal});"),
+    )
 }
 
 /// Gives the pending exception of a file that does not parse the code of a program that cannot be run.
@@ -162,10 +202,10 @@ fn mark_invalid(ctx: &Ctx<'_>, error: Error) -> Error {
         return error;
     }
     let thrown = ctx.catch();
-    if let Some(object) = thrown.as_object() {
-        if let Err(error) = object.set("code", "invalid-program") {
-            return error;
-        }
+    if let Some(object) = thrown.as_object()
+        && let Err(error) = object.set("code", "invalid-program")
+    {
+        return error;
     }
     ctx.throw(thrown)
 }
@@ -201,6 +241,8 @@ fn take_block(rest: &mut &'static [u8]) -> Option<&'static [u8]> {
 pub(crate) fn import_now<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
     let (module, finished) = load_builtin(ctx, name)?.eval()?;
     // Such a module has finished already, so that no job of the program runs here.
-    finished.result::<rquickjs::Value>().ok_or(Error::WouldBlock)??;
+    finished
+        .result::<rquickjs::Value>()
+        .ok_or(Error::WouldBlock)??;
     module.namespace()
 }

@@ -21,7 +21,11 @@ const RUNTIME_MODULE: &str = "pie:runtime/program.js";
 pub(crate) fn run(input: &str) -> Result<String, Failure> {
     let answer = start(input);
     if let Err(failure) = &answer {
-        let shown = if failure.traceback.is_empty() { &failure.message } else { &failure.traceback };
+        let shown = if failure.traceback.is_empty() {
+            &failure.message
+        } else {
+            &failure.traceback
+        };
         globals::write_all(&get_stderr(), shown.trim_end());
         globals::write_all(&get_stderr(), "\n");
     }
@@ -37,13 +41,18 @@ fn start(input: &str) -> Result<String, Failure> {
     runtime.set_loader(resolver, loader);
     runtime.set_host_promise_rejection_tracker(Some(Box::new(|ctx, promise, reason, handled| {
         // Without its loop a context has no program yet, and so nothing to reject.
-        let _ = event_loop::current(&ctx, |event_loop| event_loop.track_rejection(&ctx, promise, reason, handled));
+        let _ = event_loop::current(&ctx, |event_loop| {
+            event_loop.track_rejection(&ctx, promise, reason, handled)
+        });
     })));
     let context = Context::full(&runtime).map_err(failure::internal)?;
     let answer = context.with(|ctx| {
-        ctx.store_userdata(EventLoop::default()).map_err(failure::internal)?;
+        ctx.store_userdata(EventLoop::default())
+            .map_err(failure::internal)?;
         let support = Support::load(&ctx).map_err(failure::internal)?;
-        support.run(&ctx, &entry, input).map_err(|fault| support.describe(&ctx, fault))
+        support
+            .run(&ctx, &entry, input)
+            .map_err(|fault| support.describe(&ctx, fault))
     });
     // The engine throws the whole instance away; taking the heap apart first would only delay the answer.
     std::mem::forget((context, runtime));
@@ -61,7 +70,10 @@ struct Support<'js> {
 impl<'js> Support<'js> {
     fn load(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
         let module = modules::import_now(ctx, RUNTIME_MODULE)?;
-        Ok(Self { describe: module.get("describe")?, to_answer: module.get("toAnswer")? })
+        Ok(Self {
+            describe: module.get("describe")?,
+            to_answer: module.get("toAnswer")?,
+        })
     }
 
     /// Imports the entry, calls `main` with the input, and answers what it gave as a JSON text.
@@ -69,7 +81,11 @@ impl<'js> Support<'js> {
         let input = match ctx.json_parse(input) {
             Ok(value) => value,
             Err(Error::Exception) => {
-                let reason = ctx.catch().into_exception().and_then(|exception| exception.message()).unwrap_or_default();
+                let reason = ctx
+                    .catch()
+                    .into_exception()
+                    .and_then(|exception| exception.message())
+                    .unwrap_or_default();
                 let message = format!("the input is not JSON: {reason}; pass a JSON text");
                 return Err(failure::raise(ctx, "invalid-input", message));
             }
@@ -85,7 +101,10 @@ impl<'js> Support<'js> {
             return Err(failure::raise(ctx, "invalid-program", message));
         };
         let answer: Value = main.call((input,))?;
-        let answer = match MaybePromise::from_value(answer.clone()).as_value().as_promise() {
+        let answer = match MaybePromise::from_value(answer.clone())
+            .as_value()
+            .as_promise()
+        {
             Some(promise) => self.wait(ctx, promise.clone())?,
             None => answer,
         };
@@ -99,7 +118,11 @@ impl<'js> Support<'js> {
     }
 
     /// Runs the event loop until the promise is settled.
-    fn wait(&self, ctx: &Ctx<'js>, promise: rquickjs::Promise<'js>) -> Result<Value<'js>, Fault<'js>> {
+    fn wait(
+        &self,
+        ctx: &Ctx<'js>,
+        promise: rquickjs::Promise<'js>,
+    ) -> Result<Value<'js>, Fault<'js>> {
         let event_loop = ctx.userdata::<EventLoop>().ok_or(Error::Unknown)?;
         match event_loop.settle(ctx, &promise)? {
             Settled::Fulfilled(value) => Ok(value),
@@ -110,7 +133,10 @@ impl<'js> Support<'js> {
                     .to_owned();
                 if let Some(reason) = event_loop.unhandled_rejection(ctx) {
                     let rejection = self.describe(ctx, Fault::Thrown(reason));
-                    message.push_str(&format!(" (a rejected promise was never handled: {}: {})", rejection.kind, rejection.message));
+                    message.push_str(&format!(
+                        " (a rejected promise was never handled: {}: {})",
+                        rejection.kind, rejection.message
+                    ));
                 }
                 Err(failure::raise(ctx, "deadlock", message))
             }
@@ -122,10 +148,12 @@ impl<'js> Support<'js> {
         let thrown = match fault {
             Fault::Thrown(value) => value,
             Fault::Internal(Error::Exception) => ctx.catch(),
-            Fault::Internal(error) => match bridge::to_js(ctx, &failure::engine_error("internal", error.to_string())) {
-                Ok(value) => value,
-                Err(error) => return failure::internal(error),
-            },
+            Fault::Internal(error) => {
+                match bridge::to_js(ctx, &failure::engine_error("internal", error.to_string())) {
+                    Ok(value) => value,
+                    Err(error) => return failure::internal(error),
+                }
+            }
         };
         let described = self.describe.call((thrown,)).and_then(|record: Object| {
             Ok(Failure {

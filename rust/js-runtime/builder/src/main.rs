@@ -14,7 +14,12 @@ use wit_component::ComponentEncoder;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    match arguments
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
         ["bytecode", out, folders @ ..] if !folders.is_empty() => bytecode(Path::new(out), folders),
         ["encode", core, out] => encode(Path::new(core), Path::new(out)),
         _ => bail!("usage: builder bytecode OUT PREFIX=FOLDER... | builder encode CORE OUT"),
@@ -25,7 +30,9 @@ fn main() -> Result<()> {
 fn bytecode(out: &Path, folders: &[&str]) -> Result<()> {
     let mut blocks = Vec::new();
     for folder in folders {
-        let (prefix, folder) = folder.split_once('=').context("a folder is written PREFIX=FOLDER")?;
+        let (prefix, folder) = folder
+            .split_once('=')
+            .context("a folder is written PREFIX=FOLDER")?;
         for (file, source) in sources(Path::new(folder))? {
             let name = format!("{prefix}/{file}");
             for block in [name.as_bytes(), &compile(&name, &source)?] {
@@ -40,10 +47,16 @@ fn bytecode(out: &Path, folders: &[&str]) -> Result<()> {
 /// The `.js` files of a folder with their text, in the order of their names.
 fn sources(folder: &Path) -> Result<Vec<(String, String)>> {
     let mut sources = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "js") {
-            let name = path.file_name().context("a file without a name")?.to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .context("a file without a name")?
+                .to_string_lossy()
+                .into_owned();
             sources.push((name, fs::read_to_string(&path)?));
         }
     }
@@ -56,7 +69,9 @@ fn compile(name: &str, source: &str) -> Result<Vec<u8>> {
     let runtime = Runtime::new()?;
     runtime.set_loader(AnyModule, AnyModule);
     Context::full(&runtime)?.with(|ctx| {
-        let module = Module::declare(ctx.clone(), name, source).catch(&ctx).map_err(|error| anyhow!("{name}: {error}"))?;
+        let module = Module::declare(ctx.clone(), name, source)
+            .catch(&ctx)
+            .map_err(|error| anyhow!("{name}: {error}"))?;
         let options = WriteOptions {
             endianness: WriteOptionsEndianness::Little,
             strip_source: true,
@@ -95,6 +110,9 @@ impl Loader for AnyModule {
 
 fn encode(core: &Path, out: &Path) -> Result<()> {
     let module = fs::read(core).with_context(|| format!("cannot read {}", core.display()))?;
-    let component = ComponentEncoder::default().validate(true).module(&module)?.encode()?;
+    let component = ComponentEncoder::default()
+        .validate(true)
+        .module(&module)?
+        .encode()?;
     fs::write(out, component).with_context(|| format!("cannot write {}", out.display()))
 }

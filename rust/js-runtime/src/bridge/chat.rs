@@ -14,7 +14,11 @@ pub(super) fn role(ctx: &Ctx<'_>, name: &str) -> Result<Role> {
         "system" => Ok(Role::System),
         "user" => Ok(Role::User),
         "assistant" => Ok(Role::Assistant),
-        other => Err(throw(ctx, "invalid-argument", format!("'{other}' is no role; the roles are system, user, assistant"))),
+        other => Err(throw(
+            ctx,
+            "invalid-argument",
+            format!("'{other}' is no role; the roles are system, user, assistant"),
+        )),
     }
 }
 
@@ -25,18 +29,33 @@ pub(super) fn message_tokens<'js>(
     text: String,
 ) -> Result<TypedArray<'js, u32>> {
     let role = role(&ctx, &role_name)?;
-    values::token_array(&ctx, check(&ctx, chat::message_tokens(&model.borrow().model, role, &text))?)
+    values::token_array(
+        &ctx,
+        check(
+            &ctx,
+            chat::message_tokens(&model.borrow().model, role, &text),
+        )?,
+    )
 }
 
-pub(super) fn cue_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<TypedArray<'js, u32>> {
+pub(super) fn cue_tokens<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+) -> Result<TypedArray<'js, u32>> {
     values::token_array(&ctx, check(&ctx, chat::cue_tokens(&model.borrow().model))?)
 }
 
-pub(super) fn seal_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<TypedArray<'js, u32>> {
+pub(super) fn seal_tokens<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+) -> Result<TypedArray<'js, u32>> {
     values::token_array(&ctx, check(&ctx, chat::seal_tokens(&model.borrow().model))?)
 }
 
-pub(super) fn stop_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<TypedArray<'js, u32>> {
+pub(super) fn stop_tokens<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+) -> Result<TypedArray<'js, u32>> {
     values::token_array(&ctx, check(&ctx, chat::stop_tokens(&model.borrow().model))?)
 }
 
@@ -49,7 +68,9 @@ pub(super) struct DecoderHandle {
 }
 
 pub(super) fn create_decoder<'js>(model: Class<'js, ModelHandle>) -> DecoderHandle {
-    DecoderHandle { decoder: Decoder::create(&model.borrow().model) }
+    DecoderHandle {
+        decoder: Decoder::create(&model.borrow().model),
+    }
 }
 
 #[rquickjs::methods(rename_all = "camelCase")]
@@ -59,7 +80,9 @@ impl DecoderHandle {
             Event::Idle => values::event(&ctx, "idle", None),
             Event::Delta(text) => values::event(&ctx, "delta", Some(("text", text.into_js(&ctx)?))),
             Event::Done(text) => values::event(&ctx, "done", Some(("text", text.into_js(&ctx)?))),
-            Event::Interrupt(token) => values::event(&ctx, "interrupt", Some(("token", token.into_js(&ctx)?))),
+            Event::Interrupt(token) => {
+                values::event(&ctx, "interrupt", Some(("token", token.into_js(&ctx)?)))
+            }
         }
     }
 

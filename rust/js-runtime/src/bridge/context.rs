@@ -45,7 +45,10 @@ impl ContextHandle {
     }
 
     fn fill(&self, ctx: Ctx<'_>, role: String, text: String) -> Result<()> {
-        check(&ctx, turns::fill(&self.context, chat::role(&ctx, &role)?, &text))
+        check(
+            &ctx,
+            turns::fill(&self.context, chat::role(&ctx, &role)?, &text),
+        )
     }
 
     fn cue(&self, ctx: Ctx<'_>) -> Result<()> {
@@ -84,7 +87,11 @@ impl Awaited for FutureUnit {
         FutureUnit::pollable(self)
     }
 
-    fn take<'js>(&self, ctx: &Ctx<'js>) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
-        self.get().map(|answer| Ok(answer.map(|()| Value::new_undefined(ctx.clone()))))
+    fn take<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+    ) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
+        self.get()
+            .map(|answer| Ok(answer.map(|()| Value::new_undefined(ctx.clone()))))
     }
 }

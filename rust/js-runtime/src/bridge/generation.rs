@@ -8,7 +8,8 @@ use super::context::ContextHandle;
 use super::error::{EngineError, check, throw};
 use super::values;
 use crate::bindings::pie::core::generation::{
-    Event, FinishReason, FutureEvent, Generator, Method, MinP, Multinomial, Options, Sampler, TopK, TopKTopP, TopP, Until,
+    Event, FinishReason, FutureEvent, Generator, Method, MinP, Multinomial, Options, Sampler, TopK,
+    TopKTopP, TopP, Until,
 };
 use crate::bindings::wasi::io::poll::Pollable;
 use crate::event_loop::{self, Awaited, WaitHandle};
@@ -33,7 +34,14 @@ pub(super) fn create<'js>(
         seed: values::seed(options.get("seed")?)?,
         auto_flush: options.get("autoFlush")?,
     };
-    let generator = check(&ctx, Generator::create(&context.borrow().context, read_sampler(&ctx, &sampler)?, &options))?;
+    let generator = check(
+        &ctx,
+        Generator::create(
+            &context.borrow().context,
+            read_sampler(&ctx, &sampler)?,
+            &options,
+        ),
+    )?;
     Ok(GeneratorHandle { generator })
 }
 
@@ -44,16 +52,39 @@ fn read_sampler<'js>(ctx: &Ctx<'js>, sampler: &Object<'js>) -> Result<Sampler> {
     let kind: String = sampler.get("kind")?;
     let method = match kind.as_str() {
         "argmax" => Method::Argmax,
-        "top-p" => Method::TopP(TopP { temperature: single("temperature")?, p: single("p")? }),
-        "top-k" => Method::TopK(TopK { temperature: single("temperature")?, k: whole("k")? }),
-        "min-p" => Method::MinP(MinP { temperature: single("temperature")?, p: single("p")? }),
-        "top-k-top-p" => {
-            Method::TopKTopP(TopKTopP { temperature: single("temperature")?, k: whole("k")?, p: single("p")? })
+        "top-p" => Method::TopP(TopP {
+            temperature: single("temperature")?,
+            p: single("p")?,
+        }),
+        "top-k" => Method::TopK(TopK {
+            temperature: single("temperature")?,
+            k: whole("k")?,
+        }),
+        "min-p" => Method::MinP(MinP {
+            temperature: single("temperature")?,
+            p: single("p")?,
+        }),
+        "top-k-top-p" => Method::TopKTopP(TopKTopP {
+            temperature: single("temperature")?,
+            k: whole("k")?,
+            p: single("p")?,
+        }),
+        "multinomial" => Method::Multinomial(Multinomial {
+            temperature: single("temperature")?,
+            draws: whole("draws")?,
+        }),
+        other => {
+            return Err(throw(
+                ctx,
+                "invalid-sampler",
+                format!("'{other}' is no kind of sampler"),
+            ));
         }
-        "multinomial" => Method::Multinomial(Multinomial { temperature: single("temperature")?, draws: whole("draws")? }),
-        other => return Err(throw(ctx, "invalid-sampler", format!("'{other}' is no kind of sampler"))),
     };
-    Ok(Sampler { method, seed: values::seed(sampler.get("seed")?)? })
+    Ok(Sampler {
+        method,
+        seed: values::seed(sampler.get("seed")?)?,
+    })
 }
 
 #[rquickjs::methods(rename_all = "camelCase")]
@@ -63,11 +94,17 @@ impl GeneratorHandle {
     }
 
     fn set_stop<'js>(&self, ctx: Ctx<'js>, tokens: TypedArray<'js, u32>) -> Result<()> {
-        check(&ctx, self.generator.set_stop(&values::tokens(&ctx, &tokens)?))
+        check(
+            &ctx,
+            self.generator.set_stop(&values::tokens(&ctx, &tokens)?),
+        )
     }
 
     fn add_stop<'js>(&self, ctx: Ctx<'js>, tokens: TypedArray<'js, u32>) -> Result<()> {
-        check(&ctx, self.generator.add_stop(&values::tokens(&ctx, &tokens)?))
+        check(
+            &ctx,
+            self.generator.add_stop(&values::tokens(&ctx, &tokens)?),
+        )
     }
 
     fn ignore_eos(&self, ctx: Ctx<'_>, ignore: bool) -> Result<()> {
@@ -79,12 +116,23 @@ impl GeneratorHandle {
     }
 
     /// `until` is `step`, `tokens` or `text`; the answer is tokens with the reason to finish, tokens, or text.
-    fn advance<'js>(&self, ctx: Ctx<'js>, until: String, settle: Function<'js>) -> Result<WaitHandle> {
+    fn advance<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        until: String,
+        settle: Function<'js>,
+    ) -> Result<WaitHandle> {
         let until = match until.as_str() {
             "step" => Until::Step,
             "tokens" => Until::Tokens,
             "text" => Until::Text,
-            other => return Err(throw(&ctx, "invalid-argument", format!("a generator cannot run until '{other}'"))),
+            other => {
+                return Err(throw(
+                    &ctx,
+                    "invalid-argument",
+                    format!("a generator cannot run until '{other}'"),
+                ));
+            }
         };
         let future = Box::new(self.generator.advance(until));
         event_loop::current(&ctx, |event_loop| event_loop.wait(&ctx, future, settle))
@@ -114,7 +162,10 @@ impl Awaited for FutureEvent {
         FutureEvent::pollable(self)
     }
 
-    fn take<'js>(&self, ctx: &Ctx<'js>) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
+    fn take<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+    ) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
         let event = match self.get()? {
             Ok(event) => event,
             Err(error) => return Some(Ok(Err(error))),

@@ -16,12 +16,17 @@ use crate::globals;
 pub(crate) use error::{EngineError, throw, to_js};
 
 /// Every export: its name, and how it is made.
-type Export = (&'static str, for<'js> fn(&Ctx<'js>) -> Result<Function<'js>>);
+type Export = (
+    &'static str,
+    for<'js> fn(&Ctx<'js>) -> Result<Function<'js>>,
+);
 
 /// Names a Rust function as an export.
 macro_rules! export {
     ($name:literal, $function:path) => {
-        ($name, |ctx| Function::new(ctx.clone(), $function)?.with_name($name))
+        ($name, |ctx| {
+            Function::new(ctx.clone(), $function)?.with_name($name)
+        })
     };
 }
 

@@ -35,7 +35,9 @@ impl ModelHandle {
     }
 
     fn tokenizer(&self) -> TokenizerHandle {
-        TokenizerHandle { tokenizer: self.model.tokenizer() }
+        TokenizerHandle {
+            tokenizer: self.model.tokenizer(),
+        }
     }
 }
 

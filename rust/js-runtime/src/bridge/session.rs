@@ -22,7 +22,10 @@ impl Awaited for FutureString {
         FutureString::pollable(self)
     }
 
-    fn take<'js>(&self, ctx: &Ctx<'js>) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
+    fn take<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+    ) -> Option<Result<std::result::Result<Value<'js>, EngineError>>> {
         match self.get()? {
             Ok(text) => Some(text.into_js(ctx).map(Ok)),
             Err(error) => Some(Ok(Err(error))),
