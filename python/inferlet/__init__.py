@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+try:
+    import wit_world as _wit_world  # noqa: F401 - what the engine gives a program
+except ModuleNotFoundError:
+    raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
+
 from inferlet import chat, runtime, session
 from inferlet.context import Context
 from inferlet.errors import ArgumentTypeError, DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
