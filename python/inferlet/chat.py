@@ -46,8 +46,7 @@ AnyEvent = Event.Idle | Event.Delta | Event.Done | Event.Interrupt
 class Decoder:
     """Turns tokens into text without tearing characters apart.
 
-    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` gives the next one, and iterating
-    over the decoder gives all that are queued.
+    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does `events`.
     """
 
     def __init__(self, model: Model) -> None:
@@ -66,20 +65,21 @@ class Decoder:
             case _:
                 return Event.Idle()
 
+    def events(self, tokens: Iterable[int]) -> Iterator[AnyEvent]:
+        """Takes tokens and gives every event that they complete, idle ones left out."""
+        event = self.feed(tokens)
+        while not isinstance(event, Event.Idle):
+            yield event
+            event = self.feed(())
+
     def reset(self) -> None:
         """Forgets what was fed."""
         self._raw.reset()
 
-    def __iter__(self) -> Iterator[AnyEvent]:
-        while not isinstance(event := self.feed(()), Event.Idle):
-            yield event
-
 
 def visible_text(model: Model, tokens: Iterable[int]) -> str:
     """The text that the decoder shows of these tokens."""
-    decoder = Decoder(model)
-    events = [decoder.feed(tokens), *decoder]
-    return "".join(event.text for event in events if isinstance(event, Event.Delta))
+    return "".join(event.text for event in Decoder(model).events(tokens) if isinstance(event, Event.Delta))
 
 
 def system(model: Model, msg: str) -> list[int]:
