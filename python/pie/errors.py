@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class PieError(Exception):
-    """A mistake or failure with a stable code of `docs/reference/errors.md`; the message names the value, the limit and the remedy."""
+    """A mistake or failure with a stable code of `docs/reference/errors.md`.
 
-    def __init__(self, code: str, message: str) -> None:
+    The message names the value, the limit and the remedy; `details` holds the values behind it.
+    """
+
+    def __init__(self, code: str, message: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.details: Mapping[str, object] = details or {}

@@ -143,16 +143,21 @@ class _Printer(threading.Thread):
 def _forward_stdin(process: Process) -> None:
     """Sends each line of stdin to the program; its end is a disconnect.
 
-    Reads the descriptor itself: a thread that is inside `sys.stdin` when the interpreter ends would hold its lock.
+    A full queue holds the lines up until the program reads. Reads the descriptor itself: a thread that is inside `sys.stdin`
+    when the interpreter ends would hold its lock.
     """
     pending = b""
-    while chunk := _read_stdin():
-        *lines, pending = (pending + chunk).split(b"\n")
-        for line in lines:
-            process.send(line.decode("utf-8", "replace").removesuffix("\r"))
-    if pending:
-        process.send(pending.decode("utf-8", "replace"))
-    process.close_input()
+    try:
+        while chunk := _read_stdin():
+            *lines, pending = (pending + chunk).split(b"\n")
+            for line in lines:
+                process.send(line.decode("utf-8", "replace").removesuffix("\r"))
+        if pending:
+            process.send(pending.decode("utf-8", "replace"))
+        process.close_input()
+    except PieError as error:
+        if not process.ended:
+            print(f"stdin: {error.message}", file=sys.stderr)
 
 
 def _read_stdin() -> bytes:
