@@ -27,14 +27,14 @@ cycle.self = cycle;
 const REFUSED = [
   [NaN, 'the answer is NaN'],
   [{ a: { scores: [1, -Infinity] } }, "at the key '1', is -Infinity"],
-  [10n, 'the bigint 10'],
+  [10n, 'the BigInt 10'],
   [[() => 1], 'the function (without a name)'],
   [{ f: write }, 'the function write'],
   [Symbol('s'), 'the symbol s'],
   [new Map(), 'a Map'],
   [[new Set()], 'a Set'],
   [[Promise.resolve()], 'a Promise'],
-  [cycle, 'an object that contains itself'],
+  [cycle, 'a cycle'],
 ];
 
 for (const [value, words] of REFUSED) {

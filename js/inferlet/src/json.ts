@@ -20,7 +20,7 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
       case 'number':
         return Number.isFinite(item) ? item : refuse(String(item), key);
       case 'bigint':
-        return refuse(`the bigint ${item}`, key);
+        return refuse(`the BigInt ${item}`, key);
       case 'function':
         return refuse(`the function ${item.name || '(without a name)'}`, key);
       case 'symbol':
@@ -37,7 +37,7 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
   try {
     return wellFormed(JSON.stringify(value === undefined ? null : value, check));
   } catch (error) {
-    if (error instanceof TypeError && error.message.includes('circular')) return refuse('an object that contains itself', '');
+    if (error instanceof TypeError && error.message.includes('circular')) return refuse('a cycle (an object that contains itself)', '');
     throw error;
   }
 }

@@ -1,0 +1,20 @@
+"""An engine with the dummy driver for programs in JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pie.engine import Engine
+
+
+@pytest.fixture(scope="session")
+def dummy() -> Iterator[Engine]:
+    """The dummy driver with the embedded tokenizer."""
+    with Engine() as engine:
+        model = engine.add_model(dummy=True)
+        engine.start()
+        yield engine
+        model.check()
+        assert model.stats()["pages_used"] == 0
