@@ -1,1 +1,26 @@
-//! The wasmtime host: interfaces, programs, limits and the driver loop.
+//! The host of Pie: programs in WebAssembly sandboxes beside the models that they use.
+//!
+//! - [`Host`]: one engine. Models are added to it, programs are launched in it.
+//! - [`Model`]: a loaded model. A driver pulls [`Batch`]es from it and answers them with logits.
+//! - [`Program`]: a component, or sources for one of the language runtimes.
+//! - [`Process`]: a launched program; its [`Event`]s come in order, the last one is its return value or its error.
+//!
+//! A call of a program goes down through `interface` to the core of a model, either at once (what takes microseconds) or through the
+//! inbox (what waits for a batch); its answer comes back through a future that the program polls.
+
+mod config;
+mod host;
+mod interface;
+mod model;
+mod process;
+mod program;
+mod sandbox;
+mod sync;
+
+pub use config::{HostConfig, Limits};
+pub use host::{Host, Launch};
+pub use model::driver::Batch;
+pub use model::{Model, ModelConfig};
+pub use pie_core::{EngineConfig, Error, ErrorCode, Stats};
+pub use process::{Event, Failure, Process};
+pub use program::{Component, Language, Program, SourceBundle};

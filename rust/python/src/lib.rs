@@ -1,1 +1,35 @@
-//! The Python module pie._engine: converts and forwards, nothing else.
+//! The Python module `pie._engine`: converts and forwards, nothing else.
+//!
+//! Whatever waits or computes releases the interpreter through [`boundary`]; bulk data crosses as buffers. The stub
+//! `python/pie/_engine.pyi` is the document of what this module offers.
+
+mod batch;
+mod boundary;
+mod config;
+mod engine;
+mod model;
+mod process;
+
+// The symbols of the CPU kernels are exported from this library; `pie` opens it through cffi.
+use pie_kernels as _;
+use pyo3::prelude::*;
+
+/// The native half of the package `pie`.
+#[pymodule]
+mod _engine {
+    use super::*;
+
+    #[pymodule_export]
+    use super::batch::PyBatch;
+    #[pymodule_export]
+    use super::engine::PyEngine;
+    #[pymodule_export]
+    use super::model::PyModel;
+    #[pymodule_export]
+    use super::process::{PyEvent, PyProcess};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,330 @@
+//! The host: models, programs and processes of one engine. Several live in one process; nothing is shared between them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pie_core::ErrorCode;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::interface;
+use crate::model::registry::Models;
+use crate::model::{Model, ModelConfig, dummy};
+use crate::process::event::{Capacity, EventQueue};
+use crate::process::mailbox::Mailbox;
+use crate::process::state::Record;
+use crate::process::{Process, task};
+use crate::program::store::ProgramStore;
+use crate::program::{Component, Language, Program};
+use crate::sandbox::ticker::{Ticker, Ticking};
+use crate::sandbox::{priority, wasm_engine};
+use crate::sync::lock;
+use crate::{Error, HostConfig};
+
+/// How long a host waits for its processes to end when it stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest user name, and the most launch arguments and bytes in them.
+const MAX_USERNAME_BYTES: usize = 256;
+const MAX_ARGS: usize = 10_000;
+
+/// How a program is launched.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What is launched.
+    pub program: Program,
+    /// A JSON text; any other text becomes `{"input": text}`.
+    pub input: String,
+    /// The arguments as they were typed, unparsed.
+    pub args: Vec<String>,
+    /// The launch seed; none: a random one.
+    pub seed: Option<u64>,
+    /// The user; none: `anonymous`.
+    pub username: Option<String>,
+}
+
+/// What the tasks of the processes share with the host.
+pub(crate) struct Shared {
+    pub(crate) config: Arc<HostConfig>,
+    pub(crate) instance_id: String,
+    pub(crate) engine: wasmtime::Engine,
+    pub(crate) models: Models,
+    pub(crate) programs: Arc<ProgramStore>,
+    live: Mutex<Live>,
+    all_ended: Condvar,
+}
+
+/// The processes that have not ended.
+#[derive(Default)]
+struct Live {
+    stopped: bool,
+    processes: HashMap<u64, (Arc<Record>, Ticking)>,
+}
+
+impl Shared {
+    /// Forgets a process that has ended.
+    pub(crate) fn end_process(&self, record: &Record) {
+        let mut live = lock(&self.live);
+        live.processes.remove(&record.pid);
+        record.mailbox.close();
+        if live.processes.is_empty() {
+            self.all_ended.notify_all();
+        }
+    }
+}
+
+/// One engine: models, programs, processes.
+pub struct Host {
+    shared: Arc<Shared>,
+    ticker: Ticker,
+    next_pid: AtomicU64,
+    drivers: Mutex<Vec<JoinHandle<()>>>,
+    /// None once the host has stopped.
+    runtime: Mutex<Option<Runtime>>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Host").field("instance_id", &self.shared.instance_id).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Makes a host without models.
+    ///
+    /// # Errors
+    /// `invalid-config` for a setting out of its range, or a cache folder that cannot be used.
+    pub fn new(config: HostConfig) -> Result<Self, Error> {
+        config.check()?;
+        let config = Arc::new(config);
+        let engine = wasm_engine(&config)?;
+        let linkers = interface::linkers(&engine).map_err(Error::internal)?;
+        let programs = Arc::new(ProgramStore::new(config.clone(), engine.clone(), linkers)?);
+        let instance_id = match &config.instance_id {
+            Some(instance_id) => instance_id.clone(),
+            None => format!("{:016x}", random_seed()?),
+        };
+        let runtime = async_runtime(&config)?;
+        let ticker = Ticker::start(engine.clone())?;
+        let shared = Shared { config, instance_id, engine, models: Models::default(), programs, live: Mutex::default(), all_ended: Condvar::new() };
+        Ok(Self {
+            shared: Arc::new(shared),
+            ticker,
+            next_pid: AtomicU64::new(1),
+            drivers: Mutex::default(),
+            runtime: Mutex::new(Some(runtime)),
+        })
+    }
+
+    /// The name by which programs know this engine.
+    pub fn instance_id(&self) -> &str {
+        &self.shared.instance_id
+    }
+
+    /// Adds a model; somebody has to drive it.
+    ///
+    /// # Errors
+    /// `invalid-model` when a file of its folder is missing or damaged, `invalid-config` for a setting out of its range or a name that
+    /// is taken.
+    pub fn add_model(&self, config: ModelConfig) -> Result<Arc<Model>, Error> {
+        let model = Arc::new(Model::new(config)?);
+        self.shared.models.add(model.clone())?;
+        Ok(model)
+    }
+
+    /// The names of the models, in order.
+    pub fn models(&self) -> Vec<String> {
+        self.shared.models.names()
+    }
+
+    /// Drives a model with the dummy driver, in a thread that ends when the host stops. Where the visible text holds the pattern of a
+    /// pair of `script`, the pair's reply is what the model says.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a reply that cannot be encoded, `internal` when no thread can be started.
+    pub fn run_dummy(&self, model: &Arc<Model>, script: Vec<(String, String)>) -> Result<(), Error> {
+        let thread = dummy::drive(model.clone(), script)?;
+        lock(&self.drivers).push(thread);
+        Ok(())
+    }
+
+    /// True when launches of the component do not have to compile it.
+    pub fn is_compiled(&self, component: &Component) -> bool {
+        self.shared.programs.has_component(component)
+    }
+
+    /// True when launches in `language` do not have to compile its runtime.
+    pub fn is_prepared(&self, language: Language) -> bool {
+        self.shared.programs.has_runtime(language)
+    }
+
+    /// Loads the runtime of a language, or compiles it, and waits for that.
+    ///
+    /// # Errors
+    /// `invalid-config` when there is no runtime for it, `engine-stopped` after [`Host::stop`].
+    pub fn prepare(&self, language: Language) -> Result<(), Error> {
+        let shared = self.shared.clone();
+        self.wait_for(async move { shared.programs.runtime(language).await.map(drop) })
+    }
+
+    /// Loads a component, or compiles it, and waits for that.
+    ///
+    /// # Errors
+    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `engine-stopped` after [`Host::stop`].
+    pub fn compile(&self, component: &Component) -> Result<(), Error> {
+        let (shared, component) = (self.shared.clone(), component.clone());
+        self.wait_for(async move { shared.programs.component(&component).await.map(drop) })
+    }
+
+    /// Launches a program. What is wrong with the program itself is its last event.
+    ///
+    /// # Errors
+    /// `limit-resources` when too many processes live, `limit-message` for an input that is too long, `invalid-argument` for arguments
+    /// beyond their bounds, `engine-stopped` after [`Host::stop`].
+    pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
+        let launched = Instant::now();
+        let Launch { program, input, args, seed, username } = launch;
+        let limits = &self.shared.config.limits;
+        let input = json_input(input);
+        check_size("the input", input.len(), limits.message_bytes)?;
+        check_size("the launch arguments together", args.iter().map(String::len).sum(), limits.message_bytes)?;
+        let username = username.unwrap_or_else(|| "anonymous".to_owned());
+        if args.len() > MAX_ARGS || username.len() > MAX_USERNAME_BYTES {
+            let message = format!("a launch takes at most {MAX_ARGS} arguments and a user name of {MAX_USERNAME_BYTES} bytes");
+            return Err(Error::new(ErrorCode::InvalidArgument, message));
+        }
+        let launch_seed = match seed {
+            Some(seed) => seed,
+            None => random_seed()?,
+        };
+        let capacity = Capacity { events: limits.queue_events, bytes: limits.queue_bytes };
+        let record = Arc::new(Record {
+            pid: self.next_pid.fetch_add(1, Ordering::Relaxed),
+            launch_seed,
+            username,
+            args,
+            events: Arc::new(EventQueue::new(capacity)),
+            mailbox: Arc::new(Mailbox::new(limits.queue_events, limits.message_bytes)),
+            cpu: Arc::default(),
+            launched,
+            entered_ns: AtomicU64::new(0),
+            n_arrivals: AtomicU64::new(0),
+            n_drops: AtomicU64::new(0),
+            stop: watch::Sender::new(None),
+        });
+        self.admit(&record)?;
+        self.spawn(task::run(self.shared.clone(), record.clone(), program, input))?;
+        Ok(Process::new(record))
+    }
+
+    /// Ends every process and every driver. Later launches are refused; a second call does nothing.
+    pub fn stop(&self) {
+        let runtime = lock(&self.runtime).take();
+        let mut live = lock(&self.shared.live);
+        live.stopped = true;
+        for (record, _) in live.processes.values() {
+            record.stop(stopped());
+        }
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while !live.processes.is_empty() {
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
+            live = self.shared.all_ended.wait_timeout(live, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(live);
+        for model in self.shared.models.all() {
+            model.stop();
+        }
+        for driver in lock(&self.drivers).drain(..) {
+            // A panic of a driver thread was printed when it happened.
+            drop(driver.join());
+        }
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+
+    fn admit(&self, record: &Arc<Record>) -> Result<(), Error> {
+        let mut live = lock(&self.shared.live);
+        if live.stopped {
+            return Err(stopped());
+        }
+        let most = self.shared.config.max_processes;
+        if live.processes.len() >= most as usize {
+            let message = format!("{most} processes live, the most that max_processes allows; wait for one to end, or raise the limit");
+            return Err(Error::new(ErrorCode::LimitResources, message));
+        }
+        live.processes.insert(record.pid, (record.clone(), self.ticker.enter()));
+        Ok(())
+    }
+
+    /// Runs `work` among the programs and waits for it.
+    fn wait_for(&self, work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Result<(), Error> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.spawn(async move {
+            // A caller that is gone needs no answer.
+            drop(sender.send(work.await));
+        })?;
+        receiver.recv().unwrap_or_else(|_| Err(stopped()))
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let runtime = lock(&self.runtime);
+        runtime.as_ref().ok_or_else(stopped)?.spawn(task);
+        Ok(())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn async_runtime(config: &HostConfig) -> Result<Runtime, Error> {
+    let niceness = config.worker_niceness;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_time().thread_name("pie-worker").on_thread_start(move || priority::lower_this_thread(niceness));
+    if config.worker_threads > 0 {
+        builder.worker_threads(config.worker_threads);
+    }
+    builder.build().map_err(|error| Error::internal(format!("the threads for programs cannot be started: {error}")))
+}
+
+/// The text as an input: JSON as it is, anything else as `{"input": text}`.
+fn json_input(text: String) -> String {
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => text,
+        Err(_) => serde_json::json!({ "input": text }).to_string(),
+    }
+}
+
+fn check_size(what: &str, n_bytes: usize, limit: usize) -> Result<(), Error> {
+    if n_bytes <= limit {
+        return Ok(());
+    }
+    let message = format!("{what} has {n_bytes} bytes, more than limits.message_bytes = {limit}; send the rest as messages");
+    Err(Error::new(ErrorCode::LimitMessage, message))
+}
+
+fn random_seed() -> Result<u64, Error> {
+    getrandom::u64().map_err(|error| Error::internal(format!("the system gives no randomness: {error}")))
+}
+
+fn stopped() -> Error {
+    Error::new(ErrorCode::EngineStopped, "the engine is stopping; start it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_not_json_becomes_the_input_field() {
+        for (text, expected) in [("{\"a\":1}", "{\"a\":1}"), ("null", "null"), ("hello \"x\"", "{\"input\":\"hello \\\"x\\\"\"}"), ("", "{\"input\":\"\"}")] {
+            assert_eq!(json_input(text.to_owned()), expected);
+        }
+    }
+}

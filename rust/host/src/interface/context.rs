@@ -1,0 +1,179 @@
+//! `pie:core/context`: sequences of tokens with their keys and values.
+
+use std::sync::{Arc, Mutex};
+
+use pie_core::{ContextId, Engine, Submission};
+use pie_text::{Addition, At, Chat, ChatState};
+use wasmtime::component::{HasSelf, Linker, Resource};
+
+use super::bindings::pie::core::context::{self, HostContext};
+use super::futures::FutureUnit;
+use super::model::ModelHandle;
+use super::{CallResult, counted, text_error};
+use crate::Error;
+use crate::model::Model;
+use crate::model::pass::Flush;
+use crate::process::state::ProcessState;
+use crate::sync::lock;
+
+/// Last tokens of a context that chat calls look at.
+const TAIL_TOKENS: u32 = Chat::TAIL_LEN as u32;
+
+/// What stands behind a `context` handle. Dropping it frees the pages.
+#[derive(Debug)]
+pub struct ContextHandle(pub(crate) Arc<Context>);
+
+/// A context of the core, and where its conversation stands.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) model: Arc<Model>,
+    pub(crate) id: ContextId,
+    pub(crate) turns: Mutex<ChatState>,
+}
+
+impl Context {
+    fn new(model: Arc<Model>, id: ContextId, turns: ChatState) -> Self {
+        Self { model, id, turns: Mutex::new(turns) }
+    }
+
+    /// Appends what a chat call adds at the end of the context, and keeps the state of the conversation with it.
+    ///
+    /// # Errors
+    /// Those of the chat call, and of an append.
+    pub(crate) fn add(&self, call: impl FnOnce(&ChatState, At<'_>) -> pie_text::Result<Addition>) -> Result<(), Error> {
+        let mut turns = lock(&self.turns);
+        let (length, tail) = self.end()?;
+        // The template is evaluated outside the lock of the core: it takes longer than a driver should wait.
+        let addition = call(&turns, At { length, tail: &tail }).map_err(text_error)?;
+        self.model.with_engine(|engine| engine.append(self.id, &addition.tokens))?;
+        *turns = addition.state;
+        Ok(())
+    }
+
+    /// Appends tokens as they are.
+    fn append(&self, tokens: &[u32]) -> Result<(), Error> {
+        let mut turns = lock(&self.turns);
+        let n_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        let (length, tail) = self.model.with_engine(|engine| {
+            engine.append(self.id, tokens)?;
+            self.end_in(engine)
+        })?;
+        self.model.chat().on_append(&mut turns, n_tokens, At { length, tail: &tail });
+        Ok(())
+    }
+
+    /// Tokens in pages, pending and buffered.
+    pub(crate) fn length(&self) -> Result<u32, Error> {
+        self.model.with_engine(|engine| engine.length(self.id))
+    }
+
+    /// Length and last tokens.
+    fn end(&self) -> Result<(u32, Vec<u32>), Error> {
+        self.model.with_engine(|engine| self.end_in(engine))
+    }
+
+    fn end_in(&self, engine: &Engine) -> Result<(u32, Vec<u32>), Error> {
+        Ok((engine.length(self.id)?, engine.tail(self.id, TAIL_TOKENS)?))
+    }
+
+    fn truncate(&self, n_tokens: u32) -> Result<(), Error> {
+        let mut turns = lock(&self.turns);
+        let (before, after) = self.model.with_engine(|engine| {
+            let before = engine.seq_len(self.id)?;
+            engine.truncate(self.id, n_tokens)?;
+            Ok::<_, Error>((before, engine.seq_len(self.id)?))
+        })?;
+        turns.truncate(before, after);
+        Ok(())
+    }
+
+    fn release(&self) {
+        self.model.with_engine(|engine| engine.release(self.id));
+    }
+}
+
+impl Drop for ContextHandle {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+impl ProcessState {
+    /// The context behind a handle.
+    pub(crate) fn context(&self, handle: &Resource<ContextHandle>) -> CallResult<Arc<Context>> {
+        Ok(self.table.get(handle)?.0.clone())
+    }
+
+    fn push_context(&mut self, context: Context) -> CallResult<Resource<ContextHandle>> {
+        // Should the table be full, dropping the handle releases the context.
+        Ok(self.table.push(ContextHandle(Arc::new(context)))?)
+    }
+}
+
+impl context::Host for ProcessState {}
+
+impl HostContext for ProcessState {
+    fn create(&mut self, model: Resource<ModelHandle>) -> CallResult<Resource<ContextHandle>> {
+        let model = self.table.get(&model)?.0.clone();
+        self.join(&model)?;
+        let id = model.with_engine(|engine| engine.new_context(self.process_id()))?;
+        self.push_context(Context::new(model, id, ChatState::new()))
+    }
+
+    fn fork(&mut self, this: Resource<ContextHandle>) -> CallResult<Resource<ContextHandle>> {
+        let parent = self.context(&this)?;
+        let turns = lock(&parent.turns).clone();
+        let id = parent.model.with_engine(|engine| engine.fork(parent.id))?;
+        self.push_context(Context::new(parent.model.clone(), id, turns))
+    }
+
+    fn release(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {
+        self.table.get(&this)?.0.release();
+        Ok(())
+    }
+
+    fn append(&mut self, this: Resource<ContextHandle>, tokens: Vec<u32>) -> CallResult<()> {
+        Ok(self.context(&this)?.append(&tokens)?)
+    }
+
+    fn append_text(&mut self, this: Resource<ContextHandle>, text: String) -> CallResult<()> {
+        let context = self.context(&this)?;
+        let tokens = context.model.chat().tokenizer().encode(&text).map_err(text_error)?;
+        Ok(context.append(&tokens)?)
+    }
+
+    fn flush(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<Resource<FutureUnit>> {
+        let context = self.table.get(&this)?.0.clone();
+        let future = Flush::submit(&context.model, Submission::Flush(context.id));
+        Ok(self.table.push(future)?)
+    }
+
+    fn truncate(&mut self, this: Resource<ContextHandle>, n_tokens: u32) -> CallResult<()> {
+        Ok(self.context(&this)?.truncate(n_tokens)?)
+    }
+
+    fn seq_len(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
+        let context = self.context(&this)?;
+        Ok(context.model.with_engine(|engine| engine.seq_len(context.id))?)
+    }
+
+    fn page_size(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<u32> {
+        Ok(self.table.get(&this)?.0.model.page_size())
+    }
+
+    fn buffer(&mut self, this: Resource<ContextHandle>) -> CallResult<Vec<u32>> {
+        let context = self.context(&this)?;
+        Ok(context.model.with_engine(|engine| engine.buffer(context.id))?)
+    }
+
+    fn drop(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {
+        self.count_drop();
+        self.table.delete(this)?;
+        Ok(())
+    }
+}
+
+/// Adds the interface to the linker.
+pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
+    context::add_to_linker::<_, HasSelf<_>>(linker, counted)
+}

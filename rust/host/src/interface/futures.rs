@@ -1,0 +1,164 @@
+//! `pie:core/futures`: whatever waits. One generic future serves every interface.
+
+use tokio::sync::oneshot;
+use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::async_trait;
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+
+use super::bindings::pie::core::futures::{self, HostFutureString, HostFutureUnit};
+use super::bindings::pie::core::types;
+use super::{counted, guest_error};
+use crate::Error;
+use crate::model::pass::Flush;
+use crate::process::mailbox::Receive;
+use crate::process::state::ProcessState;
+use pie_core::ErrorCode;
+
+/// Where the answer of a future comes from, and what becomes of it.
+pub trait Source: Send + 'static {
+    /// What arrives.
+    type Raw: Send + 'static;
+    /// What the program gets.
+    type Answer;
+
+    /// Turns what arrived into the answer, when the program takes it.
+    ///
+    /// # Errors
+    /// Those of the operation that was waited for.
+    fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
+
+    /// The program dropped the future and did not take the answer, which may have arrived.
+    fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
+}
+
+/// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
+#[derive(Debug)]
+pub struct Future<S: Source> {
+    source: S,
+    state: State<S::Raw>,
+}
+
+#[derive(Debug)]
+enum State<T> {
+    Waiting(oneshot::Receiver<Result<T, Error>>),
+    Ready(Result<T, Error>),
+    Taken,
+}
+
+/// The future of [`Flush`].
+pub type FutureUnit = Future<Flush>;
+/// The future of [`Receive`].
+pub type FutureString = Future<Receive>;
+
+impl<S: Source> Future<S> {
+    /// A future whose answer comes through `receiver`.
+    pub(crate) fn new(source: S, receiver: oneshot::Receiver<Result<S::Raw, Error>>) -> Self {
+        Self { source, state: State::Waiting(receiver) }
+    }
+
+    /// The answer, once, after it has arrived.
+    pub(crate) fn take(&mut self) -> Option<Result<S::Answer, Error>> {
+        let answer = match std::mem::replace(&mut self.state, State::Taken) {
+            State::Waiting(mut receiver) => match receiver.try_recv() {
+                Ok(answer) => answer,
+                Err(oneshot::error::TryRecvError::Empty) => {
+                    self.state = State::Waiting(receiver);
+                    return None;
+                }
+                Err(oneshot::error::TryRecvError::Closed) => Err(engine_gone()),
+            },
+            State::Ready(answer) => answer,
+            State::Taken => {
+                return Some(Err(Error::new(
+                    ErrorCode::FutureTaken,
+                    "the answer of this future was taken by an earlier get; keep it instead of asking again",
+                )));
+            }
+        };
+        Some(answer.and_then(|raw| self.source.finish(raw)))
+    }
+}
+
+#[async_trait]
+impl<S: Source> Pollable for Future<S> {
+    async fn ready(&mut self) {
+        if let State::Waiting(receiver) = &mut self.state {
+            let answer = receiver.await.unwrap_or_else(|_| Err(engine_gone()));
+            self.state = State::Ready(answer);
+        }
+    }
+}
+
+impl<S: Source> Drop for Future<S> {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.state, State::Taken) {
+            State::Waiting(mut receiver) => {
+                receiver.close();
+                self.source.abandon(receiver.try_recv().ok());
+            }
+            State::Ready(answer) => self.source.abandon(Some(answer)),
+            State::Taken => {}
+        }
+    }
+}
+
+fn engine_gone() -> Error {
+    Error::new(ErrorCode::EngineStopped, "the engine stopped before this was done; run the program again")
+}
+
+/// What every future resource does, for `HostFuture*` implementations to forward to.
+impl ProcessState {
+    pub(crate) fn future_pollable<S: Source>(&mut self, future: Resource<Future<S>>) -> wasmtime::Result<Resource<DynPollable>> {
+        // A borrowed handle makes the pollable a child: the future cannot be dropped before it.
+        subscribe(&mut self.table, Resource::<Future<S>>::new_borrow(future.rep()))
+    }
+
+    pub(crate) fn future_get<S: Source>(
+        &mut self,
+        future: &Resource<Future<S>>,
+    ) -> wasmtime::Result<Option<Result<S::Answer, types::Error>>> {
+        let answer = self.table.get_mut(future)?.take();
+        Ok(answer.map(|answer| answer.map_err(guest_error)))
+    }
+
+    pub(crate) fn future_drop<S: Source>(&mut self, future: Resource<Future<S>>) -> wasmtime::Result<()> {
+        self.count_drop();
+        self.table.delete(future)?;
+        Ok(())
+    }
+}
+
+impl futures::Host for ProcessState {}
+
+impl HostFutureUnit for ProcessState {
+    fn pollable(&mut self, this: Resource<FutureUnit>) -> wasmtime::Result<Resource<DynPollable>> {
+        self.future_pollable(this)
+    }
+
+    fn get(&mut self, this: Resource<FutureUnit>) -> wasmtime::Result<Option<Result<(), types::Error>>> {
+        self.future_get(&this)
+    }
+
+    fn drop(&mut self, this: Resource<FutureUnit>) -> wasmtime::Result<()> {
+        self.future_drop(this)
+    }
+}
+
+impl HostFutureString for ProcessState {
+    fn pollable(&mut self, this: Resource<FutureString>) -> wasmtime::Result<Resource<DynPollable>> {
+        self.future_pollable(this)
+    }
+
+    fn get(&mut self, this: Resource<FutureString>) -> wasmtime::Result<Option<Result<String, types::Error>>> {
+        self.future_get(&this)
+    }
+
+    fn drop(&mut self, this: Resource<FutureString>) -> wasmtime::Result<()> {
+        self.future_drop(this)
+    }
+}
+
+/// Adds the interface to the linker.
+pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
+    futures::add_to_linker::<_, HasSelf<_>>(linker, counted)
+}

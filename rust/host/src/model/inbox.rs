@@ -1,0 +1,90 @@
+//! The queue through which passes reach the core, and the bell of the driver that waits for them.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use pie_core::{RequestId, Submission};
+
+use crate::sync::lock;
+
+/// Passes that were submitted and that the core has not seen. It is bounded: a submitter that finds it full brings it to the core.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    capacity: usize,
+    state: Mutex<State>,
+    rung: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Vec<(RequestId, Submission)>,
+    /// Something happened since the driver looked last.
+    bell: bool,
+    stopped: bool,
+}
+
+/// Why a wait for the bell ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Something happened.
+    Rung,
+    /// Nothing happened in time.
+    TimedOut,
+    /// Nothing will happen any more.
+    Stopped,
+}
+
+impl Inbox {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, state: Mutex::default(), rung: Condvar::new() }
+    }
+
+    /// Adds a pass and rings the bell; false when the inbox is full with it, so that the caller should bring it to the core.
+    pub(crate) fn push(&self, request: RequestId, submission: Submission) -> bool {
+        let mut state = lock(&self.state);
+        state.waiting.push((request, submission));
+        state.bell = true;
+        let has_room = state.waiting.len() < self.capacity;
+        drop(state);
+        self.rung.notify_one();
+        has_room
+    }
+
+    /// What waits, in order.
+    pub(crate) fn take(&self) -> Vec<(RequestId, Submission)> {
+        std::mem::take(&mut lock(&self.state).waiting)
+    }
+
+    /// Wakes the driver.
+    pub(crate) fn ring(&self) {
+        lock(&self.state).bell = true;
+        self.rung.notify_one();
+    }
+
+    /// No more batches: whoever waits is woken.
+    pub(crate) fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.rung.notify_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        lock(&self.state).stopped
+    }
+
+    /// Waits for the bell until `deadline`.
+    pub(crate) fn wait(&self, deadline: Instant) -> Woken {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopped {
+                return Woken::Stopped;
+            }
+            if std::mem::take(&mut state.bell) {
+                return Woken::Rung;
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+                return Woken::TimedOut;
+            };
+            state = self.rung.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

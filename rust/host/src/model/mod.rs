@@ -1,0 +1,179 @@
+//! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
+
+pub(crate) mod driver;
+pub(crate) mod dummy;
+pub(crate) mod inbox;
+pub(crate) mod pass;
+pub(crate) mod registry;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission};
+use pie_text::Chat;
+use tokio::sync::oneshot;
+
+use self::inbox::Inbox;
+use crate::Error;
+use crate::interface::text_error;
+use crate::sync::lock;
+
+/// What a model is made with.
+#[derive(Clone, Debug)]
+pub struct ModelConfig {
+    /// The folder of the checkpoint; its tokenizer, chat template and generation configuration are read.
+    pub folder: PathBuf,
+    /// The core's configuration; its end tokens are replaced by those of the folder.
+    pub engine: EngineConfig,
+}
+
+/// Tells a waiter that its request is ready to be taken, or that it was refused.
+type Waker = oneshot::Sender<Result<(), Error>>;
+
+/// A loaded model.
+pub struct Model {
+    name: String,
+    vocab_size: u32,
+    page_size: u32,
+    n_pages: u32,
+    chat: Arc<Chat>,
+    /// The state of the model. It is locked for microseconds and never while a driver runs.
+    engine: Mutex<Engine>,
+    inbox: Inbox,
+    waiters: Mutex<HashMap<RequestId, Waker>>,
+    next_request: AtomicU64,
+    /// The zero of the times that the core gets.
+    started: Instant,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Model").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    /// Reads the text side of the folder and makes the core.
+    ///
+    /// # Errors
+    /// `invalid-model` when a file is missing or damaged, `invalid-config` for a setting out of its range.
+    pub(crate) fn new(config: ModelConfig) -> Result<Self, Error> {
+        let ModelConfig { folder, mut engine } = config;
+        let chat = Arc::new(Chat::from_dir(&folder, engine.vocab_size).map_err(text_error)?);
+        engine.end_tokens = chat.end_tokens().to_vec();
+        Ok(Self {
+            name: engine.model.clone(),
+            vocab_size: engine.vocab_size,
+            page_size: engine.page_size,
+            n_pages: engine.n_pages,
+            chat,
+            inbox: Inbox::new(usize::try_from(engine.max_waiting).unwrap_or(usize::MAX)),
+            engine: Mutex::new(Engine::new(engine)?),
+            waiters: Mutex::default(),
+            next_request: AtomicU64::new(1),
+            started: Instant::now(),
+        })
+    }
+
+    /// The name by which programs load it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Entries of its vocabulary: the length of a row of logits.
+    pub fn vocab_size(&self) -> u32 {
+        self.vocab_size
+    }
+
+    /// Tokens that a page holds.
+    pub fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    /// Counters of the core.
+    pub fn stats(&self) -> Stats {
+        self.with_engine(|engine| engine.stats())
+    }
+
+    /// Verifies the invariants of the core.
+    ///
+    /// # Errors
+    /// `internal`, naming the invariant that does not hold.
+    pub fn check(&self) -> Result<(), Error> {
+        self.with_engine(|engine| engine.check()).map_err(Error::internal)
+    }
+
+    /// Ends the driving of the model: drivers that wait are woken and get no more batches.
+    pub fn stop(&self) {
+        self.inbox.stop();
+    }
+
+    /// True after [`Model::stop`].
+    pub fn is_stopped(&self) -> bool {
+        self.inbox.is_stopped()
+    }
+
+    pub(crate) fn chat(&self) -> &Arc<Chat> {
+        &self.chat
+    }
+
+    /// Runs `work` on the core, which has seen everything that was submitted before, and wakes whoever it made ready.
+    pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> T) -> T {
+        let mut engine = lock(&self.engine);
+        let mut answered = self.drain_inbox(&mut engine);
+        let result = work(&mut engine);
+        answered.extend(engine.drain_ready().into_iter().map(|request| (request, Ok(()))));
+        drop(engine);
+        self.wake(answered);
+        result
+    }
+
+    /// Submits a pass. The receiver learns when it can be taken, or why it was refused.
+    pub(crate) fn submit(&self, submission: Submission) -> (RequestId, oneshot::Receiver<Result<(), Error>>) {
+        let request = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
+        let (waker, receiver) = oneshot::channel();
+        lock(&self.waiters).insert(request, waker);
+        if !self.inbox.push(request, submission) {
+            self.with_engine(|_| ());
+        }
+        (request, receiver)
+    }
+
+    /// Cancels a pass: its context is as it was before it.
+    pub(crate) fn cancel(&self, request: RequestId) {
+        lock(&self.waiters).remove(&request);
+        self.with_engine(|engine| engine.cancel(request));
+        self.inbox.ring();
+    }
+
+    /// Wakes those who wait; never under the lock of the core.
+    fn wake(&self, answered: Vec<(RequestId, Result<(), Error>)>) {
+        for (request, answer) in answered {
+            if let Some(waker) = lock(&self.waiters).remove(&request) {
+                // A waiter that is gone has cancelled its pass, or is about to.
+                drop(waker.send(answer));
+            }
+        }
+    }
+
+    fn drain_inbox(&self, engine: &mut Engine) -> Vec<(RequestId, Result<(), Error>)> {
+        let submitted = self.inbox.take();
+        if submitted.is_empty() {
+            return Vec::new();
+        }
+        let now_ns = self.now_ns();
+        let answer = |(request, submission)| match engine.submit(request, submission, now_ns) {
+            Ok(Progress::Waiting) => None,
+            Ok(Progress::Ready) => Some((request, Ok(()))),
+            Err(error) => Some((request, Err(error))),
+        };
+        submitted.into_iter().filter_map(answer).collect()
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,98 @@
+//! Processes: launched programs, and the way to talk to them.
+
+pub(crate) mod event;
+pub(crate) mod mailbox;
+pub(crate) mod random;
+pub(crate) mod state;
+pub(crate) mod stdio;
+pub(crate) mod task;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pie_core::ErrorCode;
+
+pub use event::{Event, Failure};
+use state::Record;
+
+use crate::Error;
+
+/// A launched program. Dropping it ends the process: nobody could read its events.
+#[derive(Debug)]
+pub struct Process(Arc<Record>);
+
+impl Process {
+    pub(crate) fn new(record: Arc<Record>) -> Self {
+        Self(record)
+    }
+
+    /// Its number, unique in its host.
+    pub fn pid(&self) -> u64 {
+        self.0.pid
+    }
+
+    /// The seed from which every unseeded draw derives; launching with it again repeats the run.
+    pub fn launch_seed(&self) -> u64 {
+        self.0.launch_seed
+    }
+
+    /// The next event, waiting at most `timeout` for it, or for ever when it is none. None: nothing came in time, or everything was
+    /// read ([`Process::is_drained`]).
+    pub fn next_event(&self, timeout: Option<Duration>) -> Option<Event> {
+        self.0.events.next(timeout)
+    }
+
+    /// True when the last event was read.
+    pub fn is_drained(&self) -> bool {
+        self.0.events.is_drained()
+    }
+
+    /// Sends a message to the program's `receive`.
+    ///
+    /// # Errors
+    /// `limit-message` for one that is too long, `limit-queue` when too many wait, `session-closed` after [`Process::close_input`].
+    pub fn send(&self, message: String) -> Result<(), Error> {
+        self.0.mailbox.send(message)
+    }
+
+    /// Waits at most `timeout` until a message can be sent, or never will be; false when the time is over.
+    pub fn wait_for_room(&self, timeout: Duration) -> bool {
+        self.0.mailbox.wait_for_room(timeout)
+    }
+
+    /// Disconnects: when the program has received what waits, `receive` answers `session-closed`.
+    pub fn close_input(&self) {
+        self.0.mailbox.close();
+    }
+
+    /// Ends the process; its last event is the error `cancelled`, unless it has ended before.
+    pub fn cancel(&self) {
+        self.0.stop(Error::new(ErrorCode::Cancelled, "the process was cancelled"));
+    }
+
+    /// Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not counted.
+    pub fn n_calls(&self) -> u64 {
+        self.0.n_calls()
+    }
+
+    /// Processor time that the program has used.
+    pub fn cpu(&self) -> Duration {
+        self.0.cpu.used()
+    }
+
+    /// Time from the launch to the call of the program's entry; none before.
+    pub fn launch_time(&self) -> Option<Duration> {
+        match self.0.entered_ns.load(Ordering::Relaxed) {
+            0 => None,
+            entered_ns => Some(Duration::from_nanos(entered_ns)),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.cancel();
+        self.0.events.abandon();
+    }
+}

@@ -1,0 +1,134 @@
+//! The state behind one instance: what its calls reach.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use pie_core::ProcessId;
+use tokio::sync::watch;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use super::event::EventQueue;
+use super::mailbox::Mailbox;
+use super::random::seed_wasi;
+use super::stdio::Output;
+use crate::Error;
+use crate::host::Shared;
+use crate::model::Model;
+use crate::program::SourceBundle;
+use crate::sandbox::cpu::CpuMeter;
+use crate::sandbox::memory::MemoryLimiter;
+
+/// What the host and the holder of a [`super::Process`] share about one process.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) pid: u64,
+    pub(crate) launch_seed: u64,
+    pub(crate) username: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) events: Arc<EventQueue>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) cpu: Arc<CpuMeter>,
+    pub(crate) launched: Instant,
+    /// Nanoseconds from the launch to the call of the program's entry; 0 before.
+    pub(crate) entered_ns: AtomicU64,
+    /// What arrived at the `pie:*` interfaces and at `wasi:io/poll`: calls, and drops of handles.
+    pub(crate) n_arrivals: AtomicU64,
+    /// The drops among them.
+    pub(crate) n_drops: AtomicU64,
+    /// Set once, to the reason, when the process shall end.
+    pub(crate) stop: watch::Sender<Option<Error>>,
+}
+
+impl Record {
+    /// Ends the process with `reason`, unless it was told to end before.
+    pub(crate) fn stop(&self, reason: Error) {
+        self.stop.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(reason);
+            first
+        });
+    }
+
+    /// Waits until the process shall end; gives the reason.
+    pub(crate) async fn stopped(&self) -> Error {
+        let mut stop = self.stop.subscribe();
+        let reason = stop.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Calls that the program made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not calls.
+    pub(crate) fn n_calls(&self) -> u64 {
+        self.n_arrivals.load(Ordering::Relaxed).saturating_sub(self.n_drops.load(Ordering::Relaxed))
+    }
+}
+
+/// What the calls of one instance reach. It lives in the store and is thrown away with it.
+pub(crate) struct ProcessState {
+    pub(crate) wasi: WasiCtx,
+    pub(crate) table: ResourceTable,
+    pub(crate) memory: MemoryLimiter,
+    pub(crate) host: Arc<Shared>,
+    pub(crate) record: Arc<Record>,
+    /// The program, where a language runtime runs it.
+    pub(crate) source: Option<SourceBundle>,
+    /// The models that know the process.
+    joined: Vec<Arc<Model>>,
+}
+
+impl Drop for ProcessState {
+    /// Everything that the process holds in the engine is released.
+    fn drop(&mut self) {
+        for model in &self.joined {
+            model.with_engine(|engine| engine.end_process(self.process_id()));
+        }
+    }
+}
+
+impl ProcessState {
+    /// The state of a new instance, whose output goes to `outputs` (standard output and error).
+    pub(crate) fn new(host: Arc<Shared>, record: Arc<Record>, source: Option<SourceBundle>, outputs: &[Output; 2]) -> Self {
+        let limits = &host.config.limits;
+        let mut wasi = WasiCtxBuilder::new();
+        // No arguments, environment, folders, network or name lookup: what is not given cannot leak.
+        wasi.stdout(outputs[0].clone()).stderr(outputs[1].clone()).allow_tcp(false).allow_udp(false);
+        seed_wasi(&mut wasi, record.launch_seed);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.resources);
+        let memory = MemoryLimiter::new(limits.memory_bytes);
+        Self { wasi: wasi.build(), table, memory, host, record, source, joined: Vec::new() }
+    }
+
+    /// Its number, as the core knows it.
+    pub(crate) fn process_id(&self) -> ProcessId {
+        ProcessId(self.record.pid)
+    }
+
+    /// Makes the process known to a model before it makes its first context there.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn join(&mut self, model: &Arc<Model>) -> Result<(), Error> {
+        if self.joined.iter().any(|joined| Arc::ptr_eq(joined, model)) {
+            return Ok(());
+        }
+        model.with_engine(|engine| engine.new_process(self.process_id(), self.record.launch_seed))?;
+        self.joined.push(model.clone());
+        Ok(())
+    }
+
+    /// Notes that what arrived was the drop of a handle.
+    pub(crate) fn count_drop(&self) {
+        self.record.n_drops.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl WasiView for ProcessState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}

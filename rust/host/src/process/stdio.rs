@@ -1,0 +1,140 @@
+//! Standard output and error of a program, as events. A full queue of events suspends the program that prints.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::async_trait;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use super::event::{Event, EventQueue};
+use crate::sync::lock;
+
+/// Bytes that one write may carry.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// One of the two output streams of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    events: Arc<EventQueue>,
+    event: fn(String) -> Event,
+    /// The first bytes of a character whose others have not been written.
+    torn: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Output {
+    pub(crate) fn stdout(events: Arc<EventQueue>) -> Self {
+        Self { events, event: Event::Stdout, torn: Arc::default() }
+    }
+
+    pub(crate) fn stderr(events: Arc<EventQueue>) -> Self {
+        Self { events, event: Event::Stderr, torn: Arc::default() }
+    }
+
+    /// Sends what is left of a character that was never completed.
+    pub(crate) fn finish(&self) {
+        let torn = std::mem::take(&mut *lock(&self.torn));
+        if !torn.is_empty() {
+            self.events.push((self.event)(String::from_utf8_lossy(&torn).into_owned()));
+        }
+    }
+}
+
+/// Takes the whole characters from `pending`; bytes that can never be UTF-8 become U+FFFD, the beginning of a character stays.
+fn whole_characters(pending: &mut Vec<u8>) -> String {
+    let mut text = String::new();
+    let mut rest = pending.as_slice();
+    loop {
+        let error = match std::str::from_utf8(rest) {
+            Ok(valid) => {
+                text.push_str(valid);
+                rest = &[];
+                break;
+            }
+            Err(error) => error,
+        };
+        let (valid, after) = rest.split_at(error.valid_up_to());
+        text.push_str(&String::from_utf8_lossy(valid));
+        rest = after;
+        match error.error_len() {
+            Some(n_bytes) => {
+                text.push(char::REPLACEMENT_CHARACTER);
+                rest = &rest[n_bytes..];
+            }
+            None => break,
+        }
+    }
+    *pending = rest.to_vec();
+    text
+}
+
+#[async_trait]
+impl Pollable for Output {
+    async fn ready(&mut self) {
+        self.events.writable().await;
+    }
+}
+
+#[async_trait]
+impl OutputStream for Output {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let mut torn = lock(&self.torn);
+        torn.extend_from_slice(&bytes);
+        let text = whole_characters(&mut torn);
+        drop(torn);
+        if !text.is_empty() {
+            self.events.push((self.event)(text));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(if self.events.has_room() { WRITE_BYTES } else { 0 })
+    }
+}
+
+impl IsTerminal for Output {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Output {
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+
+    /// Serves later versions of WASI, which programs are not given.
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(tokio::io::sink())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_never_torn() {
+        let mut pending = Vec::new();
+        let mut text = String::new();
+        for byte in "aß🦀".bytes() {
+            pending.push(byte);
+            text.push_str(&whole_characters(&mut pending));
+        }
+        assert_eq!(text, "aß🦀");
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced() {
+        let mut pending = b"a\xffb\xe2\x82".to_vec();
+        assert_eq!(whole_characters(&mut pending), "a\u{fffd}b");
+        assert_eq!(pending, b"\xe2\x82");
+    }
+}

@@ -1,0 +1,122 @@
+//! The life of a process: one task, from the launch to the last event.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pie_core::ErrorCode;
+use serde::de::IgnoredAny;
+use wasmtime::{Store, UpdateDeadline};
+
+use super::event::{Event, Failure};
+use super::state::{ProcessState, Record};
+use super::stdio::Output;
+use crate::Error;
+use crate::host::Shared;
+use crate::interface::bindings::exports::pie::inferlet::run;
+use crate::program::artefact::Prepared;
+use crate::program::{Kind, Program, SourceBundle};
+use crate::sandbox::cpu::Metered;
+use crate::sandbox::fault;
+
+/// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
+/// before the last event can be read.
+pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program, input: String) {
+    let outputs = [Output::stdout(record.events.clone()), Output::stderr(record.events.clone())];
+    let program = Metered::new(record.cpu.clone(), execute(host.clone(), record.clone(), program, input, &outputs));
+    let outcome = tokio::select! {
+        biased;
+        reason = record.stopped() => Err(Failure::from(reason)),
+        error = past_wall_limit(host.config.limits.wall) => Err(Failure::from(error)),
+        outcome = program => outcome,
+    };
+    for output in &outputs {
+        output.finish();
+    }
+    host.end_process(&record);
+    record.events.finish(match outcome {
+        Ok(value) => Event::Return(value),
+        Err(failure) => Event::Error(failure),
+    });
+}
+
+/// Instantiates the program and calls its entry: gives the return value, a JSON text.
+async fn execute(host: Arc<Shared>, record: Arc<Record>, program: Program, input: String, outputs: &[Output; 2]) -> Result<String, Failure> {
+    let (prepared, source) = prepare(&host, program).await?;
+    let config = host.config.clone();
+    let engine = host.engine.clone();
+    let mut store = Store::new(&engine, ProcessState::new(host, record.clone(), source, outputs));
+    store.limiter(|state| &mut state.memory);
+    store.set_hostcall_fuel(config.limits.message_bytes);
+    store.set_epoch_deadline(1);
+    let cpu_limit = config.limits.cpu.unwrap_or(Duration::MAX);
+    store.epoch_deadline_callback(move |store| {
+        let used = store.data().record.cpu.used_with_running_poll();
+        // Yielding lets the other programs of the thread run, and lets the task be dropped when the process shall end.
+        Ok(if used > cpu_limit { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+    });
+    let result = call(&prepared, &mut store, &record, &input).await;
+    let refused_bytes = store.data().memory.refused();
+    match result {
+        Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
+        Ok(Err(failure)) => Err(program_failure(failure)),
+        Err(error) => Err(match error.downcast_ref::<Error>() {
+            Some(error) => error.clone().into(),
+            None => fault::describe(&error, &config, refused_bytes).into(),
+        }),
+    }
+}
+
+async fn call(
+    prepared: &Prepared,
+    store: &mut Store<ProcessState>,
+    record: &Record,
+    input: &str,
+) -> wasmtime::Result<Result<String, run::Failure>> {
+    let instance = prepared.instantiate_async(&mut *store).await?;
+    let entered = u64::try_from(record.launched.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    record.entered_ns.store(entered, Ordering::Relaxed);
+    instance.pie_inferlet_run().call_run(&mut *store, input).await
+}
+
+async fn prepare(host: &Shared, program: Program) -> Result<(Arc<Prepared>, Option<SourceBundle>), Failure> {
+    match program.0 {
+        Kind::Component(component) => Ok((host.programs.component(&component).await?, None)),
+        Kind::Source(source) => {
+            let source = source.prepared(&host.config.limits).await?;
+            let runtime = host.programs.runtime(source.language).await?;
+            Ok((runtime, Some(source)))
+        }
+    }
+}
+
+async fn past_wall_limit(limit: Option<Duration>) -> Error {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
+    tokio::time::sleep(limit).await;
+    Error::new(
+        ErrorCode::LimitWall,
+        format!("the program ran longer than limits.wall_s = {} s; do less in one launch, or raise the limit", limit.as_secs_f64()),
+    )
+}
+
+fn checked_json(value: String) -> Result<String, Error> {
+    match serde_json::from_str::<IgnoredAny>(&value) {
+        Ok(_) => Ok(value),
+        Err(error) => Err(Error::new(ErrorCode::InvalidOutput, format!("the program returned a text that is not JSON ({error}): {}", beginning(&value)))),
+    }
+}
+
+/// The first characters of a text, quoted.
+fn beginning(text: &str) -> String {
+    const SHOWN: usize = 80;
+    let shown: String = text.chars().take(SHOWN).collect();
+    format!("{shown:?}{}", if shown.len() < text.len() { "..." } else { "" })
+}
+
+fn program_failure(failure: run::Failure) -> Failure {
+    let run::Failure { kind, message, code, traceback } = failure;
+    let code = code.filter(|code| ErrorCode::from_name(code).is_some());
+    Failure { kind, code: Some(code.unwrap_or_else(|| ErrorCode::ProgramError.as_str().to_owned())), message, traceback }
+}

@@ -1,0 +1,185 @@
+//! The programs of a host, ready to be instantiated: compiled once, kept in memory and on disk by digest.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use pie_core::ErrorCode;
+use tokio::sync::{OnceCell, Semaphore};
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+
+use super::Component;
+use super::artefact::{self, Prepared};
+use super::disk::DiskCache;
+use super::source::Language;
+use crate::process::state::ProcessState;
+use crate::sync::lock;
+use crate::{Error, HostConfig};
+
+/// Compilations that run at once; each one uses every core by itself.
+const PARALLEL_COMPILATIONS: usize = 1;
+
+/// Programs by digest, and the language runtimes.
+pub(crate) struct ProgramStore {
+    config: Arc<HostConfig>,
+    engine: Engine,
+    programs: Arc<Linker<ProcessState>>,
+    runtimes: Arc<Linker<ProcessState>>,
+    disk: Option<Arc<DiskCache>>,
+    compiled: Mutex<Compiled>,
+    python: Runtime,
+    javascript: Runtime,
+    compiling: Semaphore,
+}
+
+/// The place of a program; whoever asks first compiles, the others wait. A failure is kept too: the same bytes fail again.
+type Slot = Arc<OnceCell<Result<Arc<Prepared>, Error>>>;
+
+/// The runtime of a language.
+struct Runtime {
+    language: Language,
+    path: Option<PathBuf>,
+    /// The component, from when it is first needed until it is compiled.
+    component: Mutex<Option<Component>>,
+    slot: Slot,
+}
+
+#[derive(Default)]
+struct Compiled {
+    slots: HashMap<[u8; 32], (u64, Slot)>,
+    /// Counts uses, to find the program that was used longest ago.
+    clock: u64,
+}
+
+/// The linkers for the two kinds of components.
+pub(crate) struct Linkers {
+    /// For programs.
+    pub(crate) programs: Linker<ProcessState>,
+    /// For language runtimes, which get the source beside.
+    pub(crate) runtimes: Linker<ProcessState>,
+}
+
+impl ProgramStore {
+    pub(crate) fn new(config: Arc<HostConfig>, engine: Engine, linkers: Linkers) -> Result<Self, Error> {
+        let disk = config.cache_dir.as_deref().map(DiskCache::open).transpose()?.map(Arc::new);
+        Ok(Self {
+            engine,
+            programs: Arc::new(linkers.programs),
+            runtimes: Arc::new(linkers.runtimes),
+            disk,
+            compiled: Mutex::default(),
+            python: Runtime::new(Language::Python, config.python_runtime.clone()),
+            javascript: Runtime::new(Language::JavaScript, config.javascript_runtime.clone()),
+            compiling: Semaphore::new(PARALLEL_COMPILATIONS),
+            config,
+        })
+    }
+
+    /// A component of a user.
+    ///
+    /// # Errors
+    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs.
+    pub(crate) async fn component(&self, component: &Component) -> Result<Arc<Prepared>, Error> {
+        artefact::check_bytes(&component.bytes, &self.config.limits)?;
+        let slot = self.slot(component.digest);
+        slot.get_or_init(|| self.prepare(component.clone(), self.programs.clone())).await.clone()
+    }
+
+    /// The runtime of a language.
+    ///
+    /// # Errors
+    /// `invalid-config` when it is not configured or cannot be read, `invalid-program` when it is no language runtime.
+    pub(crate) async fn runtime(self: &Arc<Self>, language: Language) -> Result<Arc<Prepared>, Error> {
+        let runtime = self.runtime_of(language);
+        let prepare = || async {
+            let store = self.clone();
+            let read = tokio::task::spawn_blocking(move || store.runtime_of(language).read()).await;
+            let component = read.map_err(Error::internal)??;
+            let prepared = self.prepare(component, self.runtimes.clone()).await;
+            *lock(&runtime.component) = None;
+            prepared
+        };
+        runtime.slot.get_or_init(prepare).await.clone()
+    }
+
+    /// True when a launch of the component does not have to compile it.
+    pub(crate) fn has_component(&self, component: &Component) -> bool {
+        let known = lock(&self.compiled).slots.get(&component.digest).is_some_and(|(_, slot)| slot.initialized());
+        known || self.is_on_disk(component)
+    }
+
+    /// True when a launch in `language` does not have to compile its runtime.
+    pub(crate) fn has_runtime(&self, language: Language) -> bool {
+        let runtime = self.runtime_of(language);
+        runtime.slot.initialized() || runtime.read().is_ok_and(|component| self.is_on_disk(&component))
+    }
+
+    fn is_on_disk(&self, component: &Component) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.has(&self.engine, &component.digest))
+    }
+
+    fn runtime_of(&self, language: Language) -> &Runtime {
+        match language {
+            Language::Python => &self.python,
+            Language::JavaScript => &self.javascript,
+        }
+    }
+
+    fn slot(&self, digest: [u8; 32]) -> Slot {
+        let mut compiled = lock(&self.compiled);
+        compiled.clock += 1;
+        let now = compiled.clock;
+        if compiled.slots.len() >= self.config.max_programs && !compiled.slots.contains_key(&digest) {
+            let oldest = compiled.slots.iter().min_by_key(|(_, (used, _))| *used).map(|(digest, _)| *digest);
+            if let Some(oldest) = oldest {
+                compiled.slots.remove(&oldest);
+            }
+        }
+        let (used, slot) = compiled.slots.entry(digest).or_default();
+        *used = now;
+        slot.clone()
+    }
+
+    /// Loads or compiles, off the threads that run programs.
+    async fn prepare(&self, component: Component, linker: Arc<Linker<ProcessState>>) -> Result<Arc<Prepared>, Error> {
+        let _permit = self.compiling.acquire().await.map_err(Error::internal)?;
+        let (engine, disk) = (self.engine.clone(), self.disk.clone());
+        let work = move || {
+            let stored = disk.as_ref().and_then(|disk| disk.load(&engine, &component.digest));
+            let compiled = match stored {
+                Some(stored) => stored,
+                None => {
+                    let compiled = artefact::compile(&engine, &component.bytes)?;
+                    if let Some(disk) = disk {
+                        disk.store(&engine, &component.digest, &compiled);
+                    }
+                    compiled
+                }
+            };
+            artefact::link(&compiled, &linker).map(Arc::new)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
+    }
+}
+
+impl Runtime {
+    fn new(language: Language, path: Option<PathBuf>) -> Self {
+        Self { language, path, component: Mutex::default(), slot: Slot::default() }
+    }
+
+    /// Reads the component once.
+    fn read(&self) -> Result<Component, Error> {
+        let mut component = lock(&self.component);
+        if let Some(component) = &*component {
+            return Ok(component.clone());
+        }
+        let invalid = |message: String| Error::new(ErrorCode::InvalidConfig, message);
+        let Some(path) = &self.path else {
+            return Err(invalid(format!("no runtime for {} is configured; set the path of its component", self.language.name())));
+        };
+        let bytes = std::fs::read(path)
+            .map_err(|error| invalid(format!("the {} runtime {} cannot be read: {error}; build it with make", self.language.name(), path.display())))?;
+        Ok(component.insert(Component::new(bytes)).clone())
+    }
+}

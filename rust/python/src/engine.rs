@@ -1,0 +1,178 @@
+//! The engine: models and programs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pie_host::{Component, EngineConfig, Host, HostConfig, Language, Launch, ModelConfig, SourceBundle};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::boundary::{detached, duration, raise};
+use crate::config;
+use crate::model::PyModel;
+use crate::process::PyProcess;
+
+/// An engine; see the stub.
+#[pyclass(name = "Engine", module = "pie._engine", frozen)]
+pub(crate) struct PyEngine(Arc<Host>);
+
+/// What can be prepared: a component, or the runtime of a language.
+#[derive(FromPyObject)]
+enum Form {
+    Language(String),
+    Component(Vec<u8>),
+}
+
+#[pymethods]
+impl PyEngine {
+    #[new]
+    #[pyo3(signature = (
+        *, cache_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5, max_processes = 256,
+        stack_bytes = None, limits = None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python constructor")]
+    fn new(
+        py: Python<'_>,
+        cache_dir: Option<PathBuf>,
+        runtimes_dir: Option<PathBuf>,
+        instance_id: Option<String>,
+        worker_threads: usize,
+        worker_niceness: u8,
+        max_processes: u32,
+        stack_bytes: Option<usize>,
+        limits: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let defaults = HostConfig::default();
+        let runtime = |language: Language| runtimes_dir.as_ref().map(|dir| dir.join(format!("{}.wasm", language.name())));
+        let config = HostConfig {
+            cache_dir,
+            python_runtime: runtime(Language::Python),
+            javascript_runtime: runtime(Language::JavaScript),
+            instance_id,
+            worker_threads,
+            worker_niceness,
+            max_processes,
+            stack_bytes: stack_bytes.unwrap_or(defaults.stack_bytes),
+            limits: config::limits(limits)?,
+            ..defaults
+        };
+        Ok(Self(Arc::new(detached(py, || Host::new(config))?)))
+    }
+
+    #[getter]
+    fn instance_id(&self) -> &str {
+        self.0.instance_id()
+    }
+
+    #[getter]
+    fn models(&self) -> Vec<String> {
+        self.0.models()
+    }
+
+    #[pyo3(signature = (
+        name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
+        max_batch_seqs = None, max_contexts = None, max_waiting = None, hold_s = None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    fn add_model(
+        &self,
+        py: Python<'_>,
+        name: String,
+        path: PathBuf,
+        vocab_size: u32,
+        max_context: u32,
+        page_size: Option<u32>,
+        n_pages: Option<u32>,
+        max_batch_tokens: Option<u32>,
+        prefill_chunk: Option<u32>,
+        max_batch_seqs: Option<u32>,
+        max_contexts: Option<u32>,
+        max_waiting: Option<u32>,
+        hold_s: Option<f64>,
+    ) -> PyResult<PyModel> {
+        let hold = hold_s.map(|seconds| duration(py, "hold_s", seconds)).transpose()?;
+        let defaults = EngineConfig::new(name, vocab_size);
+        let engine = EngineConfig {
+            page_size: page_size.unwrap_or(defaults.page_size),
+            n_pages: n_pages.unwrap_or(defaults.n_pages),
+            max_batch_tokens: max_batch_tokens.unwrap_or(defaults.max_batch_tokens),
+            prefill_chunk: prefill_chunk.unwrap_or(defaults.prefill_chunk),
+            max_batch_seqs: max_batch_seqs.unwrap_or(defaults.max_batch_seqs),
+            max_context,
+            max_contexts: max_contexts.unwrap_or(defaults.max_contexts),
+            max_waiting: max_waiting.unwrap_or(defaults.max_waiting),
+            hold_ns: hold.map_or(defaults.hold_ns, |hold| u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX)),
+            ..defaults
+        };
+        let model = detached(py, || self.0.add_model(ModelConfig { folder: path, engine }))?;
+        Ok(PyModel { host: self.0.clone(), model })
+    }
+
+    fn is_prepared(&self, py: Python<'_>, program: Form) -> PyResult<bool> {
+        match program {
+            Form::Language(name) => {
+                let language = language(py, &name)?;
+                Ok(py.detach(|| self.0.is_prepared(language)))
+            },
+            Form::Component(bytes) => Ok(py.detach(|| self.0.is_compiled(&Component::new(bytes)))),
+        }
+    }
+
+    fn prepare(&self, py: Python<'_>, program: Form) -> PyResult<()> {
+        match program {
+            Form::Language(name) => {
+                let language = language(py, &name)?;
+                detached(py, || self.0.prepare(language))
+            }
+            Form::Component(bytes) => detached(py, || self.0.compile(&Component::new(bytes))),
+        }
+    }
+
+    #[pyo3(signature = (language_name, files, entry, *, input, args = Vec::new(), seed = None, username = None))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    fn launch_source(
+        &self,
+        py: Python<'_>,
+        language_name: &str,
+        files: BTreeMap<String, Vec<u8>>,
+        entry: String,
+        input: String,
+        args: Vec<String>,
+        seed: Option<u64>,
+        username: Option<String>,
+    ) -> PyResult<PyProcess> {
+        let language = language(py, language_name)?;
+        let program = SourceBundle { language, files: Arc::new(files), entry }.into();
+        self.launch(py, Launch { program, input, args, seed, username })
+    }
+
+    #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    fn launch_component(
+        &self,
+        py: Python<'_>,
+        wasm: Vec<u8>,
+        input: String,
+        args: Vec<String>,
+        seed: Option<u64>,
+        username: Option<String>,
+    ) -> PyResult<PyProcess> {
+        let program = py.detach(|| Component::new(wasm)).into();
+        self.launch(py, Launch { program, input, args, seed, username })
+    }
+
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.0.stop());
+    }
+}
+
+impl PyEngine {
+    fn launch(&self, py: Python<'_>, launch: Launch) -> PyResult<PyProcess> {
+        detached(py, || self.0.launch(launch)).map(PyProcess)
+    }
+}
+
+fn language(py: Python<'_>, name: &str) -> PyResult<Language> {
+    Language::from_name(name).map_err(|error| raise(py, error))
+}

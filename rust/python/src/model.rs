@@ -1,0 +1,109 @@
+//! A model, and the calls of its driver.
+
+#![expect(unsafe_code, reason = "logits are read where they lie; the buffer protocol keeps them there during the call")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pie_host::{Error, ErrorCode, Host, Model};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::batch::PyBatch;
+use crate::boundary::{detached, duration, raise, waiting};
+
+/// A loaded model; see the stub.
+#[pyclass(name = "Model", module = "pie._engine", frozen)]
+pub(crate) struct PyModel {
+    pub(crate) host: Arc<Host>,
+    pub(crate) model: Arc<Model>,
+}
+
+#[pymethods]
+impl PyModel {
+    #[getter]
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    #[getter]
+    fn vocab_size(&self) -> u32 {
+        self.model.vocab_size()
+    }
+
+    #[getter]
+    fn page_size(&self) -> u32 {
+        self.model.page_size()
+    }
+
+    #[getter]
+    fn stopped(&self) -> bool {
+        self.model.is_stopped()
+    }
+
+    fn next_batch(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<PyBatch>> {
+        let timeout = duration(py, "timeout_s", timeout_s)?;
+        let wait = |slice: Duration| Ok(self.model.next_batch(slice));
+        // A model that was stopped has no batches: its driver is told at once.
+        let timeout = if self.model.is_stopped() { Duration::ZERO } else { timeout };
+        Ok(waiting(py, Some(timeout), wait)?.map(PyBatch))
+    }
+
+    #[pyo3(signature = (batch, logits, failures = Vec::new()))]
+    fn complete(&self, py: Python<'_>, batch: &Bound<'_, PyBatch>, logits: &Bound<'_, PyAny>, failures: Vec<(u32, String)>) -> PyResult<()> {
+        let logits = PyBuffer::<f32>::get(logits)?;
+        if !logits.is_c_contiguous() {
+            let message = "the logits are not C-contiguous; pass numpy.ascontiguousarray of them";
+            return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
+        }
+        let rows: &[f32] = if logits.item_count() == 0 {
+            &[]
+        } else {
+            // SAFETY: a C-contiguous buffer of float32 of that many items, aligned for its type as PyBuffer checked, and kept in place by
+            // `logits` until the end of the call. The stub asks the caller to leave it unchanged meanwhile.
+            unsafe { std::slice::from_raw_parts(logits.buf_ptr().cast(), logits.item_count()) }
+        };
+        let batch = &batch.get().0;
+        detached(py, || self.model.complete(batch, rows, &failures))
+    }
+
+    fn fail(&self, py: Python<'_>, batch: &Bound<'_, PyBatch>, message: &str) -> PyResult<()> {
+        let batch = &batch.get().0;
+        detached(py, || self.model.fail(batch, message))
+    }
+
+    #[pyo3(signature = (script = Vec::new()))]
+    fn run_dummy(&self, py: Python<'_>, script: Vec<(String, String)>) -> PyResult<()> {
+        detached(py, || self.host.run_dummy(&self.model, script))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.model.stats());
+        let counters = [
+            ("n_pages", stats.n_pages),
+            ("n_pages_used", stats.n_pages_used),
+            ("n_contexts", stats.n_contexts),
+            ("n_generators", stats.n_generators),
+            ("n_requests", stats.n_requests),
+            ("n_in_flight", stats.n_in_flight),
+            ("n_batches", stats.n_batches),
+            ("n_failed_batches", stats.n_failed_batches),
+            ("n_sequences", stats.n_sequences),
+            ("n_rows", stats.n_rows),
+            ("n_tokens", stats.n_tokens),
+            ("n_copies", stats.n_copies),
+            ("n_holds", stats.n_holds),
+            ("n_out_of_pages", stats.n_out_of_pages),
+        ];
+        let result = PyDict::new(py);
+        for (name, value) in counters {
+            result.set_item(name, value)?;
+        }
+        Ok(result)
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.model.check())
+    }
+}
