@@ -47,6 +47,7 @@ def launch(monkeypatch):
         ("import functools\ndef f(a, b): return a + b['n'] if isinstance(b, dict) else a\nmain = functools.partial(f, 3)", 3),
         ("def main(): return __name__", "main"),
         ("x = 1", None),
+        (";".join(f"n{i} = {i}" for i in range(300)) + "\ndef main(): return __name__", "main"),
         ("from inferlet import input\nassert input == [1, 'x'] and __name__ == '__main__'", None),
         ("import asyncio\nasync def main():\n    await asyncio.sleep(0)\n    return 1", 1),
     ],
