@@ -347,10 +347,6 @@ impl<E: Element> HeadPages<'_, E> {
     }
 
     #[inline(always)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the innermost loop of attention: everything in registers"
-    )]
     fn add_columns<S: Simd, const R: usize, const C: usize>(
         &self,
         s: S,

@@ -1,0 +1,1 @@
+"""Drivers: what runs a batch on a device."""

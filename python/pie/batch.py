@@ -1,0 +1,192 @@
+"""The batch as a driver sees it: a typed view of the arena, without a copy.
+
+The arena is an array of little-endian 32-bit words: a header of 64 words, then arrays at the offsets that the header names.
+`rust/core/src/batch` writes it. Symbols: T tokens, B sequences, R rows of logits wanted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pie.errors import PieError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+U32: TypeAlias = npt.NDArray[np.uint32]
+U64: TypeAlias = npt.NDArray[np.uint64]
+
+MAGIC = 0x42454950
+LAYOUT_VERSION = 1
+HEADER_WORDS = 64
+ARRAYS = (
+    "tokens",
+    "positions",
+    "qo_indptr",
+    "kv_indptr",
+    "kv_indices",
+    "kv_last_page_len",
+    "seq_context",
+    "seq_request",
+    "seq_adapter",
+    "seq_adapter_version",
+    "seq_zo_seed",
+    "row_token",
+    "mask_indptr",
+    "mask_runs",
+    "copy_src",
+    "copy_dst",
+    "row_sampler",
+    "row_slot",
+    "row_draws",
+    "row_mask_indptr",
+    "row_mask_runs",
+    "seq_media",
+    "seq_reread",
+)
+"""The arrays in the order of their (offset, length) pairs in the header."""
+
+_FIRST_PAIR = 16
+
+
+class Batch:
+    """A batch of T tokens from B sequences, of which R rows of logits are wanted. All arrays are views and read-only."""
+
+    __slots__ = ("_pairs", "words")
+
+    words: U32
+    """The whole arena, uint32."""
+
+    def __init__(self, words: U32) -> None:
+        if len(words) < HEADER_WORDS or int(words[0]) != MAGIC or int(words[1]) != LAYOUT_VERSION or int(words[2]) != len(words):
+            raise PieError(
+                "internal",
+                f"an array of {len(words)} words is not a batch of layout {LAYOUT_VERSION}: "
+                "the engine and the Python package are of different versions",
+            )
+        self.words = words
+        self._pairs = words[_FIRST_PAIR : _FIRST_PAIR + 2 * len(ARRAYS)].tolist()
+
+    @classmethod
+    def from_buffer(cls, buffer: Buffer) -> Batch:
+        """The view of an arena that supports the buffer protocol; the arena lives as long as the view."""
+        return cls(np.frombuffer(memoryview(buffer), dtype="<u4"))
+
+    def array(self, name: str) -> U32:
+        """The words of the array of that name of `ARRAYS`."""
+        pair = 2 * ARRAYS.index(name)
+        offset, length = self._pairs[pair], self._pairs[pair + 1]
+        if offset + length > len(self.words):
+            raise PieError("internal", f"{name} (offset {offset}, length {length}) leaves the batch of {len(self.words)} words")
+        return self.words[offset : offset + length]
+
+    def _wide(self, name: str) -> U64:
+        return self.array(name).view("<u8")
+
+    @property
+    def id(self) -> int:
+        """The name of the batch, by which it is completed."""
+        return int(self.words[3]) | int(self.words[4]) << 32
+
+    @property
+    def page_size(self) -> int:
+        """Tokens of a page."""
+        return int(self.words[5])
+
+    @property
+    def n_tokens(self) -> int:
+        """T."""
+        return int(self.words[6])
+
+    @property
+    def n_seqs(self) -> int:
+        """B."""
+        return int(self.words[7])
+
+    @property
+    def n_rows(self) -> int:
+        """R."""
+        return int(self.words[8])
+
+    @property
+    def tokens(self) -> U32:
+        """Token ids [T]."""
+        return self.array("tokens")
+
+    @property
+    def positions(self) -> U32:
+        """Rotary positions [T]."""
+        return self.array("positions")
+
+    @property
+    def qo_indptr(self) -> U32:
+        """Where the tokens of each sequence begin and end [B + 1]."""
+        return self.array("qo_indptr")
+
+    @property
+    def kv_indptr(self) -> U32:
+        """Where the pages of each sequence begin and end in `kv_indices` [B + 1]."""
+        return self.array("kv_indptr")
+
+    @property
+    def kv_indices(self) -> U32:
+        """Page indices of all sequences, in storage order."""
+        return self.array("kv_indices")
+
+    @property
+    def kv_last_page_len(self) -> U32:
+        """Tokens in the last page of each sequence, those of this batch included [B]."""
+        return self.array("kv_last_page_len")
+
+    @property
+    def seq_context(self) -> U64:
+        """Context of each sequence [B]."""
+        return self._wide("seq_context")
+
+    @property
+    def seq_request(self) -> U64:
+        """Request of each sequence [B]."""
+        return self._wide("seq_request")
+
+    @property
+    def seq_adapter(self) -> U64:
+        """Adapter of each sequence [B]; 0 is none."""
+        return self._wide("seq_adapter")
+
+    @property
+    def seq_media(self) -> U64:
+        """Media of each sequence [B]; 0 is none."""
+        return self._wide("seq_media")
+
+    @property
+    def seq_reread(self) -> U32:
+        """1 where the slots of a sequence's tokens hold their keys and values already [B], or empty: nowhere."""
+        return self.array("seq_reread")
+
+    @property
+    def row_token(self) -> U32:
+        """The token of each row of logits [R], as an index into `tokens`."""
+        return self.array("row_token")
+
+    @property
+    def mask_indptr(self) -> U32:
+        """Where the attention row of each token begins and ends in `mask_runs` [T + 1]; an empty one: causal only."""
+        return self.array("mask_indptr")
+
+    @property
+    def mask_runs(self) -> U32:
+        """Attention rows as alternating run lengths over the slots, forbidden first."""
+        return self.array("mask_runs")
+
+    @property
+    def copy_src(self) -> U32:
+        """Pages copied from, before anything is computed."""
+        return self.array("copy_src")
+
+    @property
+    def copy_dst(self) -> U32:
+        """Pages copied to."""
+        return self.array("copy_dst")

@@ -1,0 +1,83 @@
+"""Typed reading of a checkpoint's `config.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pie.errors import PieError
+
+MAX_SIZE = 1 << 24
+"""No size in a config is larger: far beyond any model, far below an overflow."""
+
+
+def invalid_model(message: str) -> PieError:
+    """The one error of everything that is wrong with a model folder."""
+    return PieError("invalid-model", message)
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; PieError `invalid-model` where there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise invalid_model(f"{path}: cannot be read ({error.strerror}); give a folder in the Hugging Face format") from None
+    except (ValueError, RecursionError) as error:
+        raise invalid_model(f"{path}: not JSON ({error}); fetch the file again") from None
+    if not isinstance(value, dict):
+        raise invalid_model(f"{path}: holds a {type(value).__name__}, not an object; fetch the file again")
+    return value
+
+
+@dataclass(frozen=True)
+class Config:
+    """The fields of a config, with the file they stand in for messages."""
+
+    path: Path
+    fields: dict[str, Any]
+
+    def error(self, message: str) -> PieError:
+        """An error about this config."""
+        return invalid_model(f"{self.path}: {message}")
+
+    def size(self, name: str, default: int | None = None) -> int:
+        """A positive integer; without a default, one that must be there."""
+        value = self.fields.get(name)
+        if value is None:
+            if default is None:
+                raise self.error(f"{name} is missing")
+            return default
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_SIZE:
+            raise self.error(f"{name} is {value!r}; it must be an integer from 1 to {MAX_SIZE}")
+        return value
+
+    def positive(self, name: str, default: float | None = None) -> float:
+        """A positive number."""
+        value = self.fields.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+            raise self.error(f"{name} is {value!r}; it must be a positive number")
+        return float(value)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.fields.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error(f"{name} is {value!r}; it must be true or false")
+        return value
+
+    def section(self, name: str) -> Config:
+        """An object inside the config; empty where it is absent."""
+        value = self.fields.get(name) or {}
+        if not isinstance(value, dict):
+            raise self.error(f"{name} is {value!r}; it must be an object")
+        return Config(self.path, value)
+
+    def only(self, name: str, *supported: object) -> None:
+        """Refuses a value of which the kernels know nothing; an absent field is fine."""
+        value = self.fields.get(name)
+        if value is not None and value not in supported:
+            raise self.error(f"{name} is {value!r}, which is not supported; supported: {', '.join(map(repr, supported))}")

@@ -1,0 +1,78 @@
+"""From a model folder to a spec and its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pie.models.config import Config, invalid_model, read_json_object
+from pie.models.families import spec_of
+from pie.models.safetensors import Tensor, read_tensors
+from pie.models.spec import DecoderSpec, DtypeName
+
+_SINGLE = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model folder whose weights fit its config."""
+
+    folder: Path
+    spec: DecoderSpec
+    tensors: Mapping[str, Tensor]
+    """The weights that the spec names, mapped."""
+
+    @property
+    def dtype(self) -> DtypeName:
+        """The dtype that all weights can be had in without rounding."""
+        return "bfloat16" if all(tensor.dtype == "bfloat16" for tensor in self.tensors.values()) else "float32"
+
+
+def read_config(folder: Path) -> DecoderSpec:
+    """The spec of a model folder, from its `config.json` alone; PieError `invalid-model` where it cannot be served."""
+    path = folder / "config.json"
+    return spec_of(Config(path, read_json_object(path)))
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Maps the weights of a model folder and checks them against its config.
+
+    Nothing is read but headers. PieError `invalid-model` names the file, the tensor, the shapes and what to do.
+    """
+    spec = read_config(folder)
+    found = _read_all(folder)
+    tensors = {}
+    for name, shape in spec.shapes().items():
+        tensor = found.get(name)
+        if tensor is None:
+            raise invalid_model(f"{folder}: the weights lack {name} of shape {list(shape)}; fetch the model again")
+        if tensor.shape != shape:
+            raise invalid_model(
+                f"{tensor.path}: {name} has shape {list(tensor.shape)}, but {folder / 'config.json'} makes it {list(shape)}; "
+                "config and weights are of different models"
+            )
+        tensors[name] = tensor
+    return Checkpoint(folder, spec, tensors)
+
+
+def _read_all(folder: Path) -> dict[str, Tensor]:
+    """The tensors of the one weight file, or of the shards that the index names."""
+    single, index = folder / _SINGLE, folder / _INDEX
+    if single.exists() or not index.exists():
+        return read_tensors(single)
+    weight_map = read_json_object(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
+        raise invalid_model(f"{index}: weight_map is missing or damaged; fetch the file again")
+    shards = {}
+    for shard in sorted(set(weight_map.values())):
+        if Path(shard).name != shard:
+            raise invalid_model(f"{index}: names the shard {shard!r}; a shard lies in the model folder itself")
+        shards[shard] = read_tensors(folder / shard)
+    tensors = {}
+    for name, shard in weight_map.items():
+        if name not in shards[shard]:
+            raise invalid_model(f"{folder / shard}: lacks {name}, which {index.name} places there; fetch the file again")
+        tensors[name] = shards[shard][name]
+    return tensors

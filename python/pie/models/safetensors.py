@@ -1,0 +1,89 @@
+"""Tensors of a safetensors file, memory-mapped.
+
+The format: 8 bytes of header length (little endian), a JSON header of name -> dtype, shape and data offsets, then the data.
+numpy knows no bfloat16, so a tensor stays bytes with the name of its dtype.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pie.models.config import invalid_model
+from pie.models.spec import DtypeName, Shape
+
+MAX_HEADER_BYTES = 100_000_000
+"""The limit of the format."""
+
+_DTYPES: dict[str, tuple[DtypeName, int]] = {"BF16": ("bfloat16", 2), "F32": ("float32", 4)}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of a file."""
+
+    name: str
+    path: Path
+    dtype: DtypeName
+    shape: Shape
+    data: npt.NDArray[np.uint8]
+    """Its bytes, row-major, read-only, at any alignment; the map lives as long as they do."""
+
+    def float32(self) -> npt.NDArray[np.float32]:
+        """The tensor as float32, copied."""
+        if self.dtype == "bfloat16":
+            halves = np.frombuffer(self.data.tobytes(), "<u2").astype(np.uint32)
+            return (halves << 16).view(np.float32).reshape(self.shape)
+        return np.frombuffer(self.data.tobytes(), "<f4").reshape(self.shape)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a file, mapped; PieError `invalid-model` where the file is damaged or a dtype is not supported."""
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise invalid_model(f"{path}: cannot be read ({error.strerror}); fetch the file again") from None
+    except ValueError:  # mmap of an empty file
+        raise invalid_model(f"{path}: the file is empty; fetch it again") from None
+    header, start = _header(path, mapped)
+    data = np.frombuffer(mapped, np.uint8)[start:]
+    return {name: _tensor(path, name, entry, data) for name, entry in header.items() if name != "__metadata__"}
+
+
+def _header(path: Path, mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
+    length = int.from_bytes(mapped[:8], "little")
+    if len(mapped) < 8 or length > min(MAX_HEADER_BYTES, len(mapped) - 8):
+        raise invalid_model(f"{path}: not a safetensors file, or cut off ({len(mapped)} bytes); fetch it again")
+    try:
+        header = json.loads(mapped[8 : 8 + length])
+    except (ValueError, RecursionError) as error:
+        raise invalid_model(f"{path}: its header is not JSON ({error}); fetch the file again") from None
+    if not isinstance(header, dict):
+        raise invalid_model(f"{path}: its header is not an object; fetch the file again")
+    return header, 8 + length
+
+
+def _tensor(path: Path, name: str, entry: object, data: npt.NDArray[np.uint8]) -> Tensor:
+    match entry:
+        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(end)]} if all(
+            isinstance(size, int) and size >= 0 for size in shape
+        ):
+            pass
+        case _:
+            raise invalid_model(f"{path}: the header's entry of {name} is damaged; fetch the file again")
+    if dtype not in _DTYPES:
+        raise invalid_model(f"{path}: {name} is {dtype}; supported: {', '.join(_DTYPES)}")
+    dtype_name, element_bytes = _DTYPES[dtype]
+    if not 0 <= start <= end <= len(data):
+        raise invalid_model(f"{path}: {name} lies at bytes {start} to {end} of {len(data)}: the file is cut off; fetch it again")
+    if end - start != math.prod(shape) * element_bytes:
+        raise invalid_model(f"{path}: {name} has {end - start} bytes for shape {shape} of {dtype}; fetch the file again")
+    return Tensor(name, path, dtype_name, tuple(shape), data[start:end])
