@@ -8,11 +8,13 @@
 //!
 //! Nothing here knows of contexts, instances or models' weights, and nothing waits.
 
+mod caught;
 mod chat;
 mod decoder;
 mod error;
 mod files;
 pub mod limits;
+mod special;
 mod template;
 mod tokenizer;
 mod utf8;
@@ -20,5 +22,6 @@ mod utf8;
 pub use chat::{Addition, At, Chat, ChatState, Role};
 pub use decoder::{ChatDecoder, ChatEvent};
 pub use error::{Error, Result};
-pub use template::{ChatTemplate, SpecialTokens};
+pub use special::SpecialTokens;
+pub use template::ChatTemplate;
 pub use tokenizer::Tokenizer;

@@ -533,3 +533,28 @@ fn the_buffer_survives_truncation() {
         context.text()
     );
 }
+
+#[test]
+fn the_state_of_a_model_can_be_shared() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Chat>();
+    shared::<ChatState>();
+}
+
+#[test]
+fn any_sequence_of_roles_goes_on_for_long() {
+    let chat = chat(CHATML);
+    for roles in [
+        [Role::User, Role::User, Role::User],
+        [Role::System, Role::User, Role::System],
+        [Role::User, Role::Assistant, Role::System],
+    ] {
+        let mut context = Context::new(&chat);
+        let mut text = String::new();
+        for role in roles.into_iter().cycle().take(100) {
+            context.say(role, "x");
+            text += &format!("<|im_start|>{}\nx<|im_end|>\n", role.name());
+        }
+        assert_eq!(context.text(), text);
+    }
+}

@@ -277,3 +277,15 @@ fn a_model_whose_template_cannot_be_used_can_be_used_without() {
         assert_eq!(chat.tokenizer().encode("a").unwrap().len(), 1);
     }
 }
+
+#[test]
+fn tokens_that_the_configuration_names_are_control_tokens() {
+    let config = json!({"chat_template": CHATML, "eos_token": "<|turn|>"});
+    let dir = Dir::new("named", &[("tokenizer_config.json", config)]);
+    let chat = Chat::from_dir(&dir.0, 0).unwrap();
+    let turn = chat.tokenizer().encode("<|turn|>").unwrap();
+    assert!(chat.tokenizer().is_control(turn[0]));
+    assert_eq!(chat.end_tokens(), turn);
+    let said = chat.message_tokens(Role::User, "<|turn|>").unwrap();
+    assert!(!said.contains(&turn[0]));
+}

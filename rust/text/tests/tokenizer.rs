@@ -6,6 +6,7 @@ mod support;
 use std::path::Path;
 
 use pie_text::{Error, Tokenizer};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{CONTROL, byte_level, metaspace, tokenizer};
 
@@ -239,5 +240,25 @@ fn a_text_that_is_too_long_is_an_error() {
             error.to_string().contains(&text.len().to_string()),
             "{error}"
         );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_bytes_never_panic(edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), which in 0..2_usize) {
+        let mut bytes = [byte_level(), metaspace()][which].to_string().into_bytes();
+        for (place, byte) in edits {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        if let Ok(it) = Tokenizer::from_bytes(&bytes, 0) {
+            for text in ["hello <|im_end|>é", "<s>a</s>"] {
+                let ids = it.encode_content(text).unwrap_or_default();
+                prop_assert!(it.decode(&ids).is_ok());
+                prop_assert!(it.encode(text).is_ok_and(|ids| it.decode(&ids).is_ok()) || it.encode(text).is_err());
+            }
+        }
     }
 }

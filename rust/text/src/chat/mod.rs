@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::special::SpecialTokens;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
@@ -295,7 +296,7 @@ fn end_tokens(dir: &Path, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
             })
             .collect();
     }
-    let special = crate::template::SpecialTokens::from_dir(dir)?;
+    let special = SpecialTokens::from_dir(dir)?;
     Ok(special
         .get("eos_token")
         .and_then(|token| tokenizer.id_of(token))

@@ -11,7 +11,7 @@
 //!   after it are placed as if it had not been said.
 //! - An assistant's message is written as it is when the conversation goes on, not as when it is the last (without an empty thinking block).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Role;
@@ -21,8 +21,12 @@ use crate::tokenizer::Tokenizer;
 
 /// The most places in a conversation whose frames are kept.
 const MAX_FRAMES: usize = 512;
-/// The most turns that are rendered to find a frame.
-const MAX_TURNS: usize = 32;
+/// The most turns that are rendered as they are to find a frame.
+const MAX_TURNS: usize = 12;
+/// Of a longer conversation, how many turns of its beginning stay: a system prompt and the first exchange.
+const N_FIRST: usize = 3;
+/// And how many of its end.
+const N_LAST: usize = 4;
 
 /// A place in a conversation, where a message or a cue is to stand.
 pub(super) struct Place<'a> {
@@ -364,23 +368,32 @@ fn only(text: &str, mark: &str) -> Option<usize> {
     (!text[start + mark.len()..].contains(mark)).then_some(start)
 }
 
-/// A conversation short enough to render: questions with their answers are left out of its middle. How a template writes a message
-/// depends on its neighbours and on how the conversation began, not on how many exchanges came between.
+/// A conversation short enough to render: turns in its middle are left out.
+///
+/// How a template writes a message depends on its neighbours, on how the conversation began, and on whether an even or odd number of turns
+/// came before (roles that must alternate), not on how many. So an even number of turns is left out, and the turn behind them keeps a
+/// neighbour of the same role.
 fn window(roles: &[Role]) -> Vec<Role> {
     let mut roles = roles.to_vec();
-    let pair = [Role::User, Role::Assistant];
-    // The first exchange stays, with what comes before it.
-    let head = roles
-        .windows(2)
-        .position(|two| two == pair)
-        .map_or(roles.len(), |start| start + 2);
-    let n_pairs = roles[head..]
-        .chunks_exact(2)
-        .take_while(|two| *two == pair)
-        .count();
-    let excess = roles.len().saturating_sub(MAX_TURNS).div_ceil(2);
-    // The exchange before the message stays too.
-    let n_dropped = excess.min(n_pairs.saturating_sub(1));
-    roles.drain(head..head + 2 * n_dropped);
+    while roles.len() > MAX_TURNS {
+        let latest = roles.len() - N_LAST;
+        let spot = |at: usize| (roles.get(at - 1), at % 2);
+        let mut seen = HashSet::new();
+        let cut = (N_FIRST..latest)
+            .filter(|&start| seen.insert(spot(start)))
+            .filter_map(|start| {
+                Some(
+                    start
+                        ..(start + 1..=latest)
+                            .rev()
+                            .find(|&end| spot(end) == spot(start))?,
+                )
+            })
+            .max_by_key(ExactSizeIterator::len);
+        match cut {
+            Some(cut) => roles.drain(cut),
+            None => break,
+        };
+    }
     roles
 }

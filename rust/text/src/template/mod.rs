@@ -9,17 +9,16 @@ mod source;
 
 use std::fmt;
 use std::io::{self, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use chrono::{DateTime, Local, NaiveDateTime};
 use minijinja::value::Kwargs;
 use minijinja::{Environment, Error as JinjaError, ErrorKind, Value, context};
 
+use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL};
-
-pub use source::SpecialTokens;
+use crate::special::SpecialTokens;
 
 /// The name under which the environment keeps the template; without a file extension, so that nothing is escaped.
 const NAME: &str = "chat_template";
@@ -141,16 +140,15 @@ impl ChatTemplate {
             add_generation_prompt => cue,
             tools => Value::from(()),
             documents => Value::from(()),
-            ..self.special.variables()
+            ..self.special.iter().collect::<Value>()
         };
-        // minijinja panics where a template steps backwards through an empty sequence (`messages[1:][::-1]`), which a program can bring
-        // about by what it says. Nothing but the output is shared with the rendering, and that is thrown away then.
-        let rendering = AssertUnwindSafe(|| {
+        // Stepping backwards through an empty sequence (`messages[1:][::-1]`) panics. Nothing but the output is shared.
+        let rendering = || {
             template
                 .render_captured_to(variables, &mut output)
                 .map(drop)
-        });
-        let Ok(rendered) = catch_unwind(rendering) else {
+        };
+        let Some(rendered) = caught(rendering) else {
             return Err(Error::Template(
                 "the chat template failed on this conversation inside the template engine"
                     .to_owned(),

@@ -9,9 +9,11 @@ use std::path::Path;
 
 use tokenizers::{Model, OffsetType, PreTokenizedString, PreTokenizer};
 
+use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::limits::{MAX_TEXT_BYTES, MAX_TOKENIZER_FILE_BYTES};
+use crate::special::SpecialTokens;
 
 pub(crate) use fence::Fence;
 use vocab::Vocab;
@@ -39,7 +41,7 @@ impl fmt::Debug for Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads `tokenizer.json` of a model directory.
+    /// Reads `tokenizer.json` of a model directory. The tokens that its configuration names, such as `eos_token`, are control tokens too.
     ///
     /// `model_vocab_size` is the width V of the model's logits. It may exceed the tokenizer's own vocabulary (checkpoints pad their
     /// embeddings): the ids between have no text. 0 stands for "as the tokenizer says".
@@ -55,7 +57,12 @@ impl Tokenizer {
                 files::REMEDY
             )));
         };
-        Self::parse(&bytes, model_vocab_size).map_err(|why| files::damaged(&path, &why))
+        let mut tokenizer =
+            Self::parse(&bytes, model_vocab_size).map_err(|why| files::damaged(&path, &why))?;
+        let named = SpecialTokens::from_dir(dir)?;
+        let ids = named.iter().filter_map(|(_, token)| tokenizer.id_of(token));
+        tokenizer.fence = tokenizer.fence_with(ids.collect::<Vec<_>>())?;
+        Ok(tokenizer)
     }
 
     /// Reads the bytes of a `tokenizer.json`; see [`Tokenizer::from_dir`].
@@ -72,6 +79,13 @@ impl Tokenizer {
     }
 
     fn parse(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
+        serde_json::from_slice::<serde::de::IgnoredAny>(bytes)
+            .map_err(|error| format!("it is not JSON: {error}"))?;
+        caught(|| Self::build(bytes, model_vocab_size))
+            .unwrap_or_else(|| Err("its parts do not fit each other".to_owned()))
+    }
+
+    fn build(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
         let inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| error.to_string())?;
         let vocab = Vocab::new(&inner, model_vocab_size)?;
         let special = inner
@@ -94,21 +108,21 @@ impl Tokenizer {
     /// Text to ids. Control tokens in the text are parsed, as in the reference tokenizer.
     ///
     /// # Errors
-    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`].
+    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`]; `invalid-model` when a damaged `tokenizer.json` shows only now.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        check_length(text)?;
-        let split = self
-            .inner
-            .get_added_vocabulary()
-            .extract_and_normalize(self.inner.get_normalizer(), text);
-        let inside = |normalized: &str| self.inner.get_model().tokenize(normalized);
-        self.ids(split, inside)
+        encoded(text, || {
+            let added = self.inner.get_added_vocabulary();
+            let split = added.extract_and_normalize(self.inner.get_normalizer(), text);
+            self.ids(split, |normalized| {
+                self.inner.get_model().tokenize(normalized)
+            })
+        })
     }
 
     /// Text to ids, where text that spells a control token stays text. Otherwise as [`Tokenizer::encode`].
     ///
     /// # Errors
-    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`].
+    /// As [`Tokenizer::encode`].
     pub fn encode_content(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_fenced(text, 0..text.len(), &self.fence)
     }
@@ -214,12 +228,13 @@ impl Tokenizer {
         content: std::ops::Range<usize>,
         fence: &Fence,
     ) -> Result<Vec<u32>> {
-        check_length(text)?;
-        let split = fence::split(&self.inner, text, content, fence).map_err(broken)?;
-        self.ids(split, |normalized| {
-            let tokens = self.inner.get_model().tokenize(normalized)?;
-            fence::defuse(&self.inner, tokens, normalized, |id| {
-                fence.holds(id) && Some(id) != self.unknown
+        encoded(text, || {
+            let split = fence::split(&self.inner, text, content, fence)?;
+            self.ids(split, |normalized| {
+                let tokens = self.inner.get_model().tokenize(normalized)?;
+                fence::defuse(&self.inner, tokens, normalized, |id| {
+                    fence.holds(id) && Some(id) != self.unknown
+                })
             })
         })
     }
@@ -229,16 +244,12 @@ impl Tokenizer {
         &self,
         mut split: PreTokenizedString,
         tokenize: impl Fn(&str) -> tokenizers::Result<Vec<tokenizers::Token>>,
-    ) -> Result<Vec<u32>> {
+    ) -> tokenizers::Result<Vec<u32>> {
         if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
-            pre_tokenizer.pre_tokenize(&mut split).map_err(broken)?;
+            pre_tokenizer.pre_tokenize(&mut split)?;
         }
-        split
-            .tokenize(|normalized| tokenize(normalized.get()))
-            .map_err(broken)?;
-        let encoding = split
-            .into_encoding(None, 0, OffsetType::None)
-            .map_err(broken)?;
+        split.tokenize(|normalized| tokenize(normalized.get()))?;
+        let encoding = split.into_encoding(None, 0, OffsetType::None)?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -250,19 +261,21 @@ impl Tokenizer {
     }
 }
 
-fn check_length(text: &str) -> Result<()> {
+/// The ids that `encode` gives for `text`. Any text can be encoded: where it fails, the file of the tokenizer is at fault.
+fn encoded(text: &str, encode: impl FnOnce() -> tokenizers::Result<Vec<u32>>) -> Result<Vec<u32>> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(Error::Argument(format!(
             "a text of {} bytes is longer than the limit of {MAX_TEXT_BYTES} bytes; encode it in parts",
             text.len()
         )));
     }
-    Ok(())
-}
-
-/// The tokenizer of the checkpoint failed on a text: a fault of its file, as any text can be encoded.
-fn broken(error: impl fmt::Display) -> Error {
-    Error::Model(format!(
-        "the tokenizer could not encode a text: {error}; check tokenizer.json"
-    ))
+    let why = match caught(encode) {
+        Some(Ok(ids)) => return Ok(ids),
+        Some(Err(error)) => error.to_string(),
+        None => "its parts do not fit each other".to_owned(),
+    };
+    Err(Error::Model(format!(
+        "tokenizer.json cannot encode a text: {why}; {}",
+        files::REMEDY
+    )))
 }
