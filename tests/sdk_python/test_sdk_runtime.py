@@ -133,6 +133,15 @@ def test_a_traceback_shows_the_programs_own_lines_only():
     assert lines[-1] == "LookupError: lost"
 
 
+def test_a_frozen_exception_is_trimmed_too():
+    source = (
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass E(Exception):\n    n: int\n"
+        "try:\n    raise E(1)\nexcept E:\n    raise ValueError('after')\n"
+    )
+    told = failure_of(source)
+    assert told.traceback.count('File "main.py"') == 2
+
+
 @pytest.mark.parametrize(
     ("source", "kind", "message", "code"),
     [

@@ -62,8 +62,11 @@ def _code(error: BaseException, own_files: Container[str]) -> str | None:
 
 
 def _traceback(error: BaseException, own_files: Container[str]) -> str:
-    _trim(error, own_files, set())
-    return "".join(traceback.TracebackException.from_exception(error, compact=True).format())
+    try:
+        _trim(error, own_files, set())
+        return "".join(traceback.TracebackException.from_exception(error, compact=True).format())
+    except Exception:  # an exception of a program may be anything, and memory may have run out
+        return f"{type(error).__name__}: {_message(error)}\n"
 
 
 def _trim(error: BaseException, own_files: Container[str], seen: set[int]) -> None:
@@ -85,7 +88,8 @@ def _trim(error: BaseException, own_files: Container[str], seen: set[int]) -> No
     trimmed: TracebackType | None = None
     for frame in reversed(frames):
         trimmed = TracebackType(trimmed, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    error.__traceback__ = trimmed
+    # Assignment would fail on an exception that is a frozen dataclass, as those of the bindings are.
+    error.with_traceback(trimmed)
     others = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     for other in (error.__cause__, error.__context__, *others):
         if other is not None:
