@@ -47,4 +47,4 @@ def made_up_name(rng: Random) -> str:
 
 def any_name(rng: Random) -> str:
     """A given name, sometimes one that nobody bears, so that names are copied, not recalled."""
-    return made_up_name(rng) if rng.random() < 0.25 else rng.choice(NAMES)
+    return made_up_name(rng) if rng.random() < 0.4 else rng.choice(NAMES)

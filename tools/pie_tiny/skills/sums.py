@@ -10,7 +10,7 @@ from ..lexicon.things import CATEGORIES
 
 
 def _number(rng: Random) -> int:
-    return rng.randrange(10 ** rng.choices((1, 2, 3), (3, 4, 3))[0])
+    return rng.randrange(10 ** rng.choices((1, 2, 3), (4, 4, 2))[0])
 
 
 def plain_sum(rng: Random) -> Exchange:
