@@ -22,7 +22,8 @@ export function toAnswer(value: unknown): string {
 export function describe(thrown: unknown): FailureRecord {
   if (!(thrown instanceof Error)) {
     const message = (typeof thrown === 'string' ? thrown : printable(thrown)).toWellFormed();
-    return { kind: typeof thrown, message, code: undefined, traceback: `${typeof thrown}: ${message}\n` };
+    const kind = thrown === null ? 'null' : typeof thrown;
+    return { kind, message, code: undefined, traceback: `${kind}: ${message}\n` };
   }
   const kind = kindOf(thrown);
   const code = codeOf(thrown);

@@ -43,24 +43,34 @@ pub(crate) fn internal(error: impl std::fmt::Display) -> Failure {
     }
 }
 
-/// The record of a failure that could not even be described: as a rule there is no memory left to do so.
+/// The record of a failure that no JavaScript could describe: what was thrown resists, or there is no memory left.
 pub(crate) fn indescribable(thrown: &Value<'_>) -> Failure {
-    let message = thrown
+    if is_out_of_memory() {
+        return out_of_memory();
+    }
+    let reason = thrown
         .as_exception()
         .and_then(rquickjs::Exception::message)
         .unwrap_or_default();
-    let out_of_memory = message.contains("out of memory");
     Failure {
-        kind: "InternalError".to_owned(),
-        code: Some(
-            if out_of_memory {
-                "limit-memory"
-            } else {
-                "internal"
-            }
-            .to_owned(),
-        ),
-        message,
+        kind: "Error".to_owned(),
+        message: format!("the program threw something that cannot be shown ({reason})"),
+        code: None,
         traceback: String::new(),
     }
+}
+
+/// The record of a program that used up its memory.
+pub(crate) fn out_of_memory() -> Failure {
+    Failure {
+        kind: "InternalError".to_owned(),
+        message: "out of memory".to_owned(),
+        code: Some("limit-memory".to_owned()),
+        traceback: String::new(),
+    }
+}
+
+/// Whether the engine refuses even one more page of memory. Memory never shrinks, so that this stays true once it was.
+pub(crate) fn is_out_of_memory() -> bool {
+    core::arch::wasm32::memory_grow::<0>(1) == usize::MAX
 }

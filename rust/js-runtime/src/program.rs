@@ -155,6 +155,10 @@ impl<'js> Support<'js> {
                 }
             }
         };
+        // With no memory for an error object, QuickJS throws null in its place.
+        if thrown.is_null() && failure::is_out_of_memory() {
+            return failure::out_of_memory();
+        }
         let described = self.describe.call((thrown,)).and_then(|record: Object| {
             Ok(Failure {
                 kind: record.get("kind")?,
