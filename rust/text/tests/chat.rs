@@ -558,3 +558,26 @@ fn any_sequence_of_roles_goes_on_for_long() {
         assert_eq!(context.text(), text);
     }
 }
+
+#[test]
+fn what_is_said_during_a_step_lies_behind_its_token() {
+    // A step is under way; the program asks the next question; then it takes the token of the step.
+    let chat = chat(CHATML);
+    let mut context = Context::new(&chat);
+    context.user("Hello").cue().generate("H");
+    let kept = context.tokens.len();
+    context.user("And?");
+    assert!(context.state.needs_cue());
+    let buffered = context.tokens.split_off(kept);
+    context.tokens.push(u32::from(b'i'));
+    context.state.on_generated(1, kept as u32 + 1);
+    context.tokens.extend(buffered);
+    assert!(context.state.needs_cue());
+    context.cue();
+    let text = "assistant\nHi<|im_end|>\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n";
+    assert!(context.text().ends_with(text), "{}", context.text());
+    // The stretches have moved with their tokens.
+    let length = context.tokens.len() - chat.cue_tokens().unwrap().len();
+    context.truncate(length);
+    assert!(context.state.needs_cue());
+}

@@ -250,6 +250,10 @@ impl Pieces {
             &[Role::User, Role::Assistant]
         };
         for others in [plain.as_slice(), generic] {
+            // A first message would begin the conversation again.
+            if others.is_empty() {
+                continue;
+            }
             // A refusal here is not of the program's conversation.
             if let Ok(Some(sketch)) = self.draw_in_order(others, role) {
                 return Ok(sketch);

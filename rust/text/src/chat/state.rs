@@ -57,9 +57,19 @@ impl ChatState {
         Self::default()
     }
 
-    /// Records that the model generated tokens; `length` is the context's length with them, `n_tokens` of them new.
-    pub fn on_generated(&mut self, n_tokens: u32, length: u32) {
-        self.raw(n_tokens, length);
+    /// Records that the model generated `n_tokens` tokens. `end` is how many tokens the context keeps with them, pending one included; what
+    /// the program appended meanwhile lies behind and moves on.
+    pub fn on_generated(&mut self, n_tokens: u32, end: u32) {
+        let start = end.saturating_sub(n_tokens);
+        let log = Arc::make_mut(&mut self.log);
+        let n_before = log.partition_point(|stretch| stretch.end <= start);
+        let behind = log.split_off(n_before);
+        self.raw(n_tokens, end);
+        let moved = behind.into_iter().map(|stretch| Stretch {
+            end: stretch.end.saturating_add(n_tokens),
+            ..stretch
+        });
+        Arc::make_mut(&mut self.log).extend(moved);
     }
 
     /// Records that the context's kept tokens, pending one included, were cut from `old_seq_len` to `new_seq_len`. Its buffer stays and
@@ -136,22 +146,12 @@ impl ChatState {
 
     /// Where the tokens at the end of the context begin that no template wrote.
     pub(super) fn raw_start(&self) -> u32 {
-        match self.log.as_slice() {
-            [
-                ..,
-                before,
-                Stretch {
-                    turn: Turn::Raw, ..
-                },
-            ] => before.end,
-            [
-                Stretch {
-                    turn: Turn::Raw, ..
-                },
-            ]
-            | [] => 0,
-            [.., last] => last.end,
-        }
+        let written = self
+            .log
+            .iter()
+            .rev()
+            .find(|stretch| stretch.turn != Turn::Raw);
+        written.map_or(0, |stretch| stretch.end)
     }
 
     /// The conversation so far.
