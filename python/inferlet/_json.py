@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from inferlet.errors import ErrorCode, new_error
 
+_MAX_DEPTH = 100
+_MAX_PATH_CHARS = 80
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -19,11 +21,14 @@ def dumps(value: object, what: str, code: ErrorCode) -> str:
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         path, reason = next(_faults(value, "", ()), ("", str(error)))
-        where = f"{what} at {path.removeprefix('.')}" if path else what
+        path = path.removeprefix(".")
+        if len(path) > _MAX_PATH_CHARS:
+            path = f"{path[:_MAX_PATH_CHARS]}..."
+        where = f"{what} at {path}" if path else what
         raise new_error(
             code,
             f"{where} is {reason}; JSON holds strings, finite numbers, booleans, None, lists and dicts with string keys",
-            {"path": path.removeprefix(".")},
+            {"path": path},
         ) from None
     return text
 
@@ -40,8 +45,8 @@ def _faults(value: object, path: str, above: tuple[int, ...]) -> Iterator[tuple[
         if id(value) in above:
             yield path, f"a {type(value).__name__} that contains itself"
             return
-        if len(above) >= 100:
-            yield path, "nested more than 100 deep"
+        if len(above) >= _MAX_DEPTH:
+            yield path, f"nested more than {_MAX_DEPTH} deep"
             return
         yield from _faults_within(value, path, (*above, id(value)))
     elif value is not None and not isinstance(value, int):
