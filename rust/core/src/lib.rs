@@ -6,13 +6,16 @@
 pub mod batch;
 pub mod brle;
 pub mod config;
+mod context;
 pub mod dummy;
 pub mod engine;
 pub mod errors;
 pub mod generation;
 pub mod hash;
 pub mod ids;
+mod kv;
 pub mod sampling;
+mod sched;
 mod slab;
 
 pub use batch::{Batch, DriverFailure, SampleJobs, Sampled};

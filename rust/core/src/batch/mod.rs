@@ -1,39 +1,28 @@
-//! Batches: what a driver gets, and what comes back.
+//! Batches: what a driver gets, and what is drawn from its answer.
+
+mod builder;
+mod jobs;
+pub mod layout;
+#[cfg(test)]
+mod property_tests;
+mod view;
 
 use std::sync::Arc;
 
 use crate::ids::BatchId;
+
+pub use builder::{ArenaBuilder, Sequence};
+pub(crate) use jobs::RowJob;
+pub use jobs::{DriverFailure, SampleJobs, Sampled};
+pub use view::{ArenaView, SequenceView};
 
 /// A batch for a driver.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// Its name, by which it is completed.
     pub id: BatchId,
-    /// What the driver reads.
+    /// What the driver reads; see [`layout`].
     pub arena: Arc<[u32]>,
-    /// What is drawn from its logits.
+    /// What is drawn from the driver's answer.
     pub jobs: SampleJobs,
-}
-
-/// What is drawn from the logits of a batch.
-#[derive(Clone, Debug)]
-pub struct SampleJobs {}
-
-/// The tokens drawn from the logits of a batch.
-#[derive(Clone, Debug)]
-pub struct Sampled {}
-
-/// A driver could not run a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriverFailure {
-    /// For people.
-    pub message: String,
-}
-
-impl SampleJobs {
-    /// Draws a token from each row of `logits`, float32 `[R, V]`, C-contiguous. `failures` names sequences of the batch
-    /// that the driver could not compute, by index.
-    pub fn sample(&self, _logits: &[f32], _failures: &[(u32, String)]) -> Sampled {
-        Sampled {}
-    }
 }

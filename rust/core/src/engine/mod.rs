@@ -1,167 +1,170 @@
 //! The engine of one model: everything that the host keeps behind its lock.
+//!
+//! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request
+//! (`requests`). The driver's side is `next_batch` (`planning`) and `complete` (`completing`).
 
+mod check;
+mod completing;
+mod contexts;
+mod generators;
+mod planning;
 mod requests;
+mod stats;
 
-use crate::batch::{Batch, DriverFailure, Sampled};
+use std::collections::{HashMap, HashSet};
+
+use crate::batch::ArenaBuilder;
 use crate::config::EngineConfig;
-use crate::errors::{Error, Result};
-use crate::generation::{FinishReason, GeneratorOptions};
+use crate::context::Context;
+use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::{Generator, Seeds};
 use crate::ids::{BatchId, ContextId, GeneratorId, ProcessId, RequestId};
+use crate::kv::{PageCopy, PagePool};
+use crate::sched::{Hold, Queue};
+use crate::slab::Slab;
 
+pub use planning::Plan;
 pub use requests::{Answer, Progress, Submission};
+pub use stats::Stats;
 
-/// What a driver should do next.
-#[derive(Clone, Debug)]
-pub enum Plan {
-    /// Run this.
-    Batch(Batch),
-    /// Nothing waits: ask again when a request was entered.
-    Idle,
-    /// Programs are expected back, or pages may come free: ask again at that time, or when a request was entered.
-    HoldUntil(u64),
-}
-
-/// Counters and gauges.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Pages of the pool.
-    pub n_pages: u64,
-    /// Pages in use.
-    pub n_pages_used: u64,
-    /// Contexts that live.
-    pub n_contexts: u64,
-    /// Generators that live.
-    pub n_generators: u64,
-    /// Requests entered and not yet taken.
-    pub n_requests: u64,
-    /// Batches that run.
-    pub n_in_flight: u64,
-    /// Batches planned so far.
-    pub n_batches: u64,
-    /// Batches that their driver failed.
-    pub n_failed_batches: u64,
-    /// Sequences of all batches; over `n_batches` it is the mean batch width.
-    pub n_sequences: u64,
-    /// Rows of logits asked for so far.
-    pub n_rows: u64,
-    /// Tokens computed so far.
-    pub n_tokens: u64,
-    /// Page copies so far.
-    pub n_copies: u64,
-    /// Times that a batch was held for programs expected back.
-    pub n_holds: u64,
-    /// Requests that failed for want of pages.
-    pub n_out_of_pages: u64,
-}
-
-/// The state of one model's contexts, generators and requests. Pure: time and randomness are arguments.
+/// The state of one model's contexts, generators and requests.
+///
+/// Pure: time and randomness are arguments, nothing blocks, and no call panics whatever a program or a driver does. Tokens are a
+/// function of what the programs do and of their launch seeds, never of times, batches or chunks.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
+    pool: PagePool,
+    contexts: Slab<Context>,
+    generators: Slab<Generator>,
+    processes: HashMap<ProcessId, Process>,
+    requests: HashMap<RequestId, RequestState>,
+    /// Requests that became ready and were not yet drained.
+    ready: Vec<RequestId>,
+    queue: Queue,
+    hold: Hold,
+    builder: ArenaBuilder,
+    in_flight: Vec<InFlight>,
+    /// Since when no request could run for want of pages.
+    short_since_ns: Option<u64>,
+    n_arrivals: u64,
+    totals: stats::Totals,
 }
 
-fn absent<T>() -> Result<T> {
-    Err(Error::internal("this call has no body"))
+/// What a process owns.
+#[derive(Debug)]
+struct Process {
+    seeds: Seeds,
+    contexts: HashSet<ContextId>,
+    generators: HashSet<GeneratorId>,
 }
 
-#[expect(missing_docs, reason = "the interface is laid out before its bodies")]
-#[allow(unused_variables, clippy::unused_self, clippy::missing_errors_doc)]
+#[derive(Debug)]
+enum RequestState {
+    /// The pass of this context.
+    Active(ContextId),
+    /// It failed, and its context is gone.
+    Failed { process: ProcessId, error: Error },
+}
+
+/// A batch that a driver runs.
+#[derive(Debug)]
+struct InFlight {
+    id: BatchId,
+    sequences: Vec<Running>,
+}
+
+/// A sequence of a batch that a driver runs.
+#[derive(Debug)]
+struct Running {
+    context: ContextId,
+    request: RequestId,
+    copy: Option<PageCopy>,
+}
+
 impl Engine {
+    /// An engine without processes.
+    ///
+    /// # Errors
+    /// `invalid-config`, naming the setting, its value and the range.
     pub fn new(config: EngineConfig) -> Result<Self> {
         config.check()?;
-        Ok(Self { config })
+        Ok(Self {
+            pool: PagePool::new(config.n_pages),
+            contexts: Slab::new(),
+            generators: Slab::new(),
+            processes: HashMap::new(),
+            requests: HashMap::new(),
+            ready: Vec::new(),
+            queue: Queue::default(),
+            hold: Hold::new(config.hold_ns),
+            builder: ArenaBuilder::new(config.page_size),
+            in_flight: Vec::new(),
+            short_since_ns: None,
+            n_arrivals: 0,
+            totals: stats::Totals::default(),
+            config,
+        })
     }
-    pub fn config(&self) -> &EngineConfig {
+
+    /// What the engine was made with.
+    pub const fn config(&self) -> &EngineConfig {
         &self.config
     }
+
+    /// Adds a process. Seeds that nobody gives derive from its launch seed.
+    ///
+    /// # Errors
+    /// `invalid-argument` when the process is known already.
     pub fn new_process(&mut self, process: ProcessId, launch_seed: u64) -> Result<()> {
-        absent()
-    }
-    pub fn end_process(&mut self, process: ProcessId) {}
-    pub fn new_context(&mut self, process: ProcessId) -> Result<ContextId> {
-        absent()
-    }
-    pub fn fork(&mut self, context: ContextId) -> Result<ContextId> {
-        absent()
-    }
-    pub fn release(&mut self, context: ContextId) {}
-    pub fn append(&mut self, context: ContextId, tokens: &[u32]) -> Result<()> {
-        absent()
-    }
-    pub fn buffer(&self, context: ContextId) -> Result<Vec<u32>> {
-        absent()
-    }
-    pub fn seq_len(&self, context: ContextId) -> Result<u32> {
-        absent()
-    }
-    pub fn length(&self, context: ContextId) -> Result<u32> {
-        absent()
-    }
-    pub fn tail(&self, context: ContextId, n: u32) -> Result<Vec<u32>> {
-        absent()
-    }
-    pub fn truncate(&mut self, context: ContextId, n: u32) -> Result<()> {
-        absent()
-    }
-    pub fn new_generator(
-        &mut self,
-        context: ContextId,
-        options: GeneratorOptions,
-    ) -> Result<GeneratorId> {
-        absent()
-    }
-    pub fn set_max_tokens(&mut self, generator: GeneratorId, n: u32) -> Result<()> {
-        absent()
-    }
-    pub fn set_stop(&mut self, generator: GeneratorId, tokens: &[u32]) -> Result<()> {
-        absent()
-    }
-    pub fn add_stop(&mut self, generator: GeneratorId, tokens: &[u32]) -> Result<()> {
-        absent()
-    }
-    pub fn ignore_eos(&mut self, generator: GeneratorId, ignore: bool) -> Result<()> {
-        absent()
-    }
-    pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
-        absent()
-    }
-    pub fn tokens_generated(&self, generator: GeneratorId) -> Result<u32> {
-        absent()
-    }
-    pub fn finish_reason(&self, generator: GeneratorId) -> Result<Option<FinishReason>> {
-        absent()
-    }
-    pub fn drop_generator(&mut self, generator: GeneratorId) {}
-    pub fn submit(
-        &mut self,
-        request: RequestId,
-        submission: Submission,
-        now_ns: u64,
-    ) -> Result<Progress> {
-        absent()
-    }
-    pub fn take(&mut self, request: RequestId) -> Option<Result<crate::engine::Answer>> {
-        None
-    }
-    pub fn cancel(&mut self, request: RequestId) {}
-    pub fn drain_ready(&mut self) -> Vec<RequestId> {
-        Vec::new()
-    }
-    pub fn next_batch(&mut self, now_ns: u64) -> Plan {
-        Plan::Idle
-    }
-    pub fn complete(
-        &mut self,
-        batch: BatchId,
-        outcome: std::result::Result<Sampled, DriverFailure>,
-        now_ns: u64,
-    ) -> Result<()> {
-        absent()
-    }
-    pub fn stats(&self) -> Stats {
-        Stats::default()
-    }
-    pub fn check(&self) -> std::result::Result<(), String> {
+        if self.processes.contains_key(&process) {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{process:?} is known already; use a name that is new"),
+            ));
+        }
+        let seeds = Seeds::new(launch_seed);
+        self.processes.insert(
+            process,
+            Process {
+                seeds,
+                contexts: HashSet::new(),
+                generators: HashSet::new(),
+            },
+        );
         Ok(())
+    }
+
+    /// Ends a process: releases everything that it owns and cancels its requests, which nobody will take. An unknown process is none.
+    pub fn end_process(&mut self, process: ProcessId) {
+        let Some(Process {
+            contexts,
+            generators,
+            ..
+        }) = self.processes.remove(&process)
+        else {
+            return;
+        };
+        for context in contexts {
+            let pass = self
+                .contexts
+                .get(context.0)
+                .and_then(|context| context.pass.as_ref());
+            if let Some(request) = pass.map(|pass| pass.request) {
+                self.cancel(request);
+            }
+            self.release(context);
+        }
+        self.requests.retain(
+            |_, state| !matches!(state, RequestState::Failed { process: owner, .. } if *owner == process),
+        );
+        for generator in generators {
+            self.drop_generator(generator);
+        }
+    }
+
+    /// The requests that became ready since they were last drained. Ask after every call.
+    pub fn drain_ready(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut self.ready)
     }
 }

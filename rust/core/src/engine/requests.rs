@@ -1,7 +1,13 @@
 //! What programs wait for.
 
-use crate::generation::Output;
-use crate::ids::{ContextId, GeneratorId};
+use super::contexts::live_mut;
+use super::{Engine, RequestState};
+use crate::context::{Draws, Pass, PassKind};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::{Output, Seeds, StepState};
+use crate::ids::{ContextId, GeneratorId, RequestId};
+use crate::kv::pages_for;
+use crate::sched::{Ticket, smoothed};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,4 +36,266 @@ pub enum Answer {
     Flushed,
     /// To [`Submission::Step`] and [`Submission::Run`].
     Generated(Output),
+}
+
+impl Engine {
+    /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it takes the answer.
+    ///
+    /// # Errors
+    /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `out-of-pages` when the pass could
+    /// never fit the pool; `limit-queue` when too many wait; `invalid-argument` for a request name that is in use.
+    pub fn submit(
+        &mut self,
+        request: RequestId,
+        submission: Submission,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        if self.requests.contains_key(&request) {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{request:?} is in use; use a name that is new"),
+            ));
+        }
+        match submission {
+            Submission::Flush(context) => self.submit_flush(request, context),
+            Submission::Step(generator) => {
+                self.submit_generation(request, generator, PassKind::Step(generator), now_ns)
+            }
+            Submission::Run(generator) => {
+                self.submit_generation(request, generator, PassKind::Run(generator), now_ns)
+            }
+        }
+    }
+
+    fn submit_flush(&mut self, request: RequestId, context: ContextId) -> Result<Progress> {
+        let state = self.idle_context(context, "flushed")?;
+        let pass = Pass::new(request, PassKind::Flush, 0, state.pending, &state.buffer);
+        self.enter(context, pass)
+    }
+
+    fn submit_generation(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        kind: PassKind,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        let one_step = matches!(kind, PassKind::Step(_));
+        let (max_context, limit_ns) = (self.config.max_context, self.config.hold_ns);
+        self.generator(id)?.check_step(one_step)?;
+        let context = self.generator(id)?.context;
+        self.hold.forget(id);
+        if let Some(generator) = self.generators.get_mut(id.0) {
+            if let Some(answered_ns) = generator.answered_ns.take() {
+                let seen_ns = now_ns.saturating_sub(answered_ns);
+                generator.return_ns = Some(smoothed(generator.return_ns, seen_ns, limit_ns));
+            }
+            // Whatever fails from here on fails the step, which is then opened again.
+            generator.state = if one_step {
+                StepState::Undone
+            } else {
+                generator.state
+            };
+        }
+        let length = self.idle_context(context, "generated from")?.length();
+        let generator = self.generator(id)?;
+        let pass = match generator.end(length, max_context) {
+            Some(reason) => {
+                let mut pass = Pass::new(request, kind, 0, None, &[]);
+                (pass.finish, pass.outcome) = (Some(reason), Some(Ok(())));
+                pass
+            }
+            None => self.generation_pass(request, id, kind)?,
+        };
+        let progress = self.enter(context, pass)?;
+        if let Some(generator) = self.generators.get_mut(id.0) {
+            generator.state = StepState::Running;
+        }
+        Ok(progress)
+    }
+
+    fn generation_pass(&self, request: RequestId, id: GeneratorId, kind: PassKind) -> Result<Pass> {
+        let generator = self.generator(id)?;
+        let state = self.live(generator.context)?;
+        let origin = if generator.counted {
+            0
+        } else {
+            Seeds::origin(state.path, state.all_tokens())
+        };
+        let derived = || {
+            self.processes
+                .get(&generator.process)
+                .map_or(0, |process| process.seeds.seed(origin))
+        };
+        let seed = generator.seed.unwrap_or_else(derived);
+        let mut pass = Pass::new(request, kind, 0, state.pending, &state.buffer);
+        pass.draws = Some(Draws {
+            params: generator.params,
+            seed,
+            origin,
+        });
+        Ok(pass)
+    }
+
+    /// Puts a pass on its context, and into the queue if there is something to compute.
+    fn enter(&mut self, context: ContextId, mut pass: Pass) -> Result<Progress> {
+        let (n_requests, limit) = (self.requests.len() as u64, self.config.max_waiting);
+        if n_requests >= u64::from(limit) {
+            return Err(Error::with_values(
+                ErrorCode::LimitQueue,
+                format!(
+                    "{n_requests} requests wait and the engine takes at most {limit}; come back when one is done"
+                ),
+                &[("requests", n_requests), ("limit", u64::from(limit))],
+            ));
+        }
+        let (page_size, n_pages) = (self.config.page_size, self.pool.n_pages());
+        let state = live_mut(&mut self.contexts, context)?;
+        let n_needed = pages_for(state.n_computed() + pass.n_tokens(), page_size);
+        if n_needed > n_pages {
+            return Err(never_fits(n_needed, n_pages));
+        }
+        if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
+            pass.outcome = Some(Ok(()));
+        }
+        self.n_arrivals += 1;
+        pass.arrival = self.n_arrivals;
+        let (request, waits) = (pass.request, pass.outcome.is_none());
+        state.settle(page_size);
+        if waits {
+            self.queue.push(ticket(context, state.process, &pass, 0));
+        }
+        state.pass = Some(pass);
+        self.requests.insert(request, RequestState::Active(context));
+        Ok(if waits {
+            Progress::Waiting
+        } else {
+            Progress::Ready
+        })
+    }
+
+    /// Takes the answer of a request, once: folds it into what the program sees, and forgets the request. None: not ready.
+    ///
+    /// The inner error is that of the pass: `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it
+    /// was before the request.
+    pub fn take(&mut self, request: RequestId) -> Option<Result<Answer>> {
+        let context = match self.requests.get(&request) {
+            None => return Some(Err(Error::internal(format!("{request:?} is unknown")))),
+            Some(RequestState::Active(context)) => *context,
+            Some(RequestState::Failed { error, .. }) => {
+                let error = error.clone();
+                self.requests.remove(&request);
+                return Some(Err(error));
+            }
+        };
+        let state = self.contexts.get_mut(context.0)?;
+        state.pass.as_ref()?.outcome.as_ref()?;
+        let mut pass = state.pass.take()?;
+        self.requests.remove(&request);
+        match pass.outcome.take()? {
+            Ok(()) => Some(Ok(self.fold(context, pass))),
+            Err(error) => {
+                self.undo_generation(&pass);
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Folds a pass that succeeded into its context and its generator.
+    fn fold(&mut self, context: ContextId, pass: Pass) -> Answer {
+        let (kind, draws, finish, tokens) =
+            (pass.kind, pass.draws, pass.finish, pass.drawn().to_vec());
+        let page_size = self.config.page_size;
+        if let Some(state) = self.contexts.get_mut(context.0) {
+            // A pass that had nothing to run took nothing.
+            if pass.n_tokens() > 0 {
+                state.absorb(pass);
+            }
+            if kind == PassKind::Flush {
+                state.settle(page_size);
+            }
+        }
+        let (PassKind::Step(id) | PassKind::Run(id)) = kind else {
+            return Answer::Flushed;
+        };
+        if let Some(generator) = self.generators.get_mut(id.0) {
+            generator.fold(tokens.len() as u32, finish);
+            if let Some(draws) = draws.filter(|_| !generator.counted) {
+                generator.counted = true;
+                generator.seed = Some(draws.seed);
+                if let Some(process) = self.processes.get_mut(&generator.process) {
+                    process.seeds.count(draws.origin);
+                }
+            }
+        }
+        self.drop_if_asked(id);
+        Answer::Generated(Output { tokens, finish })
+    }
+
+    /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.
+    pub fn cancel(&mut self, request: RequestId) {
+        let Some(RequestState::Active(context)) = self.requests.remove(&request) else {
+            return;
+        };
+        self.queue.remove(request);
+        let page_size = self.config.page_size;
+        let Some(state) = self.contexts.get_mut(context.0) else {
+            return;
+        };
+        let pass = state.pass.take();
+        state.trim(&mut self.pool, page_size);
+        if let Some(pass) = pass {
+            self.undo_generation(&pass);
+        }
+    }
+
+    /// Brings the generator of a pass that failed or was cancelled back to the state before it.
+    pub(super) fn undo_generation(&mut self, pass: &Pass) {
+        let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
+            return;
+        };
+        self.hold.forget(id);
+        if let Some(generator) = self.generators.get_mut(id.0) {
+            generator.undo(matches!(pass.kind, PassKind::Step(_)));
+        }
+        self.drop_if_asked(id);
+    }
+
+    fn drop_if_asked(&mut self, id: GeneratorId) {
+        if self
+            .generators
+            .get(id.0)
+            .is_some_and(|generator| generator.dropped)
+        {
+            self.drop_generator(id);
+        }
+    }
+}
+
+/// The place of a pass in the queue. `served` is the batch that served it last.
+pub(super) fn ticket(
+    context: ContextId,
+    process: crate::ids::ProcessId,
+    pass: &Pass,
+    served: u64,
+) -> Ticket {
+    Ticket {
+        context,
+        request: pass.request,
+        process,
+        n_tokens: pass.n_remaining(),
+        arrival: pass.arrival,
+        served,
+    }
+}
+
+/// A pass that no release of others could make room for.
+pub(super) fn never_fits(needed: u32, limit: u32) -> Error {
+    Error::with_values(
+        ErrorCode::OutOfPages,
+        format!(
+            "the context needs {needed} pages and the pool has {limit}; shorten it, or start the engine with more pages"
+        ),
+        &[("needed", u64::from(needed)), ("limit", u64::from(limit))],
+    )
 }

@@ -1,0 +1,119 @@
+//! The arena: one array of 32-bit words that holds a batch. This file is its definition.
+//!
+//! Words are little endian; floats cross by their bits; a 64-bit value is two words, the low one first. Symbols: T tokens of the
+//! batch, B sequences, R rows of logits wanted. CSR arrays bear FlashInfer's names.
+//!
+//! Header, 64 words:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | [`MAGIC`] |
+//! | 1 | [`VERSION`] |
+//! | 2 | words of the whole arena |
+//! | 3, 4 | batch id |
+//! | 5 | tokens that a page holds |
+//! | 6 | T |
+//! | 7 | B |
+//! | 8 | R |
+//! | 9 to 15 | 0 |
+//! | 16 + 2 f, 17 + 2 f | first word and length in words of field f, for the fields of [`Field`] |
+//!
+//! A driver first makes the page copies, then computes all tokens, and answers with logits, float32 `[R, V]`, C-contiguous.
+
+/// The first word: "PIEB".
+pub const MAGIC: u32 = 0x4245_4950;
+/// The second word: raised with every change that a reader must know of.
+pub const VERSION: u32 = 1;
+/// Words before the first array.
+pub const HEADER_WORDS: usize = 64;
+/// Where the pairs of first word and length begin.
+pub(crate) const FIELDS_AT: usize = 16;
+/// Words of a row of [`Field::RowSampler`].
+pub const SAMPLER_WORDS: usize = 8;
+
+/// The arrays of an arena, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Field {
+    /// `[T]` token ids, sequence by sequence, each in the order of storage.
+    Tokens = 0,
+    /// `[T]` positions, for rotary embeddings. They may repeat or jump; causality follows the order of storage.
+    Positions,
+    /// `[B + 1]` the tokens of sequence b are `[qo_indptr[b], qo_indptr[b + 1])`, at least one.
+    QoIndptr,
+    /// `[B + 1]` the pages of sequence b are `kv_indices[kv_indptr[b]..kv_indptr[b + 1]]`, at least one.
+    KvIndptr,
+    /// `[kv_indptr[B]]` page ids in the order of storage. The new tokens of a sequence go to its last slots, in the order of storage.
+    KvIndices,
+    /// `[B]` slots in use in the last page, the new tokens counted: 1 to the page size.
+    KvLastPageLen,
+    /// `[B, 2]` the context of a sequence.
+    SeqContext,
+    /// `[B, 2]` the request of a sequence.
+    SeqRequest,
+    /// `[B, 2]` identity of the adapter; 0 is none.
+    SeqAdapter,
+    /// `[B]` version of the adapter.
+    SeqAdapterVersion,
+    /// `[B, 3]` flag (1: perturb the adapter), and the seed of the perturbation.
+    SeqZoSeed,
+    /// `[R]` indices into the tokens whose rows of logits are wanted, ascending.
+    RowToken,
+    /// `[T + 1]` the mask of token t is `mask_runs[mask_indptr[t]..mask_indptr[t + 1]]`.
+    MaskIndptr,
+    /// Attention masks as run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the batch)` of the sequence, to
+    /// be ANDed with causality. No run: causality alone.
+    MaskRuns,
+    /// `[C]` pages to copy, whole, before anything is computed.
+    CopySrc,
+    /// `[C]` where to. No page is both source and destination in one batch.
+    CopyDst,
+    /// `[R, 8]` kind (0 argmax, 1 sample), temperature (f32), top-k (0: off), top-p (f32, 1: off), min-p (f32, 0: off), seed (2 words),
+    /// position. Position is the index in the context of the token that is drawn.
+    RowSampler,
+    /// `[R]` which of the sampled rows of its pass a row is.
+    RowSlot,
+    /// `[R]` independent draws from the row.
+    RowDraws,
+    /// `[R + 1]` the token mask of row r is `row_mask_runs[row_mask_indptr[r]..row_mask_indptr[r + 1]]`.
+    RowMaskIndptr,
+    /// Token masks as run lengths over the vocabulary. Applied where the token is drawn, never by a driver that answers with logits.
+    RowMaskRuns,
+    /// `[B, 2]` digest of the media of a sequence; 0 is none.
+    SeqMedia,
+    /// `[B]` 1: the only token of the sequence is in its slot already. Its row is computed and nothing is written, since the page may
+    /// be shared, and the adapter may be another one than the token was written with.
+    SeqReread,
+}
+
+impl Field {
+    /// How many there are.
+    pub const COUNT: usize = 23;
+
+    /// Every field, in order.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Tokens,
+        Self::Positions,
+        Self::QoIndptr,
+        Self::KvIndptr,
+        Self::KvIndices,
+        Self::KvLastPageLen,
+        Self::SeqContext,
+        Self::SeqRequest,
+        Self::SeqAdapter,
+        Self::SeqAdapterVersion,
+        Self::SeqZoSeed,
+        Self::RowToken,
+        Self::MaskIndptr,
+        Self::MaskRuns,
+        Self::CopySrc,
+        Self::CopyDst,
+        Self::RowSampler,
+        Self::RowSlot,
+        Self::RowDraws,
+        Self::RowMaskIndptr,
+        Self::RowMaskRuns,
+        Self::SeqMedia,
+        Self::SeqReread,
+    ];
+}

@@ -1,0 +1,281 @@
+//! Reads an arena. Everything is checked once, when the view is made.
+
+use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION};
+
+/// A checked arena.
+#[derive(Clone, Copy, Debug)]
+pub struct ArenaView<'a> {
+    words: &'a [u32],
+}
+
+/// One sequence of a checked arena.
+#[derive(Clone, Copy, Debug)]
+pub struct SequenceView<'a> {
+    /// Index of its first token among the tokens of the batch.
+    pub first_token: usize,
+    /// Its tokens, `[n]`.
+    pub tokens: &'a [u32],
+    /// Their positions, `[n]`.
+    pub positions: &'a [u32],
+    /// Its pages, in the order of storage.
+    pub pages: &'a [u32],
+    /// Tokens in its pages after the batch; the new ones are the last.
+    pub length: usize,
+    /// Identity of the adapter; 0 is none.
+    pub adapter: u64,
+    /// Version of the adapter.
+    pub adapter_version: u32,
+    /// Seed that perturbs the adapter.
+    pub zo_seed: Option<u64>,
+    /// Digest of its media; 0 is none.
+    pub media: u64,
+    /// Its only token is in its slot already and must not be written.
+    pub reread: bool,
+}
+
+impl<'a> ArenaView<'a> {
+    /// Checks an arena.
+    ///
+    /// # Errors
+    /// A sentence that names what does not fit.
+    pub fn parse(words: &'a [u32]) -> Result<Self, String> {
+        if words.len() < HEADER_WORDS {
+            return Err(format!(
+                "the arena has {} words and its header needs {HEADER_WORDS}",
+                words.len()
+            ));
+        }
+        expect("magic", words[0], MAGIC)?;
+        expect("version", words[1], VERSION)?;
+        expect("number of words", words[2], words.len() as u32)?;
+        let view = Self { words };
+        if view.page_size() == 0 {
+            return Err("the page size is 0".to_owned());
+        }
+        for field in Field::ALL {
+            let (offset, length) = view.span(field);
+            if offset < HEADER_WORDS || offset.saturating_add(length) > words.len() {
+                return Err(format!(
+                    "{field:?} spans words {offset} to {} of {}",
+                    offset.saturating_add(length),
+                    words.len()
+                ));
+            }
+        }
+        view.check_lengths()?;
+        view.check_sequences()?;
+        view.check_rows()?;
+        Ok(view)
+    }
+
+    fn check_lengths(&self) -> Result<(), String> {
+        let (t, b, r) = (self.n_tokens(), self.n_sequences(), self.n_rows());
+        let lengths = [
+            (Field::Tokens, t),
+            (Field::Positions, t),
+            (Field::QoIndptr, b + 1),
+            (Field::KvIndptr, b + 1),
+            (Field::KvLastPageLen, b),
+            (Field::SeqContext, 2 * b),
+            (Field::SeqRequest, 2 * b),
+            (Field::SeqAdapter, 2 * b),
+            (Field::SeqAdapterVersion, b),
+            (Field::SeqZoSeed, 3 * b),
+            (Field::RowToken, r),
+            (Field::MaskIndptr, t + 1),
+            (Field::CopyDst, self.field(Field::CopySrc).len()),
+            (Field::RowSampler, SAMPLER_WORDS * r),
+            (Field::RowSlot, r),
+            (Field::RowDraws, r),
+            (Field::RowMaskIndptr, r + 1),
+            (Field::SeqMedia, 2 * b),
+            (Field::SeqReread, b),
+        ];
+        for (field, length) in lengths {
+            if self.field(field).len() != length {
+                return Err(format!(
+                    "{field:?} has {} words and should have {length}",
+                    self.field(field).len()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sequences(&self) -> Result<(), String> {
+        check_indptr(
+            Field::QoIndptr,
+            self.field(Field::QoIndptr),
+            self.n_tokens(),
+            true,
+        )?;
+        check_indptr(
+            Field::KvIndptr,
+            self.field(Field::KvIndptr),
+            self.field(Field::KvIndices).len(),
+            true,
+        )?;
+        check_indptr(
+            Field::MaskIndptr,
+            self.field(Field::MaskIndptr),
+            self.field(Field::MaskRuns).len(),
+            false,
+        )?;
+        for (index, &slots) in self.field(Field::KvLastPageLen).iter().enumerate() {
+            if slots == 0 || slots > self.page_size() {
+                return Err(format!(
+                    "sequence {index} uses {slots} slots of its last page of {}",
+                    self.page_size()
+                ));
+            }
+        }
+        for (index, sequence) in self.sequences().enumerate() {
+            if sequence.tokens.len() > sequence.length {
+                return Err(format!(
+                    "sequence {index} has {} tokens and {} slots",
+                    sequence.tokens.len(),
+                    sequence.length
+                ));
+            }
+            if sequence.reread && sequence.tokens.len() != 1 {
+                return Err(format!(
+                    "sequence {index} re-reads {} tokens; one is possible",
+                    sequence.tokens.len()
+                ));
+            }
+        }
+        let sources = self.field(Field::CopySrc);
+        match self
+            .field(Field::CopyDst)
+            .iter()
+            .find(|page| sources.contains(page))
+        {
+            Some(page) => Err(format!(
+                "page {page} is both source and destination of a copy"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check_rows(&self) -> Result<(), String> {
+        check_indptr(
+            Field::RowMaskIndptr,
+            self.field(Field::RowMaskIndptr),
+            self.field(Field::RowMaskRuns).len(),
+            false,
+        )?;
+        let rows = self.field(Field::RowToken);
+        if rows.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err("RowToken does not ascend".to_owned());
+        }
+        match rows.last() {
+            Some(&last) if last as usize >= self.n_tokens() => Err(format!(
+                "RowToken holds {last} and the batch has {} tokens",
+                self.n_tokens()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn span(&self, field: Field) -> (usize, usize) {
+        let at = FIELDS_AT + 2 * field as usize;
+        (self.words[at] as usize, self.words[at + 1] as usize)
+    }
+
+    /// The words of a field.
+    pub fn field(&self, field: Field) -> &'a [u32] {
+        let (offset, length) = self.span(field);
+        &self.words[offset..offset + length]
+    }
+
+    /// The batch id.
+    pub fn batch_id(&self) -> u64 {
+        u64::from(self.words[3]) | u64::from(self.words[4]) << 32
+    }
+
+    /// Tokens that a page holds.
+    pub fn page_size(&self) -> u32 {
+        self.words[5]
+    }
+
+    /// T.
+    pub fn n_tokens(&self) -> usize {
+        self.words[6] as usize
+    }
+
+    /// B.
+    pub fn n_sequences(&self) -> usize {
+        self.words[7] as usize
+    }
+
+    /// R.
+    pub fn n_rows(&self) -> usize {
+        self.words[8] as usize
+    }
+
+    /// The sequences, in order.
+    pub fn sequences(&self) -> impl Iterator<Item = SequenceView<'a>> + '_ {
+        (0..self.n_sequences()).map(|index| self.sequence(index))
+    }
+
+    fn sequence(&self, index: usize) -> SequenceView<'a> {
+        let tokens = slice(self.field(Field::QoIndptr), index);
+        let pages = &self.field(Field::KvIndices)[slice(self.field(Field::KvIndptr), index)];
+        let last_page_len = self.field(Field::KvLastPageLen)[index] as usize;
+        let zo_seed = &self.field(Field::SeqZoSeed)[3 * index..];
+        SequenceView {
+            first_token: tokens.start,
+            tokens: &self.field(Field::Tokens)[tokens.clone()],
+            positions: &self.field(Field::Positions)[tokens],
+            pages,
+            length: (pages.len() - 1) * self.page_size() as usize + last_page_len,
+            adapter: wide(&self.field(Field::SeqAdapter)[2 * index..]),
+            adapter_version: self.field(Field::SeqAdapterVersion)[index],
+            zo_seed: (zo_seed[0] != 0).then(|| wide(&zo_seed[1..])),
+            media: wide(&self.field(Field::SeqMedia)[2 * index..]),
+            reread: self.field(Field::SeqReread)[index] != 0,
+        }
+    }
+
+    /// The attention mask of a token, as run lengths over the slots of its sequence; empty: causality alone.
+    pub fn mask(&self, token: usize) -> &'a [u32] {
+        &self.field(Field::MaskRuns)[slice(self.field(Field::MaskIndptr), token)]
+    }
+
+    /// The pages to copy, as pairs of source and destination.
+    pub fn copies(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let destinations = self.field(Field::CopyDst);
+        self.field(Field::CopySrc)
+            .iter()
+            .zip(destinations)
+            .map(|(&src, &dst)| (src, dst))
+    }
+}
+
+fn slice(indptr: &[u32], index: usize) -> std::ops::Range<usize> {
+    indptr[index] as usize..indptr[index + 1] as usize
+}
+
+fn wide(words: &[u32]) -> u64 {
+    u64::from(words[0]) | u64::from(words[1]) << 32
+}
+
+fn expect(name: &str, found: u32, expected: u32) -> Result<(), String> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!(
+            "the {name} of the arena is {found} and should be {expected}"
+        ))
+    }
+}
+
+fn check_indptr(field: Field, indptr: &[u32], total: usize, strict: bool) -> Result<(), String> {
+    let ascends = indptr
+        .windows(2)
+        .all(|pair| pair[0] < pair[1] || (!strict && pair[0] == pair[1]));
+    if ascends && indptr.first() == Some(&0) && indptr.last() == Some(&(total as u32)) {
+        return Ok(());
+    }
+    Err(format!("{field:?} does not ascend from 0 to {total}"))
+}

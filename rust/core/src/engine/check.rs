@@ -1,0 +1,227 @@
+//! The invariants of an engine, verified from scratch. For tests and for support; it costs time with everything that lives.
+
+use std::collections::HashMap;
+
+use super::{Engine, RequestState};
+use crate::context::{Context, PassKind};
+use crate::generation::StepState;
+use crate::ids::{ContextId, PageId};
+use crate::kv::pages_for;
+
+impl Engine {
+    /// Verifies every invariant.
+    ///
+    /// # Errors
+    /// A sentence that names the first that is broken: a fault of the engine.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_pages()?;
+        for (id, context) in self.contexts.iter() {
+            self.check_context(ContextId(id), context)
+                .map_err(|broken| format!("{:?}: {broken}", ContextId(id)))?;
+        }
+        self.check_requests()?;
+        self.check_owners()
+    }
+
+    /// Every reference to a page is that of a table entry or of a copy under way, and pages without any are free.
+    fn check_pages(&self) -> Result<(), String> {
+        let mut references: HashMap<PageId, u32> = HashMap::new();
+        let copies = self
+            .in_flight
+            .iter()
+            .flat_map(|batch| &batch.sequences)
+            .filter_map(|sequence| sequence.copy);
+        let entries = self
+            .contexts
+            .iter()
+            .flat_map(|(_, context)| context.table.pages().iter().copied());
+        for page in entries.chain(copies.map(|copy| copy.dst)) {
+            *references.entry(page).or_insert(0) += 1;
+        }
+        for (page, &count) in &references {
+            if self.pool.references(*page) != count {
+                return Err(format!(
+                    "{page:?} counts {} references and has {count}",
+                    self.pool.references(*page)
+                ));
+            }
+        }
+        if self.pool.n_used() as usize != references.len() {
+            return Err(format!(
+                "{} pages count as used and {} are",
+                self.pool.n_used(),
+                references.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_context(&self, id: ContextId, context: &Context) -> Result<(), String> {
+        let page_size = self.config.page_size;
+        let n_held = context.table.pages().len() as u32;
+        let n_written =
+            context.n_computed() + context.pass.as_ref().map_or(0, |pass| pass.n_computed());
+        let n_reserved =
+            context.n_computed() + context.pass.as_ref().map_or(0, |pass| pass.n_tokens());
+        if context.released {
+            return if context.lease.is_some() {
+                Ok(())
+            } else {
+                Err("is released and still there".to_owned())
+            };
+        }
+        if n_held < pages_for(n_written, page_size) {
+            return Err(format!(
+                "{n_written} tokens lie in {n_held} pages of {page_size}"
+            ));
+        }
+        if context.lease.is_none() && n_held > pages_for(n_reserved, page_size) {
+            return Err(format!(
+                "{n_reserved} tokens hold {n_held} pages of {page_size}"
+            ));
+        }
+        if context.n_committed * page_size > context.n_computed() {
+            return Err(format!(
+                "{} pages are committed and {} tokens computed",
+                context.n_committed,
+                context.n_computed()
+            ));
+        }
+        if context.length() > self.config.max_context {
+            return Err(format!(
+                "has {} of {} tokens",
+                context.length(),
+                self.config.max_context
+            ));
+        }
+        if let Some(batch) = context.lease {
+            let runs = |batch: &super::InFlight| {
+                batch
+                    .sequences
+                    .iter()
+                    .any(|sequence| sequence.context == id)
+            };
+            if !self
+                .in_flight
+                .iter()
+                .any(|running| running.id == batch && runs(running))
+            {
+                return Err(format!("is leased to {batch:?}, which does not run it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every pass belongs to a request and the other way round; those that wait, and no others, are in the queue.
+    fn check_requests(&self) -> Result<(), String> {
+        let mut n_waiting = 0;
+        for (id, context) in self.contexts.iter() {
+            let Some(pass) = &context.pass else { continue };
+            n_waiting += usize::from(pass.is_waiting());
+            if !matches!(self.requests.get(&pass.request), Some(RequestState::Active(owner)) if owner.0 == id)
+            {
+                return Err(format!(
+                    "{:?} has a pass of {:?}, which is unknown",
+                    ContextId(id),
+                    pass.request
+                ));
+            }
+            if let PassKind::Step(generator) | PassKind::Run(generator) = pass.kind
+                && self
+                    .generators
+                    .get(generator.0)
+                    .is_none_or(|generator| generator.state != StepState::Running)
+            {
+                return Err(format!("{generator:?} has a pass and does not run"));
+            }
+        }
+        for ticket in self.queue.iter() {
+            let pass = self
+                .contexts
+                .get(ticket.context.0)
+                .and_then(|context| context.pass.as_ref());
+            if !pass.is_some_and(|pass| {
+                pass.request == ticket.request
+                    && pass.is_waiting()
+                    && pass.n_remaining() == ticket.n_tokens
+            }) {
+                return Err(format!("{:?} is queued and does not wait", ticket.request));
+            }
+        }
+        if n_waiting != self.queue.len() {
+            return Err(format!(
+                "{n_waiting} passes wait and {} are queued",
+                self.queue.len()
+            ));
+        }
+        let n_passes = self
+            .contexts
+            .iter()
+            .filter(|(_, context)| context.pass.is_some())
+            .count();
+        let n_active = self
+            .requests
+            .values()
+            .filter(|state| matches!(state, RequestState::Active(_)))
+            .count();
+        if n_passes != n_active {
+            return Err(format!(
+                "{n_active} requests are active and {n_passes} passes exist"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_owners(&self) -> Result<(), String> {
+        for (id, context) in self
+            .contexts
+            .iter()
+            .filter(|(_, context)| !context.released)
+        {
+            if !self
+                .processes
+                .get(&context.process)
+                .is_some_and(|owner| owner.contexts.contains(&ContextId(id)))
+            {
+                return Err(format!(
+                    "{:?} is not among those of {:?}",
+                    ContextId(id),
+                    context.process
+                ));
+            }
+            if let Some(generator) = context.generator
+                && self
+                    .generators
+                    .get(generator.0)
+                    .is_none_or(|state| state.retired || state.context.0 != id)
+            {
+                return Err(format!(
+                    "{:?} names {generator:?}, which is not its own",
+                    ContextId(id)
+                ));
+            }
+        }
+        let n_contexts = self
+            .contexts
+            .iter()
+            .filter(|(_, context)| !context.released)
+            .count();
+        let n_owned: usize = self
+            .processes
+            .values()
+            .map(|process| process.contexts.len())
+            .sum();
+        let n_generators: usize = self
+            .processes
+            .values()
+            .map(|process| process.generators.len())
+            .sum();
+        if n_contexts != n_owned || n_generators != self.generators.len() {
+            return Err(format!(
+                "{n_owned} of {n_contexts} contexts and {n_generators} of {} generators have owners",
+                self.generators.len()
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! What programs do with contexts. Each call takes effect at once.
+
+use super::{Engine, RequestState};
+use crate::context::{Context, PassKind};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{ContextId, ProcessId};
+
+impl Engine {
+    /// A fresh, empty context.
+    ///
+    /// # Errors
+    /// `limit-resources` when too many live; `invalid-argument` for an unknown process.
+    pub fn new_context(&mut self, process: ProcessId) -> Result<ContextId> {
+        if !self.processes.contains_key(&process) {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{process:?} is unknown; add it first"),
+            ));
+        }
+        self.check_room_for_context()?;
+        Ok(self.add_context(Context::new(process)))
+    }
+
+    /// A copy of everything: tokens, pending token and buffer. Pages are shared until one of the two writes into them.
+    ///
+    /// # Errors
+    /// `context-released`, `context-busy`, `limit-resources`.
+    pub fn fork(&mut self, context: ContextId) -> Result<ContextId> {
+        self.idle_context(context, "forked")?;
+        self.check_room_for_context()?;
+        let page_size = self.config.page_size;
+        let parent = live_mut(&mut self.contexts, context)?;
+        parent.settle(page_size);
+        let child = parent.fork(&mut self.pool, page_size);
+        Ok(self.add_context(child))
+    }
+
+    /// Frees the pages now, or when the batch that uses them is done. A pass under way fails with `context-released`. A second release does nothing.
+    pub fn release(&mut self, context: ContextId) {
+        let Ok(state) = live_mut(&mut self.contexts, context) else {
+            return;
+        };
+        state.released = true;
+        let (process, pass, generator) = (state.process, state.pass.take(), state.generator.take());
+        if let Some(owner) = self.processes.get_mut(&process) {
+            owner.contexts.remove(&context);
+        }
+        if let Some(pass) = pass {
+            self.queue.remove(pass.request);
+            self.undo_generation(&pass);
+            self.requests.insert(
+                pass.request,
+                RequestState::Failed {
+                    process,
+                    error: released(),
+                },
+            );
+            if pass.outcome.is_none() {
+                self.ready.push(pass.request);
+            }
+        }
+        if let Some(generator) = generator {
+            self.retire(generator);
+        }
+        self.bury(context);
+    }
+
+    /// Removes a released context whose pages no batch uses.
+    pub(super) fn bury(&mut self, context: ContextId) {
+        if self
+            .contexts
+            .get(context.0)
+            .is_some_and(|state| state.released && state.lease.is_none())
+            && let Some(mut state) = self.contexts.remove(context.0)
+        {
+            state
+                .table
+                .truncate(&mut self.pool, self.config.page_size, 0);
+        }
+    }
+
+    /// Adds tokens to the buffer.
+    ///
+    /// # Errors
+    /// `invalid-token` for an id outside the vocabulary; `context-full` when the context would become longer than the model allows;
+    /// `context-busy` while a run to the end is under way; `context-released`.
+    pub fn append(&mut self, context: ContextId, tokens: &[u32]) -> Result<()> {
+        self.check_tokens(tokens)?;
+        let (limit, page_size) = (self.config.max_context, self.config.page_size);
+        let state = live_mut(&mut self.contexts, context)?;
+        if state
+            .pass
+            .as_ref()
+            .is_some_and(|pass| matches!(pass.kind, PassKind::Run(_)))
+        {
+            return Err(busy("appended to while a generation runs to its end"));
+        }
+        // A step under way may add a token.
+        let length =
+            state.length() + u32::from(state.pass.as_ref().is_some_and(|pass| pass.may_draw()));
+        let room = limit.saturating_sub(length);
+        if tokens.len() as u64 > u64::from(room) {
+            return Err(Error::with_values(
+                ErrorCode::ContextFull,
+                format!(
+                    "{} tokens do not fit: the context has {length} of at most {limit}; append at most {room}, or truncate or begin another context",
+                    tokens.len()
+                ),
+                &[
+                    ("tokens", tokens.len() as u64),
+                    ("length", u64::from(length)),
+                    ("limit", u64::from(limit)),
+                ],
+            ));
+        }
+        state.settle(page_size);
+        state.buffer.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    /// The tokens that the program appended and that no pass has taken.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn buffer(&self, context: ContextId) -> Result<Vec<u32>> {
+        Ok(self.live(context)?.buffer.clone())
+    }
+
+    /// Tokens in pages, and the pending one.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn seq_len(&self, context: ContextId) -> Result<u32> {
+        Ok(self.live(context)?.seq_len())
+    }
+
+    /// Tokens in pages, the pending one, and those in the buffer.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn length(&self, context: ContextId) -> Result<u32> {
+        Ok(self.live(context)?.length())
+    }
+
+    /// The last `n` tokens, the pending one and the buffer included; all of them when there are fewer.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn tail(&self, context: ContextId, n: u32) -> Result<Vec<u32>> {
+        let mut tail: Vec<u32> = self
+            .live(context)?
+            .all_tokens()
+            .rev()
+            .take(n as usize)
+            .collect();
+        tail.reverse();
+        Ok(tail)
+    }
+
+    /// Drops the last `n` tokens: the pending one first, then those outside committed pages. The buffer stays. An idle
+    /// generator of the context is retired.
+    ///
+    /// # Errors
+    /// `truncate-range` naming both numbers; `context-busy`, `context-released`.
+    pub fn truncate(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let page_size = self.config.page_size;
+        let state = self.idle_context(context, "truncated")?;
+        state.settle(page_size);
+        let most = state.seq_len() - state.n_committed * page_size;
+        if n > most {
+            return Err(Error::with_values(
+                ErrorCode::TruncateRange,
+                format!(
+                    "{n} tokens cannot be dropped: {most} lie outside committed pages; drop at most {most}, or fork before the point to go back to"
+                ),
+                &[("tokens", u64::from(n)), ("most", u64::from(most))],
+            ));
+        }
+        let generator = state.generator.take();
+        let n_pending = u32::from(n > 0 && state.pending.take().is_some());
+        let n_kept = state.n_computed() - (n - n_pending);
+        state.tokens.truncate(n_kept as usize);
+        let state = live_mut(&mut self.contexts, context)?;
+        state.trim(&mut self.pool, page_size);
+        if let Some(generator) = generator {
+            self.retire(generator);
+        }
+        Ok(())
+    }
+
+    fn check_room_for_context(&self) -> Result<()> {
+        let (n_contexts, limit) = (self.contexts.len() as u64, self.config.max_contexts);
+        if n_contexts < u64::from(limit) {
+            return Ok(());
+        }
+        Err(Error::with_values(
+            ErrorCode::LimitResources,
+            format!(
+                "{n_contexts} contexts live and the engine holds at most {limit}; release some, or raise max_contexts"
+            ),
+            &[("contexts", n_contexts), ("limit", u64::from(limit))],
+        ))
+    }
+
+    fn add_context(&mut self, context: Context) -> ContextId {
+        let process = context.process;
+        let id = ContextId(self.contexts.insert(context));
+        if let Some(owner) = self.processes.get_mut(&process) {
+            owner.contexts.insert(id);
+        }
+        id
+    }
+
+    /// Checks that ids lie within the vocabulary.
+    pub(super) fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
+        let limit = self.config.vocab_size;
+        match tokens.iter().find(|&&token| token >= limit) {
+            None => Ok(()),
+            Some(&token) => Err(Error::with_values(
+                ErrorCode::InvalidToken,
+                format!("token {token} is outside the vocabulary; use ids below {limit}"),
+                &[
+                    ("token", u64::from(token)),
+                    ("vocab_size", u64::from(limit)),
+                ],
+            )),
+        }
+    }
+
+    pub(super) fn live(&self, context: ContextId) -> Result<&Context> {
+        self.contexts
+            .get(context.0)
+            .filter(|state| !state.released)
+            .ok_or_else(released)
+    }
+
+    /// A context without a pass. `what` completes "the context cannot be ...".
+    pub(super) fn idle_context(&mut self, context: ContextId, what: &str) -> Result<&mut Context> {
+        let state = live_mut(&mut self.contexts, context)?;
+        if state.pass.is_some() {
+            Err(busy(&format!("{what} while a pass is under way")))
+        } else {
+            Ok(state)
+        }
+    }
+}
+
+/// A context that was not released, borrowed apart from the rest of the engine.
+pub(super) fn live_mut(
+    contexts: &mut crate::slab::Slab<Context>,
+    context: ContextId,
+) -> Result<&mut Context> {
+    contexts
+        .get_mut(context.0)
+        .filter(|state| !state.released)
+        .ok_or_else(released)
+}
+
+fn released() -> Error {
+    Error::new(
+        ErrorCode::ContextReleased,
+        "this context was released; make another one, or fork it before releasing it",
+    )
+}
+
+fn busy(what: &str) -> Error {
+    Error::new(
+        ErrorCode::ContextBusy,
+        format!("the context cannot be {what}; take or drop the result of the pass first"),
+    )
+}

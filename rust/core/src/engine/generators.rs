@@ -1,0 +1,198 @@
+//! What programs do with generators, apart from running them.
+
+use super::Engine;
+use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::{FinishReason, Generator, GeneratorOptions, StepState, StopSet};
+use crate::ids::{ContextId, GeneratorId};
+
+/// Generators that may live for each context that may.
+const GENERATORS_PER_CONTEXT: u64 = 4;
+
+impl Engine {
+    /// A generator on a context. It runs nothing; an idle older one of the context is retired.
+    ///
+    /// # Errors
+    /// `invalid-sampler`, `invalid-token` for a stop token outside the vocabulary, `empty-context` where there is nothing to generate from,
+    /// `context-busy`, `context-released`, `limit-resources`.
+    pub fn new_generator(
+        &mut self,
+        context: ContextId,
+        options: GeneratorOptions,
+    ) -> Result<GeneratorId> {
+        let params = options.sampler.method.params()?;
+        self.check_tokens(&options.stop)?;
+        self.check_tokens(&options.template_stop)?;
+        let (n_generators, limit) = (
+            self.generators.len() as u64,
+            GENERATORS_PER_CONTEXT * u64::from(self.config.max_contexts),
+        );
+        let page_size = self.config.page_size;
+        let state = self.idle_context(context, "generated from")?;
+        if state.length() == 0 {
+            return Err(Error::new(
+                ErrorCode::EmptyContext,
+                "the context is empty and there is nothing to generate from; add a message or tokens first",
+            ));
+        }
+        if n_generators >= limit {
+            return Err(Error::with_values(
+                ErrorCode::LimitResources,
+                format!(
+                    "{n_generators} generators live and the engine holds at most {limit}; drop some"
+                ),
+                &[("generators", n_generators), ("limit", limit)],
+            ));
+        }
+        state.settle(page_size);
+        let (process, older) = (state.process, state.generator);
+        let mut generator = Generator::new(
+            process,
+            context,
+            params,
+            StopSet::new(options.template_stop, options.stop),
+        );
+        generator.seed = options.sampler.seed.or(options.seed);
+        generator.max_tokens = options.max_tokens;
+        let id = GeneratorId(self.generators.insert(generator));
+        if let Some(state) = self.contexts.get_mut(context.0) {
+            state.generator = Some(id);
+        }
+        if let Some(owner) = self.processes.get_mut(&process) {
+            owner.generators.insert(id);
+        }
+        if let Some(older) = older {
+            self.retire(older);
+        }
+        Ok(id)
+    }
+
+    /// Caps the tokens that it accepts.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn set_max_tokens(&mut self, generator: GeneratorId, n: u32) -> Result<()> {
+        self.idle_generator(generator)?.max_tokens = Some(n);
+        Ok(())
+    }
+
+    /// Puts stop tokens in place of the template's; an empty list removes the model's end tokens too.
+    ///
+    /// # Errors
+    /// `invalid-token`, `generator-retired`; `context-busy` while a step is under way.
+    pub fn set_stop(&mut self, generator: GeneratorId, tokens: &[u32]) -> Result<()> {
+        self.check_tokens(tokens)?;
+        self.idle_generator(generator)?.stop.replace(tokens);
+        Ok(())
+    }
+
+    /// Adds stop tokens.
+    ///
+    /// # Errors
+    /// `invalid-token`, `generator-retired`; `context-busy` while a step is under way.
+    pub fn add_stop(&mut self, generator: GeneratorId, tokens: &[u32]) -> Result<()> {
+        self.check_tokens(tokens)?;
+        self.idle_generator(generator)?.stop.add(tokens);
+        Ok(())
+    }
+
+    /// Removes the model's and the template's stop tokens, or puts them back.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn ignore_eos(&mut self, generator: GeneratorId, ignore: bool) -> Result<()> {
+        self.idle_generator(generator)?.stop.ignore_end(ignore);
+        Ok(())
+    }
+
+    /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is opened again.
+    ///
+    /// # Errors
+    /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under way.
+    pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
+        let (length, max_context) = (self.length_of(generator), self.config.max_context);
+        self.idle_generator(generator)?.open(length, max_context)
+    }
+
+    /// Tokens accepted so far.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn tokens_generated(&self, generator: GeneratorId) -> Result<u32> {
+        Ok(self.generator(generator)?.n_accepted())
+    }
+
+    /// Why it ended; none while it can go on.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn finish_reason(&self, generator: GeneratorId) -> Result<Option<FinishReason>> {
+        let (length, max_context) = (self.length_of(generator), self.config.max_context);
+        Ok(self
+            .generator(generator)?
+            .finish_reason(length, max_context))
+    }
+
+    /// Drops a generator; the context stays usable. A pass under way goes on.
+    pub fn drop_generator(&mut self, generator: GeneratorId) {
+        let Some(state) = self.generators.get_mut(generator.0) else {
+            return;
+        };
+        state.dropped = true;
+        let (context, process, running) = (
+            state.context,
+            state.process,
+            state.state == StepState::Running,
+        );
+        self.hold.forget(generator);
+        if running {
+            return;
+        }
+        self.generators.remove(generator.0);
+        if let Some(owner) = self.processes.get_mut(&process) {
+            owner.generators.remove(&generator);
+        }
+        let page_size = self.config.page_size;
+        if let Some(context) = self
+            .contexts
+            .get_mut(context.0)
+            .filter(|context| context.generator == Some(generator))
+        {
+            context.generator = None;
+            context.settle(page_size);
+        }
+    }
+
+    /// The generator cannot be used any more.
+    pub(super) fn retire(&mut self, generator: GeneratorId) {
+        if let Some(state) = self.generators.get_mut(generator.0) {
+            state.retired = true;
+            self.hold.forget(generator);
+        }
+    }
+
+    pub(super) fn generator(&self, generator: GeneratorId) -> Result<&Generator> {
+        self.generators.get(generator.0).ok_or_else(dropped)
+    }
+
+    fn idle_generator(&mut self, generator: GeneratorId) -> Result<&mut Generator> {
+        let state = self.generators.get_mut(generator.0).ok_or_else(dropped)?;
+        state.check_idle()?;
+        Ok(state)
+    }
+
+    /// Tokens in the context of a generator; 0 when either is gone.
+    fn length_of(&self, generator: GeneratorId) -> u32 {
+        let context = self
+            .generators
+            .get(generator.0)
+            .and_then(|state| self.contexts.get(state.context.0));
+        context.map_or(0, crate::context::Context::length)
+    }
+}
+
+fn dropped() -> Error {
+    Error::new(
+        ErrorCode::GeneratorRetired,
+        "this generator was dropped; make another one on its context",
+    )
+}

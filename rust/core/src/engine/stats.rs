@@ -1,0 +1,74 @@
+//! Counters and gauges.
+
+use super::Engine;
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) n_batches: u64,
+    pub(super) n_failed_batches: u64,
+    pub(super) n_sequences: u64,
+    pub(super) n_rows: u64,
+    pub(super) n_tokens: u64,
+    pub(super) n_copies: u64,
+    pub(super) n_holds: u64,
+    pub(super) n_out_of_pages: u64,
+}
+
+/// Counters and gauges of an engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Pages of the pool.
+    pub n_pages: u64,
+    /// Pages in use.
+    pub n_pages_used: u64,
+    /// Contexts that live, those included that wait for the end of a batch to go.
+    pub n_contexts: u64,
+    /// Generators that live.
+    pub n_generators: u64,
+    /// Requests entered and not yet taken.
+    pub n_requests: u64,
+    /// Requests that wait for a batch.
+    pub n_waiting: u64,
+    /// Batches that run.
+    pub n_in_flight: u64,
+    /// Batches planned so far.
+    pub n_batches: u64,
+    /// Batches that their driver failed.
+    pub n_failed_batches: u64,
+    /// Sequences of all batches; over `n_batches` it is the mean batch width.
+    pub n_sequences: u64,
+    /// Rows of logits asked for so far.
+    pub n_rows: u64,
+    /// Tokens computed so far.
+    pub n_tokens: u64,
+    /// Pages copied so far.
+    pub n_copies: u64,
+    /// Times that a driver was told to wait for programs that were expected back.
+    pub n_holds: u64,
+    /// Requests that failed because others held the pages.
+    pub n_out_of_pages: u64,
+}
+
+impl Engine {
+    /// Counters and gauges, as of now.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            n_pages: u64::from(self.pool.n_pages()),
+            n_pages_used: u64::from(self.pool.n_used()),
+            n_contexts: self.contexts.len() as u64,
+            n_generators: self.generators.len() as u64,
+            n_requests: self.requests.len() as u64,
+            n_waiting: self.queue.len() as u64,
+            n_in_flight: self.in_flight.len() as u64,
+            n_batches: self.totals.n_batches,
+            n_failed_batches: self.totals.n_failed_batches,
+            n_sequences: self.totals.n_sequences,
+            n_rows: self.totals.n_rows,
+            n_tokens: self.totals.n_tokens,
+            n_copies: self.totals.n_copies,
+            n_holds: self.totals.n_holds,
+            n_out_of_pages: self.totals.n_out_of_pages,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The state machine of a generator.
+
+use super::{FinishReason, StopSet};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{ContextId, ProcessId};
+use crate::sampling::Params;
+
+/// Where the current step of a generator stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepState {
+    /// No step is open.
+    Closed,
+    /// Opened, and not yet run.
+    Opened,
+    /// A pass runs: a step, or a run to the end.
+    Running,
+    /// It was run, and cancelled or failed: it is opened again unchanged.
+    Undone,
+}
+
+/// A generator. It belongs to a context, and draws with one method and one seed.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    pub(crate) process: ProcessId,
+    pub(crate) context: ContextId,
+    pub(crate) params: Params,
+    /// Given, or derived at the first step.
+    pub(crate) seed: Option<u64>,
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) stop: StopSet,
+    pub(crate) state: StepState,
+    pub(crate) retired: bool,
+    /// The program dropped it; it goes when its pass is over.
+    pub(crate) dropped: bool,
+    /// Its first step was counted among the generators of its origin.
+    pub(crate) counted: bool,
+    /// Smoothed time from the answer to a step to the submission of the next one.
+    pub(crate) return_ns: Option<u64>,
+    /// When the last step was answered, until the next one is submitted.
+    pub(crate) answered_ns: Option<u64>,
+    n_accepted: u32,
+    n_steps: u32,
+    finish: Option<FinishReason>,
+}
+
+impl Generator {
+    pub(crate) const fn new(
+        process: ProcessId,
+        context: ContextId,
+        params: Params,
+        stop: StopSet,
+    ) -> Self {
+        Self {
+            process,
+            context,
+            params,
+            seed: None,
+            max_tokens: None,
+            stop,
+            state: StepState::Closed,
+            retired: false,
+            dropped: false,
+            counted: false,
+            return_ns: None,
+            answered_ns: None,
+            n_accepted: 0,
+            n_steps: 0,
+            finish: None,
+        }
+    }
+
+    pub(crate) const fn n_accepted(&self) -> u32 {
+        self.n_accepted
+    }
+
+    /// Why it cannot go on, from what it accepted, its cap, and the room in its context.
+    pub(crate) fn end(&self, length: u32, max_context: u32) -> Option<FinishReason> {
+        let full =
+            length >= max_context || self.max_tokens.is_some_and(|cap| self.n_accepted >= cap);
+        self.finish.or(full.then_some(FinishReason::Length))
+    }
+
+    /// Why it ended, as the program sees it: a generator that had not ended when it was retired is closed.
+    pub(crate) fn finish_reason(&self, length: u32, max_context: u32) -> Option<FinishReason> {
+        if self.retired {
+            self.finish.or(Some(FinishReason::Closed))
+        } else {
+            self.end(length, max_context)
+        }
+    }
+
+    /// Judges a drawn token: whether it ends the generation. `n_drawn` counts the tokens of the pass, this one included;
+    /// `length` is that of the context with them.
+    pub(crate) fn judge(
+        &self,
+        token: u32,
+        n_drawn: u32,
+        length: u32,
+        model_end: &[u32],
+        max_context: u32,
+    ) -> Option<FinishReason> {
+        if self.stop.contains(token, model_end) {
+            return Some(FinishReason::Stop);
+        }
+        let capped = self
+            .max_tokens
+            .is_some_and(|cap| self.n_accepted + n_drawn >= cap);
+        (capped || length >= max_context).then_some(FinishReason::Length)
+    }
+
+    /// Whether a program may use it. One that had ended before it was retired just stays at its end.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        if self.retired && self.finish.is_none() {
+            return Err(Error::new(
+                ErrorCode::GeneratorRetired,
+                format!(
+                    "this generator was retired after {} tokens, by a newer one, a truncation or the release of its context; use the newest generator of the context or make another one",
+                    self.n_accepted
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether its options may change: not under a pass, whose tokens would then depend on timing.
+    pub(crate) fn check_idle(&self) -> Result<()> {
+        self.check_usable()?;
+        if self.state == StepState::Running {
+            return Err(Error::new(
+                ErrorCode::ContextBusy,
+                "a step of this generator is under way; take or drop its result first",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Opens the next step: its number, counted from 0, or none after the end.
+    pub(crate) fn open(&mut self, length: u32, max_context: u32) -> Result<Option<u32>> {
+        self.check_idle()?;
+        if self.state == StepState::Opened {
+            return Err(self.step_pending(
+                "was opened and never executed; execute it before opening the next one",
+            ));
+        }
+        if self.state == StepState::Closed && self.end(length, max_context).is_some() {
+            return Ok(None);
+        }
+        self.state = StepState::Opened;
+        Ok(Some(self.n_steps))
+    }
+
+    /// Checks that a pass may be submitted: of one step, or to the end.
+    pub(crate) fn check_step(&self, one_step: bool) -> Result<()> {
+        self.check_idle()?;
+        match (one_step, self.state) {
+            (true, StepState::Closed) => {
+                Err(self.step_pending("is not open; open it before executing it"))
+            }
+            (false, StepState::Opened) => Err(self.step_pending(
+                "was opened and never executed; execute it before running to the end",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The pass was cancelled or failed: the state before it.
+    pub(crate) fn undo(&mut self, one_step: bool) {
+        if self.state == StepState::Running {
+            self.state = if one_step {
+                StepState::Undone
+            } else {
+                StepState::Closed
+            };
+        }
+        self.answered_ns = None;
+    }
+
+    /// Folds the result of a pass in.
+    pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>) {
+        self.n_accepted += n_drawn;
+        self.n_steps += n_drawn;
+        self.finish = self.finish.or(finish);
+        self.state = StepState::Closed;
+    }
+
+    fn step_pending(&self, what: &str) -> Error {
+        let message = format!("step {} of this generator {what}", self.n_steps);
+        Error::with_values(
+            ErrorCode::StepPending,
+            message,
+            &[("step", u64::from(self.n_steps))],
+        )
+    }
+}

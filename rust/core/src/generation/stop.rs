@@ -1,0 +1,85 @@
+//! When a token ends a generation.
+
+/// The stop tokens of a generator, in layers: those of the model, those of the template, and those that the program added.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopSet {
+    /// Put in place of the model's and the template's; none: those two.
+    replaced: Option<Vec<u32>>,
+    template: Vec<u32>,
+    added: Vec<u32>,
+    ignores_end: bool,
+    without_model: bool,
+}
+
+impl StopSet {
+    pub(crate) fn new(template: Vec<u32>, added: Vec<u32>) -> Self {
+        Self {
+            template: sorted(template),
+            added: sorted(added),
+            ..Self::default()
+        }
+    }
+
+    /// Puts tokens in place of the template's. An empty list removes the model's too.
+    pub(crate) fn replace(&mut self, tokens: &[u32]) {
+        self.without_model = tokens.is_empty();
+        self.replaced = Some(sorted(tokens.to_vec()));
+    }
+
+    pub(crate) fn add(&mut self, tokens: &[u32]) {
+        self.added.extend_from_slice(tokens);
+        self.added = sorted(std::mem::take(&mut self.added));
+    }
+
+    /// Removes the model's and the template's stop tokens, or puts them back.
+    pub(crate) const fn ignore_end(&mut self, ignore: bool) {
+        self.ignores_end = ignore;
+    }
+
+    /// Whether a token ends the generation. `model` are the end tokens of the model.
+    pub(crate) fn contains(&self, token: u32, model: &[u32]) -> bool {
+        if self.added.binary_search(&token).is_ok() {
+            return true;
+        }
+        if self.ignores_end {
+            return false;
+        }
+        let template = self.replaced.as_ref().unwrap_or(&self.template);
+        template.binary_search(&token).is_ok() || (!self.without_model && model.contains(&token))
+    }
+}
+
+fn sorted(mut tokens: Vec<u32>) -> Vec<u32> {
+    tokens.sort_unstable();
+    tokens.dedup();
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers() {
+        let check = |set: &StopSet, expected: [bool; 4]| {
+            // 1: of the model, 2: of the template, 3: added, 4: of nobody.
+            assert_eq!(
+                [1, 2, 3, 4].map(|token| set.contains(token, &[1])),
+                expected,
+                "{set:?}"
+            );
+        };
+        let mut set = StopSet::new(vec![2], vec![3]);
+        check(&set, [true, true, true, false]);
+        set.ignore_end(true);
+        check(&set, [false, false, true, false]);
+        set.ignore_end(false);
+        check(&set, [true, true, true, false]);
+        set.replace(&[4]);
+        check(&set, [true, false, true, true]);
+        set.replace(&[]);
+        check(&set, [false, false, true, false]);
+        set.add(&[2]);
+        check(&set, [false, true, true, false]);
+    }
+}

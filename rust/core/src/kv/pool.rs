@@ -1,0 +1,77 @@
+//! The pages of a model, with the number of tables and copies that refer to each.
+
+use crate::ids::PageId;
+
+/// A pool of pages. A page without references is free; memory grows with the pages ever used, not with the pool.
+#[derive(Debug)]
+pub(crate) struct PagePool {
+    n_pages: u32,
+    /// References to each page that was ever used.
+    references: Vec<u32>,
+    /// Used before and free again.
+    free: Vec<PageId>,
+}
+
+impl PagePool {
+    pub(crate) const fn new(n_pages: u32) -> Self {
+        Self {
+            n_pages,
+            references: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    pub(crate) const fn n_pages(&self) -> u32 {
+        self.n_pages
+    }
+
+    pub(crate) fn n_used(&self) -> u32 {
+        (self.references.len() - self.free.len()) as u32
+    }
+
+    pub(crate) fn n_free(&self) -> u32 {
+        self.n_pages - self.n_used()
+    }
+
+    /// A free page, with one reference; none when all are in use.
+    pub(crate) fn allocate(&mut self) -> Option<PageId> {
+        let page = match self.free.pop() {
+            Some(page) => page,
+            None if (self.references.len() as u32) < self.n_pages => {
+                self.references.push(0);
+                PageId(self.references.len() as u32 - 1)
+            }
+            None => return None,
+        };
+        self.retain(page);
+        Some(page)
+    }
+
+    /// Adds a reference.
+    pub(crate) fn retain(&mut self, page: PageId) {
+        if let Some(count) = self.references.get_mut(page.0 as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Drops a reference; the page is free when it was the last.
+    pub(crate) fn release(&mut self, page: PageId) {
+        let Some(count) = self.references.get_mut(page.0 as usize) else {
+            return;
+        };
+        debug_assert!(*count > 0, "{page:?} is released once too often");
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.free.push(page);
+        }
+    }
+
+    /// Whether more than one table refers to the page.
+    pub(crate) fn is_shared(&self, page: PageId) -> bool {
+        self.references(page) > 1
+    }
+
+    pub(crate) fn references(&self, page: PageId) -> u32 {
+        self.references.get(page.0 as usize).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,9 @@
+//! Which request runs next. The scheduler knows requests by their tickets and never sees a page.
+
+mod hold;
+mod queue;
+#[cfg(test)]
+mod queue_tests;
+
+pub(crate) use hold::{Hold, smoothed};
+pub(crate) use queue::{Admission, Limits, Queue, Ticket};
