@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import linecache
 import re
 import sys
@@ -79,6 +80,7 @@ def rehearse(run: Callable[[str], str]) -> None:
     if main_module is not None:
         sys.modules["__main__"] = main_module
     inferlet.input = None
+    inferlet.context._numbers = itertools.count(1)
     linecache.clearcache()
     re.purge()
     events.set_event_loop(None)

@@ -1,0 +1,162 @@
+"""Programs in the runtime component on the dummy driver: the older blocking API, scripts, and what the SDK promises to both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from pie.engine import Engine
+from pie.programs import Source
+from support.launching import Outcome, finish
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine() as engine:
+        engine.add_model(dummy=True)
+        engine.start()
+        yield engine
+
+
+def run(engine: Engine, text: str, *, messages: tuple[str, ...] = (), seed: int = 7) -> Outcome:
+    process = engine.launch(Source("python", (("main.py", text.encode()),), "main.py"), seed=seed)
+    for message in messages:
+        process.send(message)
+    process.close_input()
+    return finish(process)
+
+
+PRELUDE = """
+import asyncio
+from inferlet import *
+model = Model.load(runtime.models()[0])
+def context(text="Hello, world!"):
+    return Context(model).system("You are a helpful assistant.").user(text)
+"""
+
+# Each prints two JSON values that must be equal.
+SAME = {
+    "generate_text is collect_text": """
+from_old = context().generate_text(Sampler.top_p(), max_tokens=12, seed=3)
+async def new(): return await context().generate(Sampler.top_p(), max_tokens=12, seed=3).collect_text()
+session.send([from_old, asyncio.run(new())])
+""",
+    "a plain loop is an async loop": """
+old = [t for tokens in context().generate(Sampler.top_k(), max_tokens=9, seed=4) for t in tokens]
+async def new():
+    g = context().generate(Sampler.top_k(), max_tokens=9, seed=4)
+    return [t async for step in g for t in (await step.execute()).tokens]
+session.send([old, asyncio.run(new())])
+""",
+    "text and tokens of one stream": """
+stream = context().generate(Sampler.min_p(), max_tokens=10, seed=5)
+text, tokens = stream.text(), stream.tokens()
+again = context().generate(Sampler.min_p(), max_tokens=10, seed=5)
+session.send([[text, tokens], [again.text(), context().generate(Sampler.min_p(), max_tokens=10, seed=5).tokens()]])
+""",
+    "both spellings of a sampler": """
+session.send([context().generate_text(Sampler.top_k_top_p(0.7, 20, 0.9), max_tokens=8, seed=1),
+              context().generate_text(Sampler.top_k_top_p(temperature=0.7, top_k=20, top_p=0.9), max_tokens=8, seed=1)])
+""",
+    "greedy is argmax": """
+session.send([context().generate_text(Sampler.greedy(), max_tokens=8), context().generate_text(Sampler.argmax(), max_tokens=8)])
+""",
+    "the aliases of filling": """
+a, b = Context(model), Context(model, name="mine")
+a.fill("some text").fill_tokens([1, 2, 3])
+b.append_text("some text").append([1, 2, 3])
+session.send([[a.buffer(), True, "mine"], [b.buffer(), a.name != b.fork().name, b.name]])
+""",
+    "flush blocks outside of a loop": """
+a = context(); a.flush()
+async def inside():
+    b = context(); await b.flush(); return b.seq_len, b.buffer()
+session.send([[a.seq_len, a.buffer()], list(asyncio.run(inside()))])
+""",
+    "helpers of chat give what filling adds": """
+a, b = context(), context()
+a.assistant("Hi there!").user("And?").cue()
+b.append(chat.assistant(model, "Hi there!") + chat.user(model, "And?") + chat.cue(model))
+session.send([a.buffer(), b.buffer()])
+""",
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_two_ways_give_the_same(engine: Engine, name: str) -> None:
+    outcome = run(engine, PRELUDE + SAME[name])
+    assert outcome.code is None, outcome.traceback
+    one, other = json.loads(outcome.text)
+    assert one == other
+    assert one
+
+
+def test_receive_blocks_in_a_script_and_a_disconnect_is_an_exception(engine: Engine) -> None:
+    script = (
+        "from inferlet import session, SessionClosed\nprint(session.receive(), session.receive(), sep='|')\n"
+        "try:\n    session.receive()\nexcept SessionClosed as error:\n    print(error.code, isinstance(error, ConnectionError))\n"
+    )
+    assert run(engine, script, messages=("one", "two")).stdout == ["one|two\n", "session-closed True\n"]
+
+
+def test_the_reference_streaming_loop(engine: Engine) -> None:
+    program = (
+        PRELUDE
+        + """
+async def main(input):
+    ctx = context()
+    g = ctx.generate(Sampler.top_p(0.6, 0.95), max_tokens=24, seed=2)
+    dec = chat.Decoder(model)
+    async for step in g:
+        out = await step.execute()
+        match dec.feed(out.tokens):
+            case chat.Event.Delta(text=t):
+                session.send(t)
+            case _:
+                pass
+    return [g.tokens_generated, g.is_done, g.finish_reason, await context().generate(Sampler.top_p(0.6, 0.95), max_tokens=24, seed=2).collect_text()]
+"""
+    )
+    outcome = run(engine, program)
+    assert outcome.code is None, outcome.traceback
+    n_tokens, is_done, reason, text = outcome.value
+    assert (n_tokens, is_done, reason) == (24, True, "length")
+    assert text.startswith(outcome.text)
+
+
+def test_a_collector_is_four_calls_after_generate(engine: Engine) -> None:
+    program = PRELUDE + "async def main(input):\n    g = context().generate(Sampler.top_p(), max_tokens=256)\n    {}\n"
+    without = run(engine, program.format("return None"))
+    collected = run(engine, program.format("return await g.collect_text()"))
+    assert collected.code is None, collected.traceback
+    assert collected.n_calls - without.n_calls == 4
+
+
+def test_cancelling_a_wait_leaves_the_context_usable(engine: Engine) -> None:
+    program = (
+        PRELUDE
+        + """
+async def main(input):
+    ctx, twin = context(), context()
+    g = ctx.generate(Sampler.argmax(), max_tokens=10_000).ignore_eos()
+    with_timeout = asyncio.wait_for(g.collect_tokens(), 0.02)
+    try:
+        await with_timeout
+    except TimeoutError:
+        pass
+    options = {"max_tokens": 8}
+    return [await c.generate(Sampler.argmax(), **options).collect_tokens() for c in (ctx, twin)]
+"""
+    )
+    outcome = run(engine, program)
+    assert outcome.code is None, outcome.traceback
+    assert outcome.value[0] == outcome.value[1]
+
+
+def test_random_is_a_stream_from_the_launch_seed(engine: Engine) -> None:
+    program = "import random, secrets, uuid\ndef main(): return [random.random(), secrets.token_hex(8), str(uuid.uuid4())]"
+    first, again, other = (run(engine, program, seed=seed).value for seed in (7, 7, 8))
+    assert first == again
+    assert not set(first) & set(other)
