@@ -55,7 +55,8 @@ class Config:
 
     def positive(self, name: str, default: float | None = None) -> float:
         """A positive number."""
-        value = self.fields.get(name, default)
+        value = self.fields.get(name)
+        value = default if value is None else value
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
             raise self.error(f"{name} is {value!r}; it must be a positive number")
         return float(value)

@@ -1,1 +1,261 @@
-//! Batches that do not fit are refused.
+//! A batch that does not fit is refused, and no arena whatever makes the check or what follows it panic.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    vocab_size: 100,
+    max_positions: 64,
+    page_size: 4,
+    n_pages: 8,
+    max_tokens: 16,
+};
+
+/// The arrays of an arena by the index of their pair.
+type Arrays = Vec<(usize, Vec<u32>)>;
+
+/// Two sequences: 3 tokens that begin one, and 1 token behind 5 others, the first under an attention row.
+fn arrays() -> Arrays {
+    vec![
+        (array::TOKENS, vec![5, 6, 7, 8]),
+        (array::POSITIONS, vec![0, 1, 2, 5]),
+        (array::QO_INDPTR, vec![0, 3, 4]),
+        (array::KV_INDPTR, vec![0, 1, 3]),
+        (array::KV_INDICES, vec![3, 1, 6]),
+        (array::KV_LAST_PAGE_LEN, vec![3, 2]),
+        (array::ROW_TOKEN, vec![2, 3]),
+        (array::MASK_INDPTR, vec![0, 2, 2, 2, 2]),
+        (array::MASK_RUNS, vec![0, 1]),
+        (array::COPY_SRC, vec![0]),
+        (array::COPY_DST, vec![2]),
+    ]
+}
+
+fn arena(arrays: &Arrays) -> Vec<u32> {
+    let len = |pair: usize| {
+        arrays
+            .iter()
+            .find(|(found, _)| *found == pair)
+            .map_or(0, |(_, array)| array.len() as u32)
+    };
+    let mut words = vec![0; HEADER_WORDS];
+    for (pair, array) in arrays {
+        words[FIRST_PAIR + 2 * pair] = words.len() as u32;
+        words[FIRST_PAIR + 2 * pair + 1] = array.len() as u32;
+        words.extend(array);
+    }
+    let total = words.len() as u32;
+    words[..9].copy_from_slice(&[
+        MAGIC,
+        LAYOUT_VERSION,
+        total,
+        0,
+        0,
+        4,
+        len(array::TOKENS),
+        len(array::KV_LAST_PAGE_LEN),
+        len(array::ROW_TOKEN),
+    ]);
+    words
+}
+
+fn read(arena: &[u32]) -> Result<Batch<'_>> {
+    Batch::read(arena, &LIMITS, &mut vec![0; LIMITS.n_pages])
+}
+
+/// The arena with one array replaced.
+fn with(pair: usize, array: &[u32]) -> Vec<u32> {
+    let mut arrays = arrays();
+    arrays.retain(|(found, _)| *found != pair);
+    arrays.push((pair, array.to_vec()));
+    arena(&arrays)
+}
+
+#[test]
+fn a_batch_is_read_in_place() {
+    let words = arena(&arrays());
+    let batch = read(&words).unwrap();
+    assert_eq!(
+        (
+            batch.n_seqs(),
+            batch.kv_len(0),
+            batch.kv_len(1),
+            batch.longest()
+        ),
+        (2, 3, 6, 6)
+    );
+    let slots = batch.slots_to_write();
+    assert_eq!(slots[2], Some(Slot { page: 3, idx: 2 }));
+    assert_eq!(slots[3], Some(Slot { page: 6, idx: 1 }));
+    assert!(batch.is_masked(0) && !batch.is_masked(1));
+    assert_eq!(batch.allowed(1, 2).collect::<Vec<_>>(), [0..2]);
+}
+
+#[test]
+fn a_reread_token_is_not_written_and_may_share_its_page() {
+    let shared = [
+        (array::KV_INDICES, vec![3, 1, 3]),
+        (array::KV_LAST_PAGE_LEN, vec![3, 3]),
+        (array::SEQ_REREAD, vec![1, 1]),
+    ];
+    let mut arrays = arrays();
+    for (pair, array) in shared {
+        arrays.retain(|(found, _)| *found != pair);
+        arrays.push((pair, array));
+    }
+    let words = arena(&arrays);
+    assert_eq!(read(&words).unwrap().slots_to_write(), [None; 4]);
+}
+
+#[test]
+fn runs_alternate_and_end_at_the_limit() {
+    let words = with(array::MASK_RUNS, &[0, 1]);
+    let batch = read(&words).unwrap();
+    let runs = |runs: &'static [u32], limit| {
+        AllowedSlots {
+            runs,
+            next: 0,
+            limit,
+            whole: false,
+        }
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&[2, 3, 1, 2], 9), [2..5, 6..8]);
+    assert_eq!(runs(&[2, 3, 1, 2], 7), [2..5, 6..7]);
+    assert_eq!(runs(&[0, 1, 1, 1, 0, 4], 100), [0..1, 2..3, 3..7]);
+    assert_eq!(runs(&[3], 9), []);
+    assert_eq!(batch.allowed(0, 1).collect::<Vec<_>>(), [0..1]);
+}
+
+#[test]
+fn every_mistake_names_itself() {
+    let cases: [(&str, Vec<u32>, &str); 20] = [
+        (
+            "token",
+            with(array::TOKENS, &[5, 100, 7, 8]),
+            "token 100 is not below 100",
+        ),
+        (
+            "position",
+            with(array::POSITIONS, &[0, 1, 64, 5]),
+            "position 64 is not below 64",
+        ),
+        (
+            "lengths",
+            with(array::POSITIONS, &[0, 1]),
+            "positions has 2 elements, not 4",
+        ),
+        (
+            "indptr start",
+            with(array::QO_INDPTR, &[1, 3, 4]),
+            "qo_indptr does not ascend from 0 to 4",
+        ),
+        (
+            "indptr order",
+            with(array::KV_INDPTR, &[0, 4, 3]),
+            "kv_indptr does not ascend from 0 to 3",
+        ),
+        (
+            "page",
+            with(array::KV_INDICES, &[3, 1, 8]),
+            "page index in kv_indices 8 is not below 8",
+        ),
+        (
+            "empty last page",
+            with(array::KV_LAST_PAGE_LEN, &[3, 0]),
+            "sequence 1: its last page holds 0 tokens of 4",
+        ),
+        (
+            "full last page",
+            with(array::KV_LAST_PAGE_LEN, &[5, 2]),
+            "sequence 0: its last page holds 5 tokens of 4",
+        ),
+        (
+            "slots",
+            with(array::KV_LAST_PAGE_LEN, &[2, 2]),
+            "sequence 0: 3 new tokens, but 2 slots",
+        ),
+        (
+            "row",
+            with(array::ROW_TOKEN, &[2, 4]),
+            "row_token 4 is not below 4",
+        ),
+        (
+            "mask too long",
+            with(array::MASK_RUNS, &[0, 4]),
+            "token 0: its attention row covers 4 slots of 3",
+        ),
+        (
+            "mask allows nothing",
+            with(array::MASK_RUNS, &[1, 1]),
+            "token 0: its attention row allows no slot that causality does",
+        ),
+        (
+            "copy to a page twice",
+            with(array::COPY_DST, &[0]),
+            "page 0 is copied to and from",
+        ),
+        (
+            "copies of two lengths",
+            with(array::COPY_DST, &[2, 3]),
+            "copy_dst has 2 elements, not 1",
+        ),
+        (
+            "page of another",
+            with(array::KV_INDICES, &[3, 3, 6]),
+            "page 3 is written by sequence 0 and used by sequence 1",
+        ),
+        (
+            "page written twice",
+            with(array::KV_INDICES, &[3, 1, 3]),
+            "page 3 is written twice",
+        ),
+        (
+            "reread",
+            with(array::SEQ_REREAD, &[1]),
+            "seq_reread has 1 elements, neither 0 nor 2",
+        ),
+        (
+            "no header",
+            vec![MAGIC; 63],
+            "a batch of 63 words has no header of 64",
+        ),
+        ("not a batch", vec![0; 64], "not a batch of layout 1"),
+        (
+            "cut off",
+            arena(&arrays())[..70].to_vec(),
+            "the header says",
+        ),
+    ];
+    for (name, words, expected) in cases {
+        let message = read(&words).expect_err(name).message;
+        assert!(message.starts_with(expected), "{name}: {message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    /// Some words changed: refused, or all that the operations follow lies inside.
+    #[test]
+    fn a_damaged_arena_never_panics(changes in prop::collection::vec((0usize..100, prop_oneof![0u32..110, any::<u32>()]), 1..4)) {
+        let mut words = arena(&arrays());
+        for (at, value) in changes {
+            let at = at % words.len();
+            words[at] = value;
+        }
+        if let Ok(batch) = read(&words) {
+            for slot in batch.slots_to_write().into_iter().flatten() {
+                prop_assert!((slot.page as usize) < LIMITS.n_pages && slot.idx < LIMITS.page_size);
+            }
+            for seq_idx in 0..batch.n_seqs() {
+                for token_idx in batch.seq_tokens(seq_idx) {
+                    let limit = batch.slot_of(seq_idx, token_idx) + 1;
+                    prop_assert!(limit <= batch.kv_len(seq_idx) && limit <= batch.seq_pages(seq_idx).len() * LIMITS.page_size);
+                    prop_assert!(batch.allowed(token_idx, limit).all(|run| run.start < run.end && run.end <= limit));
+                }
+            }
+        }
+    }
+}

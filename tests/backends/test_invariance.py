@@ -1,0 +1,90 @@
+"""A row of logits has the same bits in any company, chunking, paging, on any threads and instruction set."""
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from pie.backends.cpu import CpuDriver, CpuOptions
+from pie.models.loader import load_checkpoint
+from support.arenas import Feed, batch
+from support.checkpoints import write_checkpoint
+
+N_PAGES = 96
+N_SEQS = 6
+LENGTH = 70
+SEQUENCES = [np.random.default_rng(seed).integers(0, 160, LENGTH).tolist() for seed in range(N_SEQS)]
+
+
+@pytest.fixture(scope="module", params=["BF16", "F32"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("model"), dtype=request.param)
+
+
+def open_driver(folder: Path, library: Path, *, page_size: int = 16, isa: str = "best", n_threads: int = 2) -> CpuDriver:
+    options = CpuOptions(page_size=page_size, n_pages=N_PAGES, max_batch_tokens=512, isa=isa, n_threads=n_threads, library=library)
+    return CpuDriver(load_checkpoint(folder), options)
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path, library: Path) -> list[np.ndarray]:
+    """All rows of each sequence, alone and whole."""
+    driver = open_driver(folder, library)
+    return [driver.run(batch([Feed(tokens, range(10), rows=range(LENGTH))], page_size=16)) for tokens in SEQUENCES]
+
+
+@pytest.mark.parametrize("page_size", [1, 3, 4, 16, 24, 32, 128])
+def test_page_sizes(folder: Path, library: Path, alone: list[np.ndarray], page_size: int) -> None:
+    driver = open_driver(folder, library, page_size=page_size)
+    pages = np.random.default_rng(page_size).permutation(N_PAGES)[: -(-LENGTH // page_size)].tolist()
+    assert np.array_equal(driver.run(batch([Feed(SEQUENCES[0], pages, rows=range(LENGTH))], page_size=page_size)), alone[0])
+
+
+@pytest.mark.parametrize(("isa", "n_threads"), [("best", 1), ("portable", 1), ("portable", 2), ("best", 3)])
+def test_instruction_sets_and_threads(folder: Path, library: Path, alone: list[np.ndarray], isa: str, n_threads: int) -> None:
+    driver = open_driver(folder, library, isa=isa, n_threads=n_threads)
+    assert driver.plan.isa() == "portable" if isa == "portable" else driver.plan.isa() in {"portable", "avx512"}
+    assert np.array_equal(driver.run(batch([Feed(SEQUENCES[1], range(9), rows=range(LENGTH))], page_size=16)), alone[1])
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 16, 33])
+def test_chunks(folder: Path, library: Path, alone: list[np.ndarray], chunk: int) -> None:
+    driver = open_driver(folder, library)
+    for start in range(0, LENGTH, chunk):
+        tokens = SEQUENCES[2][start : start + chunk]
+        rows = driver.run(batch([Feed(tokens, range(9), start=start, rows=range(len(tokens)))], page_size=16))
+        assert np.array_equal(rows, alone[2][start : start + chunk])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_mixture_of_sequences(folder: Path, library: Path, alone: list[np.ndarray], seed: int) -> None:
+    """Sequences advance by chunks of any size, some in each batch, over pages in any order, with any rows wanted."""
+    random = Random(seed)
+    page_size = random.choice([4, 16, 17])
+    driver = open_driver(folder, library, page_size=page_size, n_threads=1 + seed % 2)
+    n_each = -(-LENGTH // page_size)
+    n_seqs = min(N_SEQS, N_PAGES // n_each)
+    order = random.sample(range(N_PAGES), N_PAGES)
+    done = [0] * n_seqs
+    while unfinished := [seq_idx for seq_idx in range(n_seqs) if done[seq_idx] < LENGTH]:
+        feeds, wanted = [], []
+        for seq_idx in random.sample(unfinished, random.randint(1, len(unfinished))):
+            n = min(random.choice([1, 1, 1, random.randint(2, 40)]), LENGTH - done[seq_idx])
+            rows = sorted(random.sample(range(n), random.randint(0, min(n, 5))))
+            pages = order[seq_idx * n_each : (seq_idx + 1) * n_each]
+            feeds.append(Feed(SEQUENCES[seq_idx][done[seq_idx] : done[seq_idx] + n], pages, start=done[seq_idx], rows=rows))
+            wanted += [alone[seq_idx][done[seq_idx] + row] for row in rows]
+            done[seq_idx] += n
+        logits = driver.run(batch(feeds, page_size=page_size))
+        assert np.array_equal(logits, np.array(wanted, np.float32).reshape(-1, 160))
+
+
+def test_two_drivers_share_nothing(folder: Path, library: Path, alone: list[np.ndarray]) -> None:
+    drivers = [open_driver(folder, library) for _ in range(2)]
+    for start in range(0, LENGTH, 35):
+        for driver, seq_idx in zip(drivers, (3, 4), strict=True):
+            feed = Feed(SEQUENCES[seq_idx][start : start + 35], range(9), start=start, rows=range(35))
+            assert np.array_equal(driver.run(batch([feed], page_size=16)), alone[seq_idx][start : start + 35])
+    drivers[0].close()
+    assert drivers[1].run(batch([Feed([1], [50], rows=[0])], page_size=16)).shape == (1, 160)
