@@ -21,7 +21,7 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ("output", "invalid-output", ("HashMap", "string")),
     ("no-such-mistake", "invalid-input", ("no-such-mistake", "Mistake")),
     ({"error": {}}, "invalid-input", ("missing field `text`",)),
-    ({"memory": {"bytes": 1 << 31}}, "limit-memory", ()),
+    ({"memory": {"bytes": 1 << 30}}, "limit-memory", ()),
     ({"recursion": {"depth": 100_000_000}}, "limit-stack", ()),
 ]
 
