@@ -79,7 +79,7 @@ impl Default for Limits {
             cpu: Some(Duration::from_secs(300)),
             wall: None,
             resources: 10_000,
-            message_bytes: 16 << 20,
+            message_bytes: 8 << 20,
             queue_events: 1024,
             queue_bytes: 1 << 20,
             source_bytes: 64 << 20,

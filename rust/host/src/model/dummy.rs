@@ -37,6 +37,19 @@ pub(crate) fn drive(model: Arc<Model>, script: Vec<(String, String)>) -> Result<
 }
 
 fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {
-    let _ = script;
-    Ok(dummy::Driver::new(model.name(), model.vocab_size(), model.n_pages, model.page_size()))
+    let (name, vocab_size, n_pages, page_size) = (model.name(), model.vocab_size(), model.n_pages, model.page_size());
+    if script.is_empty() {
+        return Ok(dummy::Driver::new(name, vocab_size, n_pages, page_size));
+    }
+    let tokenizer = model.chat.tokenizer().clone();
+    let rule = |(pattern, reply): (String, String)| {
+        let reply = tokenizer.encode_content(&reply).map_err(text_error)?;
+        Ok(dummy::Rule { pattern, reply })
+    };
+    let rules = script.into_iter().map(rule).collect::<Result<Vec<_>, Error>>()?;
+    let stop_tokens = model.chat.stop_tokens().unwrap_or_default();
+    let end_token = stop_tokens.first().or(model.chat.end_tokens().first()).copied().unwrap_or(0);
+    // Tokens of the vocabulary can always be decoded.
+    let decode = Box::new(move |tokens: &[u32]| tokenizer.decode(tokens).unwrap_or_default());
+    Ok(dummy::Driver::with_script(name, vocab_size, n_pages, page_size, dummy::Script::new(rules, end_token, decode)))
 }

@@ -92,27 +92,27 @@ impl ProgramStore {
     /// `invalid-config` when it is not configured or cannot be read, `invalid-program` when it is no language runtime.
     pub(crate) async fn runtime(self: &Arc<Self>, language: Language) -> Result<Arc<Prepared>, Error> {
         let runtime = self.runtime_of(language);
-        let prepare = || async {
-            let store = self.clone();
-            let read = tokio::task::spawn_blocking(move || store.runtime_of(language).read()).await;
-            let component = read.map_err(Error::internal)??;
-            let prepared = self.prepare(component, self.runtimes.clone()).await;
-            *lock(&runtime.component) = None;
-            prepared
-        };
-        runtime.slot.get_or_init(prepare).await.clone()
+        if let Some(prepared) = runtime.slot.get() {
+            return prepared.clone();
+        }
+        let store = self.clone();
+        let read = tokio::task::spawn_blocking(move || store.runtime_of(language).read()).await;
+        let component = read.map_err(Error::internal)??;
+        let prepared = runtime.slot.get_or_init(|| self.prepare(component, self.runtimes.clone())).await.clone();
+        *lock(&runtime.component) = None;
+        prepared
     }
 
     /// True when a launch of the component does not have to compile it.
     pub(crate) fn has_component(&self, component: &Component) -> bool {
-        let known = lock(&self.compiled).slots.get(&component.digest).is_some_and(|(_, slot)| slot.initialized());
+        let known = lock(&self.compiled).slots.get(&component.digest).is_some_and(|(_, slot)| is_prepared(slot));
         known || self.is_on_disk(component)
     }
 
     /// True when a launch in `language` does not have to compile its runtime.
     pub(crate) fn has_runtime(&self, language: Language) -> bool {
         let runtime = self.runtime_of(language);
-        runtime.slot.initialized() || runtime.read().is_ok_and(|component| self.is_on_disk(&component))
+        is_prepared(&runtime.slot) || runtime.read().is_ok_and(|component| self.is_on_disk(&component))
     }
 
     fn is_on_disk(&self, component: &Component) -> bool {
@@ -161,6 +161,10 @@ impl ProgramStore {
         };
         tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
     }
+}
+
+fn is_prepared(slot: &Slot) -> bool {
+    slot.get().is_some_and(Result::is_ok)
 }
 
 impl Runtime {
