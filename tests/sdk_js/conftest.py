@@ -17,4 +17,4 @@ def dummy() -> Iterator[Engine]:
         engine.start()
         yield engine
         model.check()
-        assert model.stats()["pages_used"] == 0
+        assert model.stats()["n_pages_used"] == 0
