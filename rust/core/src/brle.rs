@@ -158,7 +158,7 @@ mod tests {
             prop_assert_eq!(bits(&both, len), expected);
             prop_assert_eq!(both.is_empty(), left.is_empty() && right.is_empty());
             prop_assert!(both.iter().skip(1).all(|&run| run > 0));
-            prop_assert!(both.len() % 2 == 0 || both == [0]);
+            prop_assert!(both.len().is_multiple_of(2) || both == [0]);
         }
     }
 }

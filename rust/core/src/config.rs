@@ -107,7 +107,8 @@ mod tests {
     fn every_setting_is_checked() {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
-        let spoil: [(&str, fn(&mut EngineConfig)); 11] = [
+        type Spoil = fn(&mut EngineConfig);
+        let spoil: [(&str, Spoil); 11] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),

@@ -170,10 +170,11 @@ impl Driver {
         let mut hash = identity.into_iter().fold(0, fold);
         let mut shows_itself = false;
         for range in brle::allowed(mask, sequence.length as u32) {
-            for slot in range.start as usize..(range.end as usize).min(own) {
-                let Some(seen) = self.slots[slots[slot]] else {
+            let earlier = (range.start as usize).min(own)..(range.end as usize).min(own);
+            for &slot in &slots[earlier] {
+                let Some(seen) = self.slots[slot] else {
                     return Err(format!(
-                        "token {index} of a sequence looks at slot {slot}, which nobody wrote"
+                        "token {index} of a sequence looks at a slot that nobody wrote"
                     ));
                 };
                 hash = fold(hash, seen.hash);

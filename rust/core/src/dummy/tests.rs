@@ -86,7 +86,7 @@ fn a_reread_gives_the_same_row_and_writes_nothing() {
 #[test]
 fn what_cannot_be_run_is_named() {
     for (tokens, before, pages, part) in [
-        (&[1, 2][..], 4, &[0, 1][..], "which nobody wrote"),
+        (&[1, 2][..], 4, &[0, 1][..], "that nobody wrote"),
         (&[1], 0, &[8], "page 8 is none of the 8"),
         (&[V], 0, &[0], "outside the vocabulary of 11"),
     ] {

@@ -1,1 +1,136 @@
+//! The state machine of the generator, call by call, against a table of what each state allows.
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::errors::ErrorCode;
+use crate::ids::{ContextId, ProcessId};
+use crate::sampling::Params;
+
+fn generator() -> Generator {
+    Generator::new(
+        ProcessId(1),
+        ContextId(1),
+        Params::ARGMAX,
+        StopSet::new(vec![8], vec![9]),
+    )
+}
+
+const ROOM: u32 = 100;
+
+#[test]
+fn a_step_is_opened_run_and_folded() {
+    let mut generator = generator();
+    assert_eq!(
+        generator.check_step(true).unwrap_err().code,
+        ErrorCode::StepPending
+    );
+    assert_eq!(generator.open(5, ROOM), Ok(Some(0)));
+    assert_eq!(
+        generator.open(5, ROOM).unwrap_err().code,
+        ErrorCode::StepPending
+    );
+    assert_eq!(
+        generator.check_step(false).unwrap_err().code,
+        ErrorCode::StepPending
+    );
+    assert_eq!(generator.check_step(true), Ok(()));
+    generator.state = StepState::Running;
+    assert_eq!(
+        generator.open(5, ROOM).unwrap_err().code,
+        ErrorCode::ContextBusy
+    );
+    generator.fold(1, None);
+    assert_eq!(generator.open(6, ROOM), Ok(Some(1)));
+}
+
+#[test]
+fn a_cancelled_step_is_opened_again() {
+    let mut generator = generator();
+    generator.open(5, ROOM).unwrap();
+    generator.state = StepState::Running;
+    generator.undo(true);
+    assert_eq!(generator.check_step(true), Ok(()));
+    assert_eq!(generator.open(5, ROOM), Ok(Some(0)));
+    assert_eq!(generator.n_accepted(), 0);
+}
+
+#[test]
+fn caps_stops_and_room_end_it() {
+    let mut generator = generator();
+    assert_eq!(generator.judge(1, 1, 6, &[7], ROOM), None);
+    for stop in [7, 8, 9] {
+        assert_eq!(
+            generator.judge(stop, 1, ROOM, &[7], ROOM),
+            Some(FinishReason::Stop)
+        );
+    }
+    assert_eq!(
+        generator.judge(1, 1, ROOM, &[7], ROOM),
+        Some(FinishReason::Length)
+    );
+    generator.max_tokens = Some(3);
+    assert_eq!(generator.judge(1, 2, 6, &[7], ROOM), None);
+    assert_eq!(
+        generator.judge(1, 3, 6, &[7], ROOM),
+        Some(FinishReason::Length)
+    );
+    generator.fold(2, None);
+    assert_eq!(generator.end(7, ROOM), None);
+    generator.max_tokens = Some(2);
+    assert_eq!(generator.open(7, ROOM), Ok(None));
+    assert_eq!(generator.finish_reason(7, ROOM), Some(FinishReason::Length));
+}
+
+#[test]
+fn a_retired_one_is_closed_unless_it_had_ended() {
+    let mut retired = generator();
+    retired.retired = true;
+    assert_eq!(
+        retired.open(5, ROOM).unwrap_err().code,
+        ErrorCode::GeneratorRetired
+    );
+    assert_eq!(retired.finish_reason(5, ROOM), Some(FinishReason::Closed));
+    let mut ended = generator();
+    ended.fold(1, Some(FinishReason::Stop));
+    ended.retired = true;
+    assert_eq!(ended.open(5, ROOM), Ok(None));
+    assert_eq!(ended.finish_reason(5, ROOM), Some(FinishReason::Stop));
+}
+
+proptest! {
+    /// Step numbers count folded steps only, whatever is opened, cancelled and repeated in between.
+    #[test]
+    fn numbers_count_what_was_folded(calls in prop::collection::vec(0u8..4, 0..60)) {
+        let (mut generator, mut state, mut n_folded) = (generator(), StepState::Closed, 0u32);
+        for call in calls {
+            match (call, state) {
+                (0, StepState::Closed | StepState::Undone) => {
+                    prop_assert_eq!(generator.open(1, ROOM), Ok(Some(n_folded)));
+                    state = StepState::Opened;
+                }
+                (0, _) => prop_assert!(generator.open(1, ROOM).is_err()),
+                (1, _) => {
+                    let allowed = matches!(state, StepState::Opened | StepState::Undone);
+                    prop_assert_eq!(generator.check_step(true).is_ok(), allowed);
+                    if allowed {
+                        generator.state = StepState::Running;
+                        state = StepState::Running;
+                    }
+                }
+                (2, StepState::Running) => {
+                    generator.undo(true);
+                    state = StepState::Undone;
+                }
+                (3, StepState::Running) => {
+                    generator.fold(1, None);
+                    n_folded += 1;
+                    state = StepState::Closed;
+                }
+                _ => {}
+            }
+            prop_assert_eq!(generator.state, state);
+            prop_assert_eq!(generator.n_accepted(), n_folded);
+        }
+    }
+}

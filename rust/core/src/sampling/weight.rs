@@ -27,8 +27,8 @@ const INVERSE_FACTORIALS: [f64; 14] = [
 ];
 
 /// ln 2 in two parts, the first with enough trailing zeros that its product with a small whole number is exact (fdlibm, `e_exp.c`).
-const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
+const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// Adding and subtracting it rounds to a whole number, ties to even: 1.5 * 2^52.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;

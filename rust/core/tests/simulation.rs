@@ -1,0 +1,710 @@
+//! Random programs on random engines: whatever the chunks, the batches, the pages, the cancellations and the failures of the driver,
+//! every answer is the one that a naive oracle gives, and everything that a program can read is as the rules say.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use std::collections::HashMap;
+
+use pie_core::sampling::Params;
+use pie_core::{
+    Answer, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
+    GeneratorOptions, Method, RequestId, Submission,
+};
+use proptest::prelude::*;
+use support::world::{MODEL, World, config, options, output};
+use support::{derived_seed, fold, next_token};
+
+const V: u32 = 50;
+const LAUNCH_SEED: u64 = 7;
+const END: u32 = 3;
+
+#[derive(Clone, Debug)]
+enum Op {
+    NewContext,
+    Append(usize, Vec<u32>),
+    Fork(usize),
+    Release(usize),
+    Truncate(usize, u32),
+    Flush(usize),
+    Generate {
+        context: usize,
+        method: Method,
+        seed: Option<u64>,
+        max_tokens: Option<u32>,
+        stop: Vec<u32>,
+    },
+    Step(usize),
+    Run(usize),
+    Take(usize),
+    Cancel(usize),
+    Plan,
+    Finish,
+    FailBatch,
+    SpoilRow(usize),
+    FailSequence(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let method = prop_oneof![
+        Just(Method::Argmax),
+        (0.5f32..2.0, 0.3f32..=1.0).prop_map(|(temperature, p)| Method::TopP { temperature, p }),
+        (0.5f32..2.0, 1u32..20).prop_map(|(temperature, k)| Method::TopK { temperature, k }),
+        (0.5f32..2.0, 0.0f32..0.5).prop_map(|(temperature, p)| Method::MinP { temperature, p }),
+    ];
+    let generate = (
+        0usize..6,
+        method,
+        prop::option::of(any::<u64>()),
+        prop::option::weighted(0.8, 0u32..12),
+        prop::collection::vec(0..V, 0..3),
+    );
+    prop_oneof![
+        1 => Just(Op::NewContext),
+        3 => (0usize..6, prop::collection::vec(0..V, 0..14)).prop_map(|(context, tokens)| Op::Append(context, tokens)),
+        2 => (0usize..6).prop_map(Op::Fork),
+        1 => (0usize..6).prop_map(Op::Release),
+        1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::Truncate(context, n)),
+        2 => (0usize..6).prop_map(Op::Flush),
+        3 => generate.prop_map(|(context, method, seed, max_tokens, stop)| Op::Generate { context, method, seed, max_tokens, stop }),
+        5 => (0usize..6).prop_map(Op::Step),
+        2 => (0usize..6).prop_map(Op::Run),
+        5 => (0usize..6).prop_map(Op::Take),
+        1 => (0usize..6).prop_map(Op::Cancel),
+        6 => Just(Op::Plan),
+        6 => Just(Op::Finish),
+        1 => Just(Op::FailBatch),
+        1 => (0usize..8).prop_map(Op::SpoilRow),
+        1 => (0usize..8).prop_map(Op::FailSequence),
+    ]
+}
+
+fn configs() -> impl Strategy<Value = EngineConfig> {
+    (
+        1u32..6,
+        prop_oneof![6u32..20, Just(400u32)],
+        1u32..40,
+        1u32..20,
+        1u32..6,
+        prop_oneof![12u32..60, Just(4096u32)],
+    )
+        .prop_map(
+            |(page_size, n_pages, max_batch_tokens, prefill_chunk, max_batch_seqs, max_context)| {
+                EngineConfig {
+                    page_size,
+                    n_pages,
+                    max_batch_tokens,
+                    prefill_chunk,
+                    max_batch_seqs,
+                    max_context,
+                    end_tokens: vec![END],
+                    ..config()
+                }
+            },
+        )
+}
+
+/// What a program may know of a context.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    tokens: Vec<u32>,
+    pending: Option<u32>,
+    buffer: Vec<u32>,
+    n_committed: usize,
+    path: u64,
+    n_forks: u64,
+    generator: Option<GeneratorId>,
+    request: Option<RequestId>,
+}
+
+impl Model {
+    fn all(&self) -> Vec<u32> {
+        self.tokens
+            .iter()
+            .chain(&self.pending)
+            .chain(&self.buffer)
+            .copied()
+            .collect()
+    }
+
+    fn settle(&mut self, page_size: u32) {
+        self.n_committed = self
+            .n_committed
+            .max(self.tokens.len() / page_size as usize * page_size as usize);
+    }
+}
+
+#[derive(Clone, Debug)]
+struct GeneratorModel {
+    params: Params,
+    seed: Option<u64>,
+    max_tokens: Option<u32>,
+    stop: Vec<u32>,
+    n_accepted: u32,
+    finish: Option<FinishReason>,
+    counted: bool,
+    n_steps: u32,
+}
+
+/// What a request must answer.
+#[derive(Clone, Debug)]
+struct Expected {
+    context: ContextId,
+    /// None: a flush.
+    generation: Option<Generation>,
+    n_buffered: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Generation {
+    generator: GeneratorId,
+    tokens: Vec<u32>,
+    finish: Option<FinishReason>,
+    seed: u64,
+    origin: (u64, Vec<u32>),
+    run: bool,
+    void: bool,
+}
+
+struct Simulation {
+    world: World,
+    config: EngineConfig,
+    contexts: Vec<(ContextId, Model)>,
+    generators: HashMap<GeneratorId, GeneratorModel>,
+    expected: Vec<(RequestId, Expected)>,
+    counts: HashMap<(u64, Vec<u32>), u64>,
+    injected: bool,
+}
+
+type Outcome = Result<(), TestCaseError>;
+
+impl Simulation {
+    fn new(config: EngineConfig) -> Self {
+        Self {
+            world: World::with_process(config.clone(), LAUNCH_SEED),
+            config,
+            contexts: Vec::new(),
+            generators: HashMap::new(),
+            expected: Vec::new(),
+            counts: HashMap::new(),
+            injected: false,
+        }
+    }
+
+    fn pick(&self, which: usize) -> Option<usize> {
+        (!self.contexts.is_empty()).then(|| which % self.contexts.len())
+    }
+
+    fn apply(&mut self, op: Op) -> Outcome {
+        let page_size = self.config.page_size;
+        match op {
+            Op::NewContext => {
+                let context = self
+                    .world
+                    .engine
+                    .new_context(pie_core::ProcessId(1))
+                    .unwrap();
+                self.contexts.push((context, Model::default()));
+            }
+            Op::Append(which, tokens) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                self.append(at, &tokens)?;
+            }
+            Op::Fork(which) => {
+                let Some(at) = self.pick(which).filter(|_| self.contexts.len() < 6) else {
+                    return Ok(());
+                };
+                let (context, model) = &mut self.contexts[at];
+                let forked = self.world.engine.fork(*context);
+                if model.request.is_some() {
+                    prop_assert_eq!(forked.unwrap_err().code, ErrorCode::ContextBusy);
+                    return Ok(());
+                }
+                model.settle(page_size);
+                model.n_forks += 1;
+                let child = Model {
+                    path: fold(model.path, model.n_forks),
+                    n_forks: 0,
+                    generator: None,
+                    ..model.clone()
+                };
+                self.contexts.push((forked.unwrap(), child));
+            }
+            Op::Release(which) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                let (context, model) = self.contexts.remove(at);
+                self.world.engine.release(context);
+                self.world.engine.release(context);
+                if let Some(request) = model.request {
+                    self.expected.retain(|(id, _)| *id != request);
+                    let answer = self
+                        .world
+                        .engine
+                        .take(request)
+                        .expect("a released context answers at once");
+                    prop_assert_eq!(answer.unwrap_err().code, ErrorCode::ContextReleased);
+                }
+                prop_assert_eq!(
+                    self.world.engine.seq_len(context).unwrap_err().code,
+                    ErrorCode::ContextReleased
+                );
+            }
+            Op::Truncate(which, n) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                self.truncate(at, n)?;
+            }
+            Op::Flush(which) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                self.flush(at)?;
+            }
+            Op::Generate {
+                context,
+                method,
+                seed,
+                max_tokens,
+                stop,
+            } => {
+                let Some(at) = self.pick(context) else {
+                    return Ok(());
+                };
+                let made = GeneratorOptions {
+                    seed,
+                    max_tokens,
+                    stop,
+                    ..options(method)
+                };
+                self.generate(at, made)?;
+            }
+            Op::Step(which) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                self.submit_generation(at, false)?;
+            }
+            Op::Run(which) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                self.submit_generation(at, true)?;
+            }
+            Op::Take(which) => {
+                if !self.expected.is_empty() {
+                    self.take(which % self.expected.len())?;
+                }
+            }
+            Op::Cancel(which) => {
+                if !self.expected.is_empty() {
+                    let (request, expected) = self.expected.remove(which % self.expected.len());
+                    self.world.engine.cancel(request);
+                    self.model(expected.context).request = None;
+                }
+            }
+            Op::Plan if self.world.running.len() < 2 => {
+                self.world.plan();
+                if let Some((_, Err(failure))) = self.world.running.last() {
+                    prop_assert!(false, "the driver refused a batch: {}", failure.message);
+                }
+            }
+            Op::Finish if !self.world.running.is_empty() => self.world.finish(),
+            Op::FailBatch if !self.world.running.is_empty() => {
+                self.injected = true;
+                let (batch, _) = self.world.running.remove(0);
+                self.world.answer(
+                    batch.id,
+                    Err(DriverFailure {
+                        message: "injected".to_owned(),
+                    }),
+                );
+            }
+            Op::SpoilRow(row) if !self.world.running.is_empty() => {
+                self.injected = true;
+                let (batch, logits) = self.world.running.remove(0);
+                let mut logits = logits.unwrap();
+                if let Some(logit) = logits.get_mut(row * V as usize + 1) {
+                    *logit = f32::NAN;
+                }
+                self.world
+                    .answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+            }
+            Op::FailSequence(sequence) if !self.world.running.is_empty() => {
+                self.injected = true;
+                let (batch, logits) = self.world.running.remove(0);
+                let failures = [(sequence as u32, "injected".to_owned())];
+                self.world
+                    .answer(batch.id, Ok(batch.jobs.sample(&logits.unwrap(), &failures)));
+            }
+            Op::Plan | Op::Finish | Op::FailBatch | Op::SpoilRow(_) | Op::FailSequence(_) => {}
+        }
+        self.world.engine.check().map_err(TestCaseError::fail)?;
+        self.compare()
+    }
+
+    fn model(&mut self, context: ContextId) -> &mut Model {
+        &mut self
+            .contexts
+            .iter_mut()
+            .find(|(id, _)| *id == context)
+            .expect("the context lives")
+            .1
+    }
+
+    fn append(&mut self, at: usize, tokens: &[u32]) -> Outcome {
+        let (context, model) = &self.contexts[at];
+        let (context, length) = (*context, model.all().len() as u32);
+        let generation = model.request.and_then(|request| {
+            self.expected
+                .iter()
+                .find(|(id, _)| *id == request)
+                .and_then(|(_, expected)| expected.generation.clone())
+        });
+        let appended = self.world.engine.append(context, tokens);
+        let reserved = u32::from(generation.is_some());
+        if generation.is_some_and(|generation| generation.run) {
+            prop_assert_eq!(appended.unwrap_err().code, ErrorCode::ContextBusy);
+        } else if length + reserved + tokens.len() as u32 > self.config.max_context {
+            prop_assert!(tokens.is_empty() || appended.unwrap_err().code == ErrorCode::ContextFull);
+        } else {
+            appended.unwrap();
+            let page_size = self.config.page_size;
+            let model = self.model(context);
+            model.settle(page_size);
+            model.buffer.extend_from_slice(tokens);
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, at: usize, n: u32) -> Outcome {
+        let page_size = self.config.page_size;
+        let (context, model) = &mut self.contexts[at];
+        let truncated = self.world.engine.truncate(*context, n);
+        if model.request.is_some() {
+            prop_assert_eq!(truncated.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        model.settle(page_size);
+        let most = model.tokens.len() + usize::from(model.pending.is_some()) - model.n_committed;
+        if n as usize > most {
+            prop_assert_eq!(truncated.unwrap_err().code, ErrorCode::TruncateRange);
+            return Ok(());
+        }
+        truncated.unwrap();
+        let mut left = n as usize;
+        if left > 0 && model.pending.take().is_some() {
+            left -= 1;
+        }
+        model.tokens.truncate(model.tokens.len() - left);
+        model.generator = None;
+        Ok(())
+    }
+
+    fn flush(&mut self, at: usize) -> Outcome {
+        let page_size = self.config.page_size;
+        let (context, model) = &mut self.contexts[at];
+        let submitted = self.world.submit(Submission::Flush(*context));
+        if model.request.is_some() {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        if model.all().len().div_ceil(page_size as usize) > self.config.n_pages as usize {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
+            return Ok(());
+        }
+        let request = submitted.unwrap();
+        model.settle(page_size);
+        model.request = Some(request);
+        self.expected.push((
+            request,
+            Expected {
+                context: *context,
+                generation: None,
+                n_buffered: model.buffer.len(),
+            },
+        ));
+        Ok(())
+    }
+
+    fn generate(&mut self, at: usize, made: GeneratorOptions) -> Outcome {
+        let page_size = self.config.page_size;
+        let (context, model) = &mut self.contexts[at];
+        let generator = self.world.engine.new_generator(*context, made.clone());
+        if model.request.is_some() {
+            prop_assert_eq!(generator.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        if model.all().is_empty() {
+            prop_assert_eq!(generator.unwrap_err().code, ErrorCode::EmptyContext);
+            return Ok(());
+        }
+        let generator = generator.unwrap();
+        model.settle(page_size);
+        if let Some(older) = model.generator.replace(generator)
+            && self.generators[&older].finish.is_none()
+        {
+            prop_assert_eq!(
+                self.world.engine.next_step(older).unwrap_err().code,
+                ErrorCode::GeneratorRetired
+            );
+            prop_assert_eq!(
+                self.world.engine.finish_reason(older).unwrap(),
+                Some(FinishReason::Closed)
+            );
+        }
+        let state = GeneratorModel {
+            params: made.sampler.method.params().unwrap(),
+            seed: made.seed,
+            max_tokens: made.max_tokens,
+            stop: made.stop,
+            n_accepted: 0,
+            finish: None,
+            counted: false,
+            n_steps: 0,
+        };
+        self.generators.insert(generator, state);
+        Ok(())
+    }
+
+    /// What a generation must draw from here.
+    fn predict(&self, id: GeneratorId, model: &Model, run: bool) -> Generation {
+        let generator = &self.generators[&id];
+        let mut sequence = model.all();
+        let origin = (model.path, sequence.clone());
+        let before = self.counts.get(&origin).copied().unwrap_or(0);
+        let seed = generator
+            .seed
+            .unwrap_or_else(|| derived_seed(LAUNCH_SEED, model.path, &sequence, before));
+        let (cap, limit) = (
+            generator.max_tokens.unwrap_or(u32::MAX),
+            self.config.max_context as usize,
+        );
+        let mut tokens = Vec::new();
+        let full = |n_drawn: usize, length: usize| {
+            generator.n_accepted as usize + n_drawn >= cap as usize || length >= limit
+        };
+        let mut finish = generator
+            .finish
+            .or(full(0, sequence.len()).then_some(FinishReason::Length));
+        let void = finish.is_some();
+        while finish.is_none() {
+            let token = next_token(MODEL, V, &sequence, &generator.params, seed);
+            sequence.push(token);
+            tokens.push(token);
+            if token == END || generator.stop.contains(&token) {
+                finish = Some(FinishReason::Stop);
+            } else if full(tokens.len(), sequence.len()) {
+                finish = Some(FinishReason::Length);
+            } else if !run || tokens.len() > 200 {
+                break;
+            }
+        }
+        Generation {
+            generator: id,
+            tokens,
+            finish,
+            seed,
+            origin,
+            run,
+            void,
+        }
+    }
+
+    fn submit_generation(&mut self, at: usize, run: bool) -> Outcome {
+        let (context, model) = self.contexts[at].clone();
+        let Some(id) = model.generator else {
+            return Ok(());
+        };
+        let mut generation = if model.request.is_none() {
+            Some(self.predict(id, &model, run))
+        } else {
+            None
+        };
+        // Runs without an end would go on until the context is full.
+        if generation
+            .as_ref()
+            .is_some_and(|generation| run && generation.finish.is_none())
+        {
+            return Ok(());
+        }
+        if !run {
+            match self.world.engine.next_step(id) {
+                // At its end nothing is opened; a step that failed is opened again even there.
+                Ok(None) => {
+                    prop_assert!(generation.is_none_or(|generation| generation.void));
+                    return Ok(());
+                }
+                Ok(number) => prop_assert_eq!(number, Some(self.generators[&id].n_steps)),
+                Err(error) => {
+                    prop_assert_eq!(error.code, ErrorCode::ContextBusy);
+                    prop_assert!(model.request.is_some());
+                    return Ok(());
+                }
+            }
+        }
+        let submission = if run {
+            Submission::Run(id)
+        } else {
+            Submission::Step(id)
+        };
+        let submitted = self.world.submit(submission);
+        if model.request.is_some() {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        let generation = generation.take().unwrap();
+        let n_pages = model.all().len().div_ceil(self.config.page_size as usize);
+        if !generation.void && n_pages > self.config.n_pages as usize {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
+            return Ok(());
+        }
+        let request = submitted.unwrap();
+        let page_size = self.config.page_size;
+        let model = self.model(context);
+        model.settle(page_size);
+        model.request = Some(request);
+        let n_buffered = model.buffer.len();
+        self.expected.push((
+            request,
+            Expected {
+                context,
+                generation: Some(generation),
+                n_buffered,
+            },
+        ));
+        Ok(())
+    }
+
+    /// Takes an answer, if it is there, and compares it with what was predicted.
+    fn take(&mut self, which: usize) -> Outcome {
+        let (request, expected) = self.expected[which].clone();
+        let Some(answer) = self.world.engine.take(request) else {
+            return Ok(());
+        };
+        self.expected.remove(which);
+        let page_size = self.config.page_size;
+        let tiny = self.config.n_pages < 400;
+        let injected = self.injected;
+        let model = self.model(expected.context);
+        model.request = None;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let possible = match error.code {
+                    ErrorCode::OutOfPages => tiny,
+                    ErrorCode::DriverFailed | ErrorCode::BadLogits => injected,
+                    _ => false,
+                };
+                prop_assert!(possible, "{error}");
+                return Ok(());
+            }
+        };
+        let Some(generation) = expected.generation else {
+            prop_assert_eq!(answer, Answer::Flushed);
+            model.tokens.extend(model.pending.take());
+            model
+                .tokens
+                .extend(model.buffer.drain(..expected.n_buffered));
+            model.settle(page_size);
+            return Ok(());
+        };
+        let output = output(answer);
+        prop_assert_eq!(&output.tokens, &generation.tokens);
+        prop_assert_eq!(output.finish, generation.finish);
+        if !generation.void {
+            model.tokens.extend(model.pending.take());
+            model
+                .tokens
+                .extend(model.buffer.drain(..expected.n_buffered));
+            model.tokens.extend(&generation.tokens);
+            model.pending = model.tokens.pop();
+        }
+        let generator = self.generators.get_mut(&generation.generator).unwrap();
+        generator.n_accepted += generation.tokens.len() as u32;
+        generator.n_steps += generation.tokens.len() as u32;
+        generator.finish = generator.finish.or(generation.finish);
+        if !generator.counted && !generation.void {
+            generator.counted = true;
+            generator.seed = Some(generation.seed);
+            *self.counts.entry(generation.origin).or_insert(0) += 1;
+        }
+        Ok(())
+    }
+
+    /// Everything that a program can read.
+    fn compare(&self) -> Outcome {
+        for (context, model) in &self.contexts {
+            let engine = &self.world.engine;
+            let all = model.all();
+            prop_assert_eq!(engine.buffer(*context).unwrap(), model.buffer.clone());
+            prop_assert_eq!(engine.length(*context).unwrap() as usize, all.len());
+            prop_assert_eq!(
+                engine.seq_len(*context).unwrap() as usize,
+                all.len() - model.buffer.len()
+            );
+            prop_assert_eq!(engine.tail(*context, 5000).unwrap(), all.clone());
+            prop_assert_eq!(
+                engine.tail(*context, 2).unwrap(),
+                all[all.len().saturating_sub(2)..].to_vec()
+            );
+        }
+        for (id, generator) in &self.generators {
+            prop_assert_eq!(
+                self.world.engine.tokens_generated(*id).unwrap(),
+                generator.n_accepted
+            );
+        }
+        Ok(())
+    }
+
+    /// Everything comes to rest, is answered and released, and leaves nothing behind.
+    fn end(mut self) -> Outcome {
+        self.world.pump();
+        while !self.expected.is_empty() {
+            let n = self.expected.len();
+            self.take(0)?;
+            prop_assert_eq!(self.expected.len(), n - 1, "a request was never answered");
+        }
+        self.compare()?;
+        for (context, _) in std::mem::take(&mut self.contexts) {
+            self.world.engine.release(context);
+        }
+        let stats = self.world.engine.stats();
+        prop_assert_eq!(
+            (
+                stats.n_pages_used,
+                stats.n_contexts,
+                stats.n_requests,
+                stats.n_in_flight
+            ),
+            (0, 0, 0, 0)
+        );
+        self.world.engine.end_process(pie_core::ProcessId(1));
+        prop_assert_eq!(self.world.engine.stats().n_generators, 0);
+        self.world.engine.check().map_err(TestCaseError::fail)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn programs_get_what_the_oracle_says(config in configs(), ops in prop::collection::vec(op(), 1..120)) {
+        let mut simulation = Simulation::new(config);
+        for op in ops {
+            simulation.apply(op)?;
+        }
+        simulation.end()?;
+    }
+}

@@ -1,0 +1,180 @@
+//! An engine with the dummy driver, and the loop that a host runs.
+
+use std::collections::HashMap;
+
+use pie_core::{
+    Answer, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error, GeneratorId,
+    GeneratorOptions, Method, Output, Plan, ProcessId, Progress, RequestId, Sampled, Sampler,
+    Submission, dummy,
+};
+
+pub const MODEL: &str = "toy";
+
+/// An engine, its driver, and a clock that the test turns.
+pub struct World {
+    pub engine: Engine,
+    pub driver: dummy::Driver,
+    pub now_ns: u64,
+    n_requests: u64,
+    /// Batches that the driver was given and has not answered.
+    pub running: Vec<(pie_core::Batch, Result<Vec<f32>, DriverFailure>)>,
+    /// Requests that were announced as ready.
+    pub ready: HashMap<RequestId, ()>,
+}
+
+pub fn config() -> EngineConfig {
+    EngineConfig {
+        vocab_size: 50,
+        page_size: 4,
+        n_pages: 256,
+        hold_ns: 0,
+        max_context: 4096,
+        ..EngineConfig::new(MODEL, 50)
+    }
+}
+
+pub fn options(method: Method) -> GeneratorOptions {
+    GeneratorOptions {
+        sampler: Sampler { method, seed: None },
+        seed: None,
+        max_tokens: None,
+        stop: vec![],
+        template_stop: vec![],
+    }
+}
+
+impl World {
+    pub fn new(config: EngineConfig) -> Self {
+        let driver = dummy::Driver::new(
+            &config.model,
+            config.vocab_size,
+            config.n_pages,
+            config.page_size,
+        );
+        let engine = Engine::new(config).unwrap();
+        Self {
+            engine,
+            driver,
+            now_ns: 0,
+            n_requests: 0,
+            running: Vec::new(),
+            ready: HashMap::new(),
+        }
+    }
+
+    /// A world with one process of that launch seed.
+    pub fn with_process(config: EngineConfig, launch_seed: u64) -> Self {
+        let mut world = Self::new(config);
+        world.engine.new_process(ProcessId(1), launch_seed).unwrap();
+        world
+    }
+
+    pub fn context(&mut self, tokens: &[u32]) -> ContextId {
+        let context = self.engine.new_context(ProcessId(1)).unwrap();
+        self.engine.append(context, tokens).unwrap();
+        context
+    }
+
+    pub fn generator(&mut self, context: ContextId, max_tokens: u32) -> GeneratorId {
+        let options = GeneratorOptions {
+            max_tokens: Some(max_tokens),
+            ..options(Method::Argmax)
+        };
+        self.engine.new_generator(context, options).unwrap()
+    }
+
+    pub fn submit(&mut self, submission: Submission) -> Result<RequestId, Error> {
+        self.n_requests += 1;
+        let request = RequestId(self.n_requests);
+        if self.engine.submit(request, submission, self.now_ns)? == Progress::Ready {
+            self.ready.insert(request, ());
+        }
+        self.engine.check().unwrap();
+        Ok(request)
+    }
+
+    /// Asks for a batch and computes it, without answering it yet. Answers whether there was one.
+    pub fn plan(&mut self) -> bool {
+        let planned = loop {
+            match self.engine.next_batch(self.now_ns) {
+                Plan::Batch(batch) => {
+                    let logits = self.driver.run(&batch.arena);
+                    self.running.push((batch, logits));
+                    break true;
+                }
+                Plan::Idle => break false,
+                Plan::HoldUntil(until_ns) => {
+                    assert!(until_ns > self.now_ns);
+                    self.now_ns = until_ns;
+                }
+            }
+        };
+        self.announce();
+        planned
+    }
+
+    /// Answers the oldest batch that runs.
+    pub fn finish(&mut self) {
+        let (batch, logits) = self.running.remove(0);
+        let outcome = logits.map(|logits| batch.jobs.sample(&logits, &[]));
+        self.answer(batch.id, outcome);
+    }
+
+    pub fn answer(&mut self, batch: BatchId, outcome: Result<Sampled, DriverFailure>) {
+        self.engine.complete(batch, outcome, self.now_ns).unwrap();
+        self.announce();
+    }
+
+    fn announce(&mut self) {
+        self.engine.check().unwrap();
+        for request in self.engine.drain_ready() {
+            self.ready.insert(request, ());
+        }
+    }
+
+    /// Runs batches until nothing can run.
+    pub fn pump(&mut self) {
+        for _ in 0..100_000 {
+            if !self.running.is_empty() {
+                self.finish();
+            } else if !self.plan() {
+                return;
+            }
+        }
+        panic!("the engine does not come to rest");
+    }
+
+    /// Runs until the request is ready, and takes its answer.
+    pub fn wait(&mut self, request: RequestId) -> Result<Answer, Error> {
+        self.pump();
+        let answer = self.engine.take(request).expect("the request is ready");
+        self.engine.check().unwrap();
+        answer
+    }
+
+    pub fn flush(&mut self, context: ContextId) -> Result<(), Error> {
+        let request = self.submit(Submission::Flush(context))?;
+        assert_eq!(self.wait(request)?, Answer::Flushed);
+        Ok(())
+    }
+
+    pub fn run(&mut self, generator: GeneratorId) -> Result<Output, Error> {
+        let request = self.submit(Submission::Run(generator))?;
+        self.wait(request).map(output)
+    }
+
+    pub fn step(&mut self, generator: GeneratorId) -> Result<Option<Output>, Error> {
+        if self.engine.next_step(generator)?.is_none() {
+            return Ok(None);
+        }
+        let request = self.submit(Submission::Step(generator))?;
+        self.wait(request).map(|answer| Some(output(answer)))
+    }
+}
+
+pub fn output(answer: Answer) -> Output {
+    match answer {
+        Answer::Generated(output) => output,
+        Answer::Flushed => panic!("a generation was answered as a flush"),
+    }
+}
