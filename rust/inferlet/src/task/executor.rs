@@ -166,6 +166,8 @@ pub(crate) fn block_on<S: Source, F: Future>(
     let woken = Arc::new(Woken(AtomicBool::new(false)));
     let waker = Waker::from(Arc::clone(&woken));
     loop {
+        // What woke it so far is answered by this poll.
+        woken.take();
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return Ok(output);
         }

@@ -10,6 +10,7 @@ use super::*;
 struct Timeline {
     now: Cell<u64>,
     waits: Cell<u32>,
+    looks: Cell<u32>,
 }
 
 impl Timeline {
@@ -34,6 +35,7 @@ impl Source for Timeline {
     }
 
     fn look(&self, times: &[&u64]) -> Vec<u32> {
+        self.looks.set(self.looks.get() + 1);
         self.come(times)
     }
 }
@@ -58,6 +60,25 @@ fn one_event_is_one_wait() {
         (Ok(()), 1, 5)
     );
     assert!(reactor.entries.borrow().is_empty());
+}
+
+#[test]
+fn events_one_after_the_other_are_a_wait_each() {
+    let reactor = Reactor::new();
+    let (end, timeline) = run(&reactor, async {
+        for time in [5, 9, 7] {
+            Event::new(&reactor, time).await;
+        }
+    });
+    assert_eq!(end, Ok(()));
+    assert_eq!(
+        (
+            timeline.waits.get(),
+            timeline.looks.get(),
+            timeline.now.get()
+        ),
+        (3, 0, 9)
+    );
 }
 
 #[test]

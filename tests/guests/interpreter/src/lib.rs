@@ -22,25 +22,24 @@ struct Input {
 #[inferlet::main]
 async fn main(input: Input) -> Result<Vec<Value>> {
     let handles = Handles::new(Model::load("default")?);
-    Ok(transcript(&handles, &input.ops).await)
+    transcript(&handles, &input.ops).await
 }
 
-/// One entry an operation; one that fails gives its error code, and the program goes on.
+/// One entry an operation; one that fails gives its error code, and the program goes on. An error without a code is a mistake
+/// of the vector, and fails the program.
 fn transcript<'run>(
     handles: &'run Handles,
     operations: &'run [Operation],
-) -> Pin<Box<dyn Future<Output = Vec<Value>> + 'run>> {
+) -> Pin<Box<dyn Future<Output = Result<Vec<Value>>> + 'run>> {
     Box::pin(async move {
         let mut entries = Vec::with_capacity(operations.len());
         for operation in operations {
-            entries.push(run(handles, operation).await.unwrap_or_else(|error| {
-                match error_code(&error) {
-                    Some(code) => json!({ "error": code.as_str() }),
-                    None => json!({ "error": error }),
-                }
-            }));
+            entries.push(match run(handles, operation).await {
+                Ok(entry) => entry,
+                Err(error) => json!({ "error": error_code(&error).ok_or(error)?.as_str() }),
+            });
         }
-        entries
+        Ok(entries)
     })
 }
 
@@ -143,9 +142,9 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             ));
         }
         Operation::All { ops } => {
-            return Ok(json!(
-                task::join_all(ops.iter().map(|branch| transcript(handles, branch))).await
-            ));
+            let branches =
+                task::join_all(ops.iter().map(|branch| transcript(handles, branch))).await;
+            return Ok(json!(branches.into_iter().collect::<Result<Vec<_>>>()?));
         }
         Operation::ChatFeed { r#as, tokens } => return handles.feed(r#as, tokens),
         Operation::Sleep { ms } => task::sleep(Duration::from_millis(*ms)).await,
