@@ -14,6 +14,7 @@ from pie import _engine
 from pie.backends.cpu import CpuOptions, open_driver
 from pie.errors import PieError
 from pie.models.loader import read_config
+from pie.paths import cache_folder
 from pie.programs import Component, Source
 from pie.runner import drive
 
@@ -65,7 +66,7 @@ class Engine:
     def __init__(self, *, cache_dir: Path | None = None, worker_threads: int = 0) -> None:
         """`cache_dir` keeps compiled programs (the user's cache folder if not given); `worker_threads` run guests (0: one a core)."""
         self._engine = _engine.Engine(
-            cache_dir=None if cache_dir is None else str(cache_dir),
+            cache_dir=str(cache_folder() if cache_dir is None else cache_dir),
             runtimes_dir=str(RUNTIMES),
             worker_threads=worker_threads,
         )
