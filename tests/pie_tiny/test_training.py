@@ -49,7 +49,7 @@ def test_a_stream_goes_on_from_a_position(tokenizer) -> None:
 def test_training_resumes_to_the_same_weights(tmp_path) -> None:
     def plan(steps: int, source: str, target: str) -> Plan:
         return Plan(
-            steps=steps, decay_steps=0, source=tmp_path / source, target=tmp_path / target, release=RELEASE,
+            steps=steps, decay=False, source=tmp_path / source, target=tmp_path / target, release=RELEASE,
             data=Source(1, batch_tokens=64, shard_conversations=3), n_layers=1,
             niceness=0, compiled=False, validation_conversations=1,
         )  # fmt: skip

@@ -66,7 +66,7 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
     trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
     plan = Plan(
         steps=arguments.steps,
-        decay_steps=arguments.steps if decay else 0,
+        decay=decay,
         source=trunk,
         target=decayed if decay else trunk,
         release=arguments.release,

@@ -6,6 +6,7 @@ go on from any state of the stable part and a release can be made of any.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -34,13 +35,13 @@ _GRADIENT_NORM = 1.0
 class Plan:
     """What one run of training does.
 
-    `steps` are those of this run; the last `decay_steps` of them take the learning rate
-    down to zero. `source` is the checkpoint to go on from (absent: begin anew), `target`
-    the one to write.
+    It ends after `steps` or `minutes` of wall clock (0: no bound), whichever comes first.
+    `decay`: over the run the learning rate goes linearly to zero. `source` is the checkpoint
+    to go on from (absent: begin anew), `target` the one to write.
     """
 
     steps: int
-    decay_steps: int
+    decay: bool
     source: Path
     target: Path
     release: Path
@@ -53,7 +54,6 @@ class Plan:
     compiled: bool = True
     validation_conversations: int = 512
     minutes: float = 0.0
-    """Wall-clock bound: the decay begins early enough to end within it; 0 is no bound."""
 
 
 class _Trainer:
@@ -142,22 +142,12 @@ class _Trainer:
 
 def _rates(plan: Plan, first_step: int, begun: float) -> Iterator[float]:
     """The factor on the learning rates for each step of the run; ends with the run."""
-    step = 0
-    decaying = 0
-    while step < plan.steps:
-        step += 1
-        spent = time.monotonic() - begun
-        reserve = plan.decay_steps * spent / step
-        late = plan.minutes > 0 and spent + reserve > plan.minutes * 60
-        if plan.decay_steps and (decaying or late or plan.steps - step < plan.decay_steps):
-            decaying += 1
-            yield 1.0 - decaying / (plan.decay_steps + 1)
-            if decaying >= plan.decay_steps:
-                return
-        elif late:
+    bound_s = plan.minutes * 60 if plan.minutes > 0 else math.inf
+    for step in range(plan.steps):
+        progress = max(step / plan.steps, (time.monotonic() - begun) / bound_s)
+        if progress >= 1:
             return
-        else:
-            yield min(1.0, (first_step + step) / _WARM_UP_STEPS)
+        yield 1 - progress if plan.decay else min(1.0, (first_step + step + 1) / _WARM_UP_STEPS)
 
 
 def train(plan: Plan) -> Checkpoint:

@@ -107,14 +107,15 @@ def list_ends(rng: Random) -> Exchange:
     return ask(question, ", ".join(reversed(words)) + ".")
 
 
+_COMMON_CATEGORIES = ("colours", "animals", "fruits", "countries", "cities", "birds")
 _SINGULAR = {"clothes": "piece of clothing", "days of the week": "day of the week", "countries": "country", "cities": "city"}
 
 
 def name_some(rng: Random) -> Exchange:
     """Naming a few members of a category, in prose, as a JSON list or line by line."""
-    category = rng.choice(tuple(CATEGORIES))
+    category = rng.choice(_COMMON_CATEGORIES if rng.random() < 0.4 else tuple(CATEGORIES))
     members = CATEGORIES[category]
-    wanted = rng.choices((1, 2, 3, 4, 5), (3, 4, 8, 3, 3))[0]
+    wanted = rng.choices((1, 2, 3, 4, 5), (7, 4, 8, 3, 3))[0]
     chosen = rng.sample(members, min(wanted, len(members) - 1))
     amount = ("zero", "one", "two", "three", "four", "five")[len(chosen)]
     shown = pick(rng, amount, str(len(chosen))) if rng.random() < 0.3 else amount
