@@ -100,16 +100,44 @@ impl HostConfig {
         in_range("max_processes", u64::from(self.max_processes), 1, 20_000)?;
         in_range("max_programs", self.max_programs as u64, 1, 1 << 20)?;
         in_range("stack_bytes", self.stack_bytes as u64, 64 << 10, 256 << 20)?;
-        in_range("limits.memory_bytes", limits.memory_bytes, 64 << 10, 4 << 30)?;
+        in_range(
+            "limits.memory_bytes",
+            limits.memory_bytes,
+            64 << 10,
+            4 << 30,
+        )?;
         in_range("limits.resources", limits.resources as u64, 16, 10_000_000)?;
-        in_range("limits.message_bytes", limits.message_bytes as u64, 1 << 10, 1 << 30)?;
-        in_range("limits.queue_events", limits.queue_events as u64, 1, 1 << 20)?;
+        in_range(
+            "limits.message_bytes",
+            limits.message_bytes as u64,
+            1 << 10,
+            1 << 30,
+        )?;
+        in_range(
+            "limits.queue_events",
+            limits.queue_events as u64,
+            1,
+            1 << 20,
+        )?;
         in_range("limits.queue_bytes", limits.queue_bytes as u64, 1, 1 << 30)?;
-        in_range("limits.source_bytes", limits.source_bytes as u64, 1, 1 << 30)?;
-        in_range("limits.component_bytes", limits.component_bytes as u64, 8, 1 << 30)?;
+        in_range(
+            "limits.source_bytes",
+            limits.source_bytes as u64,
+            1,
+            1 << 30,
+        )?;
+        in_range(
+            "limits.component_bytes",
+            limits.component_bytes as u64,
+            8,
+            1 << 30,
+        )?;
         for (name, limit) in [("limits.cpu", limits.cpu), ("limits.wall", limits.wall)] {
             if limit.is_some_and(|limit| limit.is_zero()) {
-                return Err(Error::new(ErrorCode::InvalidConfig, format!("{name} = 0 s lets no program run; give a positive time or none")));
+                return Err(Error::new(
+                    ErrorCode::InvalidConfig,
+                    format!("{name} = 0 s lets no program run; give a positive time or none"),
+                ));
             }
         }
         Ok(())
@@ -120,7 +148,10 @@ fn in_range(name: &str, value: u64, low: u64, high: u64) -> Result<(), Error> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(Error::new(ErrorCode::InvalidConfig, format!("{name} = {value} is outside {low} to {high}")))
+    Err(Error::new(
+        ErrorCode::InvalidConfig,
+        format!("{name} = {value} is outside {low} to {high}"),
+    ))
 }
 
 #[cfg(test)]
@@ -129,7 +160,10 @@ mod tests {
 
     #[test]
     fn a_value_out_of_range_is_named_with_its_range() {
-        let config = HostConfig { max_processes: 0, ..HostConfig::default() };
+        let config = HostConfig {
+            max_processes: 0,
+            ..HostConfig::default()
+        };
         let error = config.check().unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidConfig);
         assert_eq!(error.message, "max_processes = 0 is outside 1 to 20000");

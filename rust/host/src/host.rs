@@ -88,7 +88,10 @@ pub struct Host {
 
 impl fmt::Debug for Host {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Host").field("instance_id", &self.shared.instance_id).finish_non_exhaustive()
+        formatter
+            .debug_struct("Host")
+            .field("instance_id", &self.shared.instance_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +112,15 @@ impl Host {
         };
         let runtime = async_runtime(&config)?;
         let ticker = Ticker::start(engine.clone())?;
-        let shared = Shared { config, instance_id, engine, models: Models::default(), programs, live: Mutex::default(), all_ended: Condvar::new() };
+        let shared = Shared {
+            config,
+            instance_id,
+            engine,
+            models: Models::default(),
+            programs,
+            live: Mutex::default(),
+            all_ended: Condvar::new(),
+        };
         Ok(Self {
             shared: Arc::new(shared),
             ticker,
@@ -145,7 +156,11 @@ impl Host {
     ///
     /// # Errors
     /// `invalid-argument` for a reply that cannot be encoded, `internal` when no thread can be started.
-    pub fn run_dummy(&self, model: &Arc<Model>, script: Vec<(String, String)>) -> Result<(), Error> {
+    pub fn run_dummy(
+        &self,
+        model: &Arc<Model>,
+        script: Vec<(String, String)>,
+    ) -> Result<(), Error> {
         let thread = dummy::drive(model.clone(), script)?;
         lock(&self.drivers).push(thread);
         Ok(())
@@ -186,21 +201,36 @@ impl Host {
     /// beyond their bounds, `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
         let launched = Instant::now();
-        let Launch { program, input, args, seed, username } = launch;
+        let Launch {
+            program,
+            input,
+            args,
+            seed,
+            username,
+        } = launch;
         let limits = &self.shared.config.limits;
         let input = json_input(input);
         check_size("the input", input.len(), limits.message_bytes)?;
-        check_size("the launch arguments together", args.iter().map(String::len).sum(), limits.message_bytes)?;
+        check_size(
+            "the launch arguments together",
+            args.iter().map(String::len).sum(),
+            limits.message_bytes,
+        )?;
         let username = username.unwrap_or_else(|| "anonymous".to_owned());
         if args.len() > MAX_ARGS || username.len() > MAX_USERNAME_BYTES {
-            let message = format!("a launch takes at most {MAX_ARGS} arguments and a user name of {MAX_USERNAME_BYTES} bytes");
+            let message = format!(
+                "a launch takes at most {MAX_ARGS} arguments and a user name of {MAX_USERNAME_BYTES} bytes"
+            );
             return Err(Error::new(ErrorCode::InvalidArgument, message));
         }
         let launch_seed = match seed {
             Some(seed) => seed,
             None => random_seed()?,
         };
-        let capacity = Capacity { events: limits.queue_events, bytes: limits.queue_bytes };
+        let capacity = Capacity {
+            events: limits.queue_events,
+            bytes: limits.queue_bytes,
+        };
         let record = Arc::new(Record {
             pid: self.next_pid.fetch_add(1, Ordering::Relaxed),
             launch_seed,
@@ -216,7 +246,12 @@ impl Host {
             stop: watch::Sender::new(None),
         });
         self.admit(&record)?;
-        self.spawn(task::run(self.shared.clone(), record.clone(), program, input))?;
+        self.spawn(task::run(
+            self.shared.clone(),
+            record.clone(),
+            program,
+            input,
+        ))?;
         Ok(Process::new(record))
     }
 
@@ -230,8 +265,15 @@ impl Host {
         }
         let deadline = Instant::now() + STOP_PATIENCE;
         while !live.processes.is_empty() {
-            let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
-            live = self.shared.all_ended.wait_timeout(live, left).unwrap_or_else(PoisonError::into_inner).0;
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                break;
+            };
+            live = self
+                .shared
+                .all_ended
+                .wait_timeout(live, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         drop(live);
         for model in self.shared.models.all() {
@@ -253,15 +295,21 @@ impl Host {
         }
         let most = self.shared.config.max_processes;
         if live.processes.len() >= most as usize {
-            let message = format!("{most} processes live, the most that max_processes allows; wait for one to end, or raise the limit");
+            let message = format!(
+                "{most} processes live, the most that max_processes allows; wait for one to end, or raise the limit"
+            );
             return Err(Error::new(ErrorCode::LimitResources, message));
         }
-        live.processes.insert(record.pid, (record.clone(), self.ticker.enter()));
+        live.processes
+            .insert(record.pid, (record.clone(), self.ticker.enter()));
         Ok(())
     }
 
     /// Runs `work` among the programs and waits for it.
-    fn wait_for(&self, work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Result<(), Error> {
+    fn wait_for(
+        &self,
+        work: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) -> Result<(), Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.spawn(async move {
             // A caller that is gone needs no answer.
@@ -286,11 +334,18 @@ impl Drop for Host {
 fn async_runtime(config: &HostConfig) -> Result<Runtime, Error> {
     let niceness = config.worker_niceness;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_time().thread_name("pie-worker").on_thread_start(move || priority::lower_this_thread(niceness));
+    builder
+        .enable_time()
+        .thread_name("pie-worker")
+        .on_thread_start(move || priority::lower_this_thread(niceness));
     if config.worker_threads > 0 {
         builder.worker_threads(config.worker_threads);
     }
-    builder.build().map_err(|error| Error::internal(format!("the threads for programs cannot be started: {error}")))
+    builder.build().map_err(|error| {
+        Error::internal(format!(
+            "the threads for programs cannot be started: {error}"
+        ))
+    })
 }
 
 /// The text as an input: JSON as it is, anything else as `{"input": text}`.
@@ -305,16 +360,22 @@ fn check_size(what: &str, n_bytes: usize, limit: usize) -> Result<(), Error> {
     if n_bytes <= limit {
         return Ok(());
     }
-    let message = format!("{what} has {n_bytes} bytes, more than limits.message_bytes = {limit}; send the rest as messages");
+    let message = format!(
+        "{what} has {n_bytes} bytes, more than limits.message_bytes = {limit}; send the rest as messages"
+    );
     Err(Error::new(ErrorCode::LimitMessage, message))
 }
 
 fn random_seed() -> Result<u64, Error> {
-    getrandom::u64().map_err(|error| Error::internal(format!("the system gives no randomness: {error}")))
+    getrandom::u64()
+        .map_err(|error| Error::internal(format!("the system gives no randomness: {error}")))
 }
 
 fn stopped() -> Error {
-    Error::new(ErrorCode::EngineStopped, "the engine is stopping; start it again")
+    Error::new(
+        ErrorCode::EngineStopped,
+        "the engine is stopping; start it again",
+    )
 }
 
 #[cfg(test)]
@@ -323,7 +384,12 @@ mod tests {
 
     #[test]
     fn a_text_that_is_not_json_becomes_the_input_field() {
-        for (text, expected) in [("{\"a\":1}", "{\"a\":1}"), ("null", "null"), ("hello \"x\"", "{\"input\":\"hello \\\"x\\\"\"}"), ("", "{\"input\":\"\"}")] {
+        for (text, expected) in [
+            ("{\"a\":1}", "{\"a\":1}"),
+            ("null", "null"),
+            ("hello \"x\"", "{\"input\":\"hello \\\"x\\\"\"}"),
+            ("", "{\"input\":\"\"}"),
+        ] {
             assert_eq!(json_input(text.to_owned()), expected);
         }
     }

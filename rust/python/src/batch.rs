@@ -1,6 +1,9 @@
 //! A batch for a driver, read through the buffer protocol.
 
-#![expect(unsafe_code, reason = "the buffer protocol is a C structure that is filled in; the arena outlives every view of it")]
+#![expect(
+    unsafe_code,
+    reason = "the buffer protocol is a C structure that is filled in; the arena outlives every view of it"
+)]
 
 use std::ffi::c_int;
 
@@ -21,12 +24,29 @@ impl PyBatch {
 
     /// # Safety
     /// Called by the interpreter with a structure to fill.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let arena = slf.get().0.arena();
         let n_bytes = ffi::Py_ssize_t::try_from(size_of_val(arena))?;
         // SAFETY: the arena is neither moved nor changed while the batch lives, and the view that is filled in holds a reference to
         // the batch. It is read-only, so that nothing is written through the pointer.
-        let failed = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), arena.as_ptr().cast_mut().cast(), n_bytes, 1, flags) } != 0;
-        if failed { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
+        let failed = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                arena.as_ptr().cast_mut().cast(),
+                n_bytes,
+                1,
+                flags,
+            )
+        } != 0;
+        if failed {
+            Err(PyErr::fetch(slf.py()))
+        } else {
+            Ok(())
+        }
     }
 }

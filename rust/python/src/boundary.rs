@@ -14,7 +14,10 @@ const SIGNAL_SLICE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// What `work` answers, as `pie.errors.PieError`.
-pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> PyResult<T> {
     py.detach(work).map_err(|error| raise(py, error))
 }
 
@@ -29,7 +32,9 @@ pub(crate) fn waiting<T: Send>(
 ) -> PyResult<Option<T>> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
-        let left = deadline.map_or(SIGNAL_SLICE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = deadline.map_or(SIGNAL_SLICE, |deadline| {
+            deadline.saturating_duration_since(Instant::now())
+        });
         if let Some(value) = detached(py, || wait(left.min(SIGNAL_SLICE)))? {
             return Ok(Some(value));
         }
@@ -46,7 +51,9 @@ pub(crate) fn waiting<T: Send>(
 /// `invalid-argument` for one that is negative or not finite.
 pub(crate) fn duration(py: Python<'_>, name: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
-        let message = format!("{name} = {seconds} is no time; give a finite number of seconds that is not negative");
+        let message = format!(
+            "{name} = {seconds} is no time; give a finite number of seconds that is not negative"
+        );
         raise(py, Error::new(ErrorCode::InvalidArgument, message))
     })
 }
@@ -60,7 +67,9 @@ fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "pie.errors", "PieError")?;
     let value = class.call1((error.code.as_str(), &error.message))?;
-    let details = py.import("json")?.call_method1("loads", (&error.details,))?;
+    let details = py
+        .import("json")?
+        .call_method1("loads", (&error.details,))?;
     value.setattr("details", details)?;
     Ok(PyErr::from_value(value))
 }

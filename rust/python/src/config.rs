@@ -29,7 +29,10 @@ pub(crate) fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
             _ => {
                 let known = "memory_bytes, cpu_s, wall_s, resources, message_bytes, queue_events, queue_bytes, source_bytes, component_bytes";
                 let message = format!("there is no limit named {name:?}; there are {known}");
-                return Err(raise(value.py(), Error::new(ErrorCode::InvalidConfig, message)));
+                return Err(raise(
+                    value.py(),
+                    Error::new(ErrorCode::InvalidConfig, message),
+                ));
             }
         }
     }
@@ -38,5 +41,7 @@ pub(crate) fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
 
 fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
     let seconds: Option<f64> = value.extract()?;
-    seconds.map(|seconds| duration(value.py(), name, seconds)).transpose()
+    seconds
+        .map(|seconds| duration(value.py(), name, seconds))
+        .transpose()
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pie_host::{Component, EngineConfig, Host, HostConfig, Language, Launch, ModelConfig, SourceBundle};
+use pie_host::{
+    Component, EngineConfig, Host, HostConfig, Language, Launch, ModelConfig, SourceBundle,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -31,7 +33,10 @@ impl PyEngine {
         *, cache_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5, max_processes = 256,
         stack_bytes = None, limits = None,
     ))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python constructor")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the Python constructor"
+    )]
     fn new(
         py: Python<'_>,
         cache_dir: Option<PathBuf>,
@@ -44,7 +49,11 @@ impl PyEngine {
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let defaults = HostConfig::default();
-        let runtime = |language: Language| runtimes_dir.as_ref().map(|dir| dir.join(format!("{}.wasm", language.name())));
+        let runtime = |language: Language| {
+            runtimes_dir
+                .as_ref()
+                .map(|dir| dir.join(format!("{}.wasm", language.name())))
+        };
         let config = HostConfig {
             cache_dir,
             python_runtime: runtime(Language::Python),
@@ -74,7 +83,10 @@ impl PyEngine {
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
         max_batch_seqs = None, max_contexts = None, max_waiting = None, hold_s = None,
     ))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the Python method"
+    )]
     fn add_model(
         &self,
         py: Python<'_>,
@@ -91,7 +103,9 @@ impl PyEngine {
         max_waiting: Option<u32>,
         hold_s: Option<f64>,
     ) -> PyResult<PyModel> {
-        let hold = hold_s.map(|seconds| duration(py, "hold_s", seconds)).transpose()?;
+        let hold = hold_s
+            .map(|seconds| duration(py, "hold_s", seconds))
+            .transpose()?;
         let defaults = EngineConfig::new(name, vocab_size);
         let engine = EngineConfig {
             page_size: page_size.unwrap_or(defaults.page_size),
@@ -102,11 +116,21 @@ impl PyEngine {
             max_context,
             max_contexts: max_contexts.unwrap_or(defaults.max_contexts),
             max_waiting: max_waiting.unwrap_or(defaults.max_waiting),
-            hold_ns: hold.map_or(defaults.hold_ns, |hold| u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX)),
+            hold_ns: hold.map_or(defaults.hold_ns, |hold| {
+                u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX)
+            }),
             ..defaults
         };
-        let model = detached(py, || self.0.add_model(ModelConfig { folder: path, engine }))?;
-        Ok(PyModel { host: self.0.clone(), model })
+        let model = detached(py, || {
+            self.0.add_model(ModelConfig {
+                folder: path,
+                engine,
+            })
+        })?;
+        Ok(PyModel {
+            host: self.0.clone(),
+            model,
+        })
     }
 
     fn is_prepared(&self, py: Python<'_>, program: Form) -> PyResult<bool> {
@@ -114,7 +138,7 @@ impl PyEngine {
             Form::Language(name) => {
                 let language = language(py, &name)?;
                 Ok(py.detach(|| self.0.is_prepared(language)))
-            },
+            }
             Form::Component(bytes) => Ok(py.detach(|| self.0.is_compiled(&Component::new(bytes)))),
         }
     }
@@ -130,7 +154,10 @@ impl PyEngine {
     }
 
     #[pyo3(signature = (language_name, files, entry, *, input, args = Vec::new(), seed = None, username = None))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the Python method"
+    )]
     fn launch_source(
         &self,
         py: Python<'_>,
@@ -143,12 +170,29 @@ impl PyEngine {
         username: Option<String>,
     ) -> PyResult<PyProcess> {
         let language = language(py, language_name)?;
-        let program = SourceBundle { language, files: Arc::new(files), entry }.into();
-        self.launch(py, Launch { program, input, args, seed, username })
+        let program = SourceBundle {
+            language,
+            files: Arc::new(files),
+            entry,
+        }
+        .into();
+        self.launch(
+            py,
+            Launch {
+                program,
+                input,
+                args,
+                seed,
+                username,
+            },
+        )
     }
 
     #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None))]
-    #[expect(clippy::too_many_arguments, reason = "each is a keyword of the Python method")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the Python method"
+    )]
     fn launch_component(
         &self,
         py: Python<'_>,
@@ -159,7 +203,16 @@ impl PyEngine {
         username: Option<String>,
     ) -> PyResult<PyProcess> {
         let program = py.detach(|| Component::new(wasm)).into();
-        self.launch(py, Launch { program, input, args, seed, username })
+        self.launch(
+            py,
+            Launch {
+                program,
+                input,
+                args,
+                seed,
+                username,
+            },
+        )
     }
 
     fn stop(&self, py: Python<'_>) {

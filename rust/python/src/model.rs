@@ -1,6 +1,9 @@
 //! A model, and the calls of its driver.
 
-#![expect(unsafe_code, reason = "logits are read where they lie; the buffer protocol keeps them there during the call")]
+#![expect(
+    unsafe_code,
+    reason = "logits are read where they lie; the buffer protocol keeps them there during the call"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,12 +49,22 @@ impl PyModel {
         let timeout = duration(py, "timeout_s", timeout_s)?;
         let wait = |slice: Duration| Ok(self.model.next_batch(slice));
         // A model that was stopped has no batches: its driver is told at once.
-        let timeout = if self.model.is_stopped() { Duration::ZERO } else { timeout };
+        let timeout = if self.model.is_stopped() {
+            Duration::ZERO
+        } else {
+            timeout
+        };
         Ok(waiting(py, Some(timeout), wait)?.map(PyBatch))
     }
 
     #[pyo3(signature = (batch, logits, failures = Vec::new()))]
-    fn complete(&self, py: Python<'_>, batch: &Bound<'_, PyBatch>, logits: &Bound<'_, PyAny>, failures: Vec<(u32, String)>) -> PyResult<()> {
+    fn complete(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, PyBatch>,
+        logits: &Bound<'_, PyAny>,
+        failures: Vec<(u32, String)>,
+    ) -> PyResult<()> {
         let logits = PyBuffer::<f32>::get(logits)?;
         if !logits.is_c_contiguous() {
             let message = "the logits are not C-contiguous; pass numpy.ascontiguousarray of them";

@@ -20,13 +20,22 @@ pub(crate) struct PyEvent {
 #[pymethods]
 impl PyEvent {
     fn __repr__(&self) -> String {
-        format!("Event(kind={:?}, text={:?}, code={:?})", self.kind, self.text, self.code)
+        format!(
+            "Event(kind={:?}, text={:?}, code={:?})",
+            self.kind, self.text, self.code
+        )
     }
 }
 
 impl From<Event> for PyEvent {
     fn from(event: Event) -> Self {
-        let plain = |kind, text| Self { kind, text, code: None, error_kind: None, traceback: String::new() };
+        let plain = |kind, text| Self {
+            kind,
+            text,
+            code: None,
+            error_kind: None,
+            traceback: String::new(),
+        };
         match event {
             Event::Stdout(text) => plain("stdout", text),
             Event::Stderr(text) => plain("stderr", text),
@@ -80,7 +89,9 @@ impl PyProcess {
 
     #[pyo3(signature = (timeout_s = None))]
     fn next_event(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Option<PyEvent>> {
-        let timeout = timeout_s.map(|seconds| duration(py, "timeout_s", seconds)).transpose()?;
+        let timeout = timeout_s
+            .map(|seconds| duration(py, "timeout_s", seconds))
+            .transpose()?;
         // Outer: whether the wait is over; inner: the event, or none when there are no more.
         let wait = |slice: Duration| {
             let event = self.0.next_event(Some(slice));
@@ -91,9 +102,13 @@ impl PyProcess {
 
     #[pyo3(signature = (text, timeout_s = None))]
     fn send(&self, py: Python<'_>, text: String, timeout_s: Option<f64>) -> PyResult<()> {
-        let timeout = timeout_s.map(|seconds| duration(py, "timeout_s", seconds)).transpose()?;
+        let timeout = timeout_s
+            .map(|seconds| duration(py, "timeout_s", seconds))
+            .transpose()?;
         if timeout != Some(Duration::ZERO) {
-            waiting(py, timeout, |slice| Ok(self.0.wait_for_room(slice).then_some(())))?;
+            waiting(py, timeout, |slice| {
+                Ok(self.0.wait_for_room(slice).then_some(()))
+            })?;
         }
         detached(py, || self.0.send(text))
     }

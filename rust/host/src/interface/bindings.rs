@@ -1,6 +1,5 @@
 //! The Rust face of the WIT packages in `wit/`, generated at compile time.
 
-
 wasmtime::component::bindgen!({
     path: "../../wit",
     world: "pie:inferlet/language-runtime",

@@ -20,15 +20,27 @@ impl ProcessState {
     }
 
     /// The tokens that `call` makes with the chat template of a model.
-    fn chat_tokens(&self, model: &Resource<ModelHandle>, call: impl FnOnce(&Chat) -> pie_text::Result<Vec<u32>>) -> CallResult<Vec<u32>> {
+    fn chat_tokens(
+        &self,
+        model: &Resource<ModelHandle>,
+        call: impl FnOnce(&Chat) -> pie_text::Result<Vec<u32>>,
+    ) -> CallResult<Vec<u32>> {
         Ok(call(&*self.chat_of(model)?).map_err(text_error)?)
     }
 }
 
 impl chat::Host for ProcessState {
-    fn fill(&mut self, context: Resource<ContextHandle>, role: Role, text: String) -> CallResult<()> {
+    fn fill(
+        &mut self,
+        context: Resource<ContextHandle>,
+        role: Role,
+        text: String,
+    ) -> CallResult<()> {
         let context = self.context(&context)?;
-        Ok(context.add(|turns, at| context.model.chat().fill(turns, at, text_role(role), &text))?)
+        Ok(
+            context
+                .add(|turns, at| context.model.chat().fill(turns, at, text_role(role), &text))?,
+        )
     }
 
     fn cue(&mut self, context: Resource<ContextHandle>) -> CallResult<()> {
@@ -41,7 +53,12 @@ impl chat::Host for ProcessState {
         Ok(context.add(|turns, at| context.model.chat().seal(turns, at))?)
     }
 
-    fn message_tokens(&mut self, model: Resource<ModelHandle>, role: Role, text: String) -> CallResult<Vec<u32>> {
+    fn message_tokens(
+        &mut self,
+        model: Resource<ModelHandle>,
+        role: Role,
+        text: String,
+    ) -> CallResult<Vec<u32>> {
         self.chat_tokens(&model, |chat| chat.message_tokens(text_role(role), &text))
     }
 
@@ -59,13 +76,21 @@ impl chat::Host for ProcessState {
 }
 
 impl HostDecoder for ProcessState {
-    fn create(&mut self, model: Resource<ModelHandle>) -> wasmtime::Result<Resource<DecoderHandle>> {
+    fn create(
+        &mut self,
+        model: Resource<ModelHandle>,
+    ) -> wasmtime::Result<Resource<DecoderHandle>> {
         let chat = self.table.get(&model)?.0.chat().clone();
         Ok(self.table.push(DecoderHandle(ChatDecoder::new(chat)))?)
     }
 
     fn feed(&mut self, this: Resource<DecoderHandle>, tokens: Vec<u32>) -> CallResult<chat::Event> {
-        let event = self.table.get_mut(&this)?.0.feed(&tokens).map_err(text_error)?;
+        let event = self
+            .table
+            .get_mut(&this)?
+            .0
+            .feed(&tokens)
+            .map_err(text_error)?;
         Ok(match event {
             ChatEvent::Idle => chat::Event::Idle,
             ChatEvent::Delta(text) => chat::Event::Delta(text),

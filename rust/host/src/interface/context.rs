@@ -33,19 +33,34 @@ pub(crate) struct Context {
 
 impl Context {
     fn new(model: Arc<Model>, id: ContextId, turns: ChatState) -> Self {
-        Self { model, id, turns: Mutex::new(turns) }
+        Self {
+            model,
+            id,
+            turns: Mutex::new(turns),
+        }
     }
 
     /// Appends what a chat call adds at the end of the context, and keeps the state of the conversation with it.
     ///
     /// # Errors
     /// Those of the chat call, and of an append.
-    pub(crate) fn add(&self, call: impl FnOnce(&ChatState, At<'_>) -> pie_text::Result<Addition>) -> Result<(), Error> {
+    pub(crate) fn add(
+        &self,
+        call: impl FnOnce(&ChatState, At<'_>) -> pie_text::Result<Addition>,
+    ) -> Result<(), Error> {
         let mut turns = lock(&self.turns);
         let (length, tail) = self.end()?;
         // The template is evaluated outside the lock of the core: it takes longer than a driver should wait.
-        let addition = call(&turns, At { length, tail: &tail }).map_err(text_error)?;
-        self.model.with_engine(|engine| engine.append(self.id, &addition.tokens))?;
+        let addition = call(
+            &turns,
+            At {
+                length,
+                tail: &tail,
+            },
+        )
+        .map_err(text_error)?;
+        self.model
+            .with_engine(|engine| engine.append(self.id, &addition.tokens))?;
         *turns = addition.state;
         Ok(())
     }
@@ -58,7 +73,14 @@ impl Context {
             engine.append(self.id, tokens)?;
             self.end_in(engine)
         })?;
-        self.model.chat().on_append(&mut turns, n_tokens, At { length, tail: &tail });
+        self.model.chat().on_append(
+            &mut turns,
+            n_tokens,
+            At {
+                length,
+                tail: &tail,
+            },
+        );
         Ok(())
     }
 
@@ -138,7 +160,12 @@ impl HostContext for ProcessState {
 
     fn append_text(&mut self, this: Resource<ContextHandle>, text: String) -> CallResult<()> {
         let context = self.context(&this)?;
-        let tokens = context.model.chat().tokenizer().encode(&text).map_err(text_error)?;
+        let tokens = context
+            .model
+            .chat()
+            .tokenizer()
+            .encode(&text)
+            .map_err(text_error)?;
         Ok(context.append(&tokens)?)
     }
 
@@ -154,7 +181,9 @@ impl HostContext for ProcessState {
 
     fn seq_len(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
         let context = self.context(&this)?;
-        Ok(context.model.with_engine(|engine| engine.seq_len(context.id))?)
+        Ok(context
+            .model
+            .with_engine(|engine| engine.seq_len(context.id))?)
     }
 
     fn page_size(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<u32> {
@@ -163,7 +192,9 @@ impl HostContext for ProcessState {
 
     fn buffer(&mut self, this: Resource<ContextHandle>) -> CallResult<Vec<u32>> {
         let context = self.context(&this)?;
-        Ok(context.model.with_engine(|engine| engine.buffer(context.id))?)
+        Ok(context
+            .model
+            .with_engine(|engine| engine.buffer(context.id))?)
     }
 
     fn drop(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {

@@ -53,7 +53,10 @@ pub type FutureString = Future<Receive>;
 impl<S: Source> Future<S> {
     /// A future whose answer comes through `receiver`.
     pub(crate) fn new(source: S, receiver: oneshot::Receiver<Result<S::Raw, Error>>) -> Self {
-        Self { source, state: State::Waiting(receiver) }
+        Self {
+            source,
+            state: State::Waiting(receiver),
+        }
     }
 
     /// The answer, once, after it has arrived.
@@ -103,14 +106,23 @@ impl<S: Source> Drop for Future<S> {
 }
 
 fn engine_gone() -> Error {
-    Error::new(ErrorCode::EngineStopped, "the engine stopped before this was done; run the program again")
+    Error::new(
+        ErrorCode::EngineStopped,
+        "the engine stopped before this was done; run the program again",
+    )
 }
 
 /// What every future resource does, for `HostFuture*` implementations to forward to.
 impl ProcessState {
-    pub(crate) fn future_pollable<S: Source>(&mut self, future: Resource<Future<S>>) -> wasmtime::Result<Resource<DynPollable>> {
+    pub(crate) fn future_pollable<S: Source>(
+        &mut self,
+        future: Resource<Future<S>>,
+    ) -> wasmtime::Result<Resource<DynPollable>> {
         // A borrowed handle makes the pollable a child: the future cannot be dropped before it.
-        subscribe(&mut self.table, Resource::<Future<S>>::new_borrow(future.rep()))
+        subscribe(
+            &mut self.table,
+            Resource::<Future<S>>::new_borrow(future.rep()),
+        )
     }
 
     pub(crate) fn future_get<S: Source>(
@@ -121,7 +133,10 @@ impl ProcessState {
         Ok(answer.map(|answer| answer.map_err(guest_error)))
     }
 
-    pub(crate) fn future_drop<S: Source>(&mut self, future: Resource<Future<S>>) -> wasmtime::Result<()> {
+    pub(crate) fn future_drop<S: Source>(
+        &mut self,
+        future: Resource<Future<S>>,
+    ) -> wasmtime::Result<()> {
         self.count_drop();
         self.table.delete(future)?;
         Ok(())
@@ -135,7 +150,10 @@ impl HostFutureUnit for ProcessState {
         self.future_pollable(this)
     }
 
-    fn get(&mut self, this: Resource<FutureUnit>) -> wasmtime::Result<Option<Result<(), types::Error>>> {
+    fn get(
+        &mut self,
+        this: Resource<FutureUnit>,
+    ) -> wasmtime::Result<Option<Result<(), types::Error>>> {
         self.future_get(&this)
     }
 
@@ -145,11 +163,17 @@ impl HostFutureUnit for ProcessState {
 }
 
 impl HostFutureString for ProcessState {
-    fn pollable(&mut self, this: Resource<FutureString>) -> wasmtime::Result<Resource<DynPollable>> {
+    fn pollable(
+        &mut self,
+        this: Resource<FutureString>,
+    ) -> wasmtime::Result<Resource<DynPollable>> {
         self.future_pollable(this)
     }
 
-    fn get(&mut self, this: Resource<FutureString>) -> wasmtime::Result<Option<Result<String, types::Error>>> {
+    fn get(
+        &mut self,
+        this: Resource<FutureString>,
+    ) -> wasmtime::Result<Option<Result<String, types::Error>>> {
         self.future_get(&this)
     }
 

@@ -7,7 +7,9 @@ use pie_text::{ChatDecoder, ChatEvent};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
-use super::bindings::pie::core::generation::{self, Event, HostFutureEvent, HostGenerator, Method, Until};
+use super::bindings::pie::core::generation::{
+    self, Event, HostFutureEvent, HostGenerator, Method, Until,
+};
 use super::bindings::pie::core::types;
 use super::context::{Context, ContextHandle};
 use super::futures::{Future, Source};
@@ -29,7 +31,9 @@ struct Generator {
 
 impl Drop for Generator {
     fn drop(&mut self) {
-        self.context.model.with_engine(|engine| engine.drop_generator(self.id));
+        self.context
+            .model
+            .with_engine(|engine| engine.drop_generator(self.id));
     }
 }
 
@@ -51,7 +55,14 @@ impl Advance {
             Until::Tokens | Until::Text => Submission::Run(generator.id),
         };
         let (pass, receiver) = Pass::submit(&generator.context.model, submission);
-        Future::new(Self { generator, pass, until }, receiver)
+        Future::new(
+            Self {
+                generator,
+                pass,
+                until,
+            },
+            receiver,
+        )
     }
 
     /// What the chat decoder shows of tokens that a generator accepted.
@@ -88,10 +99,15 @@ impl Source for Advance {
         turns.on_generated(after.saturating_sub(before), after);
         drop(turns);
         let Answer::Generated(output) = answer else {
-            return Err(Error::internal("a run of a generator was answered as a flush"));
+            return Err(Error::internal(
+                "a run of a generator was answered as a flush",
+            ));
         };
         Ok(match self.until {
-            Until::Step => Event::Step(generation::Output { tokens: output.tokens, finish: output.finish.map(finish_reason) }),
+            Until::Step => Event::Step(generation::Output {
+                tokens: output.tokens,
+                finish: output.finish.map(finish_reason),
+            }),
             Until::Tokens => Event::Tokens(output.tokens),
             Until::Text => Event::Text(self.text(&output)?),
         })
@@ -110,7 +126,10 @@ impl ProcessState {
         work: impl FnOnce(&mut pie_core::Engine, GeneratorId) -> Result<T, Error>,
     ) -> CallResult<T> {
         let generator = &self.table.get(handle)?.0;
-        Ok(generator.context.model.with_engine(|engine| work(engine, generator.id))?)
+        Ok(generator
+            .context
+            .model
+            .with_engine(|engine| work(engine, generator.id))?)
     }
 }
 
@@ -126,7 +145,11 @@ impl HostGenerator for ProcessState {
         let context = self.context(&context)?;
         let chat = context.model.chat().clone();
         // Without a template there is no turn to cue and no token that ends one.
-        let template_stop = if options.auto_flush { chat.stop_tokens().unwrap_or_default().to_vec() } else { Vec::new() };
+        let template_stop = if options.auto_flush {
+            chat.stop_tokens().unwrap_or_default().to_vec()
+        } else {
+            Vec::new()
+        };
         let made = pie_core::GeneratorOptions {
             sampler: core_sampler(&sampler),
             seed: options.seed,
@@ -134,7 +157,9 @@ impl HostGenerator for ProcessState {
             stop: options.stop,
             template_stop,
         };
-        let id = context.model.with_engine(|engine| engine.new_generator(context.id, made))?;
+        let id = context
+            .model
+            .with_engine(|engine| engine.new_generator(context.id, made))?;
         let generator = Generator { context, id };
         // The cue comes second: a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
@@ -164,7 +189,11 @@ impl HostGenerator for ProcessState {
         self.on_generator(&this, |engine, id| engine.next_step(id))
     }
 
-    fn advance(&mut self, this: Resource<GeneratorHandle>, until: Until) -> wasmtime::Result<Resource<FutureEvent>> {
+    fn advance(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        until: Until,
+    ) -> wasmtime::Result<Resource<FutureEvent>> {
         let generator = self.table.get(&this)?.0.clone();
         Ok(self.table.push(Advance::submit(generator, until))?)
     }
@@ -173,7 +202,10 @@ impl HostGenerator for ProcessState {
         self.on_generator(&this, |engine, id| engine.tokens_generated(id))
     }
 
-    fn finish_reason(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<generation::FinishReason>> {
+    fn finish_reason(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+    ) -> CallResult<Option<generation::FinishReason>> {
         let reason = self.on_generator(&this, |engine, id| engine.finish_reason(id))?;
         Ok(reason.map(finish_reason))
     }
@@ -190,7 +222,10 @@ impl HostFutureEvent for ProcessState {
         self.future_pollable(this)
     }
 
-    fn get(&mut self, this: Resource<FutureEvent>) -> wasmtime::Result<Option<Result<Event, types::Error>>> {
+    fn get(
+        &mut self,
+        this: Resource<FutureEvent>,
+    ) -> wasmtime::Result<Option<Result<Event, types::Error>>> {
         self.future_get(&this)
     }
 
@@ -202,13 +237,32 @@ impl HostFutureEvent for ProcessState {
 fn core_sampler(sampler: &generation::Sampler) -> pie_core::Sampler {
     let method = match sampler.method {
         Method::Argmax => pie_core::Method::Argmax,
-        Method::TopP(top_p) => pie_core::Method::TopP { temperature: top_p.temperature, p: top_p.p },
-        Method::TopK(top_k) => pie_core::Method::TopK { temperature: top_k.temperature, k: top_k.k },
-        Method::MinP(min_p) => pie_core::Method::MinP { temperature: min_p.temperature, p: min_p.p },
-        Method::TopKTopP(both) => pie_core::Method::TopKTopP { temperature: both.temperature, k: both.k, p: both.p },
-        Method::Multinomial(free) => pie_core::Method::Multinomial { temperature: free.temperature, draws: free.draws },
+        Method::TopP(top_p) => pie_core::Method::TopP {
+            temperature: top_p.temperature,
+            p: top_p.p,
+        },
+        Method::TopK(top_k) => pie_core::Method::TopK {
+            temperature: top_k.temperature,
+            k: top_k.k,
+        },
+        Method::MinP(min_p) => pie_core::Method::MinP {
+            temperature: min_p.temperature,
+            p: min_p.p,
+        },
+        Method::TopKTopP(both) => pie_core::Method::TopKTopP {
+            temperature: both.temperature,
+            k: both.k,
+            p: both.p,
+        },
+        Method::Multinomial(free) => pie_core::Method::Multinomial {
+            temperature: free.temperature,
+            draws: free.draws,
+        },
     };
-    pie_core::Sampler { method, seed: sampler.seed }
+    pie_core::Sampler {
+        method,
+        seed: sampler.seed,
+    }
 }
 
 fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {

@@ -1,6 +1,9 @@
 //! The WIT interfaces that programs import: one file each, of one anatomy.
 
-#![expect(unreachable_pub, reason = "the generated bindings re-export the types behind handles, which must be public for that")]
+#![expect(
+    unreachable_pub,
+    reason = "the generated bindings re-export the types behind handles, which must be public for that"
+)]
 
 pub(crate) mod bindings;
 pub(crate) mod chat;
@@ -57,7 +60,11 @@ pub(crate) fn text_error(error: pie_text::Error) -> Error {
 
 /// The error as programs see it.
 pub(crate) fn guest_error(error: Error) -> types::Error {
-    types::Error { code: error.code.as_str().to_owned(), message: error.message, details: error.details }
+    types::Error {
+        code: error.code.as_str().to_owned(),
+        message: error.message,
+        details: error.details,
+    }
 }
 
 impl types::Host for ProcessState {

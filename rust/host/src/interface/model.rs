@@ -25,7 +25,10 @@ impl HostModel for ProcessState {
         Ok(self.table.get(&this)?.0.name().to_owned())
     }
 
-    fn tokenizer(&mut self, this: Resource<ModelHandle>) -> wasmtime::Result<Resource<TokenizerHandle>> {
+    fn tokenizer(
+        &mut self,
+        this: Resource<ModelHandle>,
+    ) -> wasmtime::Result<Resource<TokenizerHandle>> {
         let tokenizer = self.table.get(&this)?.0.chat().tokenizer().clone();
         Ok(self.table.push(TokenizerHandle(tokenizer))?)
     }

@@ -11,11 +11,21 @@ impl source::Host for ProcessState {
         let Some(source) = &self.source else {
             return Ok(Vec::new());
         };
-        Ok(source.files.iter().map(|(path, content)| source::File { path: path.clone(), content: content.clone() }).collect())
+        Ok(source
+            .files
+            .iter()
+            .map(|(path, content)| source::File {
+                path: path.clone(),
+                content: content.clone(),
+            })
+            .collect())
     }
 
     fn entry(&mut self) -> wasmtime::Result<String> {
-        Ok(self.source.as_ref().map_or_else(String::new, |source| source.entry.clone()))
+        Ok(self
+            .source
+            .as_ref()
+            .map_or_else(String::new, |source| source.entry.clone()))
     }
 }
 

@@ -18,13 +18,22 @@ type Tokens = (Vec<u32>, Vec<Vec<u8>>);
 impl tokenizer::Host for ProcessState {}
 
 impl HostTokenizer for ProcessState {
-    fn encode(&mut self, this: Resource<TokenizerHandle>, text: String) -> wasmtime::Result<Vec<u32>> {
+    fn encode(
+        &mut self,
+        this: Resource<TokenizerHandle>,
+        text: String,
+    ) -> wasmtime::Result<Vec<u32>> {
         // The call has no error to give: what the tokenizer refuses (a text beyond its bound) ends the program by name.
         Ok(self.table.get(&this)?.0.encode(&text).map_err(text_error)?)
     }
 
     fn decode(&mut self, this: Resource<TokenizerHandle>, tokens: Vec<u32>) -> CallResult<String> {
-        Ok(self.table.get(&this)?.0.decode(&tokens).map_err(text_error)?)
+        Ok(self
+            .table
+            .get(&this)?
+            .0
+            .decode(&tokens)
+            .map_err(text_error)?)
     }
 
     fn vocabs(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<Tokens> {

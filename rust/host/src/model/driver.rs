@@ -38,7 +38,9 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         if self.claim() {
-            let failure = DriverFailure { message: "the driver gave the batch up without an answer".to_owned() };
+            let failure = DriverFailure {
+                message: "the driver gave the batch up without an answer".to_owned(),
+            };
             // A batch that the core does not know any more needs no answer.
             drop(self.model.conclude(&self.batch, Err(failure)));
         }
@@ -55,7 +57,13 @@ impl Model {
             }
             let now_ns = self.now_ns();
             let until = match self.with_engine(|engine| engine.next_batch(now_ns)) {
-                Plan::Batch(batch) => return Some(Batch { model: self.clone(), batch, answered: AtomicBool::new(false) }),
+                Plan::Batch(batch) => {
+                    return Some(Batch {
+                        model: self.clone(),
+                        batch,
+                        answered: AtomicBool::new(false),
+                    });
+                }
                 Plan::Idle => deadline,
                 Plan::HoldUntil(ns) => deadline.min(self.started + Duration::from_nanos(ns)),
             };
@@ -71,7 +79,12 @@ impl Model {
     ///
     /// # Errors
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.
-    pub fn complete(&self, batch: &Batch, logits: &[f32], failures: &[(u32, String)]) -> Result<(), Error> {
+    pub fn complete(
+        &self,
+        batch: &Batch,
+        logits: &[f32],
+        failures: &[(u32, String)],
+    ) -> Result<(), Error> {
         self.claim(batch)?;
         // Sampling takes the time; it runs outside the lock.
         let sampled = batch.batch.jobs.sample(logits, failures);
@@ -84,21 +97,41 @@ impl Model {
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.
     pub fn fail(&self, batch: &Batch, message: &str) -> Result<(), Error> {
         self.claim(batch)?;
-        self.conclude(&batch.batch, Err(DriverFailure { message: message.to_owned() }))
+        self.conclude(
+            &batch.batch,
+            Err(DriverFailure {
+                message: message.to_owned(),
+            }),
+        )
     }
 
     fn claim(&self, batch: &Batch) -> Result<(), Error> {
         if !std::ptr::eq(self, Arc::as_ptr(&batch.model)) {
-            let message = format!("batch {} belongs to the model {:?}, not to {:?}", batch.id(), batch.model.name(), self.name());
+            let message = format!(
+                "batch {} belongs to the model {:?}, not to {:?}",
+                batch.id(),
+                batch.model.name(),
+                self.name()
+            );
             return Err(Error::new(ErrorCode::InvalidArgument, message));
         }
         if !batch.claim() {
-            return Err(Error::new(ErrorCode::InvalidArgument, format!("batch {} was answered before; answer each batch once", batch.id())));
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!(
+                    "batch {} was answered before; answer each batch once",
+                    batch.id()
+                ),
+            ));
         }
         Ok(())
     }
 
-    fn conclude(&self, batch: &pie_core::Batch, sampled: Result<pie_core::Sampled, DriverFailure>) -> Result<(), Error> {
+    fn conclude(
+        &self,
+        batch: &pie_core::Batch,
+        sampled: Result<pie_core::Sampled, DriverFailure>,
+    ) -> Result<(), Error> {
         let now_ns = self.now_ns();
         let concluded = self.with_engine(|engine| engine.complete(batch.id, sampled, now_ns));
         self.inbox.ring();

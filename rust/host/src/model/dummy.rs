@@ -18,7 +18,10 @@ const SLICE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// `invalid-argument` for a reply that cannot be encoded, `internal` when there is no thread to be had.
-pub(crate) fn drive(model: Arc<Model>, script: Vec<(String, String)>) -> Result<JoinHandle<()>, Error> {
+pub(crate) fn drive(
+    model: Arc<Model>,
+    script: Vec<(String, String)>,
+) -> Result<JoinHandle<()>, Error> {
     let mut driver = driver(&model, script)?;
     let work = move || {
         while !model.is_stopped() {
@@ -32,12 +35,23 @@ pub(crate) fn drive(model: Arc<Model>, script: Vec<(String, String)>) -> Result<
             });
         }
     };
-    let thread = std::thread::Builder::new().name("pie-dummy".to_owned()).spawn(work);
-    thread.map_err(|error| Error::internal(format!("the thread of the dummy driver cannot be started: {error}")))
+    let thread = std::thread::Builder::new()
+        .name("pie-dummy".to_owned())
+        .spawn(work);
+    thread.map_err(|error| {
+        Error::internal(format!(
+            "the thread of the dummy driver cannot be started: {error}"
+        ))
+    })
 }
 
 fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {
-    let (name, vocab_size, n_pages, page_size) = (model.name(), model.vocab_size(), model.n_pages, model.page_size());
+    let (name, vocab_size, n_pages, page_size) = (
+        model.name(),
+        model.vocab_size(),
+        model.n_pages,
+        model.page_size(),
+    );
     if script.is_empty() {
         return Ok(dummy::Driver::new(name, vocab_size, n_pages, page_size));
     }
@@ -46,10 +60,23 @@ fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver,
         let reply = tokenizer.encode_content(&reply).map_err(text_error)?;
         Ok(dummy::Rule { pattern, reply })
     };
-    let rules = script.into_iter().map(rule).collect::<Result<Vec<_>, Error>>()?;
+    let rules = script
+        .into_iter()
+        .map(rule)
+        .collect::<Result<Vec<_>, Error>>()?;
     let stop_tokens = model.chat.stop_tokens().unwrap_or_default();
-    let end_token = stop_tokens.first().or(model.chat.end_tokens().first()).copied().unwrap_or(0);
+    let end_token = stop_tokens
+        .first()
+        .or(model.chat.end_tokens().first())
+        .copied()
+        .unwrap_or(0);
     // Tokens of the vocabulary can always be decoded.
     let decode = Box::new(move |tokens: &[u32]| tokenizer.decode(tokens).unwrap_or_default());
-    Ok(dummy::Driver::with_script(name, vocab_size, n_pages, page_size, dummy::Script::new(rules, end_token, decode)))
+    Ok(dummy::Driver::with_script(
+        name,
+        vocab_size,
+        n_pages,
+        page_size,
+        dummy::Script::new(rules, end_token, decode),
+    ))
 }

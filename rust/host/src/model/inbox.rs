@@ -36,7 +36,11 @@ pub(crate) enum Woken {
 
 impl Inbox {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, state: Mutex::default(), rung: Condvar::new() }
+        Self {
+            capacity,
+            state: Mutex::default(),
+            rung: Condvar::new(),
+        }
     }
 
     /// Adds a pass and rings the bell; false when the inbox is full with it, so that the caller should bring it to the core.
@@ -81,10 +85,17 @@ impl Inbox {
             if std::mem::take(&mut state.bell) {
                 return Woken::Rung;
             }
-            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+            let Some(left) = deadline
+                .checked_duration_since(Instant::now())
+                .filter(|left| !left.is_zero())
+            else {
                 return Woken::TimedOut;
             };
-            state = self.rung.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .rung
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 }

@@ -51,7 +51,10 @@ pub struct Model {
 
 impl std::fmt::Debug for Model {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Model").field("name", &self.name).finish_non_exhaustive()
+        formatter
+            .debug_struct("Model")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -103,7 +106,8 @@ impl Model {
     /// # Errors
     /// `internal`, naming the invariant that does not hold.
     pub fn check(&self) -> Result<(), Error> {
-        self.with_engine(|engine| engine.check()).map_err(Error::internal)
+        self.with_engine(|engine| engine.check())
+            .map_err(Error::internal)
     }
 
     /// Ends the driving of the model: drivers that wait are woken and get no more batches.
@@ -125,14 +129,22 @@ impl Model {
         let mut engine = lock(&self.engine);
         let mut answered = self.drain_inbox(&mut engine);
         let result = work(&mut engine);
-        answered.extend(engine.drain_ready().into_iter().map(|request| (request, Ok(()))));
+        answered.extend(
+            engine
+                .drain_ready()
+                .into_iter()
+                .map(|request| (request, Ok(()))),
+        );
         drop(engine);
         self.wake(answered);
         result
     }
 
     /// Submits a pass. The receiver learns when it can be taken, or why it was refused.
-    pub(crate) fn submit(&self, submission: Submission) -> (RequestId, oneshot::Receiver<Result<(), Error>>) {
+    pub(crate) fn submit(
+        &self,
+        submission: Submission,
+    ) -> (RequestId, oneshot::Receiver<Result<(), Error>>) {
         let request = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let (waker, receiver) = oneshot::channel();
         lock(&self.waiters).insert(request, waker);

@@ -1,6 +1,9 @@
 //! Passes as sources of futures.
 
-#![expect(unreachable_pub, reason = "the generated bindings re-export the types behind handles, which must be public for that")]
+#![expect(
+    unreachable_pub,
+    reason = "the generated bindings re-export the types behind handles, which must be public for that"
+)]
 
 use std::sync::Arc;
 
@@ -20,9 +23,18 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// Submits a pass; the receiver learns when its answer can be taken.
-    pub(crate) fn submit(model: &Arc<Model>, submission: Submission) -> (Self, oneshot::Receiver<Result<(), Error>>) {
+    pub(crate) fn submit(
+        model: &Arc<Model>,
+        submission: Submission,
+    ) -> (Self, oneshot::Receiver<Result<(), Error>>) {
         let (request, receiver) = model.submit(submission);
-        (Self { model: model.clone(), request }, receiver)
+        (
+            Self {
+                model: model.clone(),
+                request,
+            },
+            receiver,
+        )
     }
 
     /// Takes the answer.

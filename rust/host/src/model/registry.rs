@@ -27,13 +27,19 @@ impl Models {
         let name = model.name();
         let invalid = |message: String| Err(Error::new(ErrorCode::InvalidConfig, message));
         if name.is_empty() || (name == DEFAULT && !models.is_empty()) {
-            return invalid(format!("the name {name:?} cannot be given to this model; {DEFAULT} means the first one"));
+            return invalid(format!(
+                "the name {name:?} cannot be given to this model; {DEFAULT} means the first one"
+            ));
         }
         if models.iter().any(|other| other.name() == name) {
-            return invalid(format!("there is a model named {name:?} already; give each one a name of its own"));
+            return invalid(format!(
+                "there is a model named {name:?} already; give each one a name of its own"
+            ));
         }
         if models.len() >= MAX_MODELS {
-            return invalid(format!("there are {MAX_MODELS} models already, the most that one engine holds"));
+            return invalid(format!(
+                "there are {MAX_MODELS} models already, the most that one engine holds"
+            ));
         }
         models.push(model);
         Ok(())
@@ -41,7 +47,10 @@ impl Models {
 
     /// The names, in order.
     pub(crate) fn names(&self) -> Vec<String> {
-        lock(&self.0).iter().map(|model| model.name().to_owned()).collect()
+        lock(&self.0)
+            .iter()
+            .map(|model| model.name().to_owned())
+            .collect()
     }
 
     /// Every model, in order.
@@ -55,11 +64,21 @@ impl Models {
     /// `unknown-model`, listing the names that there are.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Model>, Error> {
         let models = lock(&self.0);
-        let found = models.iter().find(|model| model.name() == name).or_else(|| models.first().filter(|_| name == DEFAULT));
+        let found = models
+            .iter()
+            .find(|model| model.name() == name)
+            .or_else(|| models.first().filter(|_| name == DEFAULT));
         found.cloned().ok_or_else(|| {
             let names: Vec<&str> = models.iter().map(|model| model.name()).collect();
-            let known = if names.is_empty() { "none is loaded".to_owned() } else { format!("loaded: {}", names.join(", ")) };
-            Error::new(ErrorCode::UnknownModel, format!("there is no model named {name:?}; {known}"))
+            let known = if names.is_empty() {
+                "none is loaded".to_owned()
+            } else {
+                format!("loaded: {}", names.join(", "))
+            };
+            Error::new(
+                ErrorCode::UnknownModel,
+                format!("there is no model named {name:?}; {known}"),
+            )
         })
     }
 }

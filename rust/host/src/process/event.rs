@@ -37,7 +37,12 @@ pub struct Failure {
 impl From<crate::Error> for Failure {
     fn from(error: crate::Error) -> Self {
         let code = error.code.as_str().to_owned();
-        Self { kind: code.clone(), code: Some(code), message: error.message, traceback: String::new() }
+        Self {
+            kind: code.clone(),
+            code: Some(code),
+            message: error.message,
+            traceback: String::new(),
+        }
     }
 }
 
@@ -71,7 +76,12 @@ struct State {
 
 impl EventQueue {
     pub(crate) fn new(capacity: Capacity) -> Self {
-        Self { capacity, state: Mutex::default(), readable: Condvar::new(), writable: Notify::new() }
+        Self {
+            capacity,
+            state: Mutex::default(),
+            readable: Condvar::new(),
+            writable: Notify::new(),
+        }
     }
 
     /// Adds a text event and waits for room first. With no reader the text is dropped.
@@ -94,7 +104,9 @@ impl EventQueue {
     /// True when a text may be added without waiting.
     pub(crate) fn has_room(&self) -> bool {
         let state = lock(&self.state);
-        state.ended || state.abandoned || (state.events.len() < self.capacity.events && state.bytes < self.capacity.bytes)
+        state.ended
+            || state.abandoned
+            || (state.events.len() < self.capacity.events && state.bytes < self.capacity.bytes)
     }
 
     /// Adds a text event without waiting; the caller has made sure of room.
@@ -148,10 +160,16 @@ impl EventQueue {
                 return None;
             }
             state = match deadline {
-                None => self.readable.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .readable
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.checked_duration_since(Instant::now())?;
-                    self.readable.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.readable
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
                 }
             };
         }
@@ -182,7 +200,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_suspends_its_writer_until_something_is_read() {
-        let queue = EventQueue::new(Capacity { events: 2, bytes: 100 });
+        let queue = EventQueue::new(Capacity {
+            events: 2,
+            bytes: 100,
+        });
         queue.send(text("a")).await;
         queue.send(text("b")).await;
         let third = queue.send(text("c"));
@@ -198,7 +219,10 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_are_bounded_with_one_event_beyond() {
-        let queue = EventQueue::new(Capacity { events: 10, bytes: 4 });
+        let queue = EventQueue::new(Capacity {
+            events: 10,
+            bytes: 4,
+        });
         queue.send(text("abcdef")).await;
         assert!(!queue.has_room());
         assert_eq!(queue.next(None), Some(text("abcdef")));
@@ -207,7 +231,10 @@ mod tests {
 
     #[test]
     fn the_last_event_always_fits_and_is_the_last() {
-        let queue = EventQueue::new(Capacity { events: 1, bytes: 1 });
+        let queue = EventQueue::new(Capacity {
+            events: 1,
+            bytes: 1,
+        });
         queue.push(text("x"));
         queue.finish(Event::Return("null".to_owned()));
         queue.push(text("late"));
@@ -219,13 +246,19 @@ mod tests {
 
     #[test]
     fn nothing_in_time_is_none() {
-        let queue = EventQueue::new(Capacity { events: 1, bytes: 1 });
+        let queue = EventQueue::new(Capacity {
+            events: 1,
+            bytes: 1,
+        });
         assert_eq!(queue.next(Some(Duration::from_millis(1))), None);
         assert!(!queue.is_drained());
     }
 
     /// Polls a future once and tells whether it waits.
     async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
-        std::future::poll_fn(|context| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())).await
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())
+        })
+        .await
     }
 }

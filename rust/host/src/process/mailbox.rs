@@ -1,6 +1,9 @@
 //! What a client tells a process: a bounded, ordered queue of messages.
 
-#![expect(unreachable_pub, reason = "the generated bindings re-export the types behind handles, which must be public for that")]
+#![expect(
+    unreachable_pub,
+    reason = "the generated bindings re-export the types behind handles, which must be public for that"
+)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -32,7 +35,12 @@ struct State {
 impl Mailbox {
     /// A queue of at most `capacity` messages of at most `message_bytes` each.
     pub(crate) fn new(capacity: usize, message_bytes: usize) -> Self {
-        Self { capacity, message_bytes, state: Mutex::default(), room: Condvar::new() }
+        Self {
+            capacity,
+            message_bytes,
+            state: Mutex::default(),
+            room: Condvar::new(),
+        }
     }
 
     /// Adds a message.
@@ -43,12 +51,19 @@ impl Mailbox {
         if message.len() > self.message_bytes {
             return Err(Error::new(
                 ErrorCode::LimitMessage,
-                format!("a message of {} bytes is longer than message_bytes = {}; send it in parts", message.len(), self.message_bytes),
+                format!(
+                    "a message of {} bytes is longer than message_bytes = {}; send it in parts",
+                    message.len(),
+                    self.message_bytes
+                ),
             ));
         }
         let mut state = lock(&self.state);
         if state.closed {
-            return Err(Error::new(ErrorCode::SessionClosed, "the input of the process was closed; nothing can be sent to it"));
+            return Err(Error::new(
+                ErrorCode::SessionClosed,
+                "the input of the process was closed; nothing can be sent to it",
+            ));
         }
         let mut message = Ok(message);
         while let Some(waiter) = state.waiters.pop_front() {
@@ -61,7 +76,10 @@ impl Mailbox {
         if state.messages.len() >= self.capacity {
             return Err(Error::new(
                 ErrorCode::LimitQueue,
-                format!("{} messages wait for the program, the most that its queue holds; send more after it has received some", self.capacity),
+                format!(
+                    "{} messages wait for the program, the most that its queue holds; send more after it has received some",
+                    self.capacity
+                ),
             ));
         }
         state.messages.extend(message);
@@ -71,7 +89,9 @@ impl Mailbox {
     /// Waits at most `timeout` until a message can be added, or will never be; false when the time is over.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
         let full = |state: &mut State| !state.closed && state.messages.len() >= self.capacity;
-        let waited = self.room.wait_timeout_while(lock(&self.state), timeout, full);
+        let waited = self
+            .room
+            .wait_timeout_while(lock(&self.state), timeout, full);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
@@ -143,7 +163,10 @@ impl Source for Receive {
 }
 
 fn disconnected() -> Error {
-    Error::new(ErrorCode::SessionClosed, "the client has disconnected; no further message will come")
+    Error::new(
+        ErrorCode::SessionClosed,
+        "the client has disconnected; no further message will come",
+    )
 }
 
 #[cfg(test)]
@@ -188,8 +211,14 @@ mod tests {
         mailbox.send("a".to_owned()).unwrap();
         mailbox.close();
         assert_eq!(mailbox.receive().await.unwrap().unwrap(), "a");
-        assert_eq!(mailbox.receive().await.unwrap().unwrap_err().code, ErrorCode::SessionClosed);
-        assert_eq!(mailbox.send("b".to_owned()).unwrap_err().code, ErrorCode::SessionClosed);
+        assert_eq!(
+            mailbox.receive().await.unwrap().unwrap_err().code,
+            ErrorCode::SessionClosed
+        );
+        assert_eq!(
+            mailbox.send("b".to_owned()).unwrap_err().code,
+            ErrorCode::SessionClosed
+        );
     }
 
     #[test]
@@ -197,7 +226,13 @@ mod tests {
         let mailbox = mailbox();
         mailbox.send("a".to_owned()).unwrap();
         mailbox.send("b".to_owned()).unwrap();
-        assert_eq!(mailbox.send("c".to_owned()).unwrap_err().code, ErrorCode::LimitQueue);
-        assert_eq!(mailbox.send("x".repeat(11)).unwrap_err().code, ErrorCode::LimitMessage);
+        assert_eq!(
+            mailbox.send("c".to_owned()).unwrap_err().code,
+            ErrorCode::LimitQueue
+        );
+        assert_eq!(
+            mailbox.send("x".repeat(11)).unwrap_err().code,
+            ErrorCode::LimitMessage
+        );
     }
 }

@@ -68,7 +68,10 @@ impl Process {
 
     /// Ends the process; its last event is the error `cancelled`, unless it has ended before.
     pub fn cancel(&self) {
-        self.0.stop(Error::new(ErrorCode::Cancelled, "the process was cancelled"));
+        self.0.stop(Error::new(
+            ErrorCode::Cancelled,
+            "the process was cancelled",
+        ));
     }
 
     /// Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not counted.

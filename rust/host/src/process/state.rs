@@ -54,7 +54,11 @@ impl Record {
     /// Waits until the process shall end; gives the reason.
     pub(crate) async fn stopped(&self) -> Error {
         let mut stop = self.stop.subscribe();
-        let reason = stop.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        let reason = stop
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| reason.clone());
         match reason {
             Some(reason) => reason,
             None => std::future::pending().await,
@@ -63,7 +67,9 @@ impl Record {
 
     /// Calls that the program made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not calls.
     pub(crate) fn n_calls(&self) -> u64 {
-        self.n_arrivals.load(Ordering::Relaxed).saturating_sub(self.n_drops.load(Ordering::Relaxed))
+        self.n_arrivals
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.n_drops.load(Ordering::Relaxed))
     }
 }
 
@@ -91,16 +97,32 @@ impl Drop for ProcessState {
 
 impl ProcessState {
     /// The state of a new instance, whose output goes to `outputs` (standard output and error).
-    pub(crate) fn new(host: Arc<Shared>, record: Arc<Record>, source: Option<SourceBundle>, outputs: &[Output; 2]) -> Self {
+    pub(crate) fn new(
+        host: Arc<Shared>,
+        record: Arc<Record>,
+        source: Option<SourceBundle>,
+        outputs: &[Output; 2],
+    ) -> Self {
         let limits = &host.config.limits;
         let mut wasi = WasiCtxBuilder::new();
         // No arguments, environment, folders, network or name lookup: what is not given cannot leak.
-        wasi.stdout(outputs[0].clone()).stderr(outputs[1].clone()).allow_tcp(false).allow_udp(false);
+        wasi.stdout(outputs[0].clone())
+            .stderr(outputs[1].clone())
+            .allow_tcp(false)
+            .allow_udp(false);
         seed_wasi(&mut wasi, record.launch_seed);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.resources);
         let memory = MemoryLimiter::new(limits.memory_bytes);
-        Self { wasi: wasi.build(), table, memory, host, record, source, joined: Vec::new() }
+        Self {
+            wasi: wasi.build(),
+            table,
+            memory,
+            host,
+            record,
+            source,
+            joined: Vec::new(),
+        }
     }
 
     /// Its number, as the core knows it.
@@ -116,7 +138,8 @@ impl ProcessState {
         if self.joined.iter().any(|joined| Arc::ptr_eq(joined, model)) {
             return Ok(());
         }
-        model.with_engine(|engine| engine.new_process(self.process_id(), self.record.launch_seed))?;
+        model
+            .with_engine(|engine| engine.new_process(self.process_id(), self.record.launch_seed))?;
         self.joined.push(model.clone());
         Ok(())
     }
@@ -129,6 +152,9 @@ impl ProcessState {
 
 impl WasiView for ProcessState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
     }
 }

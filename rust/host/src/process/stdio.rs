@@ -25,18 +25,27 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn stdout(events: Arc<EventQueue>) -> Self {
-        Self { events, event: Event::Stdout, torn: Arc::default() }
+        Self {
+            events,
+            event: Event::Stdout,
+            torn: Arc::default(),
+        }
     }
 
     pub(crate) fn stderr(events: Arc<EventQueue>) -> Self {
-        Self { events, event: Event::Stderr, torn: Arc::default() }
+        Self {
+            events,
+            event: Event::Stderr,
+            torn: Arc::default(),
+        }
     }
 
     /// Sends what is left of a character that was never completed.
     pub(crate) fn finish(&self) {
         let torn = std::mem::take(&mut *lock(&self.torn));
         if !torn.is_empty() {
-            self.events.push((self.event)(String::from_utf8_lossy(&torn).into_owned()));
+            self.events
+                .push((self.event)(String::from_utf8_lossy(&torn).into_owned()));
         }
     }
 }
@@ -94,7 +103,11 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(if self.events.has_room() { WRITE_BYTES } else { 0 })
+        Ok(if self.events.has_room() {
+            WRITE_BYTES
+        } else {
+            0
+        })
     }
 }
 

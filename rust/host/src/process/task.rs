@@ -22,8 +22,14 @@ use crate::sandbox::fault;
 /// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
 /// before the last event can be read.
 pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program, input: String) {
-    let outputs = [Output::stdout(record.events.clone()), Output::stderr(record.events.clone())];
-    let program = Metered::new(record.cpu.clone(), execute(host.clone(), record.clone(), program, input, &outputs));
+    let outputs = [
+        Output::stdout(record.events.clone()),
+        Output::stderr(record.events.clone()),
+    ];
+    let program = Metered::new(
+        record.cpu.clone(),
+        execute(host.clone(), record.clone(), program, input, &outputs),
+    );
     let outcome = tokio::select! {
         biased;
         reason = record.stopped() => Err(Failure::from(reason)),
@@ -41,11 +47,20 @@ pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program
 }
 
 /// Instantiates the program and calls its entry: gives the return value, a JSON text.
-async fn execute(host: Arc<Shared>, record: Arc<Record>, program: Program, input: String, outputs: &[Output; 2]) -> Result<String, Failure> {
+async fn execute(
+    host: Arc<Shared>,
+    record: Arc<Record>,
+    program: Program,
+    input: String,
+    outputs: &[Output; 2],
+) -> Result<String, Failure> {
     let (prepared, source) = prepare(&host, program).await?;
     let config = host.config.clone();
     let engine = host.engine.clone();
-    let mut store = Store::new(&engine, ProcessState::new(host, record.clone(), source, outputs));
+    let mut store = Store::new(
+        &engine,
+        ProcessState::new(host, record.clone(), source, outputs),
+    );
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(config.limits.message_bytes);
     store.set_epoch_deadline(1);
@@ -53,7 +68,11 @@ async fn execute(host: Arc<Shared>, record: Arc<Record>, program: Program, input
     store.epoch_deadline_callback(move |store| {
         let used = store.data().record.cpu.used_with_running_poll();
         // Yielding lets the other programs of the thread run, and lets the task be dropped when the process shall end.
-        Ok(if used > cpu_limit { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+        Ok(if used > cpu_limit {
+            UpdateDeadline::Interrupt
+        } else {
+            UpdateDeadline::Yield(1)
+        })
     });
     let result = call(&prepared, &mut store, &record, &input).await;
     let refused_bytes = store.data().memory.refused();
@@ -76,10 +95,16 @@ async fn call(
     let instance = prepared.instantiate_async(&mut *store).await?;
     let entered = u64::try_from(record.launched.elapsed().as_nanos()).unwrap_or(u64::MAX);
     record.entered_ns.store(entered, Ordering::Relaxed);
-    instance.pie_inferlet_run().call_run(&mut *store, input).await
+    instance
+        .pie_inferlet_run()
+        .call_run(&mut *store, input)
+        .await
 }
 
-async fn prepare(host: &Shared, program: Program) -> Result<(Arc<Prepared>, Option<SourceBundle>), Failure> {
+async fn prepare(
+    host: &Shared,
+    program: Program,
+) -> Result<(Arc<Prepared>, Option<SourceBundle>), Failure> {
     match program.0 {
         Kind::Component(component) => Ok((host.programs.component(&component).await?, None)),
         Kind::Source(source) => {
@@ -97,14 +122,23 @@ async fn past_wall_limit(limit: Option<Duration>) -> Error {
     tokio::time::sleep(limit).await;
     Error::new(
         ErrorCode::LimitWall,
-        format!("the program ran longer than limits.wall_s = {} s; do less in one launch, or raise the limit", limit.as_secs_f64()),
+        format!(
+            "the program ran longer than limits.wall_s = {} s; do less in one launch, or raise the limit",
+            limit.as_secs_f64()
+        ),
     )
 }
 
 fn checked_json(value: String) -> Result<String, Error> {
     match serde_json::from_str::<IgnoredAny>(&value) {
         Ok(_) => Ok(value),
-        Err(error) => Err(Error::new(ErrorCode::InvalidOutput, format!("the program returned a text that is not JSON ({error}): {}", beginning(&value)))),
+        Err(error) => Err(Error::new(
+            ErrorCode::InvalidOutput,
+            format!(
+                "the program returned a text that is not JSON ({error}): {}",
+                beginning(&value)
+            ),
+        )),
     }
 }
 
@@ -112,11 +146,24 @@ fn checked_json(value: String) -> Result<String, Error> {
 fn beginning(text: &str) -> String {
     const SHOWN: usize = 80;
     let shown: String = text.chars().take(SHOWN).collect();
-    format!("{shown:?}{}", if shown.len() < text.len() { "..." } else { "" })
+    format!(
+        "{shown:?}{}",
+        if shown.len() < text.len() { "..." } else { "" }
+    )
 }
 
 fn program_failure(failure: run::Failure) -> Failure {
-    let run::Failure { kind, message, code, traceback } = failure;
+    let run::Failure {
+        kind,
+        message,
+        code,
+        traceback,
+    } = failure;
     let code = code.filter(|code| ErrorCode::from_name(code).is_some());
-    Failure { kind, code: Some(code.unwrap_or_else(|| ErrorCode::ProgramError.as_str().to_owned())), message, traceback }
+    Failure {
+        kind,
+        code: Some(code.unwrap_or_else(|| ErrorCode::ProgramError.as_str().to_owned())),
+        message,
+        traceback,
+    }
 }

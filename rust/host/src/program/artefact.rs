@@ -24,12 +24,18 @@ const COMPONENT: &[u8; 4] = &[0x0d, 0, 1, 0];
 /// `invalid-program`, saying what they are instead. What was compiled before is refused: it is machine code, which nothing can check.
 pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     if bytes.len() > limits.component_bytes {
-        return Err(invalid(format!("the component has {} bytes, more than limits.component_bytes = {}", bytes.len(), limits.component_bytes)));
+        return Err(invalid(format!(
+            "the component has {} bytes, more than limits.component_bytes = {}",
+            bytes.len(),
+            limits.component_bytes
+        )));
     }
     if Engine::detect_precompiled(bytes).is_some() {
         return Err(invalid("the file was compiled to machine code before; give the WebAssembly component that it was made from".to_owned()));
     }
-    let kind = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk::<4>());
+    let kind = bytes
+        .strip_prefix(MAGIC)
+        .and_then(|rest| rest.first_chunk::<4>());
     match kind {
         Some(COMPONENT) => Ok(()),
         Some(CORE_MODULE) => Err(invalid(
@@ -45,17 +51,28 @@ pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
 /// # Errors
 /// `invalid-program` when it is damaged or too large for the sandbox.
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, Error> {
-    Component::from_binary(engine, bytes).map_err(|error| invalid(format!("the component is damaged or cut off, or is not valid: {}", causes(&error))))
+    Component::from_binary(engine, bytes).map_err(|error| {
+        invalid(format!(
+            "the component is damaged or cut off, or is not valid: {}",
+            causes(&error)
+        ))
+    })
 }
 
 /// Binds a component to what the host offers.
 ///
 /// # Errors
 /// `invalid-program`, naming the import that the host lacks or the export that the component lacks.
-pub(crate) fn link(component: &Component, linker: &Linker<ProcessState>) -> Result<Prepared, Error> {
-    let instance = linker
-        .instantiate_pre(component)
-        .map_err(|error| invalid(format!("the component does not fit the world pie:inferlet: {}", causes(&error))))?;
+pub(crate) fn link(
+    component: &Component,
+    linker: &Linker<ProcessState>,
+) -> Result<Prepared, Error> {
+    let instance = linker.instantiate_pre(component).map_err(|error| {
+        invalid(format!(
+            "the component does not fit the world pie:inferlet: {}",
+            causes(&error)
+        ))
+    })?;
     Prepared::new(instance).map_err(|error| {
         invalid(format!("the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0", causes(&error)))
     })
@@ -64,7 +81,11 @@ pub(crate) fn link(component: &Component, linker: &Linker<ProcessState>) -> Resu
 /// The error and its causes in one line.
 fn causes(error: &wasmtime::Error) -> String {
     const LONGEST: usize = 600;
-    format!("{error:#}").replace('\n', " ").chars().take(LONGEST).collect()
+    format!("{error:#}")
+        .replace('\n', " ")
+        .chars()
+        .take(LONGEST)
+        .collect()
 }
 
 fn invalid(message: String) -> Error {
@@ -103,6 +124,10 @@ mod tests {
     fn a_truncated_component_is_damaged() {
         let engine = Engine::default();
         let error = compile(&engine, b"\0asm\x0d\0\x01\0\x07").unwrap_err();
-        assert!(error.message.contains("damaged or cut off"), "{}", error.message);
+        assert!(
+            error.message.contains("damaged or cut off"),
+            "{}",
+            error.message
+        );
     }
 }

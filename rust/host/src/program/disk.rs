@@ -1,6 +1,9 @@
 //! Compiled components on disk: a folder of this user's, where a file is used only when nobody else can have written it and it is whole.
 
-#![expect(unsafe_code, reason = "machine code from the cache is mapped; it is what this engine wrote, checked by owner, mode and digest")]
+#![expect(
+    unsafe_code,
+    reason = "machine code from the cache is mapped; it is what this engine wrote, checked by owner, mode and checksum"
+)]
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use pie_core::ErrorCode;
-use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -18,8 +20,8 @@ use crate::Error;
 
 /// Bytes that the folder may hold; beyond, what was used longest ago is removed.
 const MAX_BYTES: u64 = 2 << 30;
-/// Bytes of the digest that stands behind the machine code in each file.
-const DIGEST_BYTES: usize = 32;
+/// Bytes of the checksum that stands behind the machine code in each file. It finds damage; owner and mode keep others out.
+const CHECKSUM_BYTES: usize = size_of::<u32>();
 
 /// The folder.
 #[derive(Debug)]
@@ -34,28 +36,50 @@ impl DiskCache {
     /// # Errors
     /// `invalid-config` when it cannot be made, or when others own it or may write to it.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
-        let refused = |reason: String| Error::new(ErrorCode::InvalidConfig, format!("the cache folder {} cannot be used: {reason}", dir.display()));
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| refused(error.to_string()))?;
+        let refused = |reason: String| {
+            Error::new(
+                ErrorCode::InvalidConfig,
+                format!(
+                    "the cache folder {} cannot be used: {reason}",
+                    dir.display()
+                ),
+            )
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(|error| refused(error.to_string()))?;
         let status = fs::metadata(dir).map_err(|error| refused(error.to_string()))?;
         // SAFETY: the call takes and gives plain numbers.
         let owner = unsafe { libc::geteuid() };
         if status.uid() != owner || status.mode() & 0o022 != 0 {
-            return Err(refused("others own it or may write to it; give a folder of your own with mode 0700".to_owned()));
+            return Err(refused(
+                "others own it or may write to it; give a folder of your own with mode 0700"
+                    .to_owned(),
+            ));
         }
-        Ok(Self { dir: dir.to_owned(), owner })
+        Ok(Self {
+            dir: dir.to_owned(),
+            owner,
+        })
     }
 
     /// The component that was stored under `digest` by an engine like `engine`; none when there is none that can be trusted.
     pub(crate) fn load(&self, engine: &Engine, digest: &[u8; 32]) -> Option<Component> {
         let path = self.path(engine, digest);
-        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(&path).ok()?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .ok()?;
         if !self.is_ours(&file) || !is_whole(&mut file).unwrap_or(false) {
             return None;
         }
         // Marks the time of use; a folder that cannot be written only loses the order of removal.
         drop(file.set_modified(SystemTime::now()));
         // SAFETY: this engine wrote the file, as the same user, in a form that wasmtime checks against its version and configuration.
-        // Owner, mode and digest were checked, and nobody else can put another file in its place: the folder is closed to them.
+        // Owner, mode and checksum were checked, and nobody else can put another file in its place: the folder is closed to them.
         unsafe { Component::deserialize_file(engine, path) }.ok()
     }
 
@@ -75,18 +99,23 @@ impl DiskCache {
     fn path(&self, engine: &Engine, digest: &[u8; 32]) -> PathBuf {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        self.dir.join(format!("{}-{:016x}.cwasm", hex(digest), hasher.finish()))
+        self.dir
+            .join(format!("{}-{:016x}.cwasm", hex(digest), hasher.finish()))
     }
 
     fn is_ours(&self, file: &File) -> bool {
-        file.metadata().is_ok_and(|status| status.is_file() && status.uid() == self.owner && status.mode() & 0o022 == 0)
+        file.metadata().is_ok_and(|status| {
+            status.is_file() && status.uid() == self.owner && status.mode() & 0o022 == 0
+        })
     }
 
     /// Writes beside the final name and renames, so that a reader finds a whole file or none.
     fn write(&self, path: &Path, code: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.dir)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempfile_in(&self.dir)?;
         file.write_all(code)?;
-        file.write_all(&Sha256::digest(code))?;
+        file.write_all(&crc32fast::hash(code).to_le_bytes())?;
         file.persist(path)?;
         Ok(())
     }
@@ -113,16 +142,24 @@ impl DiskCache {
     }
 }
 
-/// True when the digest at the end of the file is that of what stands before it.
+/// True when the checksum at the end of the file is that of what stands before it.
 fn is_whole(file: &mut File) -> io::Result<bool> {
-    let Some(n_code_bytes) = file.metadata()?.len().checked_sub(DIGEST_BYTES as u64) else {
+    let Some(mut n_left) = file.metadata()?.len().checked_sub(CHECKSUM_BYTES as u64) else {
         return Ok(false);
     };
-    let mut hasher = Sha256::new();
-    io::copy(&mut io::BufReader::with_capacity(1 << 20, Read::by_ref(file).take(n_code_bytes)), &mut hasher)?;
-    let mut digest = [0; DIGEST_BYTES];
-    file.read_exact(&mut digest)?;
-    Ok(hasher.finalize().as_slice() == digest)
+    let mut hasher = crc32fast::Hasher::new();
+    let mut chunk = vec![0; 1 << 20];
+    while n_left > 0 {
+        let n_bytes = usize::try_from(n_left)
+            .unwrap_or(usize::MAX)
+            .min(chunk.len());
+        file.read_exact(&mut chunk[..n_bytes])?;
+        hasher.update(&chunk[..n_bytes]);
+        n_left -= n_bytes as u64;
+    }
+    let mut checksum = [0; CHECKSUM_BYTES];
+    file.read_exact(&mut checksum)?;
+    Ok(hasher.finalize() == u32::from_le_bytes(checksum))
 }
 
 fn hex(digest: &[u8]) -> String {
@@ -141,7 +178,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::open(&dir.path().join("cache")).unwrap();
         let engine = Engine::default();
-        cache.store(&engine, &KEY, &Component::new(&engine, "(component)").unwrap());
+        cache.store(
+            &engine,
+            &KEY,
+            &Component::new(&engine, "(component)").unwrap(),
+        );
         let path = cache.path(&engine, &KEY);
         (dir, cache, engine, path)
     }
@@ -151,7 +192,10 @@ mod tests {
         let (_dir, cache, engine, _) = stored();
         assert!(cache.load(&engine, &KEY).is_some());
         assert!(cache.load(&engine, &[8; 32]).is_none());
-        assert_eq!(fs::metadata(&cache.dir).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&cache.dir).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
     }
 
     #[test]

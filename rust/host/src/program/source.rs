@@ -33,7 +33,10 @@ impl Language {
         match name {
             "python" => Ok(Self::Python),
             "javascript" => Ok(Self::JavaScript),
-            _ => Err(Error::new(ErrorCode::InvalidArgument, format!("there is no runtime for the language {name:?}; use python or javascript"))),
+            _ => Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("there is no runtime for the language {name:?}; use python or javascript"),
+            )),
         }
     }
 
@@ -66,7 +69,10 @@ pub(crate) struct LazySource {
 
 impl LazySource {
     pub(crate) fn new(bundle: SourceBundle) -> Self {
-        Self { bundle, prepared: OnceCell::new() }
+        Self {
+            bundle,
+            prepared: OnceCell::new(),
+        }
     }
 
     /// The bundle as its runtime gets it; see [`SourceBundle::prepare`].
@@ -95,7 +101,10 @@ impl SourceBundle {
 
     fn check(&self, limits: &Limits) -> Result<(), Error> {
         if self.files.len() > MAX_FILES {
-            return Err(invalid(format!("the program has {} files, more than {MAX_FILES}; bundle them", self.files.len())));
+            return Err(invalid(format!(
+                "the program has {} files, more than {MAX_FILES}; bundle them",
+                self.files.len()
+            )));
         }
         let n_bytes: usize = self.files.values().map(Vec::len).sum();
         if n_bytes > limits.source_bytes {
@@ -105,10 +114,15 @@ impl SourceBundle {
             )));
         }
         if let Some(path) = self.files.keys().find(|path| !is_relative(path)) {
-            return Err(invalid(format!("the path {path:?} is not one below the program's folder; use names separated by single slashes, without . and ..")));
+            return Err(invalid(format!(
+                "the path {path:?} is not one below the program's folder; use names separated by single slashes, without . and .."
+            )));
         }
         if !self.files.contains_key(&self.entry) {
-            return Err(invalid(format!("the entry {:?} is not among the program's files", self.entry)));
+            return Err(invalid(format!(
+                "the entry {:?} is not among the program's files",
+                self.entry
+            )));
         }
         Ok(())
     }
@@ -116,27 +130,41 @@ impl SourceBundle {
     fn without_types(self) -> Result<Self, Failure> {
         let mut files = BTreeMap::new();
         for (path, content) in self.files.iter() {
-            let content = if is_script(path) { stripped(path, content)? } else { content.clone() };
+            let content = if is_script(path) {
+                stripped(path, content)?
+            } else {
+                content.clone()
+            };
             files.insert(path.clone(), content);
         }
-        Ok(Self { files: Arc::new(files), ..self })
+        Ok(Self {
+            files: Arc::new(files),
+            ..self
+        })
     }
 }
 
 fn stripped(path: &str, content: &[u8]) -> Result<Vec<u8>, Failure> {
     let text = String::from_utf8(content.to_vec()).map_err(|error| {
-        Failure::from(invalid(format!("{path}: byte {} is not UTF-8; save the file as UTF-8", error.utf8_error().valid_up_to())))
+        Failure::from(invalid(format!(
+            "{path}: byte {} is not UTF-8; save the file as UTF-8",
+            error.utf8_error().valid_up_to()
+        )))
     })?;
-    strip_types(path, text).map(String::into_bytes).map_err(|message| Failure {
-        kind: "SyntaxError".to_owned(),
-        code: Some(ErrorCode::InvalidProgram.as_str().to_owned()),
-        message,
-        traceback: String::new(),
-    })
+    strip_types(path, text)
+        .map(String::into_bytes)
+        .map_err(|message| Failure {
+            kind: "SyntaxError".to_owned(),
+            code: Some(ErrorCode::InvalidProgram.as_str().to_owned()),
+            message,
+            traceback: String::new(),
+        })
 }
 
 fn is_script(path: &str) -> bool {
-    [".ts", ".mts", ".js", ".mjs"].iter().any(|ending| path.ends_with(ending))
+    [".ts", ".mts", ".js", ".mjs"]
+        .iter()
+        .any(|ending| path.ends_with(ending))
 }
 
 /// True for a path of plain names below the program's folder.
@@ -155,8 +183,15 @@ mod tests {
     use super::*;
 
     fn bundle(language: Language, files: &[(&str, &[u8])], entry: &str) -> SourceBundle {
-        let files = files.iter().map(|(path, content)| ((*path).to_owned(), content.to_vec())).collect();
-        SourceBundle { language, files: Arc::new(files), entry: entry.to_owned() }
+        let files = files
+            .iter()
+            .map(|(path, content)| ((*path).to_owned(), content.to_vec()))
+            .collect();
+        SourceBundle {
+            language,
+            files: Arc::new(files),
+            entry: entry.to_owned(),
+        }
     }
 
     fn refused(bundle: SourceBundle) -> String {
@@ -167,7 +202,15 @@ mod tests {
 
     #[test]
     fn paths_stay_below_the_folder() {
-        for path in ["/main.py", "../main.py", "a//b.py", "a/./b.py", "", "a\0b", "a\\b"] {
+        for path in [
+            "/main.py",
+            "../main.py",
+            "a//b.py",
+            "a/./b.py",
+            "",
+            "a\0b",
+            "a\\b",
+        ] {
             let message = refused(bundle(Language::Python, &[(path, b"")], path));
             assert!(message.contains("program's folder"), "{message}");
         }
@@ -176,25 +219,42 @@ mod tests {
     #[test]
     fn a_missing_entry_is_named() {
         let message = refused(bundle(Language::Python, &[("a.py", b"")], "main.py"));
-        assert_eq!(message, "the entry \"main.py\" is not among the program's files");
+        assert_eq!(
+            message,
+            "the entry \"main.py\" is not among the program's files"
+        );
     }
 
     #[test]
     fn types_are_removed_from_scripts_only() {
-        let files: &[(&str, &[u8])] = &[("main.ts", b"let a: number = 1"), ("data.json", b"{\"a\": 1}")];
-        let prepared = bundle(Language::JavaScript, files, "main.ts").prepare(&Limits::default()).unwrap();
+        let files: &[(&str, &[u8])] = &[
+            ("main.ts", b"let a: number = 1"),
+            ("data.json", b"{\"a\": 1}"),
+        ];
+        let prepared = bundle(Language::JavaScript, files, "main.ts")
+            .prepare(&Limits::default())
+            .unwrap();
         assert_eq!(prepared.files["main.ts"], b"let a         = 1");
         assert_eq!(prepared.files["data.json"], b"{\"a\": 1}");
     }
 
     #[test]
     fn a_script_that_is_not_utf8_is_refused() {
-        let message = refused(bundle(Language::JavaScript, &[("main.js", b"ab\xff")], "main.js"));
-        assert_eq!(message, "main.js: byte 2 is not UTF-8; save the file as UTF-8");
+        let message = refused(bundle(
+            Language::JavaScript,
+            &[("main.js", b"ab\xff")],
+            "main.js",
+        ));
+        assert_eq!(
+            message,
+            "main.js: byte 2 is not UTF-8; save the file as UTF-8"
+        );
     }
 
     #[test]
     fn python_sources_are_left_to_the_runtime() {
-        bundle(Language::Python, &[("main.py", b"def (")], "main.py").prepare(&Limits::default()).unwrap();
+        bundle(Language::Python, &[("main.py", b"def (")], "main.py")
+            .prepare(&Limits::default())
+            .unwrap();
     }
 }

@@ -61,8 +61,17 @@ pub(crate) struct Linkers {
 }
 
 impl ProgramStore {
-    pub(crate) fn new(config: Arc<HostConfig>, engine: Engine, linkers: Linkers) -> Result<Self, Error> {
-        let disk = config.cache_dir.as_deref().map(DiskCache::open).transpose()?.map(Arc::new);
+    pub(crate) fn new(
+        config: Arc<HostConfig>,
+        engine: Engine,
+        linkers: Linkers,
+    ) -> Result<Self, Error> {
+        let disk = config
+            .cache_dir
+            .as_deref()
+            .map(DiskCache::open)
+            .transpose()?
+            .map(Arc::new);
         Ok(Self {
             engine,
             programs: Arc::new(linkers.programs),
@@ -83,14 +92,19 @@ impl ProgramStore {
     pub(crate) async fn component(&self, component: &Component) -> Result<Arc<Prepared>, Error> {
         artefact::check_bytes(&component.bytes, &self.config.limits)?;
         let slot = self.slot(component.digest);
-        slot.get_or_init(|| self.prepare(component.clone(), self.programs.clone())).await.clone()
+        slot.get_or_init(|| self.prepare(component.clone(), self.programs.clone()))
+            .await
+            .clone()
     }
 
     /// The runtime of a language.
     ///
     /// # Errors
     /// `invalid-config` when it is not configured or cannot be read, `invalid-program` when it is no language runtime.
-    pub(crate) async fn runtime(self: &Arc<Self>, language: Language) -> Result<Arc<Prepared>, Error> {
+    pub(crate) async fn runtime(
+        self: &Arc<Self>,
+        language: Language,
+    ) -> Result<Arc<Prepared>, Error> {
         let runtime = self.runtime_of(language);
         if let Some(prepared) = runtime.slot.get() {
             return prepared.clone();
@@ -98,25 +112,37 @@ impl ProgramStore {
         let store = self.clone();
         let read = tokio::task::spawn_blocking(move || store.runtime_of(language).read()).await;
         let component = read.map_err(Error::internal)??;
-        let prepared = runtime.slot.get_or_init(|| self.prepare(component, self.runtimes.clone())).await.clone();
+        let prepared = runtime
+            .slot
+            .get_or_init(|| self.prepare(component, self.runtimes.clone()))
+            .await
+            .clone();
         *lock(&runtime.component) = None;
         prepared
     }
 
     /// True when a launch of the component does not have to compile it.
     pub(crate) fn has_component(&self, component: &Component) -> bool {
-        let known = lock(&self.compiled).slots.get(&component.digest).is_some_and(|(_, slot)| is_prepared(slot));
+        let known = lock(&self.compiled)
+            .slots
+            .get(&component.digest)
+            .is_some_and(|(_, slot)| is_prepared(slot));
         known || self.is_on_disk(component)
     }
 
     /// True when a launch in `language` does not have to compile its runtime.
     pub(crate) fn has_runtime(&self, language: Language) -> bool {
         let runtime = self.runtime_of(language);
-        is_prepared(&runtime.slot) || runtime.read().is_ok_and(|component| self.is_on_disk(&component))
+        is_prepared(&runtime.slot)
+            || runtime
+                .read()
+                .is_ok_and(|component| self.is_on_disk(&component))
     }
 
     fn is_on_disk(&self, component: &Component) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.has(&self.engine, &component.digest))
+        self.disk
+            .as_ref()
+            .is_some_and(|disk| disk.has(&self.engine, &component.digest))
     }
 
     fn runtime_of(&self, language: Language) -> &Runtime {
@@ -130,8 +156,13 @@ impl ProgramStore {
         let mut compiled = lock(&self.compiled);
         compiled.clock += 1;
         let now = compiled.clock;
-        if compiled.slots.len() >= self.config.max_programs && !compiled.slots.contains_key(&digest) {
-            let oldest = compiled.slots.iter().min_by_key(|(_, (used, _))| *used).map(|(digest, _)| *digest);
+        if compiled.slots.len() >= self.config.max_programs && !compiled.slots.contains_key(&digest)
+        {
+            let oldest = compiled
+                .slots
+                .iter()
+                .min_by_key(|(_, (used, _))| *used)
+                .map(|(digest, _)| *digest);
             if let Some(oldest) = oldest {
                 compiled.slots.remove(&oldest);
             }
@@ -142,11 +173,17 @@ impl ProgramStore {
     }
 
     /// Loads or compiles, off the threads that run programs.
-    async fn prepare(&self, component: Component, linker: Arc<Linker<ProcessState>>) -> Result<Arc<Prepared>, Error> {
+    async fn prepare(
+        &self,
+        component: Component,
+        linker: Arc<Linker<ProcessState>>,
+    ) -> Result<Arc<Prepared>, Error> {
         let _permit = self.compiling.acquire().await.map_err(Error::internal)?;
         let (engine, disk) = (self.engine.clone(), self.disk.clone());
         let work = move || {
-            let stored = disk.as_ref().and_then(|disk| disk.load(&engine, &component.digest));
+            let stored = disk
+                .as_ref()
+                .and_then(|disk| disk.load(&engine, &component.digest));
             let compiled = match stored {
                 Some(stored) => stored,
                 None => {
@@ -159,7 +196,9 @@ impl ProgramStore {
             };
             artefact::link(&compiled, &linker).map(Arc::new)
         };
-        tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(Error::internal)?
     }
 }
 
@@ -169,7 +208,12 @@ fn is_prepared(slot: &Slot) -> bool {
 
 impl Runtime {
     fn new(language: Language, path: Option<PathBuf>) -> Self {
-        Self { language, path, component: Mutex::default(), slot: Slot::default() }
+        Self {
+            language,
+            path,
+            component: Mutex::default(),
+            slot: Slot::default(),
+        }
     }
 
     /// Reads the component once.
@@ -180,10 +224,18 @@ impl Runtime {
         }
         let invalid = |message: String| Error::new(ErrorCode::InvalidConfig, message);
         let Some(path) = &self.path else {
-            return Err(invalid(format!("no runtime for {} is configured; set the path of its component", self.language.name())));
+            return Err(invalid(format!(
+                "no runtime for {} is configured; set the path of its component",
+                self.language.name()
+            )));
         };
-        let bytes = std::fs::read(path)
-            .map_err(|error| invalid(format!("the {} runtime {} cannot be read: {error}; build it with make", self.language.name(), path.display())))?;
+        let bytes = std::fs::read(path).map_err(|error| {
+            invalid(format!(
+                "the {} runtime {} cannot be read: {error}; build it with make",
+                self.language.name(),
+                path.display()
+            ))
+        })?;
         Ok(component.insert(Component::new(bytes)).clone())
     }
 }

@@ -22,15 +22,23 @@ const STACK_BYTES: usize = 2 << 30;
 /// What is wrong and where, as `path:line:column: message`; lines and columns count from 1.
 pub(crate) fn strip_types(path: &str, source: String) -> Result<String, String> {
     if source.len() > MAX_FILE_BYTES {
-        return Err(format!("{path}: the file has {} bytes, more than the {MAX_FILE_BYTES} that a source file may have; split it", source.len()));
+        return Err(format!(
+            "{path}: the file has {} bytes, more than the {MAX_FILE_BYTES} that a source file may have; split it",
+            source.len()
+        ));
     }
     if let Some(line) = nested_too_deeply(&source) {
-        return Err(format!("{path}:{line}: brackets nest deeper than {MAX_NESTING}; nest less deeply"));
+        return Err(format!(
+            "{path}:{line}: brackets nest deeper than {MAX_NESTING}; nest less deeply"
+        ));
     }
     let path = path.to_owned();
     let fault = format!("{path}: the file cannot be read as TypeScript");
     // The parser recurses; a stack of its own keeps a hostile source from ending the engine.
-    let thread = std::thread::Builder::new().name("pie-strip".to_owned()).stack_size(STACK_BYTES).spawn(move || strip(&path, source));
+    let thread = std::thread::Builder::new()
+        .name("pie-strip".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || strip(&path, source));
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(result)) => result,
         Ok(Err(_)) | Err(_) => Err(fault),
@@ -40,8 +48,20 @@ pub(crate) fn strip_types(path: &str, source: String) -> Result<String, String> 
 fn strip(path: &str, source: String) -> Result<String, String> {
     let map: Lrc<SourceMap> = Lrc::default();
     let found = Arc::new(Mutex::new(Vec::new()));
-    let handler = Handler::with_emitter(true, false, Box::new(Collector { map: map.clone(), found: found.clone() }));
-    let options = Options { module: Some(true), filename: Some(path.to_owned()), mode: Mode::StripOnly, ..Options::default() };
+    let handler = Handler::with_emitter(
+        true,
+        false,
+        Box::new(Collector {
+            map: map.clone(),
+            found: found.clone(),
+        }),
+    );
+    let options = Options {
+        module: Some(true),
+        filename: Some(path.to_owned()),
+        mode: Mode::StripOnly,
+        ..Options::default()
+    };
     let result = GLOBALS.set(&Globals::new(), || operate(&map, &handler, source, options));
     match result {
         Ok(output) => Ok(output.code),
@@ -77,10 +97,13 @@ struct Collector {
 
 impl Emitter for Collector {
     fn emit(&mut self, diagnostic: &mut DiagnosticBuilder<'_>) {
-        let place = diagnostic.span.primary_span().map_or_else(String::new, |span| {
-            let at = self.map.lookup_char_pos(span.lo);
-            format!(":{}:{}", at.line, at.col.0 + 1)
-        });
+        let place = diagnostic
+            .span
+            .primary_span()
+            .map_or_else(String::new, |span| {
+                let at = self.map.lookup_char_pos(span.lo);
+                format!(":{}:{}", at.line, at.col.0 + 1)
+            });
         lock(&self.found).push((place, diagnostic.message()));
     }
 }
@@ -97,12 +120,16 @@ mod tests {
     #[test]
     fn types_become_blanks_and_places_stay() {
         check("const x: number = 1;\n", Ok("const x         = 1;\n"));
-        check("import type { A } from 'a';\nf<string>(1 as any);\n", Ok(";                          \nf        (1       );\n"));
+        check(
+            "import type { A } from 'a';\nf<string>(1 as any);\n",
+            Ok(";                          \nf        (1       );\n"),
+        );
     }
 
     #[test]
     fn javascript_stays_as_it_is() {
-        let source = "export async function main({ a = 1 }) {\n  using x = open();\n  return a ?? x;\n}\n";
+        let source =
+            "export async function main({ a = 1 }) {\n  using x = open();\n  return a ?? x;\n}\n";
         check(source, Ok(source));
     }
 
@@ -117,7 +144,13 @@ mod tests {
 
     #[test]
     fn a_hostile_source_ends_in_an_error_or_a_result() {
-        for source in ["(".repeat(100_000), "!".repeat(200_000) + "1", "a=>".repeat(100_000) + "1", "1+".repeat(200_000) + "1", "a?b:".repeat(100_000) + "c"] {
+        for source in [
+            "(".repeat(100_000),
+            "!".repeat(200_000) + "1",
+            "a=>".repeat(100_000) + "1",
+            "1+".repeat(200_000) + "1",
+            "a?b:".repeat(100_000) + "c",
+        ] {
             drop(strip_types("main.ts", source));
         }
     }
@@ -125,6 +158,9 @@ mod tests {
     #[test]
     fn a_file_that_is_too_long_is_named_with_the_limit() {
         let error = strip_types("big.ts", " ".repeat(MAX_FILE_BYTES + 1)).unwrap_err();
-        assert_eq!(error, "big.ts: the file has 2097153 bytes, more than the 2097152 that a source file may have; split it");
+        assert_eq!(
+            error,
+            "big.ts: the file has 2097153 bytes, more than the 2097152 that a source file may have; split it"
+        );
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! The clock of the thread is read, so that time in which the operating system ran something else does not count.
 
-#![expect(unsafe_code, reason = "reads the processor clock of the calling thread through libc; the pointer is to a local value")]
+#![expect(
+    unsafe_code,
+    reason = "reads the processor clock of the calling thread through libc; the pointer is to a local value"
+)]
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,7 +42,10 @@ pub(crate) struct Metered<F> {
 
 impl<F: Future> Metered<F> {
     pub(crate) fn new(meter: Arc<CpuMeter>, inner: F) -> Self {
-        Self { meter, inner: Box::pin(inner) }
+        Self {
+            meter,
+            inner: Box::pin(inner),
+        }
     }
 }
 
@@ -58,14 +64,19 @@ impl<F: Future> Future for Metered<F> {
 
 /// Processor time of the calling thread in nanoseconds; 0 where the clock cannot be read.
 fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the pointer is to a live local of the type that the call fills.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0;
     if failed {
         return 0;
     }
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -85,6 +96,10 @@ mod tests {
         })
         .await;
         assert!(meter.used() >= Duration::from_millis(5));
-        assert!(meter.used() < Duration::from_millis(45), "{:?}", meter.used());
+        assert!(
+            meter.used() < Duration::from_millis(45),
+            "{:?}",
+            meter.used()
+        );
     }
 }

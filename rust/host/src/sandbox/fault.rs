@@ -12,10 +12,20 @@ use crate::{Error, HostConfig};
 const MESSAGE_LIMIT_TEXT: &str = "fuel allocated for hostcalls has been exhausted";
 
 /// The error for what ended an instance. `refused_bytes` is the memory that it would have had with the last growth that was refused.
-pub(crate) fn describe(error: &wasmtime::Error, config: &HostConfig, refused_bytes: Option<u64>) -> Error {
+pub(crate) fn describe(
+    error: &wasmtime::Error,
+    config: &HostConfig,
+    refused_bytes: Option<u64>,
+) -> Error {
     let limits = &config.limits;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        return Error::new(ErrorCode::ProgramError, format!("the program exited with status {} instead of returning a value", exit.0));
+        return Error::new(
+            ErrorCode::ProgramError,
+            format!(
+                "the program exited with status {} instead of returning a value",
+                exit.0
+            ),
+        );
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
         return Error::new(
@@ -26,21 +36,36 @@ pub(crate) fn describe(error: &wasmtime::Error, config: &HostConfig, refused_byt
             ),
         );
     }
-    if error.chain().any(|cause| cause.to_string().contains(MESSAGE_LIMIT_TEXT)) {
+    if error
+        .chain()
+        .any(|cause| cause.to_string().contains(MESSAGE_LIMIT_TEXT))
+    {
         return Error::new(
             ErrorCode::LimitMessage,
-            format!("a call carried more than limits.message_bytes = {} bytes; send less in one call, or raise the limit", limits.message_bytes),
+            format!(
+                "a call carried more than limits.message_bytes = {} bytes; send less in one call, or raise the limit",
+                limits.message_bytes
+            ),
         );
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => Error::new(
             ErrorCode::LimitStack,
-            format!("the program recursed beyond stack_bytes = {}; recurse less deeply, or raise the limit", config.stack_bytes),
+            format!(
+                "the program recursed beyond stack_bytes = {}; recurse less deeply, or raise the limit",
+                config.stack_bytes
+            ),
         ),
         Some(Trap::Interrupt) => cpu_limit(limits),
         _ => match refused_bytes {
             Some(bytes) => memory_limit(bytes, limits),
-            None => Error::new(ErrorCode::Trap, format!("the program was stopped by a fault in its own code: {}", reason(error))),
+            None => Error::new(
+                ErrorCode::Trap,
+                format!(
+                    "the program was stopped by a fault in its own code: {}",
+                    reason(error)
+                ),
+            ),
         },
     }
 }
@@ -48,14 +73,22 @@ pub(crate) fn describe(error: &wasmtime::Error, config: &HostConfig, refused_byt
 /// The error of a program that used up its processor time.
 fn cpu_limit(limits: &Limits) -> Error {
     let limit = limits.cpu.unwrap_or_default().as_secs_f64();
-    Error::new(ErrorCode::LimitCpu, format!("the program used more than limits.cpu_s = {limit} s of processor time; compute less, or raise the limit"))
+    Error::new(
+        ErrorCode::LimitCpu,
+        format!(
+            "the program used more than limits.cpu_s = {limit} s of processor time; compute less, or raise the limit"
+        ),
+    )
 }
 
 /// The error of a program that was refused memory and could not go on.
 fn memory_limit(bytes: u64, limits: &Limits) -> Error {
     Error::new(
         ErrorCode::LimitMemory,
-        format!("the program asked for {bytes} bytes of memory, more than limits.memory_bytes = {}; hold less at once, or raise the limit", limits.memory_bytes),
+        format!(
+            "the program asked for {bytes} bytes of memory, more than limits.memory_bytes = {}; hold less at once, or raise the limit",
+            limits.memory_bytes
+        ),
     )
 }
 
@@ -65,8 +98,18 @@ fn reason(error: &wasmtime::Error) -> String {
     let Some(backtrace) = error.downcast_ref::<wasmtime::WasmBacktrace>() else {
         return root;
     };
-    let frames: Vec<String> = backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(8).map(demangled).collect();
-    if frames.is_empty() { root } else { format!("{root}, in {}", frames.join(" < ")) }
+    let frames: Vec<String> = backtrace
+        .frames()
+        .iter()
+        .filter_map(|frame| frame.func_name())
+        .take(8)
+        .map(demangled)
+        .collect();
+    if frames.is_empty() {
+        root
+    } else {
+        format!("{root}, in {}", frames.join(" < "))
+    }
 }
 
 fn demangled(name: &str) -> String {

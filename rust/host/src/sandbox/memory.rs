@@ -15,7 +15,12 @@ pub(crate) struct MemoryLimiter {
 impl MemoryLimiter {
     /// A limiter over `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, used: 0, last_growth: 0, refused: None }
+        Self {
+            limit,
+            used: 0,
+            last_growth: 0,
+            refused: None,
+        }
     }
 
     /// Bytes that the program would have had with the last growth that was refused.
@@ -25,7 +30,12 @@ impl MemoryLimiter {
 }
 
 impl ResourceLimiter for MemoryLimiter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let growth = desired.saturating_sub(current) as u64;
         let total = self.used.saturating_add(growth);
         if total > self.limit {
@@ -43,7 +53,12 @@ impl ResourceLimiter for MemoryLimiter {
         Ok(())
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(desired <= super::TABLE_ELEMENTS)
     }
 }
@@ -66,7 +81,9 @@ mod tests {
     fn a_growth_that_failed_is_taken_back() {
         let mut limiter = MemoryLimiter::new(100);
         assert!(limiter.memory_growing(0, 90, None).unwrap());
-        limiter.memory_grow_failed(wasmtime::Error::msg("no slot")).unwrap();
+        limiter
+            .memory_grow_failed(wasmtime::Error::msg("no slot"))
+            .unwrap();
         assert!(limiter.memory_growing(0, 90, None).unwrap());
     }
 }

@@ -1,6 +1,9 @@
 //! The priority of the threads that run programs: below the driver's, so that spinning programs do not halve the model.
 
-#![expect(unsafe_code, reason = "sets the niceness of the calling thread through libc; no memory is passed")]
+#![expect(
+    unsafe_code,
+    reason = "sets the niceness of the calling thread through libc; no memory is passed"
+)]
 
 /// Lowers the priority of the calling thread by `niceness` steps. Where the system refuses, the thread keeps its priority: the
 /// programs still run, only less politely.
@@ -11,7 +14,11 @@ pub(crate) fn lower_this_thread(niceness: u8) {
     // SAFETY: plain system calls on numbers. On Linux the niceness belongs to a thread, and id 0 is the calling one.
     unsafe {
         let current = libc::getpriority(libc::PRIO_PROCESS, 0);
-        libc::setpriority(libc::PRIO_PROCESS, 0, current.saturating_add(i32::from(niceness)).min(19));
+        libc::setpriority(
+            libc::PRIO_PROCESS,
+            0,
+            current.saturating_add(i32::from(niceness)).min(19),
+        );
     }
 }
 

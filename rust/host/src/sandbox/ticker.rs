@@ -39,12 +39,19 @@ impl Ticker {
     /// Starts the thread.
     pub(crate) fn start(engine: Engine) -> Result<Self, Error> {
         let shared = Arc::new(Shared::default());
-        let thread = std::thread::Builder::new().name("pie-ticker".to_owned()).spawn({
-            let shared = shared.clone();
-            move || shared.run(&engine)
-        });
-        let thread = thread.map_err(|error| Error::internal(format!("the ticker thread cannot be started: {error}")))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = std::thread::Builder::new()
+            .name("pie-ticker".to_owned())
+            .spawn({
+                let shared = shared.clone();
+                move || shared.run(&engine)
+            });
+        let thread = thread.map_err(|error| {
+            Error::internal(format!("the ticker thread cannot be started: {error}"))
+        })?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// Asks for ticks until the value is dropped.
@@ -60,7 +67,10 @@ impl Shared {
         let mut state = lock(&self.state);
         while !state.stopped {
             if state.n_processes == 0 {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             drop(state);

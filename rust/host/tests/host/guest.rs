@@ -80,7 +80,12 @@ pub(crate) fn plain(body: &str) -> Program {
 
 /// The bytes of [`plain`].
 pub(crate) fn plain_bytes(body: &str) -> Vec<u8> {
-    component(LIBC, r#"(with "libc" (instance $libc))"#, r#"(import "libc" "memory" (memory 1))"#, body)
+    component(
+        LIBC,
+        r#"(with "libc" (instance $libc))"#,
+        r#"(import "libc" "memory" (memory 1))"#,
+        body,
+    )
 }
 
 /// A program that uses the session, with the functions of [`SESSION_IMPORTS`].
@@ -134,7 +139,13 @@ pub(crate) fn host_with(change: impl FnOnce(&mut HostConfig)) -> Host {
 
 /// Launches a program with an input.
 pub(crate) fn launch(host: &Host, program: &Program, input: &str) -> Process {
-    let launch = Launch { program: program.clone(), input: input.to_owned(), args: Vec::new(), seed: Some(7), username: None };
+    let launch = Launch {
+        program: program.clone(),
+        input: input.to_owned(),
+        args: Vec::new(),
+        seed: Some(7),
+        username: None,
+    };
     host.launch(launch).unwrap()
 }
 
@@ -144,7 +155,10 @@ pub(crate) fn events(process: &Process) -> Vec<Event> {
     while !process.is_drained() {
         match process.next_event(Some(PATIENCE)) {
             Some(event) => events.push(event),
-            None => assert!(process.is_drained(), "no event within {PATIENCE:?} after {events:?}"),
+            None => assert!(
+                process.is_drained(),
+                "no event within {PATIENCE:?} after {events:?}"
+            ),
         }
     }
     events
@@ -175,6 +189,10 @@ pub(crate) fn failure_of(process: &Process) -> Failure {
 pub(crate) fn check(failure: &Failure, code: &str, parts: &[&str]) {
     assert_eq!(failure.code.as_deref(), Some(code), "{failure:?}");
     for part in parts {
-        assert!(failure.message.contains(part), "{part:?} is missing in {:?}", failure.message);
+        assert!(
+            failure.message.contains(part),
+            "{part:?} is missing in {:?}",
+            failure.message
+        );
     }
 }

@@ -5,19 +5,28 @@ use std::time::Duration;
 use crate::guest::{check, failed, failure_of, host, host_with, launch, plain, returned, talking};
 
 const TRUE: &str = r#"(func (export "run") (param i32 i32) (result i32) (call $ok (i32.const 1024) (i32.const 4)))"#;
-const LOOP: &str = r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#;
+const LOOP: &str =
+    r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#;
 
 #[test]
 fn an_endless_loop_meets_the_limit_of_processor_time() {
     let host = host_with(|config| config.limits.cpu = Some(Duration::from_millis(30)));
-    check(&failed(&host, &plain(LOOP)), "limit-cpu", &["limits.cpu_s = 0.03", "raise the limit"]);
+    check(
+        &failed(&host, &plain(LOOP)),
+        "limit-cpu",
+        &["limits.cpu_s = 0.03", "raise the limit"],
+    );
     assert_eq!(returned(&host, &plain(TRUE), "null"), "true");
 }
 
 #[test]
 fn an_endless_loop_meets_the_limit_of_time() {
     let host = host_with(|config| config.limits.wall = Some(Duration::from_millis(30)));
-    check(&failed(&host, &plain(LOOP)), "limit-wall", &["limits.wall_s = 0.03"]);
+    check(
+        &failed(&host, &plain(LOOP)),
+        "limit-wall",
+        &["limits.wall_s = 0.03"],
+    );
 }
 
 #[test]
@@ -26,16 +35,24 @@ fn waiting_costs_no_processor_time_but_time() {
         config.limits.cpu = Some(Duration::from_secs(5));
         config.limits.wall = Some(Duration::from_millis(100));
     });
-    let waits = talking(r#"(func (export "run") (param i32 i32) (result i32) (call $block (call $pollable (call $receive))) (unreachable))"#);
+    let waits = talking(
+        r#"(func (export "run") (param i32 i32) (result i32) (call $block (call $pollable (call $receive))) (unreachable))"#,
+    );
     let process = launch(&host, &waits, "null");
     check(&failure_of(&process), "limit-wall", &[]);
-    assert!(process.cpu() < Duration::from_millis(90), "{:?}", process.cpu());
+    assert!(
+        process.cpu() < Duration::from_millis(90),
+        "{:?}",
+        process.cpu()
+    );
 }
 
 #[test]
 fn many_endless_loops_leave_room_for_others() {
     let host = host_with(|config| config.worker_threads = 2);
-    let spinning: Vec<_> = (0..8).map(|_| launch(&host, &plain(LOOP), "null")).collect();
+    let spinning: Vec<_> = (0..8)
+        .map(|_| launch(&host, &plain(LOOP), "null"))
+        .collect();
     assert_eq!(returned(&host, &plain(TRUE), "null"), "true");
     for process in &spinning {
         process.cancel();
@@ -50,7 +67,11 @@ fn endless_recursion_meets_the_limit_of_the_stack() {
         (func (export "run") (param i32 i32) (result i32) (call $deeper (i32.const 0)))"#,
     );
     let host = host_with(|config| config.stack_bytes = 1 << 20);
-    check(&failed(&host, &recursion), "limit-stack", &["stack_bytes = 1048576"]);
+    check(
+        &failed(&host, &recursion),
+        "limit-stack",
+        &["stack_bytes = 1048576"],
+    );
     assert_eq!(returned(&host, &plain(TRUE), "null"), "true");
 }
 
@@ -62,7 +83,11 @@ fn memory_is_bounded() {
             (unreachable))"#,
     );
     let host = host_with(|config| config.limits.memory_bytes = 8 << 20);
-    check(&failed(&host, &greedy), "limit-memory", &["limits.memory_bytes = 8388608", "raise the limit"]);
+    check(
+        &failed(&host, &greedy),
+        "limit-memory",
+        &["limits.memory_bytes = 8388608", "raise the limit"],
+    );
 }
 
 #[test]
@@ -81,7 +106,11 @@ fn handles_are_bounded() {
         r#"(func (export "run") (param i32 i32) (result i32) (loop $again (drop (call $receive)) (br $again)) (unreachable))"#,
     );
     let host = host_with(|config| config.limits.resources = 100);
-    check(&failed(&host, &hoarder), "limit-resources", &["limits.resources = 100", "release"]);
+    check(
+        &failed(&host, &hoarder),
+        "limit-resources",
+        &["limits.resources = 100", "release"],
+    );
 }
 
 #[test]
@@ -92,19 +121,36 @@ fn what_a_call_carries_is_bounded() {
             (call $send (i32.const 0) (i32.const 20000000))
             (unreachable))"#,
     );
-    check(&failed(&host(), &wordy), "limit-message", &["limits.message_bytes = 8388608"]);
+    check(
+        &failed(&host(), &wordy),
+        "limit-message",
+        &["limits.message_bytes = 8388608"],
+    );
 }
 
 #[test]
 fn a_fault_of_the_program_is_a_trap() {
     let cases = [
-        (r#"(func (export "run") (param i32 i32) (result i32) (unreachable))"#, "unreachable"),
-        (r#"(func (export "run") (param i32 i32) (result i32) (i32.load (i32.const -8)))"#, "out of bounds memory access"),
-        (r#"(func (export "run") (param i32 i32) (result i32) (i32.div_u (i32.const 1) (i32.const 0)))"#, "divide by zero"),
+        (
+            r#"(func (export "run") (param i32 i32) (result i32) (unreachable))"#,
+            "unreachable",
+        ),
+        (
+            r#"(func (export "run") (param i32 i32) (result i32) (i32.load (i32.const -8)))"#,
+            "out of bounds memory access",
+        ),
+        (
+            r#"(func (export "run") (param i32 i32) (result i32) (i32.div_u (i32.const 1) (i32.const 0)))"#,
+            "divide by zero",
+        ),
     ];
     let host = host();
     for (body, part) in cases {
-        check(&failed(&host, &plain(body)), "trap", &["fault in its own code", part]);
+        check(
+            &failed(&host, &plain(body)),
+            "trap",
+            &["fault in its own code", part],
+        );
     }
 }
 
@@ -119,7 +165,8 @@ fn handles_that_the_program_does_not_hold_are_traps() {
     ];
     let host = host();
     for call in cases {
-        let body = format!(r#"(func (export "run") (param i32 i32) (result i32) {call} (unreachable))"#);
+        let body =
+            format!(r#"(func (export "run") (param i32 i32) (result i32) {call} (unreachable))"#);
         check(&failed(&host, &talking(&body)), "trap", &[]);
     }
 }

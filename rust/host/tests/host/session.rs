@@ -26,10 +26,19 @@ fn a_program_waits_for_a_message() {
     let process = launch(&host, &talking(ECHO), "null");
     assert_eq!(process.next_event(Some(Duration::from_millis(50))), None);
     process.send("what?".to_owned()).unwrap();
-    assert_eq!(events(&process), [Event::Stdout("what?".to_owned()), Event::Return("true".to_owned())]);
+    assert_eq!(
+        events(&process),
+        [
+            Event::Stdout("what?".to_owned()),
+            Event::Return("true".to_owned())
+        ]
+    );
     // receive, pollable, block, get, send
     assert_eq!(process.n_calls(), 5);
-    assert_eq!(process.send("late".to_owned()).unwrap_err().code.as_str(), "session-closed");
+    assert_eq!(
+        process.send("late".to_owned()).unwrap_err().code.as_str(),
+        "session-closed"
+    );
 }
 
 #[test]
@@ -37,7 +46,13 @@ fn a_disconnect_ends_the_wait() {
     let host = host();
     let process = launch(&host, &talking(ECHO), "null");
     process.close_input();
-    assert_eq!(events(&process), [Event::Stdout("session-closed".to_owned()), Event::Return("true".to_owned())]);
+    assert_eq!(
+        events(&process),
+        [
+            Event::Stdout("session-closed".to_owned()),
+            Event::Return("true".to_owned())
+        ]
+    );
 }
 
 #[test]
@@ -64,7 +79,10 @@ fn a_second_get_is_an_error() {
     let host = host();
     let process = launch(&host, &twice, "null");
     process.send("x".to_owned()).unwrap();
-    assert_eq!(events(&process)[0], Event::Stdout("future-taken".to_owned()));
+    assert_eq!(
+        events(&process)[0],
+        Event::Stdout("future-taken".to_owned())
+    );
 }
 
 #[test]
@@ -80,7 +98,10 @@ fn a_cancelled_wait_loses_no_message() {
             (call $drop_pollable (local.get $pollable))
             (call $drop_future (local.get $future)))
         {}"#,
-        ECHO.replace("(local.set $future (call $receive))", "(call $first) (local.set $future (call $receive))")
+        ECHO.replace(
+            "(local.set $future (call $receive))",
+            "(call $first) (local.set $future (call $receive))"
+        )
     ));
     let process = launch(&host, &again, "null");
     process.send("kept".to_owned()).unwrap();
@@ -102,17 +123,33 @@ fn a_slow_client_suspends_the_program() {
     let process = launch(&host, &chatty, "null");
     let events = events(&process);
     assert_eq!(events.len(), 501);
-    assert!(events[..500].iter().all(|event| *event == Event::Stdout("hello".to_owned())));
+    assert!(
+        events[..500]
+            .iter()
+            .all(|event| *event == Event::Stdout("hello".to_owned()))
+    );
 }
 
 #[test]
 fn a_full_queue_towards_the_program_refuses() {
     let host = host_with(|config| config.limits.queue_events = 1);
-    let process = launch(&host, &talking(r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#), "null");
+    let process = launch(
+        &host,
+        &talking(
+            r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#,
+        ),
+        "null",
+    );
     process.send("one".to_owned()).unwrap();
-    assert_eq!(process.send("two".to_owned()).unwrap_err().code.as_str(), "limit-queue");
+    assert_eq!(
+        process.send("two".to_owned()).unwrap_err().code.as_str(),
+        "limit-queue"
+    );
     assert!(!process.wait_for_room(Duration::from_millis(1)));
     process.cancel();
     check(&failure_of(&process), "cancelled", &[]);
-    assert!(process.wait_for_room(PATIENCE), "a process that has ended takes no message, and says so when one is sent");
+    assert!(
+        process.wait_for_room(PATIENCE),
+        "a process that has ended takes no message, and says so when one is sent"
+    );
 }

@@ -1,0 +1,256 @@
+"""The native half of the engine: models, programs, processes.
+
+Errors are `pie.errors.PieError`; its `details` are the values behind the message. What waits or computes releases the interpreter
+lock, and Ctrl-C ends a wait. Every object may be used from any thread.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Literal, final
+
+from typing_extensions import Buffer
+
+__version__: str
+
+@final
+class Engine:
+    """One engine: models are added to it, programs launched in it. Several live in one process and share nothing."""
+
+    def __new__(
+        cls,
+        *,
+        cache_dir: str | PathLike[str] | None = None,
+        runtimes_dir: str | PathLike[str] | None = None,
+        instance_id: str | None = None,
+        worker_threads: int = 0,
+        worker_niceness: int = 5,
+        max_processes: int = 256,
+        stack_bytes: int | None = None,
+        limits: Mapping[str, float | None] | None = None,
+    ) -> Engine:
+        """Makes an engine without models.
+
+        `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `runtimes_dir` holds `python.wasm` and
+        `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
+        core), `worker_niceness` steps below the priority of this process. `max_processes` may live at once, each with `stack_bytes` of
+        stack and what `limits` sets: `memory_bytes`, `cpu_s`, `wall_s`, `resources` (handles), `message_bytes`, `queue_events`,
+        `queue_bytes`, `source_bytes`, `component_bytes`; the times may be None for no limit.
+
+        Raises PieError `invalid-config`.
+        """
+
+    @property
+    def instance_id(self) -> str:
+        """The name by which programs know this engine."""
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models, in the order in which they were added; the first is also called `default`."""
+
+    def add_model(
+        self,
+        name: str,
+        path: str | PathLike[str],
+        *,
+        vocab_size: int,
+        max_context: int,
+        page_size: int | None = None,
+        n_pages: int | None = None,
+        max_batch_tokens: int | None = None,
+        prefill_chunk: int | None = None,
+        max_batch_seqs: int | None = None,
+        max_contexts: int | None = None,
+        max_waiting: int | None = None,
+        hold_s: float | None = None,
+    ) -> Model:
+        """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
+
+        `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
+        which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
+        sequences. `max_contexts` may live and `max_waiting` requests wait at once. `hold_s` is how long a batch may be held for programs
+        that are expected back.
+
+        Raises PieError `invalid-model` or `invalid-config`.
+        """
+
+    def is_prepared(self, program: bytes | Literal["python", "javascript"]) -> bool:
+        """Whether a component, or the runtime of a language, can start without being compiled first."""
+
+    def prepare(self, program: bytes | Literal["python", "javascript"]) -> None:
+        """Loads or compiles a component, or the runtime of a language, and waits for that.
+
+        Raises PieError `invalid-program`, `invalid-config` or `engine-stopped`.
+        """
+
+    def launch_source(
+        self,
+        language: Literal["python", "javascript"],
+        files: Mapping[str, bytes],
+        entry: str,
+        *,
+        input: str,  # noqa: A002  # what the entry calls it
+        args: Sequence[str] = ...,
+        seed: int | None = None,
+        username: str | None = None,
+    ) -> Process:
+        """Launches a program from its files, by path relative to its folder; `entry` is the path of the one that holds `main`.
+
+        `input` is a JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch seed
+        (random if not given), 0 to 2^64 - 1. What is wrong with the program itself is its last event.
+
+        Raises PieError `limit-resources`, `limit-message`, `invalid-argument` or `engine-stopped`.
+        """
+
+    def launch_component(
+        self,
+        wasm: bytes,
+        *,
+        input: str,  # noqa: A002  # what the entry calls it
+        args: Sequence[str] = ...,
+        seed: int | None = None,
+        username: str | None = None,
+    ) -> Process:
+        """Launches a WebAssembly component; the rest is as for `launch_source`."""
+
+    def stop(self) -> None:
+        """Ends every process with the error `engine-stopped`, and every model. A second call does nothing."""
+
+@final
+class Model:
+    """A loaded model. One driver pulls its batches and answers each of them once."""
+
+    @property
+    def name(self) -> str:
+        """The name by which programs load it."""
+
+    @property
+    def vocab_size(self) -> int:
+        """The length of a row of logits."""
+
+    @property
+    def page_size(self) -> int:
+        """Tokens of a page."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there will be no more batches."""
+
+    def next_batch(self, timeout_s: float) -> Batch | None:
+        """The next batch, waiting at most `timeout_s` for it. None when there is none; at once when the model was stopped."""
+
+    def complete(self, batch: Batch, logits: Buffer, failures: Sequence[tuple[int, str]] = ...) -> None:
+        """Answers a batch with its logits: float32, C-contiguous, `[rows, vocab_size]`, read in place and left alone meanwhile.
+
+        `failures` names sequences of the batch by index, with the reason why each could not be computed. A row that holds NaN or a
+        wrong shape fails the requests behind it with `bad-logits`, not this call.
+
+        Raises PieError `invalid-argument` for a batch that was answered before or belongs to another model.
+        """
+
+    def fail(self, batch: Batch, message: str) -> None:
+        """Answers a batch with the reason why it could not be run: each of its requests fails with `driver-failed`.
+
+        Raises PieError as `complete` does.
+        """
+
+    def run_dummy(self, script: Sequence[tuple[str, str]] = ...) -> None:
+        """Drives the model with the dummy driver, in a thread of its own, until the engine stops.
+
+        Where the text that the model sees holds the first of a pair of `script`, the second is what it says.
+
+        Raises PieError `invalid-argument` for a reply that cannot be encoded.
+        """
+
+    def stats(self) -> dict[str, int]:
+        """Counters of the model.
+
+        They are `n_pages`, `n_pages_used`, `n_contexts`, `n_generators`, `n_requests`, `n_in_flight` (batches), `n_batches`,
+        `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens`, `n_copies`, `n_holds`, `n_out_of_pages`.
+
+        `n_sequences / n_batches` is the mean width of a batch.
+        """
+
+    def check(self) -> None:
+        """Verifies the invariants of the model's state. Raises PieError `internal`, naming the one that does not hold."""
+
+@final
+class Batch:
+    """A batch to run. Its buffer is the arena, uint32 words that are read without a copy; `pie.batch.Batch` is the typed view.
+
+    One that is dropped without an answer fails.
+    """
+
+    @property
+    def id(self) -> int:
+        """Its number, counted from 1 in each model."""
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The arena as bytes, read-only."""
+
+@final
+class Event:
+    """Something that a process told its client."""
+
+    @property
+    def kind(self) -> Literal["stdout", "stderr", "return", "error"]:
+        """What it is. `return` and `error` are last events."""
+
+    @property
+    def text(self) -> str:
+        """What was written, verbatim; the return value, a JSON text; the message of the error."""
+
+    @property
+    def code(self) -> str | None:
+        """The code of the error."""
+
+    @property
+    def error_kind(self) -> str | None:
+        """The type of the error in the program's language; its code where the engine ended the program."""
+
+    @property
+    def traceback(self) -> str:
+        """The program's own files and lines; empty where there are none."""
+
+@final
+class Process:
+    """A launched program. Dropping it ends the program: nobody could read its events."""
+
+    @property
+    def pid(self) -> int:
+        """Its number, counted from 1 in each engine."""
+
+    @property
+    def launch_seed(self) -> int:
+        """The seed from which every unseeded draw derives; launching with it again repeats the run."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last event was read."""
+
+    @property
+    def n_calls(self) -> int:
+        """Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not counted."""
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time that the program has used."""
+
+    @property
+    def launch_s(self) -> float | None:
+        """Time from the launch to the call of the program's entry; None before."""
+
+    def next_event(self, timeout_s: float | None = None) -> Event | None:
+        """The next event, waiting at most `timeout_s` for it. None: nothing came in time, or the last one was read (`ended`)."""
+
+    def send(self, text: str, timeout_s: float | None = None) -> None:
+        """Sends a message to the program, waiting at most `timeout_s` until its queue has room.
+
+        Raises PieError `limit-queue` when it has none, `limit-message` for a text that is too long, `session-closed` when the program
+        has ended or the input was closed.
+        """
+
+    def close_input(self) -> None:
+        """Disconnects: when the program has received what waits, `receive` answers `session-closed`."""
+
+    def cancel(self) -> None:
+        """Ends the program; its last event is the error `cancelled`, unless it has ended before."""

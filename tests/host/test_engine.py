@@ -1,0 +1,146 @@
+"""Engines, models and processes as Python sees them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from host.programs import PATIENCE_S, ROOT, TINY, VOCAB_SIZE, events, failed, launch, returned
+from pie import _engine
+from pie.errors import PieError
+
+
+def test_settings_out_of_range_are_named() -> None:
+    with pytest.raises(PieError, match="max_processes = 0 is outside 1 to") as error:
+        _engine.Engine(max_processes=0)
+    assert error.value.code == "invalid-config"
+    with pytest.raises(PieError, match='no limit named "speed"'):
+        _engine.Engine(limits={"speed": 1})
+    with pytest.raises(PieError, match="cpu_s"):
+        _engine.Engine(limits={"cpu_s": -1.0})
+
+
+def test_a_model_folder_that_cannot_be_served_is_named(engine: _engine.Engine, tmp_path: Path) -> None:
+    with pytest.raises(PieError, match=r"tokenizer\.json") as error:
+        engine.add_model("empty", tmp_path, vocab_size=10, max_context=10)
+    assert error.value.code == "invalid-model"
+    with pytest.raises(PieError, match="page_size = 0") as error:
+        engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=10, page_size=0)
+    assert error.value.code == "invalid-config"
+
+
+def test_names_of_models_are_unique_and_in_order(engine: _engine.Engine) -> None:
+    for name in ("one", "two"):
+        engine.add_model(name, TINY, vocab_size=VOCAB_SIZE, max_context=64)
+    assert engine.models == ["one", "two"]
+    with pytest.raises(PieError, match='a model named "one" already') as error:
+        engine.add_model("one", TINY, vocab_size=VOCAB_SIZE, max_context=64)
+    assert error.value.code == "invalid-config"
+
+
+def test_an_unknown_model_lists_those_that_there_are(engine: _engine.Engine) -> None:
+    engine.add_model("one", TINY, vocab_size=VOCAB_SIZE, max_context=64)
+    error = failed(launch(engine, "from inferlet import Model\nasync def main(input):\n    Model.load('huge')\n"))
+    assert error.code == "unknown-model"
+    assert '"huge"' in error.text
+    assert "one" in error.text
+
+
+def test_an_error_of_a_program_carries_its_own_lines(engine: _engine.Engine) -> None:
+    error = failed(launch(engine, "async def main(input):\n    raise KeyError('lost')\n"))
+    assert (error.code, error.error_kind) == ("program-error", "KeyError")
+    assert 'File "main.py", line 2' in error.traceback
+
+
+def test_a_launch_is_repeated_by_its_seed(engine: _engine.Engine) -> None:
+    source = "import random, os\nfrom inferlet import runtime\nasync def main(input):\n    return [random.random(), os.urandom(8).hex()]\n"
+    first, again, other = (returned(launch(engine, source, seed=seed)) for seed in (7, 7, 8))
+    assert first == again
+    assert first != other
+    process = launch(engine, source, seed=None)
+    assert returned(process) == returned(launch(engine, source, seed=process.launch_seed))
+
+
+def test_messages_go_both_ways(engine: _engine.Engine) -> None:
+    source = """
+from inferlet import session
+
+async def main(input):
+    while (text := await session.receive()) != "end":
+        session.send(text.upper())
+    return "done"
+"""
+    process = launch(engine, source)
+    for text in ("one", "two", "end"):
+        process.send(text)
+    assert [(event.kind, event.text) for event in events(process)] == [("stdout", "ONE"), ("stdout", "TWO"), ("return", '"done"')]
+    with pytest.raises(PieError) as error:
+        process.send("late")
+    assert error.value.code == "session-closed"
+
+
+def test_cancelling_ends_a_program(engine: _engine.Engine) -> None:
+    process = launch(engine, "async def main(input):\n    print('up')\n    while True:\n        pass\n")
+    first = process.next_event(PATIENCE_S)
+    assert first is not None
+    assert first.text.strip() == "up"
+    process.cancel()
+    assert failed(process).code == "cancelled"
+    assert process.cpu_s > 0.0
+    assert process.launch_s is not None
+
+
+def test_a_language_without_a_runtime_is_named(engine: _engine.Engine) -> None:
+    with pytest.raises(PieError, match="ruby") as error:
+        engine.launch_source("ruby", {}, "main.rb", input="null")  # type: ignore[arg-type]
+    assert error.value.code == "invalid-argument"
+
+
+def test_what_is_no_component_is_named(engine: _engine.Engine) -> None:
+    assert failed(engine.launch_component(b"\0asm\x01\0\0\0", input="null")).code == "invalid-program"
+    with pytest.raises(PieError, match="not WebAssembly") as error:
+        engine.prepare(b"hello")
+    assert error.value.code == "invalid-program"
+    assert error.value.details == {}
+    assert not engine.is_prepared(b"hello")
+
+
+def test_after_the_stop_launches_are_refused(engine: _engine.Engine) -> None:
+    engine.stop()
+    with pytest.raises(PieError) as error:
+        launch(engine, "async def main(input): pass")
+    assert error.value.code == "engine-stopped"
+
+
+def test_two_engines_in_one_process(engine: _engine.Engine, cache_dir: Path) -> None:
+    second = _engine.Engine(cache_dir=cache_dir, runtimes_dir=ROOT / "python" / "pie" / "runtimes", instance_id="second")
+    source = "from inferlet import runtime\nasync def main(input):\n    return runtime.instance_id()\n"
+    assert returned(launch(second, source)) == "second"
+    second.stop()
+    assert returned(launch(engine, source)) == engine.instance_id
+
+
+def test_ctrl_c_ends_a_wait() -> None:
+    script = f"""
+        import sys
+        sys.path.insert(0, {str(ROOT / "python")!r})
+        from pie import _engine
+        engine = _engine.Engine()
+        model = engine.add_model("tiny", {str(TINY)!r}, vocab_size={VOCAB_SIZE}, max_context=64)
+        try:
+            print("waiting", flush=True)
+            model.next_batch(60.0)
+        except KeyboardInterrupt:
+            sys.exit(7)
+    """
+    waiting = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    assert waiting.stdout is not None
+    assert waiting.stdout.readline() == "waiting\n"
+    os.kill(waiting.pid, signal.SIGINT)
+    assert waiting.wait(PATIENCE_S) == 7
