@@ -39,7 +39,13 @@ class Process:
     counts: Counter[int] = field(default_factory=Counter)
 
     def generate(
-        self, context: Context, sampler: Sampler, *, seed: int | None = None, max_tokens: int | None = None, stop: frozenset[int] = frozenset()
+        self,
+        context: Context,
+        sampler: Sampler,
+        *,
+        seed: int | None = None,
+        max_tokens: int | None = None,
+        stop: frozenset[int] = frozenset(),
     ) -> tuple[list[int], str]:
         """Generates to the end: the tokens, and why it ended."""
         if max_tokens == 0 or len(context.tokens) >= self.max_context:

@@ -45,7 +45,7 @@ def weights(x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     return np.rint(np.ldexp(total, n.astype(np.int64) + 42)).astype(np.int64)
 
 
-def draw(logits: npt.NDArray[np.float32], sampler: Sampler, seed: int, position: int, slot: int = 0, index: int = 0) -> int:
+def draw(logits: npt.NDArray[np.float32], sampler: Sampler, seed: int, position: int, *, slot: int = 0, index: int = 0) -> int:
     """The token drawn from a row of logits, float32 [V]."""
     order = sorted(range(len(logits)), key=lambda token: (-float(logits[token]), token))
     temperature = float(np.float32(sampler.temperature))

@@ -697,7 +697,7 @@ impl Simulation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..ProptestConfig::with_cases(2000) })]
 
     #[test]
     fn programs_get_what_the_oracle_says(config in configs(), ops in prop::collection::vec(op(), 1..120)) {

@@ -40,6 +40,7 @@ impl ArenaBuilder {
         let mut builder = Self {
             page_size,
             arrays: Default::default(),
+            words: Vec::new(),
         };
         builder.clear();
         builder

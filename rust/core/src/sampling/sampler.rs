@@ -55,10 +55,7 @@ pub fn sample(
     key: Key,
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
-    if !logits
-        .iter()
-        .fold(true, |finite, logit| finite & logit.is_finite())
-    {
+    if !all_finite(logits) {
         let token = logits
             .iter()
             .position(|logit| !logit.is_finite())
@@ -94,10 +91,7 @@ fn argmax(logits: &[f32], mask: &[u32]) -> Option<Candidate> {
     let mut best: Option<Candidate> = None;
     for range in brle::allowed(mask, logits.len() as u32) {
         let row = &logits[range.start as usize..range.end as usize];
-        let top = row.iter().fold(
-            f32::NEG_INFINITY,
-            |top, &logit| if logit > top { logit } else { top },
-        );
+        let top = greatest(row);
         if best.is_none_or(|best| top > best.logit) {
             let offset = row.iter().position(|&logit| logit == top).unwrap_or(0);
             best = Some(Candidate {
@@ -108,6 +102,38 @@ fn argmax(logits: &[f32], mask: &[u32]) -> Option<Candidate> {
         }
     }
     best
+}
+
+/// Values that are looked at side by side, so that the compiler can use vectors: a float's order of comparison is free here, but
+/// only the program may say so.
+const LANES: usize = 16;
+
+fn all_finite(row: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    let mut bad = [0u32; LANES];
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (bad, logit) in bad.iter_mut().zip(block) {
+            *bad |= u32::from(logit.to_bits() & EXPONENT == EXPONENT);
+        }
+    }
+    bad == [0; LANES] && rest.iter().all(|logit| logit.is_finite())
+}
+
+/// The greatest of finite values; minus infinity when there are none.
+fn greatest(row: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let mut tops = [f32::NEG_INFINITY; LANES];
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (top, &logit) in tops.iter_mut().zip(block) {
+            *top = larger(logit, *top);
+        }
+    }
+    tops.iter()
+        .chain(rest)
+        .copied()
+        .fold(f32::NEG_INFINITY, larger)
 }
 
 fn allowed<'a>(logits: &'a [f32], mask: &'a [u32]) -> impl Iterator<Item = Candidate> + 'a {

@@ -42,13 +42,15 @@ const WHOLE: f64 = 4_503_599_627_370_496.0;
 pub fn weight(x: f64) -> u64 {
     // Below -40 the weight is 0 as well, and the exponent of `scale` stays positive.
     let x = if x > -40.0 { x } else { -40.0 };
-    let n = (x * std::f64::consts::LOG2_E + ROUNDER) - ROUNDER;
+    let rounded = x * std::f64::consts::LOG2_E + ROUNDER;
+    let n = rounded - ROUNDER;
     let rest = (x - n * LN2_HIGH) - n * LN2_LOW;
     let mut sum = 0.0;
     for coefficient in INVERSE_FACTORIALS {
         sum = sum * rest + coefficient;
     }
-    let scale = f64::from_bits(((n as i64 + 42 + 1023) as u64) << 52);
+    // The low bits of `rounded` are n: shifted into the exponent they make 2^(n + 42).
+    let scale = f64::from_bits(rounded.to_bits().wrapping_add(42 + 1023) << 52);
     (sum * scale + WHOLE).to_bits() - WHOLE.to_bits()
 }
 

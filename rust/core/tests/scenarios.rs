@@ -1,0 +1,590 @@
+//! What the engine does in situations that a reader may want to look up, each on the dummy driver.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use pie_core::batch::ArenaView;
+use pie_core::sampling::Params;
+use pie_core::{
+    Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, GeneratorId, GeneratorOptions,
+    Method, Plan, ProcessId, RequestId, Submission,
+};
+use support::next_token;
+use support::world::{MODEL, World, config, options, output};
+
+fn expected(tokens: &[u32], n: usize) -> Vec<u32> {
+    let mut all = tokens.to_vec();
+    for _ in 0..n {
+        all.push(next_token(MODEL, 50, &all, &Params::ARGMAX, 0));
+    }
+    all.split_off(tokens.len())
+}
+
+fn prompt(n: u32, salt: u32) -> Vec<u32> {
+    (0..n).map(|index| (index * 7 + salt * 13) % 50).collect()
+}
+
+/// The batch that is planned now.
+fn planned(world: &mut World) -> Batch {
+    assert!(world.plan());
+    world.running.last().unwrap().0.clone()
+}
+
+#[test]
+fn generations_share_a_batch() {
+    let mut world = World::with_process(config(), 1);
+    for salt in 0..3 {
+        let context = world.context(&prompt(5, salt));
+        let generator = world.generator(context, 4);
+        world.submit(Submission::Run(generator)).unwrap();
+    }
+    let batch = planned(&mut world);
+    assert_eq!(ArenaView::parse(&batch.arena).unwrap().n_sequences(), 3);
+    world.pump();
+    assert_eq!(world.engine.stats().n_batches, 4);
+}
+
+#[test]
+fn a_long_prefill_delays_no_token_of_a_running_generation() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_batch_tokens: 8,
+            prefill_chunk: 8,
+            ..config()
+        },
+        1,
+    );
+    let context = world.context(&prompt(4, 0));
+    let generator = world.generator(context, 30);
+    let decoding = world.submit(Submission::Run(generator)).unwrap();
+    world.plan();
+    world.finish();
+    let long = world.context(&prompt(100, 1));
+    world.submit(Submission::Flush(long)).unwrap();
+    for _ in 0..10 {
+        let batch = planned(&mut world);
+        let view = ArenaView::parse(&batch.arena).unwrap();
+        let sizes: Vec<usize> = view
+            .sequences()
+            .map(|sequence| sequence.tokens.len())
+            .collect();
+        assert_eq!(sizes, [1, 7]);
+        world.finish();
+    }
+    assert_eq!(
+        output(world.wait(decoding).unwrap()).tokens,
+        expected(&prompt(4, 0), 30)
+    );
+}
+
+#[test]
+fn forks_share_pages_until_they_write() {
+    let mut world = World::with_process(config(), 1);
+    let root = world.context(&prompt(41, 0));
+    world.flush(root).unwrap();
+    assert_eq!(world.engine.stats().n_pages_used, 11);
+    let forks: Vec<ContextId> = (0..8).map(|_| world.engine.fork(root).unwrap()).collect();
+    assert_eq!(world.engine.stats().n_pages_used, 11);
+    let requests: Vec<RequestId> = forks
+        .iter()
+        .enumerate()
+        .map(|(index, &fork)| {
+            world.engine.append(fork, &[index as u32]).unwrap();
+            let generator = world.generator(fork, 2);
+            world.submit(Submission::Run(generator)).unwrap()
+        })
+        .collect();
+    for (index, request) in requests.into_iter().enumerate() {
+        let mut tokens = prompt(41, 0);
+        tokens.push(index as u32);
+        assert_eq!(
+            output(world.wait(request).unwrap()).tokens,
+            expected(&tokens, 2)
+        );
+    }
+    // Ten shared pages, the partial one of the root, and a copy of it for each fork.
+    assert_eq!(world.engine.stats().n_pages_used, 10 + 1 + 8);
+    assert_eq!(world.engine.stats().n_copies, 8);
+}
+
+#[test]
+fn the_last_token_is_read_again_without_being_written() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(8, 0));
+    world.flush(context).unwrap();
+    let fork = world.engine.fork(context).unwrap();
+    let generator = world.generator(fork, 3);
+    let request = world.submit(Submission::Run(generator)).unwrap();
+    let batch = planned(&mut world);
+    let view = ArenaView::parse(&batch.arena).unwrap();
+    let sequence = view.sequences().next().unwrap();
+    assert!(sequence.reread);
+    assert_eq!(
+        (sequence.tokens, sequence.positions, sequence.length),
+        (&prompt(8, 0)[7..], &[7][..], 8)
+    );
+    assert_eq!((view.copies().count(), view.n_rows()), (0, 1));
+    assert_eq!(
+        output(world.wait(request).unwrap()).tokens,
+        expected(&prompt(8, 0), 3)
+    );
+    let generator = world.generator(context, 3);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(8, 0), 3)
+    );
+}
+
+#[test]
+fn a_failed_batch_fails_its_requests_and_nothing_else() {
+    let mut world = World::with_process(config(), 1);
+    let contexts: Vec<ContextId> = (0..3).map(|salt| world.context(&prompt(6, salt))).collect();
+    let generators: Vec<GeneratorId> = contexts
+        .iter()
+        .map(|&context| world.generator(context, 5))
+        .collect();
+    let requests: Vec<RequestId> = generators
+        .iter()
+        .map(|&generator| world.submit(Submission::Run(generator)).unwrap())
+        .collect();
+    world.plan();
+    world.finish();
+    world.plan();
+    let (batch, _) = world.running.remove(0);
+    world.answer(
+        batch.id,
+        Err(DriverFailure {
+            message: "the device is lost".to_owned(),
+        }),
+    );
+    for (request, &context) in requests.into_iter().zip(&contexts) {
+        let error = world.engine.take(request).unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::DriverFailed);
+        assert!(error.message.contains("the device is lost"), "{error}");
+        assert_eq!(
+            (
+                world.engine.seq_len(context).unwrap(),
+                world.engine.buffer(context).unwrap().len()
+            ),
+            (0, 6)
+        );
+    }
+    assert_eq!(world.engine.stats().n_pages_used, 0);
+    for (salt, &generator) in generators.iter().enumerate() {
+        assert_eq!(
+            world.run(generator).unwrap().tokens,
+            expected(&prompt(6, salt as u32), 5)
+        );
+    }
+}
+
+#[test]
+fn bad_logits_fail_one_request() {
+    let mut world = World::with_process(config(), 1);
+    let contexts: Vec<ContextId> = (0..3).map(|salt| world.context(&prompt(6, salt))).collect();
+    let generators: Vec<GeneratorId> = contexts
+        .iter()
+        .map(|&context| world.generator(context, 9))
+        .collect();
+    for (bad, good_rows) in [(f32::NAN, 3), (f32::INFINITY, 3), (0.0, 1)] {
+        let requests: Vec<RequestId> = generators
+            .iter()
+            .map(|&generator| {
+                world.engine.next_step(generator).unwrap();
+                world.submit(Submission::Step(generator)).unwrap()
+            })
+            .collect();
+        world.plan();
+        let (batch, logits) = world.running.remove(0);
+        let mut logits = logits.unwrap();
+        logits[50 + 7] = if bad == 0.0 { logits[50 + 7] } else { bad };
+        logits.truncate(good_rows * 50);
+        world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+        for (row, request) in requests.into_iter().enumerate() {
+            let answer = world.engine.take(request).unwrap();
+            let fails = if bad == 0.0 {
+                row >= good_rows
+            } else {
+                row == 1
+            };
+            assert_eq!(answer.is_err(), fails, "row {row}");
+            if let Err(error) = answer {
+                assert_eq!(error.code, ErrorCode::BadLogits);
+                world.step(generators[row]).unwrap();
+            }
+        }
+    }
+    for (salt, &context) in contexts.iter().enumerate() {
+        let all = prompt(6, salt as u32);
+        assert_eq!(world.engine.tail(context, 3).unwrap(), expected(&all, 3));
+    }
+}
+
+#[test]
+fn an_answer_of_the_wrong_shape_or_batch_is_refused() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(6, 0));
+    let generator = world.generator(context, 2);
+    let request = world.submit(Submission::Run(generator)).unwrap();
+    let batch = planned(&mut world);
+    let stranger = pie_core::BatchId(99);
+    assert_eq!(
+        world
+            .engine
+            .complete(stranger, Ok(batch.jobs.sample(&[], &[])), 0)
+            .unwrap_err()
+            .code,
+        ErrorCode::Internal
+    );
+    world.running.clear();
+    world.answer(batch.id, Ok(batch.jobs.sample(&[0.0; 101], &[])));
+    let error = world.engine.take(request).unwrap().unwrap_err();
+    assert_eq!(error.code, ErrorCode::BadLogits);
+    assert!(
+        error.message.contains("101") && error.message.contains("1 rows of 50"),
+        "{error}"
+    );
+    assert_eq!(
+        world
+            .engine
+            .complete(batch.id, Ok(batch.jobs.sample(&[], &[])), 0)
+            .unwrap_err()
+            .code,
+        ErrorCode::Internal
+    );
+}
+
+#[test]
+fn a_context_that_could_never_fit_is_refused_with_the_numbers() {
+    let mut world = World::with_process(
+        EngineConfig {
+            n_pages: 3,
+            ..config()
+        },
+        1,
+    );
+    let context = world.context(&prompt(13, 0));
+    let error = world.submit(Submission::Flush(context)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::OutOfPages);
+    assert_eq!(error.details, r#"{"needed":4,"limit":3}"#);
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 30);
+    assert_eq!(
+        world.run(generator).unwrap_err().code,
+        ErrorCode::OutOfPages
+    );
+    assert_eq!(world.engine.buffer(context).unwrap().len(), 10);
+    world.engine.set_max_tokens(generator, 3).unwrap();
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(10, 0), 3)
+    );
+}
+
+#[test]
+fn when_all_lack_pages_the_youngest_fails_and_the_others_go_on() {
+    // Each grows from 2 pages to 5; there are 8.
+    let mut world = World::with_process(
+        EngineConfig {
+            n_pages: 8,
+            ..config()
+        },
+        1,
+    );
+    let requests: Vec<RequestId> = (0..3)
+        .map(|salt| {
+            let context = world.context(&prompt(8, salt));
+            let generator = world.generator(context, 12);
+            world.submit(Submission::Run(generator)).unwrap()
+        })
+        .collect();
+    world.pump();
+    let answers: Vec<_> = requests
+        .into_iter()
+        .map(|request| world.engine.take(request).unwrap())
+        .collect();
+    assert_eq!(
+        output(answers[0].clone().unwrap()).tokens,
+        expected(&prompt(8, 0), 12)
+    );
+    let failed = answers
+        .iter()
+        .filter_map(|answer| answer.as_ref().err())
+        .inspect(|error| assert_eq!(error.code, ErrorCode::OutOfPages));
+    assert_eq!(failed.count() as u64, world.engine.stats().n_out_of_pages);
+    assert!(answers[2].is_err() && world.now_ns == 0);
+}
+
+#[test]
+fn a_request_waits_for_pages_that_an_idle_context_may_give_back() {
+    let mut world = World::with_process(
+        EngineConfig {
+            n_pages: 4,
+            page_wait_ns: 1_000_000_000,
+            ..config()
+        },
+        1,
+    );
+    let holder = world.context(&prompt(12, 0));
+    world.flush(holder).unwrap();
+    let context = world.context(&prompt(8, 1));
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    assert!(
+        matches!(world.engine.next_batch(0), Plan::HoldUntil(until_ns) if until_ns <= 1_000_000_000)
+    );
+    world.engine.release(holder);
+    assert!(world.wait(request).is_ok());
+    let other = world.context(&prompt(12, 2));
+    let request = world.submit(Submission::Flush(other)).unwrap();
+    assert_eq!(world.wait(request).unwrap_err().code, ErrorCode::OutOfPages);
+    assert!(world.now_ns >= 1_000_000_000);
+}
+
+#[test]
+fn pages_of_a_batch_in_flight_are_not_given_to_others() {
+    let mut world = World::with_process(
+        EngineConfig {
+            n_pages: 4,
+            ..config()
+        },
+        1,
+    );
+    let context = world.context(&prompt(12, 0));
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    world.plan();
+    world.engine.release(context);
+    assert_eq!(
+        world.engine.take(request).unwrap().unwrap_err().code,
+        ErrorCode::ContextReleased
+    );
+    assert_eq!(world.engine.stats().n_pages_used, 3);
+    let other = world.context(&prompt(8, 1));
+    let waiting = world.submit(Submission::Flush(other)).unwrap();
+    assert!(!world.plan());
+    world.finish();
+    assert!(world.wait(waiting).is_ok());
+    assert_eq!(world.engine.stats().n_pages_used, 2);
+}
+
+/// Sixteen programs that step by themselves, each a little slower or faster: they share batches, because a batch is held for
+/// those that are about to come back. The clock is the test's own.
+#[test]
+fn programs_that_step_by_themselves_share_batches() {
+    let mut world = World::with_process(
+        EngineConfig {
+            hold_ns: 2_000_000,
+            ..config()
+        },
+        1,
+    );
+    let (n_programs, n_steps, batch_ns) = (16, 40, 1_000_000);
+    let generators: Vec<GeneratorId> = (0..n_programs)
+        .map(|salt| {
+            let context = world.context(&prompt(6, salt));
+            world.generator(context, n_steps)
+        })
+        .collect();
+    // What happens next: a program submits, or the driver answers.
+    let mut returns: Vec<(u64, GeneratorId)> =
+        generators.iter().map(|&generator| (0, generator)).collect();
+    let mut waiting: Vec<(RequestId, GeneratorId)> = Vec::new();
+    let mut asked_ns = 0;
+    loop {
+        returns.sort();
+        match returns.first().copied() {
+            Some((at_ns, generator)) if at_ns <= asked_ns => {
+                returns.remove(0);
+                world.now_ns = at_ns;
+                if world.engine.next_step(generator).unwrap().is_some() {
+                    waiting.push((
+                        world.submit(Submission::Step(generator)).unwrap(),
+                        generator,
+                    ));
+                }
+                continue;
+            }
+            _ => {}
+        }
+        world.now_ns = asked_ns;
+        match world.engine.next_batch(asked_ns) {
+            Plan::Batch(batch) => {
+                let logits = world.driver.run(&batch.arena).unwrap();
+                asked_ns += batch_ns;
+                world
+                    .engine
+                    .complete(batch.id, Ok(batch.jobs.sample(&logits, &[])), asked_ns)
+                    .unwrap();
+                for request in world.engine.drain_ready() {
+                    let at = waiting.iter().position(|(id, _)| *id == request).unwrap();
+                    let (_, generator) = waiting.remove(at);
+                    world.engine.take(request).unwrap().unwrap();
+                    let think_ns = 20_000 + pie_core::hash::mix(request.0) % 280_000;
+                    returns.push((asked_ns + think_ns, generator));
+                }
+            }
+            Plan::HoldUntil(until_ns) => {
+                asked_ns = returns
+                    .first()
+                    .map_or(until_ns, |(at_ns, _)| until_ns.min(*at_ns))
+            }
+            Plan::Idle => match returns.first() {
+                Some((at_ns, _)) => asked_ns = *at_ns,
+                None => break,
+            },
+        }
+    }
+    let stats = world.engine.stats();
+    assert_eq!(stats.n_rows, u64::from(n_programs * n_steps));
+    let width = stats.n_sequences as f64 / stats.n_batches as f64;
+    assert!(width >= 12.0, "mean batch width {width:.1}");
+}
+
+#[test]
+fn the_end_of_a_process_leaves_nothing_behind() {
+    let mut world = World::with_process(config(), 1);
+    world.engine.new_process(ProcessId(2), 2).unwrap();
+    let mut made = Vec::new();
+    for salt in 0..4 {
+        let context = world.context(&prompt(9, salt));
+        let generator = world.generator(context, 50);
+        made.push(world.submit(Submission::Run(generator)).unwrap());
+    }
+    world.plan();
+    world.engine.end_process(ProcessId(1));
+    world.engine.check().unwrap();
+    assert!(world.engine.drain_ready().is_empty());
+    world.finish();
+    let stats = world.engine.stats();
+    assert_eq!(
+        (
+            stats.n_contexts,
+            stats.n_generators,
+            stats.n_requests,
+            stats.n_pages_used,
+            stats.n_waiting
+        ),
+        (0, 0, 0, 0, 0)
+    );
+    assert_eq!(
+        world.engine.new_context(ProcessId(1)).unwrap_err().code,
+        ErrorCode::InvalidArgument
+    );
+    assert!(world.engine.new_context(ProcessId(2)).is_ok());
+}
+
+#[test]
+fn forks_without_seeds_differ_and_a_launch_repeats() {
+    let launch = |seed: u64| -> Vec<Vec<u32>> {
+        let mut world = World::with_process(config(), seed);
+        let root = world.context(&prompt(9, 0));
+        let mut contexts: Vec<ContextId> =
+            (0..4).map(|_| world.engine.fork(root).unwrap()).collect();
+        contexts.push(root);
+        let made = |max_tokens| GeneratorOptions {
+            max_tokens: Some(max_tokens),
+            ..options(Method::Multinomial {
+                temperature: 1.0,
+                draws: 1,
+            })
+        };
+        let mut texts: Vec<Vec<u32>> = Vec::new();
+        for &context in &contexts {
+            let generator = world.engine.new_generator(context, made(8)).unwrap();
+            texts.push(world.run(generator).unwrap().tokens);
+        }
+        // A second attempt from the same place is another one.
+        let again = world.context(&prompt(9, 0));
+        let generator = world.engine.new_generator(again, made(8)).unwrap();
+        texts.push(world.run(generator).unwrap().tokens);
+        texts
+    };
+    let texts = launch(7);
+    for (index, text) in texts.iter().enumerate() {
+        assert!(!texts[..index].contains(text), "{texts:?}");
+    }
+    assert_eq!(launch(7), texts);
+    assert_ne!(launch(8), texts);
+}
+
+#[test]
+fn limits_name_themselves() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_contexts: 2,
+            max_waiting: 1,
+            max_context: 10,
+            ..config()
+        },
+        1,
+    );
+    let context = world.context(&prompt(10, 0));
+    let cases = [
+        (
+            world.engine.append(context, &[50]).unwrap_err(),
+            ErrorCode::InvalidToken,
+            "token 50",
+            "below 50",
+        ),
+        (
+            world.engine.append(context, &[1]).unwrap_err(),
+            ErrorCode::ContextFull,
+            "10 of at most 10",
+            "append at most 0",
+        ),
+        (
+            world.engine.truncate(context, 1).unwrap_err(),
+            ErrorCode::TruncateRange,
+            "1 tokens",
+            "at most 0",
+        ),
+    ];
+    for (error, code, value, remedy) in cases {
+        assert_eq!(error.code, code);
+        assert!(
+            error.message.contains(value) && error.message.contains(remedy),
+            "{error}"
+        );
+    }
+    let second = world.context(&prompt(3, 0));
+    let error = world.engine.new_context(ProcessId(1)).unwrap_err();
+    assert_eq!(
+        (error.code, error.details.as_str()),
+        (ErrorCode::LimitResources, r#"{"contexts":2,"limit":2}"#)
+    );
+    assert_eq!(
+        world.engine.fork(second).unwrap_err().code,
+        ErrorCode::LimitResources
+    );
+    world.submit(Submission::Flush(context)).unwrap();
+    let error = world.submit(Submission::Flush(second)).unwrap_err();
+    assert_eq!(
+        (error.code, error.details.as_str()),
+        (ErrorCode::LimitQueue, r#"{"requests":1,"limit":1}"#)
+    );
+    let stop = GeneratorOptions {
+        stop: vec![99],
+        ..options(Method::Argmax)
+    };
+    assert_eq!(
+        world.engine.new_generator(second, stop).unwrap_err().code,
+        ErrorCode::InvalidToken
+    );
+    let sampler = options(Method::TopP {
+        temperature: -1.0,
+        p: 0.5,
+    });
+    assert_eq!(
+        world
+            .engine
+            .new_generator(second, sampler)
+            .unwrap_err()
+            .code,
+        ErrorCode::InvalidSampler
+    );
+}
