@@ -11,6 +11,7 @@ use crate::sampling::{Key, Params};
 pub struct ArenaBuilder {
     page_size: u32,
     arrays: [Vec<u32>; Field::COUNT],
+    words: Vec<u32>,
 }
 
 /// One sequence of a batch.
@@ -137,11 +138,13 @@ impl ArenaBuilder {
     /// The arena of the batch; the builder is empty afterwards.
     pub fn finish(&mut self, id: BatchId) -> Arc<[u32]> {
         let n_words = HEADER_WORDS + self.arrays.iter().map(Vec::len).sum::<usize>();
-        let mut words = Vec::with_capacity(n_words);
-        let [low, high] = halves(id.0);
+        let (n_tokens, n_sequences) = (self.n_tokens() as u32, self.n_sequences() as u32);
         let n_rows = self.arrays[Field::RowToken as usize].len() as u32;
+        let [low, high] = halves(id.0);
+        let words = &mut self.words;
+        words.clear();
         words.extend([MAGIC, VERSION, n_words as u32, low, high, self.page_size]);
-        words.extend([self.n_tokens() as u32, self.n_sequences() as u32, n_rows]);
+        words.extend([n_tokens, n_sequences, n_rows]);
         words.resize(FIELDS_AT, 0);
         let mut offset = HEADER_WORDS;
         for array in &self.arrays {
@@ -152,8 +155,9 @@ impl ArenaBuilder {
         for array in &self.arrays {
             words.extend_from_slice(array);
         }
+        let arena = Arc::from(&words[..]);
         self.clear();
-        Arc::from(words)
+        arena
     }
 }
 
