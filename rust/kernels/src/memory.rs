@@ -1,5 +1,5 @@
 //! Memory of the kernels: aligned words, and slices that several threads fill in parts.
-#![allow(unsafe_code)] // `Disjoint` hands parts of one slice to several threads.
+#![allow(unsafe_code)] // `Disjoint` hands parts of one slice to several threads; huge pages are asked for by address.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -19,9 +19,11 @@ pub(crate) struct Words {
 impl Words {
     /// At least `len` zero words.
     pub(crate) fn zeroed(len: usize) -> Self {
-        Self {
-            lines: bytemuck::allocation::zeroed_vec(len.div_ceil(16)),
-        }
+        let n_lines = len.div_ceil(16);
+        let mut lines = Vec::with_capacity(n_lines);
+        ask_for_huge_pages(&mut lines);
+        lines.resize(n_lines, Line::zeroed());
+        Self { lines }
     }
 
     /// The array as elements of another plain type.
@@ -34,6 +36,32 @@ impl Words {
         bytemuck::cast_slice_mut(&mut self.lines)
     }
 }
+
+/// Weights are streamed: with pages of 2 MiB the walks of the page tables vanish from the time of a step.
+#[cfg(target_os = "linux")]
+fn ask_for_huge_pages(lines: &mut Vec<Line>) {
+    const HUGE_PAGE: usize = 2 << 20;
+    let room = lines.spare_capacity_mut();
+    let address = room.as_mut_ptr().addr();
+    let (start, end) = (
+        address.next_multiple_of(HUGE_PAGE),
+        (address + size_of_val(room)) & !(HUGE_PAGE - 1),
+    );
+    if start < end {
+        // SAFETY: whole pages inside the allocation; the advice changes how they are backed, never what they hold. A kernel
+        // that declines it is fine.
+        unsafe {
+            libc::madvise(
+                room.as_mut_ptr().cast::<u8>().add(start - address).cast(),
+                end - start,
+                libc::MADV_HUGEPAGE,
+            )
+        };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_huge_pages(_lines: &mut Vec<Line>) {}
 
 /// A slice whose parts are written by several threads at once, each part by one of them.
 ///

@@ -18,7 +18,7 @@ use crate::memory::Disjoint;
 /// Polls before a thread parks: about 0.1 ms, longer than the gap between two operations of a step.
 const SPINS_BEFORE_PARK: u32 = 4_000;
 /// Polls before the caller lets others run, when a thread of the pool seems to have lost its core.
-const SPINS_BEFORE_YIELD: u32 = 20_000;
+const SPINS_BEFORE_YIELD: u32 = 1_000;
 
 /// Rows that a thread takes at once: enough work to be worth handing out.
 const ROWS_AT_ONCE: usize = 4;

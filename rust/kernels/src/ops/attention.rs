@@ -21,6 +21,8 @@ use crate::simd::{Isa, Kernel, LANES, Simd};
 const ROWS_TOGETHER: usize = 4;
 /// Tokens of one unit of work.
 const TOKENS_TOGETHER: usize = 16;
+/// Groups of sixteen slots that are scored at once, so that enough sums are under way to hide the latency of each.
+const GROUPS_TOGETHER: usize = 4;
 /// Vectors of values in registers for each row.
 const VECTORS_TOGETHER: usize = 4;
 
@@ -150,36 +152,39 @@ impl<E: Element> Kernel for UnitRows<'_, E> {
             kv_head: self.unit.kv_head,
             head_dim: self.job.heads.head_dim,
         };
+        let is_masked = |idx: usize| self.job.batch.is_masked(row(idx).token);
         let mut idx = 0;
         while idx < n_rows {
-            let whole = idx + ROWS_TOGETHER <= n_rows
-                && (idx..idx + ROWS_TOGETHER).all(|idx| !self.job.batch.is_masked(row(idx).token));
-            if whole {
-                self.job.rows::<S, ROWS_TOGETHER>(
-                    s,
-                    &head,
-                    std::array::from_fn(|r| row(idx + r)),
-                    self.scratch,
-                );
-                idx += ROWS_TOGETHER;
-            } else {
-                self.job.rows::<S, 1>(s, &head, [row(idx)], self.scratch);
-                idx += 1;
-            }
+            let n_unmasked = (idx..n_rows.min(idx + ROWS_TOGETHER))
+                .take_while(|&idx| !is_masked(idx))
+                .count();
+            idx += match n_unmasked {
+                ROWS_TOGETHER => {
+                    self.job
+                        .rows::<S, ROWS_TOGETHER>(s, &head, |r| row(idx + r), self.scratch)
+                }
+                2 | 3 => self
+                    .job
+                    .rows::<S, 2>(s, &head, |r| row(idx + r), self.scratch),
+                _ => self
+                    .job
+                    .rows::<S, 1>(s, &head, |r| row(idx + r), self.scratch),
+            };
         }
     }
 }
 
 impl<E: Element> Job<'_, E> {
-    /// Attention of some rows of one sequence. Rows of which one is masked come alone.
+    /// Attention of R rows of one sequence; answers R. Of more than one row none is masked.
     #[inline(always)]
     fn rows<S: Simd, const R: usize>(
         &self,
         s: S,
         head: &HeadPages<'_, E>,
-        rows: [Row; R],
+        row: impl Fn(usize) -> Row,
         scratch: &mut [f32],
-    ) {
+    ) -> usize {
+        let rows: [Row; R] = std::array::from_fn(row);
         let Heads { head_dim, .. } = self.heads;
         let (stride, width) = (self.heads.qkv_width(), self.heads.q_width());
         let queries: [&[f32]; R] =
@@ -241,6 +246,7 @@ impl<E: Element> Job<'_, E> {
                 E::store_some(s, s.div(s.load_some(sum), total), out);
             }
         }
+        R
     }
 }
 
@@ -262,6 +268,22 @@ fn softmax_weights<S: Simd>(s: S, scores: &mut [f32], scale: f32) -> f32 {
         total = s.add(total, weight);
     }
     s.sum(total)
+}
+
+/// Where scores go: that of row r and a slot to `scores[r * stride + slot]`, for `slots` alone.
+struct Scores<'a> {
+    slots: Range<usize>,
+    scores: &'a mut [f32],
+    stride: usize,
+}
+
+/// Up to sixteen neighbouring slots of a page.
+struct Group<'a, E> {
+    /// The page's keys from the first slot on.
+    keys: &'a [E],
+    /// The first slot, in the sequence.
+    first: usize,
+    n: usize,
 }
 
 /// The keys and values of one head of one sequence.
@@ -287,29 +309,67 @@ impl<E: Element> HeadPages<'_, E> {
             return;
         }
         let page_size = self.kv.page_size();
-        for page_idx in slots.start / page_size..slots.end.div_ceil(page_size) {
+        let group_of =
+            |slot: usize| slot / page_size * page_size.div_ceil(LANES) + slot % page_size / LANES;
+        let (mut group, end) = (group_of(slots.start), group_of(slots.end - 1) + 1);
+        let mut scores = Scores {
+            slots,
+            scores,
+            stride,
+        };
+        while group < end {
+            if group + GROUPS_TOGETHER <= end {
+                self.score_groups::<S, R, GROUPS_TOGETHER>(s, queries, group, &mut scores);
+                group += GROUPS_TOGETHER;
+            } else {
+                self.score_groups::<S, R, 1>(s, queries, group, &mut scores);
+                group += 1;
+            }
+        }
+    }
+
+    /// Scores `G` groups of slots from `first_group` on.
+    #[inline(always)]
+    fn score_groups<S: Simd, const R: usize, const G: usize>(
+        &self,
+        s: S,
+        queries: [&[f32]; R],
+        first_group: usize,
+        out: &mut Scores<'_>,
+    ) {
+        let page_size = self.kv.page_size();
+        let page_groups = page_size.div_ceil(LANES);
+        let groups: [Group<'_, E>; G] = std::array::from_fn(|g| {
+            let group = first_group + g;
+            let (page_idx, offset) = (group / page_groups, group % page_groups * LANES);
             // SAFETY: nothing writes pages during attention.
             let keys = unsafe { self.kv.keys(self.pages[page_idx], self.kv_head) };
-            for offset in (0..page_size).step_by(LANES) {
-                let n = LANES.min(page_size - offset);
-                let first = page_idx * page_size + offset;
-                let wanted = slots.start.max(first)..slots.end.min(first + n);
-                if wanted.is_empty() {
-                    continue;
+            Group {
+                keys: &keys[offset..],
+                first: page_idx * page_size + offset,
+                n: LANES.min(page_size - offset),
+            }
+        });
+        let mut products = [[s.splat(0.0); G]; R];
+        for d in 0..self.head_dim {
+            let keys: [S::V; G] = std::array::from_fn(|g| {
+                E::load_some(s, &groups[g].keys[d * page_size..][..groups[g].n])
+            });
+            for (products, query) in products.iter_mut().zip(queries) {
+                let query = s.splat(query[d]);
+                for (product, key) in products.iter_mut().zip(keys) {
+                    *product = s.fma(query, key, *product);
                 }
-                let mut products = [s.splat(0.0); R];
-                for (d, keys) in keys.chunks_exact(page_size).enumerate() {
-                    let key = E::load_some(s, &keys[offset..offset + n]);
-                    for (product, query) in products.iter_mut().zip(queries) {
-                        *product = s.fma(s.splat(query[d]), key, *product);
-                    }
-                }
-                for (r, product) in products.into_iter().enumerate() {
-                    let mut lanes = [0.0; LANES];
-                    s.store(product, &mut lanes);
-                    scores[r * stride..][wanted.clone()]
-                        .copy_from_slice(&lanes[wanted.start - first..wanted.end - first]);
-                }
+            }
+        }
+        for (r, products) in products.iter().enumerate() {
+            for (product, group) in products.iter().zip(&groups) {
+                let mut lanes = [0.0; LANES];
+                s.store(*product, &mut lanes);
+                let wanted =
+                    out.slots.start.max(group.first)..out.slots.end.min(group.first + group.n);
+                let lanes = &lanes[wanted.start - group.first..wanted.end - group.first];
+                out.scores[r * out.stride..][wanted].copy_from_slice(lanes);
             }
         }
     }
