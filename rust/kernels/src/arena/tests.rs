@@ -61,7 +61,7 @@ fn arena(arrays: &Arrays) -> Vec<u32> {
 }
 
 fn read(arena: &[u32]) -> Result<Batch<'_>> {
-    Batch::read(arena, &LIMITS, &mut vec![0; LIMITS.n_pages])
+    Batch::read(arena, &LIMITS, &mut [0; LIMITS.n_pages])
 }
 
 /// The arena with one array replaced.
@@ -89,7 +89,7 @@ fn a_batch_is_read_in_place() {
     assert_eq!(slots[2], Some(Slot { page: 3, idx: 2 }));
     assert_eq!(slots[3], Some(Slot { page: 6, idx: 1 }));
     assert!(batch.is_masked(0) && !batch.is_masked(1));
-    assert_eq!(batch.allowed(1, 2).collect::<Vec<_>>(), [0..2]);
+    assert!(batch.allowed(1, 2).eq(std::iter::once(0..2)));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn runs_alternate_and_end_at_the_limit() {
     assert_eq!(runs(&[2, 3, 1, 2], 7), [2..5, 6..7]);
     assert_eq!(runs(&[0, 1, 1, 1, 0, 4], 100), [0..1, 2..3, 3..7]);
     assert_eq!(runs(&[3], 9), []);
-    assert_eq!(batch.allowed(0, 1).collect::<Vec<_>>(), [0..1]);
+    assert!(batch.allowed(0, 1).eq(std::iter::once(0..1)));
 }
 
 #[test]
