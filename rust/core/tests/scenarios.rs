@@ -33,7 +33,7 @@ fn prompt(n: u32, salt: u32) -> Vec<u32> {
 /// The batch that is planned now.
 fn planned(world: &mut World) -> Batch {
     assert!(world.plan());
-    world.running.last().unwrap().0.clone()
+    world.running.last().unwrap().clone()
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_failed_batch_fails_its_requests_and_nothing_else() {
     world.plan();
     world.finish();
     world.plan();
-    let (batch, _) = world.running.remove(0);
+    let batch = world.running.remove(0);
     world.answer(
         batch.id,
         Err(DriverFailure {
@@ -201,8 +201,7 @@ fn bad_logits_fail_one_request() {
             })
             .collect();
         world.plan();
-        let (batch, logits) = world.running.remove(0);
-        let mut logits = logits.unwrap();
+        let (batch, mut logits) = world.compute(0);
         logits[50 + 7] = if bad == 0.0 { logits[50 + 7] } else { bad };
         logits.truncate(good_rows * 50);
         world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));

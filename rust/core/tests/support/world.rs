@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pie_core::{
-    Answer, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error, GeneratorId,
+    Answer, Batch, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error, GeneratorId,
     GeneratorOptions, Method, Output, Plan, ProcessId, Progress, RequestId, Sampled, Sampler,
     Submission, dummy,
 };
@@ -16,8 +16,9 @@ pub struct World {
     pub driver: dummy::Driver,
     pub now_ns: u64,
     n_requests: u64,
-    /// Batches that the driver was given and has not answered.
-    pub running: Vec<(pie_core::Batch, Result<Vec<f32>, DriverFailure>)>,
+    /// Batches that were planned. The driver computes one when it is answered, in whatever order: so a page that two of them
+    /// should not share is noticed.
+    pub running: Vec<Batch>,
     /// Requests that were announced as ready.
     pub ready: HashMap<RequestId, ()>,
 }
@@ -93,13 +94,12 @@ impl World {
         Ok(request)
     }
 
-    /// Asks for a batch and computes it, without answering it yet. Answers whether there was one.
+    /// Asks for a batch. Answers whether there was one.
     pub fn plan(&mut self) -> bool {
         let planned = loop {
             match self.engine.next_batch(self.now_ns) {
                 Plan::Batch(batch) => {
-                    let logits = self.driver.run(&batch.arena);
-                    self.running.push((batch, logits));
+                    self.running.push(batch);
                     break true;
                 }
                 Plan::Idle => break false,
@@ -113,11 +113,20 @@ impl World {
         planned
     }
 
-    /// Answers the oldest batch that runs.
+    /// Has the driver compute a batch, which is then no longer among those that run.
+    pub fn compute(&mut self, index: usize) -> (Batch, Vec<f32>) {
+        let batch = self.running.remove(index);
+        let logits = self
+            .driver
+            .run(&batch.arena)
+            .expect("the driver takes every batch");
+        (batch, logits)
+    }
+
+    /// Computes and answers the oldest batch.
     pub fn finish(&mut self) {
-        let (batch, logits) = self.running.remove(0);
-        let outcome = logits.map(|logits| batch.jobs.sample(&logits, &[]));
-        self.answer(batch.id, outcome);
+        let (batch, logits) = self.compute(0);
+        self.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
     }
 
     pub fn answer(&mut self, batch: BatchId, outcome: Result<Sampled, DriverFailure>) {
