@@ -62,7 +62,7 @@ def test_every_skill_ends_with_an_answer(skill) -> None:
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_pieces_join_to_what_the_template_gives(split) -> None:
     n_tools = n_thoughts = 0
-    for conversation in islice(conversations(3, split), 60):
+    for conversation in islice((c for c in conversations(3, split) if not c.plain), 60):
         assert full_text(conversation) == _by_template(conversation)
         n_tools += bool(conversation.tools)
         n_thoughts += any(message.thinking for message in conversation.messages)
@@ -125,6 +125,14 @@ def test_only_what_the_assistant_writes_is_learnt() -> None:
     forced = Conversation((Message("user", "1 + 1?"), thought), forced_thinking=frozenset({1}))
     learnt = ["".join(piece.text for piece in render(c) if piece.learnt) for c in (free, forced)]
     assert learnt == ["<think>\nOne and one.\n</think>\n\nTwo.<|im_end|>", "One and one.\n</think>\n\nTwo.<|im_end|>"]
+
+
+def test_plain_texts_end_without_turns() -> None:
+    plain = [c for c in islice(conversations(9, "train"), 300) if c.plain]
+    assert plain
+    for conversation in plain:
+        assert full_text(conversation) == conversation.plain + "<|endoftext|>"
+        assert all(piece.learnt for piece in render(conversation))
 
 
 def test_topics_are_whole_sentences() -> None:
