@@ -371,6 +371,33 @@ fn pages_of_a_batch_in_flight_are_not_given_to_others() {
     assert_eq!(world.engine.stats().n_pages_used, 2);
 }
 
+#[test]
+fn a_cancelled_pass_keeps_its_pages_until_its_batch_is_done() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(12, 0));
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    world.plan();
+    world.engine.cancel(request);
+    assert_eq!(world.engine.stats().n_pages_used, 3);
+    let other = world.context(&prompt(10, 1));
+    let flushed = world.submit(Submission::Flush(other)).unwrap();
+    world.plan();
+    // The later batch first: what the cancelled one then writes must not reach its pages.
+    let (batch, logits) = world.compute(1);
+    world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+    assert_eq!(world.wait(flushed), Ok(pie_core::Answer::Flushed));
+    let generator = world.generator(other, 4);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(10, 1), 4)
+    );
+    let generator = world.generator(context, 4);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(12, 0), 4)
+    );
+}
+
 /// Sixteen programs that step by themselves, each a little slower or faster: they share batches, because a batch is held for
 /// those that are about to come back. The clock is the test's own.
 #[test]
