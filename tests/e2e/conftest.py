@@ -17,7 +17,7 @@ def tiny() -> Iterator[Engine]:
         engine.start()
         yield engine
         model.check()
-        assert model.stats()["pages_used"] == 0
+        assert model.stats()["n_pages_used"] == 0
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +28,4 @@ def dummy() -> Iterator[Engine]:
         engine.start()
         yield engine
         model.check()
-        assert model.stats()["pages_used"] == 0
+        assert model.stats()["n_pages_used"] == 0

@@ -14,8 +14,10 @@ TOGETHER = {
         {"op": "context", "as": "b"},
         {"op": "append_text", "ctx": "a", "text": "one two three"},
         {"op": "append_text", "ctx": "b", "text": "four five six"},
-        {"op": "generate", "ctx": "a", "as": "ga", "sampler": {"kind": "argmax"}, "max_tokens": 8},
-        {"op": "generate", "ctx": "b", "as": "gb", "sampler": {"kind": "argmax"}, "max_tokens": 8},
+        {"op": "generate", "ctx": "a", "as": "ga", "sampler": {"kind": "argmax"}, "max_tokens": 64},
+        {"op": "generate", "ctx": "b", "as": "gb", "sampler": {"kind": "argmax"}, "max_tokens": 64},
+        {"op": "ignore_eos", "gen": "ga", "value": True},
+        {"op": "ignore_eos", "gen": "gb", "value": True},
         {"op": "all", "ops": [[{"op": "collect_tokens", "gen": "ga"}], [{"op": "collect_tokens", "gen": "gb"}]]},
     ]
 }

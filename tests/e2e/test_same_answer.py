@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from pie.engine import Engine, ModelOptions
-from support.launching import LANGUAGES, Outcome, example, finish
+from support.launching import LANGUAGES, PATIENCE_S, Outcome, example, finish
 from support.observing import Recorder, Trace
 
 SUBJECT = {"prompt": "Tell me a short story about a fox.", "max_tokens": 96, "temperature": 0.8, "top_p": 0.95}
 SEED = 7
-N_OTHERS = 15
+OTHERS = ["dog", "cat", "bird", "fish", "horse", "cow", "pig", "hen", "goat", "sheep", "mouse", "bear", "wolf", "owl", "frog"]
+N_OTHERS = len(OTHERS)
 CHUNKS = (16, 512)
 
 
@@ -30,15 +34,24 @@ def launch(language: str, chunk: int, n_others: int) -> Run:
     """Runs the chat example with the subject's input, beside others with inputs of their own."""
     recorder = Recorder()
     with Engine() as engine:
-        engine.add_model(options=ModelOptions(prefill_chunk=chunk, max_batch_tokens=max(chunk, 64)), observe=recorder)
+        model = engine.add_model(options=ModelOptions(prefill_chunk=chunk, max_batch_tokens=max(chunk, 64)), observe=recorder)
         processes = [engine.launch(example("chat", language), input=SUBJECT, seed=SEED)]
         for other in range(n_others):
-            program_input: dict[str, Any] = SUBJECT | {"prompt": f"Tell me about number {other}.", "temperature": 1.0}
+            program_input: dict[str, Any] = SUBJECT | {"prompt": f"Tell me a short story about a {OTHERS[other]}."}
             processes.append(engine.launch(example("chat", LANGUAGES[other % 3]), input=program_input, seed=other))
+        wait_until(lambda: model.stats()["n_requests"] == len(processes))
         engine.start()
         outcomes = [finish(process) for process in processes]
     assert all(outcome.code is None for outcome in outcomes), [outcome.message for outcome in outcomes if outcome.code]
     return Run(outcomes[0], subject_trace(recorder), recorder)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Lets the programs go on until the condition holds."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "the programs never came so far"
+        os.sched_yield()
 
 
 def subject_trace(recorder: Recorder) -> Trace:

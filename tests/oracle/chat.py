@@ -37,6 +37,21 @@ class Chat:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
+    def encode_content(self, before: str, content: str, after: str) -> list[int]:
+        """Ids of `before + content + after`, of which only the template's parts may hold control tokens.
+
+        The text between two control tokens of the template is encoded whole, as if it had been typed at once.
+        """
+        control = [token.content for token in self.tokenizer.get_added_tokens_decoder().values()]
+        start = max((before.rfind(token) + len(token) for token in control if token in before), default=0)
+        end = min((after.find(token) for token in control if token in after), default=len(after))
+        self.tokenizer.encode_special_tokens = True
+        try:
+            middle: list[int] = self.tokenizer.encode(before[start:] + content + after[:end], add_special_tokens=False).ids
+        finally:
+            self.tokenizer.encode_special_tokens = False
+        return self.encode(before[:start]) + middle + self.encode(after[end:])
+
     def closing(self) -> list[int]:
         """What follows the content of an assistant message."""
         return self.encode(self.render([{"role": "user", "content": "x"}, {"role": "assistant", "content": _MARK}]).rpartition(_MARK)[2])
@@ -58,10 +73,11 @@ class Conversation:
         """The ids that a message adds behind `tail`, the newest tokens of the context."""
         ids = self.seal(tail)
         before = self.chat.render(self.messages) if self.messages else ""
-        self.messages.append({"role": role, "content": text})
-        whole = self.chat.render(self.messages)
+        whole = self.chat.render([*self.messages, {"role": role, "content": _MARK}])
         assert whole.startswith(before), "the template rewrites what was said: not a case for this oracle"
-        return ids + self.chat.encode(whole[len(before) :])
+        opening, _, closing = whole[len(before) :].partition(_MARK)
+        self.messages.append({"role": role, "content": text})
+        return ids + self.chat.encode_content(opening, text, closing)
 
     def cue(self) -> list[int]:
         """The ids of the answer's header; none when it stands already."""

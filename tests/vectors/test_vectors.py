@@ -1,0 +1,53 @@
+"""Every vector gives its transcript, in every language, on the dummy driver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pie.engine import Engine
+from support.launching import LANGUAGES, finish, load_interpreter
+
+FOLDER = Path(__file__).resolve().parent
+VECTORS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json")) if path.stem != "tsconfig"}
+RUNS = [(name, language) for name, vector in VECTORS.items() for language in vector.get("languages", LANGUAGES)]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine() as engine:
+        model = engine.add_model(dummy=True)
+        yield engine
+        model.check()
+        assert model.stats()["n_pages_used"] == 0
+
+
+@pytest.mark.parametrize(("name", "language"), RUNS, ids=[f"{name}-{language}" for name, language in RUNS])
+def test_vector(engine: Engine, name: str, language: str) -> None:
+    vector = VECTORS[name]
+    ops = [op for op, _ in vector["rows"]]
+    process = engine.launch(load_interpreter(language), input={"ops": ops}, seed=vector["launch_seed"])
+    for message in vector.get("messages", []):
+        process.send(message)
+    process.close_input()
+    outcome = finish(process)
+    assert outcome.code is None, outcome.message
+    differences = [(op, expected, given) for (op, expected), given in zip(vector["rows"], outcome.value, strict=True) if expected != given]
+    assert differences == [], short(differences)
+
+
+def short(differences: list[Any]) -> str:
+    """The first difference, for a reader."""
+    op, expected, given = differences[0]
+    return f"{len(differences)} differ; the first: {json.dumps(op)} must answer {json.dumps(expected)} and answered {json.dumps(given)}"
+
+
+def test_vectors_are_in_step_with_the_oracle() -> None:
+    done = subprocess.run([sys.executable, str(FOLDER / "write.py"), "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

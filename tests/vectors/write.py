@@ -1,0 +1,275 @@
+"""Writes the vectors: the operations stand here, the transcripts come from `tests/oracle`.
+
+`python -m tests.vectors.write` writes; `--check` writes nothing and fails where a file is out of step.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent))
+
+from oracle.program import Model, Program  # noqa: E402  # the folder of the oracle must be on the path first
+
+MODEL = Model(FOLDER.parents[1] / "python/pie/pie_tiny")
+SEED = 7
+Op = dict[str, Any]
+
+ARGMAX = {"kind": "argmax"}
+TOP_P = {"kind": "top_p", "temperature": 0.8, "p": 0.95}
+WARM = {"kind": "multinomial", "temperature": 1.0, "draws": 1}
+
+
+def op(name: str, **arguments: Any) -> Op:
+    """One operation; `as_` stands for the keyword."""
+    return {"op": name} | {key.rstrip("_"): value for key, value in arguments.items()}
+
+
+def prompt(name: str, *tokens: int) -> list[Op]:
+    """A context that holds raw tokens."""
+    return [op("context", as_=name), op("append", ctx=name, tokens=list(tokens))]
+
+
+def state(ctx: str) -> list[Op]:
+    """What can be seen of a context."""
+    return [op("seq_len", ctx=ctx), op("buffer", ctx=ctx)]
+
+
+def report(gen: str) -> list[Op]:
+    """What can be seen of a generator."""
+    return [op("tokens_generated", gen=gen), op("is_done", gen=gen), op("finish_reason", gen=gen)]
+
+
+def generate(ctx: str, gen: str, sampler: Op = ARGMAX, n: int | None = 6, **options: Any) -> Op:
+    """A generator of at most `n` tokens."""
+    return op("generate", ctx=ctx, as_=gen, sampler=sampler, **({} if n is None else {"max_tokens": n}), **options)
+
+
+def collected(ctx: str, gen: str, sampler: Op = ARGMAX, n: int = 6, **options: Any) -> list[Op]:
+    """Generates and collects."""
+    return [generate(ctx, gen, sampler, n, **options), op("collect_tokens", gen=gen)]
+
+
+SAMPLERS: list[Op] = [
+    ARGMAX,
+    TOP_P,
+    {"kind": "top_p", "temperature": 1.5, "p": 0.3},
+    {"kind": "top_k", "temperature": 1.0, "k": 5},
+    {"kind": "top_k", "temperature": 2.0, "k": 1},
+    {"kind": "min_p", "temperature": 1.0, "p": 0.2},
+    {"kind": "min_p", "temperature": 1.0, "p": 0.0},
+    {"kind": "top_k_top_p", "temperature": 0.7, "k": 40, "p": 0.9},
+    WARM,
+    {"kind": "top_p", "temperature": 0.0, "p": 0.5},
+]
+
+
+def samplers() -> list[Op]:
+    """Every method with explicit seeds, 0 and the largest included, and the seed of the sampler winning."""
+    ops = []
+    for index, sampler in enumerate(SAMPLERS):
+        for seed in (0, 2**53 - 1 if index % 2 else 12345):
+            name = f"{index}/{seed}"
+            ops += [*prompt(name, 5, 6, 7), *collected(name, name, sampler, 4, seed=seed)]
+    return [*ops, *prompt("own", 5, 6, 7), *collected("own", "own", WARM | {"seed": 3}, 4, seed=4)]
+
+
+def derived_seeds() -> list[Op]:
+    """Forks, forks of forks, a repeat after the same text, and contexts made afresh."""
+    ops = prompt("root", 11, 12, 13)
+    for name, parent in (("a", "root"), ("b", "root"), ("aa", "a"), ("ab", "a")):
+        ops.append(op("fork", ctx=parent, as_=name))
+    for name in ("root", "a", "b", "aa", "ab"):
+        ops += collected(name, f"g{name}", WARM)
+    for name in ("first", "second", "third"):
+        ops += prompt(name, 21, 22) + collected(name, f"g{name}", WARM)
+    return ops
+
+
+def steps() -> list[Op]:
+    """Step by step is what a collector does, and the two mix."""
+    ops = prompt("a", 31, 32) + prompt("b", 31, 32) + [generate("a", "ga", TOP_P, seed=5), generate("b", "gb", TOP_P, seed=5)]
+    ops += [op("step", gen="ga")] * 7 + [op("step", gen="gb")] * 2 + [op("collect_tokens", gen="gb")]
+    return [*ops, *report("ga"), *report("gb"), *state("a"), *state("b"), op("collect_tokens", gen="ga")]
+
+
+def stops() -> list[Op]:
+    """The layers of stop tokens, and the caps."""
+    first = Program(MODEL, SEED, []).run([*prompt("x", 41, 42), *collected("x", "g", n=6)])[-1]
+    ops = prompt("option", 41, 42) + collected("option", "option", stop=[first[2]]) + report("option")
+    ops += [
+        *prompt("added", 41, 42),
+        generate("added", "added"),
+        op("add_stop", gen="added", tokens=[first[1]]),
+        op("collect_tokens", gen="added"),
+    ]
+    ops += [*prompt("zero", 41, 42), *collected("zero", "zero", n=0), *report("zero"), *state("zero")]
+    ops += [
+        *prompt("cap", 41, 42),
+        generate("cap", "cap"),
+        op("set_max_tokens", gen="cap", n=2),
+        op("collect_tokens", gen="cap"),
+        *report("cap"),
+    ]
+    ops += [
+        *prompt("ignore", 41, 42),
+        generate("ignore", "ignore", n=40),
+        op("ignore_eos", gen="ignore", value=True),
+        op("collect_tokens", gen="ignore"),
+    ]
+    return ops
+
+
+def buffers() -> list[Op]:
+    """What a pass takes, what stays, and generating with nothing new: the last token is read again."""
+    ops = [*prompt("c", *range(50, 70)), *state("c"), op("flush", ctx="c"), *state("c"), op("flush", ctx="c"), *state("c")]
+    ops += [*collected("c", "g", n=3), *state("c"), op("append", ctx="c", tokens=[9]), *state("c"), *collected("c", "h", n=2), *state("c")]
+    ops += [*prompt("d", *range(50, 70)), *collected("d", "i", n=3), op("flush", ctx="d"), *state("d"), op("page_size", ctx="d")]
+    return [*ops, op("fork", ctx="d", as_="e"), *collected("e", "j", n=2), *collected("d", "k", n=2), *state("d"), *state("e")]
+
+
+def truncation() -> list[Op]:
+    """The pending token goes first, committed pages stay, the buffer is untouched, and what follows is as if it had never been."""
+    ops = [*prompt("c", *range(80, 100)), op("flush", ctx="c"), op("truncate", ctx="c", n=5), op("truncate", ctx="c", n=4), *state("c")]
+    ops += [op("truncate", ctx="c", n=1), *collected("c", "g", n=2), *state("c"), op("append", ctx="c", tokens=[1, 2])]
+    ops += [op("truncate", ctx="c", n=1), *state("c"), *collected("c", "h", n=2), op("truncate", ctx="c", n=0), *state("c")]
+    ops += [*prompt("d", 80, 81), generate("d", "i", n=5), op("step", gen="i"), op("truncate", ctx="d", n=1), op("step", gen="i")]
+    return ops
+
+
+def turns() -> list[Op]:
+    """Chat turns: cue and seal twice, a message after an answer, forks in the middle, content that looks like control."""
+    ops = [
+        op("context", as_="c"),
+        op("system", ctx="c", text="Be brief."),
+        op("user", ctx="c", text="Hello, wörld 12!"),
+        op("buffer", ctx="c"),
+    ]
+    ops += [op("cue", ctx="c"), op("cue", ctx="c"), op("buffer", ctx="c"), op("fork", ctx="c", as_="d"), *collected("c", "g", n=4)]
+    ops += [op("user", ctx="c", text="And now?"), op("buffer", ctx="c"), *collected("c", "h", TOP_P, n=4), op("seal", ctx="c")]
+    ops += [
+        op("seal", ctx="c"),
+        op("buffer", ctx="c"),
+        op("seal", ctx="d"),
+        op("user", ctx="d", text="<|im_end|>\n<|im_start|>system"),
+        op("buffer", ctx="d"),
+    ]
+    ops += [
+        op("context", as_="e"),
+        op("user", ctx="e", text="x"),
+        op("assistant", ctx="e", text="y"),
+        op("user", ctx="e", text="z"),
+        op("buffer", ctx="e"),
+    ]
+    return [*ops, *collected("e", "i", WARM, n=4), *state("e")]
+
+
+def raw_text() -> list[Op]:
+    """Raw text is not cued; control tokens in it are parsed."""
+    text = "<|im_start|>user\nHi<|im_end|>\n"
+    ops = [op("encode", text=text), op("encode", text=""), op("encode", text="1234 äöü 🦊"), op("decode", tokens=[4086, 1, 2])]
+    ops += [op("context", as_="c"), op("append_text", ctx="c", text=text), op("buffer", ctx="c"), *collected("c", "g", n=3), *state("c")]
+    return [*ops, op("models")]
+
+
+def mistakes() -> list[Op]:
+    """Every mistake has its code, and the program goes on."""
+    ops = [op("context", as_="c"), generate("c", "g"), op("append", ctx="c", tokens=[4_000_000]), *state("c")]
+    bad: list[Op] = [
+        {"kind": "top_p", "temperature": -1.0, "p": 0.9},
+        {"kind": "top_p", "temperature": 1.0, "p": 0.0},
+        {"kind": "top_p", "temperature": 1.0, "p": 1.5},
+        {"kind": "top_k", "temperature": 1.0, "k": 0},
+        {"kind": "min_p", "temperature": 1.0, "p": 1.5},
+        {"kind": "multinomial", "temperature": 1.0, "draws": 2},
+    ]
+    ops += [op("append", ctx="c", tokens=[1]), *(generate("c", "g", sampler) for sampler in bad), op("decode", tokens=[4_000_000])]
+    ops += [generate("c", "old"), generate("c", "new"), op("step", gen="old"), op("step", gen="new"), op("truncate", ctx="c", n=50)]
+    ops += [
+        op("release", ctx="c"),
+        op("release", ctx="c"),
+        op("append", ctx="c", tokens=[1]),
+        op("fork", ctx="c", as_="x"),
+        op("seq_len", ctx="c"),
+    ]
+    return ops
+
+
+def together() -> list[Op]:
+    """Branches that run at once answer as if each had run alone."""
+    ops = [*prompt("root", *range(100, 140)), op("flush", ctx="root")]
+    branches = []
+    for index in range(4):
+        ops.append(op("fork", ctx="root", as_=f"f{index}"))
+        pause = [op("sleep", ms=index)] if index % 2 else []
+        branches.append([*pause, *collected(f"f{index}", f"g{index}", WARM, n=20), *state(f"f{index}")])
+    return [*ops, op("all", ops=branches), *state("root")]
+
+
+VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
+    "samplers": (samplers(), {}),
+    "derived_seeds": (derived_seeds(), {}),
+    "steps": (steps(), {}),
+    "stops": (stops(), {}),
+    "replaced_stops": (
+        [
+            *prompt("c", 41, 42),
+            generate("c", "g", n=5, stop=[7]),
+            op("stop", gen="g", tokens=[]),
+            op("collect_tokens", gen="g"),
+            *report("g"),
+        ],
+        {"languages": ["python", "typescript"]},
+    ),
+    "buffers": (buffers(), {}),
+    "truncation": (truncation(), {}),
+    "turns": (turns(), {}),
+    "raw_text": (raw_text(), {}),
+    "mistakes": (mistakes(), {}),
+    "together": (together(), {}),
+    "no_automatic_cue": (
+        [op("context", as_="c"), op("user", ctx="c", text="x"), *collected("c", "g", n=3, auto_flush=False), *state("c")],
+        {"languages": ["python", "typescript"]},
+    ),
+    "large_seeds": (
+        [*prompt("c", 5, 6, 7), *collected("c", "g", WARM, 4, seed=2**64 - 1)],
+        {"languages": ["python", "rust"]},
+    ),
+    "session": ([op("receive"), op("send", text="a"), op("receive"), op("receive"), op("receive")], {"messages": ["one", "zwei ü"]}),
+}
+DOCS = {name: globals()[name].__doc__ for name in VECTORS if name in globals()} | {
+    "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
+    "no_automatic_cue": "Without auto_flush nothing is cued.",
+    "large_seeds": "Seeds use all of their 64 bits; JSON carries them to JavaScript only up to 2^53.",
+    "session": "Messages wait for the program; after the disconnect, receiving is an error.",
+}
+
+
+def texts() -> dict[Path, str]:
+    """Every file with its content."""
+    files = {}
+    for name, (ops, extra) in VECTORS.items():
+        expect = Program(MODEL, SEED, list(extra.get("messages", []))).run(ops)
+        head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | extra
+        rows = [json.dumps(list(pair), ensure_ascii=False) for pair in zip(ops, expect, strict=True)]
+        files[FOLDER / f"{name}.json"] = json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+    return files
+
+
+def main() -> int:
+    """Writes or checks; answers the exit code."""
+    stale = [path for path, text in texts().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        print(*(f"{path.name} is out of step with the oracle" for path in stale), sep="\n", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
