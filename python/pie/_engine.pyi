@@ -10,6 +10,8 @@ from typing import Literal, final
 
 from typing_extensions import Buffer
 
+__all__ = ["Batch", "Engine", "Event", "Model", "Process", "__version__"]
+
 __version__: str
 
 @final

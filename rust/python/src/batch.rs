@@ -10,6 +10,7 @@ use std::ffi::c_int;
 use pie_host::Batch;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 
 /// A batch to run; see the stub.
 #[pyclass(name = "Batch", module = "pie._engine", frozen)]
@@ -20,6 +21,14 @@ impl PyBatch {
     #[getter]
     fn id(&self) -> u64 {
         self.0.id()
+    }
+
+    /// What `memoryview` gives: by this name interpreters before 3.12 lack it.
+    fn __buffer__<'py>(
+        slf: &Bound<'py, Self>,
+        #[expect(unused_variables, reason = "the view is the same for all of them")] flags: c_int,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
+        PyMemoryView::from(slf)
     }
 
     /// # Safety

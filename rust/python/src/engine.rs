@@ -136,7 +136,7 @@ impl PyEngine {
     fn is_prepared(&self, py: Python<'_>, program: Form) -> PyResult<bool> {
         match program {
             Form::Language(name) => {
-                let language = language(py, &name)?;
+                let language = language_of(py, &name)?;
                 Ok(py.detach(|| self.0.is_prepared(language)))
             }
             Form::Component(bytes) => Ok(py.detach(|| self.0.is_compiled(&Component::new(bytes)))),
@@ -146,14 +146,14 @@ impl PyEngine {
     fn prepare(&self, py: Python<'_>, program: Form) -> PyResult<()> {
         match program {
             Form::Language(name) => {
-                let language = language(py, &name)?;
+                let language = language_of(py, &name)?;
                 detached(py, || self.0.prepare(language))
             }
             Form::Component(bytes) => detached(py, || self.0.compile(&Component::new(bytes))),
         }
     }
 
-    #[pyo3(signature = (language_name, files, entry, *, input, args = Vec::new(), seed = None, username = None))]
+    #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "each is a keyword of the Python method"
@@ -161,7 +161,7 @@ impl PyEngine {
     fn launch_source(
         &self,
         py: Python<'_>,
-        language_name: &str,
+        language: &str,
         files: BTreeMap<String, Vec<u8>>,
         entry: String,
         input: String,
@@ -169,7 +169,7 @@ impl PyEngine {
         seed: Option<u64>,
         username: Option<String>,
     ) -> PyResult<PyProcess> {
-        let language = language(py, language_name)?;
+        let language = language_of(py, language)?;
         let program = SourceBundle {
             language,
             files: Arc::new(files),
@@ -226,6 +226,6 @@ impl PyEngine {
     }
 }
 
-fn language(py: Python<'_>, name: &str) -> PyResult<Language> {
+fn language_of(py: Python<'_>, name: &str) -> PyResult<Language> {
     Language::from_name(name).map_err(|error| raise(py, error))
 }
