@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from ..conversation import Exchange, a_or_an, ask, pick
-from ..lexicon.people import any_name
+from ..lexicon.people import NAMES, any_name
 
 _ANIMALS = (
     *("fox", "rabbit", "bear", "cat", "dog", "mouse", "owl", "hedgehog", "squirrel", "frog"),
@@ -172,10 +172,11 @@ _ENDINGS = (
 def story(rng: Random) -> Exchange:
     """A story of five to seven sentences about who or what was asked for."""
     noun = rng.choice(_ANIMALS if rng.random() < 0.6 else _OTHERS)
-    trait, name, place = rng.choice(_TRAITS), any_name(rng), rng.choice(_PLACES)
+    trait, place = rng.choice(_TRAITS), rng.choice(_PLACES)
     helper = rng.choice([animal for animal in _ANIMALS if animal != noun])
     asked = noun
     kind = rng.random()
+    name = any_name(rng) if 0.75 < kind <= 0.85 else rng.choice(NAMES)
     if kind < 0.25:
         asked = f"{trait} {noun}"
     length = pick(rng, "short story", "short story", "story", "little story", "tale")
