@@ -79,10 +79,7 @@ async fn execute(
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
         Ok(Err(failure)) => Err(program_failure(failure)),
-        Err(error) => Err(match error.downcast_ref::<Error>() {
-            Some(error) => error.clone().into(),
-            None => fault::describe(&error, &config, refused_bytes).into(),
-        }),
+        Err(error) => Err(fault::describe(&error, &config, refused_bytes)),
     }
 }
 

@@ -1,22 +1,35 @@
 //! Names what ended a program: the limit that it hit, or the fault in its code.
 
 use pie_core::ErrorCode;
-use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
+use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use crate::config::Limits;
+use crate::process::event::Failure;
 use crate::{Error, HostConfig};
 
 /// How wasmtime says that a call carried too much; its type is private. A test meets this text with a real guest.
 const MESSAGE_LIMIT_TEXT: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// The error for what ended an instance. `refused_bytes` is the memory that it would have had with the last growth that was refused.
+/// What ended an instance, with the functions of the program that led to it. `refused_bytes` is the memory that it would have had
+/// with the last growth that was refused.
 pub(crate) fn describe(
     error: &wasmtime::Error,
     config: &HostConfig,
     refused_bytes: Option<u64>,
-) -> Error {
+) -> Failure {
+    let reason = match error.downcast_ref::<Error>() {
+        Some(error) => error.clone(),
+        None => reason(error, config, refused_bytes),
+    };
+    Failure {
+        traceback: functions(error),
+        ..Failure::from(reason)
+    }
+}
+
+fn reason(error: &wasmtime::Error, config: &HostConfig, refused_bytes: Option<u64>) -> Error {
     let limits = &config.limits;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Error::new(
@@ -63,7 +76,7 @@ pub(crate) fn describe(
                 ErrorCode::Trap,
                 format!(
                     "the program was stopped by a fault in its own code: {}",
-                    reason(error)
+                    error.root_cause()
                 ),
             ),
         },
@@ -92,27 +105,21 @@ fn memory_limit(bytes: u64, limits: &Limits) -> Error {
     )
 }
 
-/// The cause and the functions of the program that led to it, without addresses.
-fn reason(error: &wasmtime::Error) -> String {
-    let root = error.root_cause().to_string();
-    let Some(backtrace) = error.downcast_ref::<wasmtime::WasmBacktrace>() else {
-        return root;
+/// The functions of the program that led to the fault, innermost first, one a line; empty where they have no names.
+fn functions(error: &wasmtime::Error) -> String {
+    const SHOWN: usize = 8;
+    const LONGEST: usize = 120;
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
+        return String::new();
     };
-    let frames: Vec<String> = backtrace
+    let names = backtrace
         .frames()
         .iter()
         .filter_map(|frame| frame.func_name())
-        .take(8)
-        .map(demangled)
-        .collect();
-    if frames.is_empty() {
-        root
-    } else {
-        format!("{root}, in {}", frames.join(" < "))
-    }
-}
-
-fn demangled(name: &str) -> String {
-    const LONGEST: usize = 120;
-    name.chars().take(LONGEST).collect()
+        .take(SHOWN);
+    let line = |name: &str| {
+        let name = format!("{:#}", rustc_demangle::demangle(name));
+        format!("  in {}\n", name.chars().take(LONGEST).collect::<String>())
+    };
+    names.map(line).collect()
 }

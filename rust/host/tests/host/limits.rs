@@ -155,6 +155,16 @@ fn a_fault_of_the_program_is_a_trap() {
 }
 
 #[test]
+fn a_fault_names_the_functions_that_led_to_it() {
+    let nested = plain(
+        r#"(func $_ZN4main5inner17h0123456789abcdefE (unreachable))
+        (func $outer (export "run") (param i32 i32) (result i32) (call $_ZN4main5inner17h0123456789abcdefE) (unreachable))"#,
+    );
+    let failure = failed(&host(), &nested);
+    assert_eq!(failure.traceback, "  in main::inner\n  in outer\n");
+}
+
+#[test]
 fn handles_that_the_program_does_not_hold_are_traps() {
     let cases = [
         "(call $block (i32.const 77))",
