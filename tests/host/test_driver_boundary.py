@@ -147,6 +147,9 @@ async def main(input):
         if batch is None:
             process.next_event(0.0)
             continue
+        # The first batch runs until both generators wait.
+        while not widths and model.stats()["n_requests"] < 2:
+            process.next_event(0.01)
         typed = Batch.from_buffer(batch)
         widths.append((typed.n_seqs, len(set(typed.seq_request.tolist()))))
         model.complete(batch, logits_for(batch, [50] * typed.n_rows))

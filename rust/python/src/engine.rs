@@ -189,10 +189,6 @@ impl PyEngine {
     }
 
     #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a keyword of the Python method"
-    )]
     fn launch_component(
         &self,
         py: Python<'_>,
