@@ -24,7 +24,7 @@ impl Batch {
         self.batch.id.0
     }
 
-    /// What to compute, as `docs/reference/batch.md` lays it out.
+    /// What to compute, in the layout of `pie_core::batch`.
     pub fn arena(&self) -> &[u32] {
         &self.batch.arena
     }
