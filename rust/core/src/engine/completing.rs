@@ -1,7 +1,7 @@
 //! The driver answers a batch.
 
 use super::requests::ticket;
-use super::{Engine, RequestState, Running};
+use super::{Engine, InFlight, RequestState, Running};
 use crate::batch::{DriverFailure, Sampled};
 use crate::context::PassKind;
 use crate::errors::{Error, ErrorCode, Result};
@@ -39,7 +39,12 @@ impl Engine {
                 sampled.batch
             )));
         }
-        let sequences = self.in_flight.swap_remove(index).sequences;
+        let InFlight {
+            sequences,
+            since_ns,
+            ..
+        } = self.in_flight.swap_remove(index);
+        self.hold.ran(now_ns.saturating_sub(since_ns));
         match outcome {
             Ok(sampled) => {
                 for (sequence, drawn) in sequences.into_iter().zip(sampled.sequences) {

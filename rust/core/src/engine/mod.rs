@@ -72,6 +72,7 @@ enum RequestState {
 struct InFlight {
     id: BatchId,
     sequences: Vec<Running>,
+    since_ns: u64,
 }
 
 /// A sequence of a batch that a driver runs.

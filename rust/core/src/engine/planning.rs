@@ -39,7 +39,7 @@ impl Engine {
                 self.totals.n_holds += 1;
                 return Plan::HoldUntil(until_ns);
             }
-            let (planned, doomed) = self.plan();
+            let (planned, doomed) = self.plan(now_ns);
             let n_doomed = doomed.len();
             for (request, error) in doomed {
                 self.queue.remove(request);
@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// The next batch, if anything can run, and the requests whose contexts have outgrown the pool.
-    fn plan(&mut self) -> (Option<Batch>, Vec<(RequestId, Error)>) {
+    fn plan(&mut self, now_ns: u64) -> (Option<Batch>, Vec<(RequestId, Error)>) {
         let id = BatchId(self.totals.n_batches + 1);
         let limits = Limits {
             n_tokens: self.config.max_batch_tokens,
@@ -110,6 +110,7 @@ impl Engine {
         self.in_flight.push(InFlight {
             id,
             sequences: running,
+            since_ns: now_ns,
         });
         (
             Some(Batch {

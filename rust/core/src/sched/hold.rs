@@ -9,7 +9,10 @@ use crate::ids::GeneratorId;
 /// The generators that are expected back.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    limit_ns: u64,
+    /// The configured limit; 0 never holds.
+    floor_ns: u64,
+    /// The smoothed time that a batch runs.
+    batch_ns: Option<u64>,
     expected: Vec<Expected>,
     /// When the batch that is being held could first have run.
     since_ns: Option<u64>,
@@ -22,21 +25,35 @@ struct Expected {
 }
 
 impl Hold {
-    pub(crate) const fn new(limit_ns: u64) -> Self {
+    pub(crate) const fn new(floor_ns: u64) -> Self {
         Self {
-            limit_ns,
+            floor_ns,
+            batch_ns: None,
             expected: Vec::new(),
             since_ns: None,
         }
     }
 
+    /// How long a batch is held at the most: two batches long, since a program that misses a batch waits for the whole of it and
+    /// then for its own; within the configured limit and five times that.
+    pub(crate) fn limit_ns(&self) -> u64 {
+        let pair = self.batch_ns.unwrap_or(0).saturating_mul(2);
+        pair.clamp(self.floor_ns, self.floor_ns.saturating_mul(5))
+    }
+
+    /// A batch ran for so long.
+    pub(crate) fn ran(&mut self, seen_ns: u64) {
+        self.batch_ns = Some(smoothed(self.batch_ns, seen_ns, self.floor_ns));
+    }
+
     /// A step was answered. `return_ns` is how long the generator usually takes to come back, if that is known. It is expected
     /// when twice that time lies within the limit; a generator without a history is given half of the limit.
     pub(crate) fn expect(&mut self, generator: GeneratorId, return_ns: Option<u64>, now_ns: u64) {
-        let allowance = return_ns.map_or(self.limit_ns / 2, |usual| {
-            usual.saturating_mul(2).saturating_add(self.limit_ns / 16)
+        let limit_ns = self.limit_ns();
+        let allowance = return_ns.map_or(limit_ns / 2, |usual| {
+            usual.saturating_mul(2).saturating_add(limit_ns / 16)
         });
-        if self.limit_ns > 0 && allowance <= self.limit_ns {
+        if limit_ns > 0 && allowance <= limit_ns {
             self.expected.push(Expected {
                 generator,
                 until_ns: now_ns.saturating_add(allowance),
@@ -59,7 +76,7 @@ impl Hold {
             .map(|expected| expected.until_ns)
             .max()?;
         let since = *self.since_ns.get_or_insert(now_ns);
-        let until = latest.min(since.saturating_add(self.limit_ns));
+        let until = latest.min(since.saturating_add(self.limit_ns()));
         (until > now_ns).then_some(until)
     }
 
@@ -69,8 +86,8 @@ impl Hold {
     }
 }
 
-/// The smoothed time of return after another one was seen: an eighth of the way to it, and no single pause counts for
-/// more than 16 limits, so that one long thought is soon forgotten.
+/// A smoothed time after another one was seen: an eighth of the way to it, and no single one counts for more than 16 limits, so
+/// that one long thought is soon forgotten.
 pub(crate) fn smoothed(usual: Option<u64>, seen_ns: u64, limit_ns: u64) -> u64 {
     let seen = seen_ns.min(limit_ns.saturating_mul(16));
     usual.map_or(seen, |usual| usual - usual / 8 + seen / 8)
@@ -114,6 +131,21 @@ mod tests {
         assert_eq!(hold.until(1600), None);
         hold.release();
         assert_eq!(hold.until(1600), Some(2300));
+    }
+
+    #[test]
+    fn slow_batches_are_held_longer_within_bounds() {
+        let mut hold = Hold::new(1600);
+        hold.ran(100);
+        assert_eq!(hold.limit_ns(), 1600);
+        let mut slow = Hold::new(1600);
+        slow.ran(2000);
+        assert_eq!(slow.limit_ns(), 4000);
+        slow.expect(GeneratorId(1), Some(1500), 0);
+        assert_eq!(slow.until(0), Some(3250));
+        let mut slowest = Hold::new(1600);
+        slowest.ran(u64::MAX);
+        assert_eq!(slowest.limit_ns(), 8000);
     }
 
     #[test]
