@@ -1,0 +1,1 @@
+"""The benchmarks of Pie, by the rows of its performance goals."""
