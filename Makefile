@@ -8,6 +8,8 @@ SHELL := bash
 # Builds survive a fresh clone: the next one takes minutes, not a quarter of an hour.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pie-build/target
 export PYTHONDONTWRITEBYTECODE := 1
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PYTHON ?= python3
 VENV := .venv
@@ -79,12 +81,12 @@ $(BIN)/python:
 $(STAMPS)/build-requirements: requirements/build.txt | $(BIN)/python
 	@mkdir -p $(STAMPS)
 	@echo "Installing the packages that building needs"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(BIN)/python -m pip install -r $<
 	@touch $@
 
 $(STAMPS)/test-requirements: requirements/test.txt $(STAMPS)/build-requirements
 	@echo "Installing the packages that testing needs (torch is large: a minute or two)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(BIN)/python -m pip install -r $<
 	@touch $@
 
 $(STAMPS)/toolchain: $(wildcard tools/toolchain/*.py) $(STAMPS)/build-requirements

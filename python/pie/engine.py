@@ -15,7 +15,7 @@ from pie.backends.cpu import CpuOptions, open_driver
 from pie.errors import PieError
 from pie.models.loader import read_config
 from pie.paths import cache_folder
-from pie.programs import Component, Source
+from pie.programs import Component, Language, Source
 from pie.runner import drive
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Engine:
         self._threads.append(thread)
 
 
-def _form(program: Program) -> bytes | str:
+def _form(program: Program) -> bytes | Language:
     """What is compiled for a program: the bytes of a component, or the name of the language whose runtime runs it."""
     return _component(program) if isinstance(program, Component) else program.language
 
