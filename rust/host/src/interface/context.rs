@@ -84,9 +84,9 @@ impl Context {
         Ok(())
     }
 
-    /// Tokens in pages, pending and buffered.
-    pub(crate) fn length(&self) -> Result<u32, Error> {
-        self.model.with_engine(|engine| engine.length(self.id))
+    /// Tokens that the context keeps: those in pages and the pending one.
+    pub(crate) fn seq_len(&self) -> Result<u32, Error> {
+        self.model.with_engine(|engine| engine.seq_len(self.id))
     }
 
     /// Length and last tokens.
@@ -180,10 +180,7 @@ impl HostContext for ProcessState {
     }
 
     fn seq_len(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
-        let context = self.context(&this)?;
-        Ok(context
-            .model
-            .with_engine(|engine| engine.seq_len(context.id))?)
+        Ok(self.context(&this)?.seq_len()?)
     }
 
     fn page_size(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<u32> {

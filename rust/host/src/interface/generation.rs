@@ -93,16 +93,17 @@ impl Source for Advance {
     fn finish(&mut self, (): ()) -> Result<Event, Error> {
         let context = &self.generator.context;
         let mut turns = lock(&context.turns);
-        let before = context.length()?;
-        let answer = self.pass.take()?;
-        let after = context.length()?;
-        turns.on_generated(after.saturating_sub(before), after);
-        drop(turns);
-        let Answer::Generated(output) = answer else {
+        let Answer::Generated(output) = self.pass.take()? else {
             return Err(Error::internal(
                 "a run of a generator was answered as a flush",
             ));
         };
+        // What the program appended meanwhile lies behind the kept tokens.
+        turns.on_generated(
+            u32::try_from(output.tokens.len()).unwrap_or(u32::MAX),
+            context.seq_len()?,
+        );
+        drop(turns);
         Ok(match self.until {
             Until::Step => Event::Step(generation::Output {
                 tokens: output.tokens,
