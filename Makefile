@@ -53,8 +53,9 @@ test-js: js/inferlet/node_modules
 test-python: build guests $(STAMPS)/test-requirements
 	$(BIN)/python -m pytest
 
-bench: build guests ## Measures what performance.md asks for; prints ratios, writes nothing.
-	$(BIN)/python -m asv_benchmarks.run
+bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks and prints what they measure.
+	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && \
+	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr
 
 wheel: runtimes ## Builds the wheel into dist/.
 	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python
@@ -86,6 +87,10 @@ $(STAMPS)/build-requirements: requirements/build.txt | $(BIN)/python
 
 $(STAMPS)/test-requirements: requirements/test.txt $(STAMPS)/build-requirements
 	@echo "Installing the packages that testing needs (torch is large: a minute or two)"
+	$(BIN)/python -m pip install -r $<
+	@touch $@
+
+$(STAMPS)/bench-requirements: requirements/bench.txt $(STAMPS)/build-requirements
 	$(BIN)/python -m pip install -r $<
 	@touch $@
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.launching import python_source, run
 
 from pie.engine import Engine
+from support.launching import python_source, run
 
 PROGRAM = python_source("""
 import asyncio
