@@ -8,7 +8,6 @@ SHELL := bash
 # Builds survive a fresh clone: the next one takes minutes, not a quarter of an hour.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pie-build/target
 export PYTHONDONTWRITEBYTECODE := 1
-export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PYTHON ?= python3
@@ -82,16 +81,16 @@ $(BIN)/python:
 $(STAMPS)/build-requirements: requirements/build.txt | $(BIN)/python
 	@mkdir -p $(STAMPS)
 	@echo "Installing the packages that building needs"
-	$(BIN)/python -m pip install -r $<
+	$(BIN)/python -m pip install --quiet -r $<
 	@touch $@
 
 $(STAMPS)/test-requirements: requirements/test.txt $(STAMPS)/build-requirements
 	@echo "Installing the packages that testing needs (torch is large: a minute or two)"
-	$(BIN)/python -m pip install -r $<
+	$(BIN)/python -m pip install --quiet -r $<
 	@touch $@
 
 $(STAMPS)/bench-requirements: requirements/bench.txt $(STAMPS)/build-requirements
-	$(BIN)/python -m pip install -r $<
+	$(BIN)/python -m pip install --quiet -r $<
 	@touch $@
 
 $(STAMPS)/toolchain: $(wildcard tools/toolchain/*.py) $(STAMPS)/build-requirements
@@ -108,7 +107,7 @@ $(STAMPS)/js-runtime: $(WIT) $(shell find js/inferlet/src rust/js-runtime -type 
 
 $(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAMPS)/js-runtime
 	@echo "Building the engine (minutes the first time)"
-	$(BIN)/maturin develop --release --quiet
+	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 js/inferlet/node_modules: js/inferlet/package.json js/inferlet/package-lock.json
