@@ -8,7 +8,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::model::ModelHandle;
-use super::{CallResult, counted, text_error};
+use super::{CallResult, counted, text_error, with_text};
 use crate::process::state::ProcessState;
 
 /// What stands behind a `decoder` handle.
@@ -37,10 +37,10 @@ impl chat::Host for ProcessState {
         text: String,
     ) -> CallResult<()> {
         let context = self.context(&context)?;
-        Ok(
-            context
-                .add(|turns, at| context.model.chat().fill(turns, at, text_role(role), &text))?,
-        )
+        let chat = context.model.chat();
+        Ok(with_text(&text, |text| {
+            context.add(|turns, at| chat.fill(turns, at, text_role(role), text))
+        })?)
     }
 
     fn cue(&mut self, context: Resource<ContextHandle>) -> CallResult<()> {
@@ -59,7 +59,9 @@ impl chat::Host for ProcessState {
         role: Role,
         text: String,
     ) -> CallResult<Vec<u32>> {
-        self.chat_tokens(&model, |chat| chat.message_tokens(text_role(role), &text))
+        with_text(&text, |text| {
+            self.chat_tokens(&model, |chat| chat.message_tokens(text_role(role), text))
+        })
     }
 
     fn cue_tokens(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<u32>> {

@@ -9,7 +9,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use super::bindings::pie::core::context::{self, HostContext};
 use super::futures::FutureUnit;
 use super::model::ModelHandle;
-use super::{CallResult, counted, text_error};
+use super::{CallResult, counted, text_error, with_text};
 use crate::Error;
 use crate::model::Model;
 use crate::model::pass::Flush;
@@ -160,12 +160,8 @@ impl HostContext for ProcessState {
 
     fn append_text(&mut self, this: Resource<ContextHandle>, text: String) -> CallResult<()> {
         let context = self.context(&this)?;
-        let tokens = context
-            .model
-            .chat()
-            .tokenizer()
-            .encode(&text)
-            .map_err(text_error)?;
+        let tokenizer = context.model.chat().tokenizer();
+        let tokens = with_text(&text, |text| tokenizer.encode(text)).map_err(text_error)?;
         Ok(context.append(&tokens)?)
     }
 

@@ -6,7 +6,7 @@ use pie_text::Tokenizer;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::bindings::pie::core::tokenizer::{self, HostTokenizer};
-use super::{CallResult, counted, text_error};
+use super::{CallResult, counted, text_error, with_text};
 use crate::process::state::ProcessState;
 
 /// What stands behind a `tokenizer` handle.
@@ -24,7 +24,8 @@ impl HostTokenizer for ProcessState {
         text: String,
     ) -> wasmtime::Result<Vec<u32>> {
         // The call has no error to give: what the tokenizer refuses (a text beyond its bound) ends the program by name.
-        Ok(self.table.get(&this)?.0.encode(&text).map_err(text_error)?)
+        let tokenizer = &self.table.get(&this)?.0;
+        Ok(with_text(&text, |text| tokenizer.encode(text)).map_err(text_error)?)
     }
 
     fn decode(&mut self, this: Resource<TokenizerHandle>, tokens: Vec<u32>) -> CallResult<String> {

@@ -1,12 +1,13 @@
 //! Standard output and error of a program, as events. A full queue of events suspends the program that prints.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::event::{Event, EventQueue};
 use crate::sync::lock;
@@ -21,6 +22,8 @@ pub(crate) struct Output {
     event: fn(String) -> Event,
     /// The first bytes of a character whose others have not been written.
     torn: Arc<Mutex<Vec<u8>>>,
+    /// Bytes that the last `check_write` allowed and no write has used.
+    permit: Arc<AtomicUsize>,
 }
 
 impl Output {
@@ -29,6 +32,7 @@ impl Output {
             events,
             event: Event::Stdout,
             torn: Arc::default(),
+            permit: Arc::default(),
         }
     }
 
@@ -37,6 +41,7 @@ impl Output {
             events,
             event: Event::Stderr,
             torn: Arc::default(),
+            permit: Arc::default(),
         }
     }
 
@@ -87,7 +92,15 @@ impl Pollable for Output {
 
 #[async_trait]
 impl OutputStream for Output {
+    /// A write without a permit is a fault of the program: it would grow the queue without bound.
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let permit = self.permit.swap(0, Ordering::Relaxed);
+        if bytes.len() > permit {
+            return Err(StreamError::trap(&format!(
+                "{} bytes were written where check-write permitted {permit}; ask check-write before each write",
+                bytes.len()
+            )));
+        }
         let mut torn = lock(&self.torn);
         torn.extend_from_slice(&bytes);
         let text = whole_characters(&mut torn);
@@ -103,11 +116,18 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(if self.events.has_room() {
+        let permit = if self.events.has_room() {
             WRITE_BYTES
         } else {
             0
-        })
+        };
+        self.permit.store(permit, Ordering::Relaxed);
+        Ok(permit)
+    }
+
+    fn write_zeroes(&mut self, n_bytes: usize) -> StreamResult<()> {
+        // More than any permit is refused by `write`, without the memory for it.
+        self.write(Bytes::from(vec![0; n_bytes.min(WRITE_BYTES + 1)]))
     }
 }
 
@@ -130,7 +150,27 @@ impl StdoutStream for Output {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::Capacity;
     use super::*;
+
+    #[test]
+    fn a_write_without_a_permit_is_a_fault() {
+        let events = Arc::new(EventQueue::new(Capacity {
+            events: 1,
+            bytes: 1 << 20,
+        }));
+        let mut output = Output::stdout(events);
+        let unasked = output.write(Bytes::from_static(b"x"));
+        assert!(matches!(unasked, Err(StreamError::Trap(_))));
+        assert_eq!(output.check_write().unwrap(), WRITE_BYTES);
+        let huge = output.write_zeroes(usize::MAX);
+        assert!(matches!(huge, Err(StreamError::Trap(_))));
+        assert_eq!(output.check_write().unwrap(), WRITE_BYTES);
+        output.write(Bytes::from_static(b"x")).unwrap();
+        assert_eq!(output.check_write().unwrap(), 0);
+        let full = output.write(Bytes::from_static(b"y"));
+        assert!(matches!(full, Err(StreamError::Trap(_))));
+    }
 
     #[test]
     fn characters_are_never_torn() {

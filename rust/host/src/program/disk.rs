@@ -20,6 +20,12 @@ use crate::Error;
 
 /// Bytes that the folder may hold; beyond, what was used longest ago is removed.
 const MAX_BYTES: u64 = 2 << 30;
+/// How the names of compiled components end.
+const SUFFIX: &str = ".cwasm";
+
+/// How the names of files begin that are being written.
+const UNFINISHED: &str = ".new-";
+
 /// Bytes of the checksum that stands behind the machine code in each file. It finds damage; owner and mode keep others out.
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 
@@ -100,7 +106,7 @@ impl DiskCache {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         self.dir
-            .join(format!("{}-{:016x}.cwasm", hex(digest), hasher.finish()))
+            .join(format!("{}-{:016x}{SUFFIX}", hex(digest), hasher.finish()))
     }
 
     fn is_ours(&self, file: &File) -> bool {
@@ -112,7 +118,7 @@ impl DiskCache {
     /// Writes beside the final name and renames, so that a reader finds a whole file or none.
     fn write(&self, path: &Path, code: &[u8]) -> io::Result<()> {
         let mut file = tempfile::Builder::new()
-            .prefix(".new-")
+            .prefix(UNFINISHED)
             .tempfile_in(&self.dir)?;
         file.write_all(code)?;
         file.write_all(&crc32fast::hash(code).to_le_bytes())?;
@@ -124,8 +130,11 @@ impl DiskCache {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let ours = name.ends_with(SUFFIX) || name.starts_with(UNFINISHED);
             let status = entry.metadata()?;
-            if status.is_file() {
+            if ours && status.is_file() {
                 files.push((status.modified()?, status.len(), entry.path()));
             }
         }
