@@ -25,6 +25,35 @@ pub(crate) trait Awaited {
     ) -> Option<Result<std::result::Result<Value<'js>, bridge::EngineError>>>;
 }
 
+/// A future that keeps what it works on alive.
+pub(crate) struct Kept<F, O> {
+    future: F,
+    _owner: O,
+}
+
+impl<F, O> Kept<F, O> {
+    /// Keeps `owner` for as long as somebody may wait for `future`.
+    pub(crate) const fn new(future: F, owner: O) -> Self {
+        Self {
+            future,
+            _owner: owner,
+        }
+    }
+}
+
+impl<F: Awaited, O> Awaited for Kept<F, O> {
+    fn pollable(&self) -> Pollable {
+        self.future.pollable()
+    }
+
+    fn take<'js>(
+        &self,
+        ctx: &Ctx<'js>,
+    ) -> Option<Result<std::result::Result<Value<'js>, bridge::EngineError>>> {
+        self.future.take(ctx)
+    }
+}
+
 /// A future with its pollable, which is declared first because it must be dropped first.
 struct Handles {
     pollable: Pollable,

@@ -1,5 +1,7 @@
 //! Contexts, with the chat turns that are written into them.
 
+use std::rc::Rc;
+
 use rquickjs::class::Trace;
 use rquickjs::{Class, Ctx, Function, JsLifetime, Result, TypedArray, Value};
 
@@ -10,26 +12,30 @@ use crate::bindings::pie::core::context::Context;
 use crate::bindings::pie::core::futures::FutureUnit;
 use crate::bindings::pie::instruct::chat as turns;
 use crate::bindings::wasi::io::poll::Pollable;
-use crate::event_loop::{self, Awaited, WaitHandle};
+use crate::event_loop::{self, Awaited, Kept, WaitHandle};
 
 /// A context.
 #[derive(Trace, JsLifetime)]
 #[rquickjs::class]
 pub(super) struct ContextHandle {
     #[qjs(skip_trace)]
-    pub(super) context: Context,
+    pub(super) context: Rc<Context>,
 }
 
 pub(super) fn create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<ContextHandle> {
     let context = check(&ctx, Context::create(&model.borrow().model))?;
-    Ok(ContextHandle { context })
+    Ok(ContextHandle {
+        context: Rc::new(context),
+    })
 }
 
 #[rquickjs::methods(rename_all = "camelCase")]
 impl ContextHandle {
     fn fork(&self, ctx: Ctx<'_>) -> Result<ContextHandle> {
         let context = check(&ctx, self.context.fork())?;
-        Ok(ContextHandle { context })
+        Ok(ContextHandle {
+            context: Rc::new(context),
+        })
     }
 
     fn release(&self) {
@@ -60,7 +66,7 @@ impl ContextHandle {
     }
 
     fn flush<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
-        let future = Box::new(self.context.flush());
+        let future = Box::new(Kept::new(self.context.flush(), self.context.clone()));
         event_loop::current(&ctx, |event_loop| event_loop.wait(&ctx, future, settle))
     }
 

@@ -1,5 +1,7 @@
 //! Generators.
 
+use std::rc::Rc;
+
 use rquickjs::class::Trace;
 use rquickjs::convert::List;
 use rquickjs::{Class, Ctx, Function, IntoJs, JsLifetime, Object, Result, TypedArray, Value};
@@ -7,19 +9,27 @@ use rquickjs::{Class, Ctx, Function, IntoJs, JsLifetime, Object, Result, TypedAr
 use super::context::ContextHandle;
 use super::error::{EngineError, check, throw};
 use super::values;
+use crate::bindings::pie::core::context::Context;
 use crate::bindings::pie::core::generation::{
     Event, FinishReason, FutureEvent, Generator, Method, MinP, Multinomial, Options, Sampler, TopK,
     TopKTopP, TopP, Until,
 };
 use crate::bindings::wasi::io::poll::Pollable;
-use crate::event_loop::{self, Awaited, WaitHandle};
+use crate::event_loop::{self, Awaited, Kept, WaitHandle};
 
 /// A generator.
 #[derive(Trace, JsLifetime)]
 #[rquickjs::class]
 pub(super) struct GeneratorHandle {
     #[qjs(skip_trace)]
+    held: Rc<Held>,
+}
+
+/// A generator with the context that it continues, which lives as long: a program may keep nothing but the generator, or nothing but a
+/// promise of it. Dropped in this order.
+struct Held {
     generator: Generator,
+    _context: Rc<Context>,
 }
 
 pub(super) fn create<'js>(
@@ -34,15 +44,17 @@ pub(super) fn create<'js>(
         seed: values::seed(options.get("seed")?)?,
         auto_flush: options.get("autoFlush")?,
     };
+    let context = context.borrow().context.clone();
     let generator = check(
         &ctx,
-        Generator::create(
-            &context.borrow().context,
-            read_sampler(&ctx, &sampler)?,
-            &options,
-        ),
+        Generator::create(&context, read_sampler(&ctx, &sampler)?, &options),
     )?;
-    Ok(GeneratorHandle { generator })
+    Ok(GeneratorHandle {
+        held: Rc::new(Held {
+            generator,
+            _context: context,
+        }),
+    })
 }
 
 /// Reads what the SDK's `Sampler` holds: a kind and the parameters of that kind.
@@ -90,29 +102,33 @@ fn read_sampler<'js>(ctx: &Ctx<'js>, sampler: &Object<'js>) -> Result<Sampler> {
 #[rquickjs::methods(rename_all = "camelCase")]
 impl GeneratorHandle {
     fn set_max_tokens(&self, ctx: Ctx<'_>, n_tokens: u32) -> Result<()> {
-        check(&ctx, self.generator.set_max_tokens(n_tokens))
+        check(&ctx, self.held.generator.set_max_tokens(n_tokens))
     }
 
     fn set_stop<'js>(&self, ctx: Ctx<'js>, tokens: TypedArray<'js, u32>) -> Result<()> {
         check(
             &ctx,
-            self.generator.set_stop(&values::tokens(&ctx, &tokens)?),
+            self.held
+                .generator
+                .set_stop(&values::tokens(&ctx, &tokens)?),
         )
     }
 
     fn add_stop<'js>(&self, ctx: Ctx<'js>, tokens: TypedArray<'js, u32>) -> Result<()> {
         check(
             &ctx,
-            self.generator.add_stop(&values::tokens(&ctx, &tokens)?),
+            self.held
+                .generator
+                .add_stop(&values::tokens(&ctx, &tokens)?),
         )
     }
 
     fn ignore_eos(&self, ctx: Ctx<'_>, ignore: bool) -> Result<()> {
-        check(&ctx, self.generator.ignore_eos(ignore))
+        check(&ctx, self.held.generator.ignore_eos(ignore))
     }
 
     fn next_step(&self, ctx: Ctx<'_>) -> Result<Option<u32>> {
-        check(&ctx, self.generator.next_step())
+        check(&ctx, self.held.generator.next_step())
     }
 
     /// `until` is `step`, `tokens` or `text`; the answer is tokens with the reason to finish, tokens, or text.
@@ -134,16 +150,19 @@ impl GeneratorHandle {
                 ));
             }
         };
-        let future = Box::new(self.generator.advance(until));
+        let future = Box::new(Kept::new(
+            self.held.generator.advance(until),
+            self.held.clone(),
+        ));
         event_loop::current(&ctx, |event_loop| event_loop.wait(&ctx, future, settle))
     }
 
     fn tokens_generated(&self, ctx: Ctx<'_>) -> Result<u32> {
-        check(&ctx, self.generator.tokens_generated())
+        check(&ctx, self.held.generator.tokens_generated())
     }
 
     fn finish_reason(&self, ctx: Ctx<'_>) -> Result<Option<&'static str>> {
-        let reason = check(&ctx, self.generator.finish_reason())?;
+        let reason = check(&ctx, self.held.generator.finish_reason())?;
         Ok(reason.map(reason_name))
     }
 }
