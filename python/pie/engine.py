@@ -78,26 +78,27 @@ class Engine:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
+        self.close()
 
     def add_model(
         self,
         folder: Path | None = None,
         *,
         dummy: bool = False,
+        driver: Driver | None = None,
         options: ModelOptions | None = None,
         observe: Observer | None = None,
     ) -> _engine.Model:
         """Loads a model from a folder in the Hugging Face format; the embedded one if none is given.
 
-        With `dummy`, the dummy driver answers in the model's place, with its tokenizer. `observe` sees each batch with its logits.
+        With `dummy`, the dummy driver answers in the model's place, with its tokenizer; a `driver` of one's own runs in place of the
+        `cpu` back end, and is closed with the engine. `observe` sees each batch with its logits.
         Raises PieError `invalid-model` where the folder cannot be served.
         """
         folder = EMBEDDED_MODEL if folder is None else folder
         options = options or ModelOptions()
         config = read_config(folder)
-        driver = None
-        if not dummy:
+        if driver is None and not dummy:
             cpu = CpuOptions(
                 kv_bytes=options.kv_bytes,
                 page_size=options.page_size,
@@ -106,16 +107,21 @@ class Engine:
                 n_threads=options.n_threads,
             )
             driver = open_driver(folder, cpu)
-        model = self._engine.add_model(
-            folder.resolve().name.replace("_", "-"),
-            str(folder),
-            vocab_size=config.vocab_size,
-            page_size=options.page_size,
-            n_pages=_DUMMY_PAGES if driver is None else driver.capabilities.n_pages,
-            max_batch_tokens=options.max_batch_tokens,
-            prefill_chunk=min(options.prefill_chunk, options.max_batch_tokens),
-            max_context=config.max_positions,
-        )
+        try:
+            model = self._engine.add_model(
+                folder.resolve().name.replace("_", "-"),
+                str(folder),
+                vocab_size=config.vocab_size,
+                page_size=options.page_size,
+                n_pages=_DUMMY_PAGES if driver is None else driver.capabilities.n_pages,
+                max_batch_tokens=options.max_batch_tokens,
+                prefill_chunk=min(options.prefill_chunk, options.max_batch_tokens),
+                max_context=config.max_positions,
+            )
+        except PieError:
+            if driver is not None:
+                driver.close()
+            raise
         if driver is None:
             model.run_dummy()
         self._served.append(_Served(model, driver, observe))
@@ -152,22 +158,30 @@ class Engine:
 
     def drive(self) -> None:
         """Drives until another thread calls `stop`: the first model on this thread, where Ctrl-C arrives, the others beside it."""
-        here, *others = self._served
-        for served in others:
+        for served in self._served[1:]:
             self._start(served)
-        if here.driver is None:
+        here = self._served[0] if self._served else None
+        if here is not None and here.driver is not None:
+            drive(here.model, here.driver, observe=here.observe)
+        else:
             while not self._stopped.wait(_SIGNAL_SLICE_S):
                 pass
-        else:
-            drive(here.model, here.driver, observe=here.observe)
 
     def stop(self) -> None:
-        """Ends every process and every driver loop."""
+        """Ends every process and every driver loop, then waits for the loops that it started."""
         self._stopped.set()
         self._engine.stop()
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+
+    def close(self) -> None:
+        """Stops, and frees what the drivers hold. Called on the thread that drives, or when none does."""
+        self.stop()
+        for served in self._served:
+            if served.driver is not None:
+                served.driver.close()
+        self._served.clear()
 
     def _start(self, served: _Served) -> None:
         if served.driver is None:

@@ -29,12 +29,10 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
         try:
             batch = Batch.from_buffer(raw)
             logits = driver.run(batch)
+            if observe is not None:
+                observe(batch, logits)
+            model.complete(raw, logits.data)
         except DriverError as error:
             model.fail(raw, str(error))
-            continue
-        except Exception as error:  # a driver is third-party code: its faults must not end the loop
+        except Exception as error:  # a driver is third-party code: whatever it does or answers must not end the loop
             model.fail(raw, f"{type(error).__name__}: {error}")
-            continue
-        if observe is not None:
-            observe(batch, logits)
-        model.complete(raw, logits)

@@ -158,6 +158,30 @@ def test_output_comes_as_it_is_sent(tmp_path: Path) -> None:
     os.close(primary)
 
 
+def test_a_line_that_is_too_long_ends_the_input_and_not_the_program(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    done = pie("run", "echo.py", "--dummy", cwd=tmp_path, stdin="short\n" + "x" * (5 << 20) + "\nlost\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 'ready\n<short>\n{"done":true}\n'
+    assert "longer than" in done.stderr
+
+
+def test_a_terminal_that_cannot_show_a_character_shows_another(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("def main(input):\n    print('ü')\n    return '🦊'\n")
+    plain = environment() | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        command(["run", "p.py", "--dummy"]), cwd=tmp_path, env=plain, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"?\n?\n")
+
+
+def test_a_random_launch_seed_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "r.py").write_text("import random\ndef main(input):\n    return random.random()\n")
+    first = pie("run", "r.py", "--dummy", cwd=tmp_path)
+    seed = first.stderr.split("launch seed ")[1].split()[0]
+    assert pie("run", "r.py", "--dummy", "--seed", seed, cwd=tmp_path).stdout == first.stdout
+
+
 def test_help_needs_neither_torch_nor_the_engine() -> None:
     code = "import sys; sys.argv = ['pie', '--help']\nfrom pie.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
     code += "print([name for name in ('torch', 'numpy', 'pie._engine', 'cffi') if name in sys.modules])"

@@ -6,7 +6,9 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 
 _STDIN_CHUNK_BYTES = 1 << 16
+_MAX_LINE_BYTES = 4 << 20
+_STDERR_TAIL_CHARS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,9 @@ class Launch:
 
 def run_program(launch: Launch) -> int:
     """Runs the program to its end; answers the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character must not end the program
     try:
         return _run(launch)
     except PieError as error:
@@ -82,8 +89,8 @@ def _run(launch: Launch) -> int:
             printer.join()
         if launch.verbose:
             print(json.dumps({"launch_seed": process.launch_seed, **model.stats()}), file=sys.stderr)
-        if printer.exit_code != 0 and launch.seed is None:
-            print(f"launch seed {process.launch_seed}: --seed {process.launch_seed} repeats this run", file=sys.stderr)
+        elif launch.seed is None:
+            print(f"launch seed {process.launch_seed}", file=sys.stderr)
         return printer.exit_code
 
 
@@ -99,6 +106,7 @@ class _Printer(threading.Thread):
         self._engine = engine
         self._process = process
         self._at_line_start = True
+        self._last_stderr = ""
 
     def run(self) -> None:
         try:
@@ -108,14 +116,20 @@ class _Printer(threading.Thread):
                 elif event.kind == "stderr":
                     sys.stderr.write(event.text)
                     sys.stderr.flush()
+                    self._last_stderr = (self._last_stderr + event.text)[-_STDERR_TAIL_CHARS:]
                 elif event.kind == "return":
                     self._print_return(json.loads(event.text))
                     self.exit_code = 0
                 else:
                     self._end_line()
+                    # Languages that have tracebacks write them to stderr themselves.
+                    if event.traceback.strip() not in self._last_stderr:
+                        sys.stderr.write(event.traceback.rstrip("\n") + "\n")
                     _report(event.code or "program-error", event.text)
-        except BrokenPipeError:
-            # The reader of our output has gone: nobody wants the rest. The descriptor is replaced so that the flush at exit is quiet.
+        except OSError as error:
+            # The reader of our output has gone, or a disk is full. The descriptor is replaced so that the flush at exit is quiet.
+            if not isinstance(error, BrokenPipeError):
+                print(f"the output cannot be written: {error.strerror}", file=sys.stderr)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self._process.cancel()
         finally:
@@ -146,18 +160,31 @@ def _forward_stdin(process: Process) -> None:
     A full queue holds the lines up until the program reads. Reads the descriptor itself: a thread that is inside `sys.stdin`
     when the interpreter ends would hold its lock.
     """
-    pending = b""
     try:
-        while chunk := _read_stdin():
-            *lines, pending = (pending + chunk).split(b"\n")
-            for line in lines:
-                process.send(line.decode("utf-8", "replace").removesuffix("\r"))
-        if pending:
-            process.send(pending.decode("utf-8", "replace"))
-        process.close_input()
+        for line in _lines():
+            process.send(line.decode("utf-8", "replace").removesuffix("\r"))
     except PieError as error:
         if not process.ended:
             print(f"stdin: {error.message}", file=sys.stderr)
+    finally:
+        process.close_input()
+
+
+def _lines() -> Iterator[bytes]:
+    """The lines of stdin without their ends; PieError `limit-message` for one that is longer than a message should be."""
+    parts: list[bytes] = []
+    while chunk := _read_stdin():
+        first, *others = chunk.split(b"\n")
+        parts.append(first)
+        for following in others:
+            yield b"".join(parts)
+            parts = [following]
+        if sum(map(len, parts)) > _MAX_LINE_BYTES:
+            raise PieError(
+                "limit-message", f"a line is longer than {_MAX_LINE_BYTES} bytes; the rest of the input is not sent: send it in parts"
+            )
+    if last := b"".join(parts):
+        yield last
 
 
 def _read_stdin() -> bytes:

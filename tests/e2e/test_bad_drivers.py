@@ -1,0 +1,103 @@
+"""A driver that fails, or answers nonsense, fails the requests of its batch; the engine keeps serving and a retry gets the same tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pie.backends.base import Capabilities, DriverError
+from pie.engine import Engine
+from support.launching import Outcome, finish, python_source
+
+PROGRAM = python_source("""
+from inferlet import Context, InferletError, Model, Sampler
+
+
+async def main(input):
+    ctx = Context(Model.load("default"))
+    ctx.append([5, 6, 7])
+    g = ctx.generate(Sampler.argmax(), max_tokens=8)
+    tokens, errors = [], []
+    while True:
+        try:
+            step = await anext(g)
+            tokens += (await step.execute()).tokens
+        except StopAsyncIteration:
+            return [tokens, errors]
+        except InferletError as error:
+            errors.append(error.code)
+""")
+
+Answer = Callable[[np.ndarray], Any]
+
+
+class FaultyDriver:
+    """Answers each token with logits that prefer the next id; every third batch goes through `spoil`."""
+
+    def __init__(self, spoil: Answer) -> None:
+        self.spoil = spoil
+        self.n_batches = 0
+        self.closed = False
+        self.capabilities = Capabilities("faulty", 4096, 2048, 16, 64, 512)
+
+    def run(self, batch: Any) -> Any:
+        self.n_batches += 1
+        logits = np.zeros((len(batch.row_token), 4096), np.float32)
+        for row_idx, token_idx in enumerate(batch.row_token):
+            logits[row_idx, int(batch.tokens[int(token_idx)]) + 1] = 1.0
+        return self.spoil(logits) if self.n_batches % 3 == 0 else logits
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def nan(logits: np.ndarray) -> np.ndarray:
+    logits[:, 3] = np.nan
+    return logits
+
+
+def fails(logits: np.ndarray) -> np.ndarray:
+    raise DriverError("the device is gone")
+
+
+def breaks(logits: np.ndarray) -> np.ndarray:
+    raise ZeroDivisionError("a bug of the driver")
+
+
+FAULTS: list[tuple[str, Answer, str]] = [
+    ("NaN", nan, "bad-logits"),
+    ("a driver error", fails, "driver-failed"),
+    ("any exception", breaks, "driver-failed"),
+    ("another type", lambda logits: logits.astype(np.float64), "driver-failed"),
+    ("a list", lambda logits: logits.tolist(), "driver-failed"),
+    ("nothing", lambda logits: None, "driver-failed"),
+    ("too few rows", lambda logits: logits[:0], "bad-logits"),
+    ("too narrow rows", lambda logits: np.ascontiguousarray(logits[:, :100]), "bad-logits"),
+    ("not contiguous", lambda logits: np.asfortranarray(np.vstack([logits, logits])), "driver-failed"),
+]
+
+
+def run(driver: FaultyDriver) -> Outcome:
+    with Engine() as engine:
+        model = engine.add_model(driver=driver)
+        engine.start()
+        outcome = finish(engine.launch(PROGRAM))
+        model.check()
+        assert model.stats()["n_pages_used"] == 0
+    assert driver.closed
+    return outcome
+
+
+@pytest.mark.parametrize(("name", "spoil", "code"), FAULTS, ids=[name for name, _, _ in FAULTS])
+def test_a_faulty_driver_changes_no_token(name: str, spoil: Answer, code: str) -> None:
+    healthy = run(FaultyDriver(lambda logits: logits))
+    assert healthy.value == [[8, 9, 10, 11, 12, 13, 14, 15], []]
+    outcome = run(FaultyDriver(spoil))
+    assert outcome.code is None, outcome.message
+    tokens, errors = outcome.value
+    assert tokens == healthy.value[0]
+    assert errors
+    assert set(errors) == {code}
