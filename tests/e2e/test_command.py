@@ -175,6 +175,18 @@ def test_a_terminal_that_cannot_show_a_character_shows_another(tmp_path: Path) -
     assert (done.returncode, done.stdout) == (0, b"?\n?\n")
 
 
+@pytest.mark.parametrize(("redirection", "exit_code"), [("> /dev/full", 1), (">&-", 0), ("2>&-", 0), ("<&-", 0)])
+def test_streams_that_cannot_be_used(tmp_path: Path, redirection: str, exit_code: int) -> None:
+    (tmp_path / "p.py").write_text("import sys\ndef main(input):\n    print('out')\n    print('err', file=sys.stderr)\n    return 1\n")
+    line = f"{sys.executable} -m pie run p.py --dummy --seed 1 {redirection}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == exit_code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "stdin" not in done.stderr
+
+
 def test_a_random_launch_seed_is_reported(tmp_path: Path) -> None:
     (tmp_path / "r.py").write_text("import random\ndef main(input):\n    return random.random()\n")
     first = pie("run", "r.py", "--dummy", cwd=tmp_path)

@@ -60,8 +60,3 @@ def version() -> None:
     from importlib.metadata import version as installed
 
     typer.echo(installed("pie-engine"))
-
-
-def main() -> None:
-    """The console script `pie`."""
-    app(prog_name="pie")

@@ -52,9 +52,7 @@ class Launch:
 
 def run_program(launch: Launch) -> int:
     """Runs the program to its end; answers the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character must not end the program
+    _make_streams_sturdy()
     try:
         return _run(launch)
     except PieError as error:
@@ -62,6 +60,16 @@ def run_program(launch: Launch) -> int:
         return EXIT_ERROR
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _make_streams_sturdy() -> None:
+    """Neither a terminal that cannot show a character nor a closed stdout or stderr ends a program."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # open as long as the process
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _run(launch: Launch) -> int:
@@ -188,6 +196,8 @@ def _lines() -> Iterator[bytes]:
 
 
 def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        return b""  # closed when we started: the descriptor is somebody else's
     try:
         if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
             return b""  # in the background of a terminal, reading would stop the whole job
