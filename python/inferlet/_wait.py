@@ -39,8 +39,11 @@ class HostFuture(Protocol[_T]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None: ...
 
 
-async def resolve(future: HostFuture[_T]) -> _T:
-    """Awaits a future of the engine. Cancelling the task that waits drops the future, and with it what it stands for."""
+async def resolve(future: HostFuture[_T], owner: object = None) -> _T:
+    """Awaits a future of the engine. Cancelling the task that waits drops the future, and with it what it stands for.
+
+    `owner` is what the future works on: it lives until the answer is taken, whatever else the program keeps.
+    """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, EventLoop):
         raise RuntimeError(f"a {type(loop).__name__} cannot wait for the engine; run the program on inferlet's event loop")
@@ -71,14 +74,15 @@ def block_on(future: HostFuture[_T]) -> _T:
         future.__exit__(None, None, None)
 
 
-def resolve_or_block(future: HostFuture[_T]) -> Coroutine[Any, Any, _T]:
+def resolve_or_block(future: HostFuture[_T], owner: object = None) -> Coroutine[Any, Any, _T]:
     """Inside a running loop a coroutine to await; outside of one blocks and answers with the value itself.
 
     So a name that older programs call blocking and newer ones await serves both; its type is that of the newer ones.
+    `owner` as in `resolve`.
     """
     if events._get_running_loop() is None:
         return cast("Coroutine[Any, Any, _T]", block_on(future))
-    return resolve(future)
+    return resolve(future, owner)
 
 
 def flush_output() -> None:

@@ -78,8 +78,10 @@ class Decoder:
 
 
 def visible_text(model: Model, tokens: Iterable[int]) -> str:
-    """The text that the decoder shows of these tokens."""
-    return "".join(event.text for event in Decoder(model).events(tokens) if isinstance(event, Event.Delta))
+    """The text that the decoder shows of these tokens as a whole: a character that they leave incomplete is U+FFFD."""
+    # No character goes on behind a control token: with one at the end the decoder holds nothing back.
+    end = model.tokenizer().special_tokens()[0][:1]
+    return "".join(event.text for event in Decoder(model).events([*tokens, *end]) if isinstance(event, Event.Delta))
 
 
 def system(model: Model, msg: str) -> list[int]:

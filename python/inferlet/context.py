@@ -119,7 +119,7 @@ class Context:
 
         The pass is under way when this returns. Outside of a running event loop it blocks instead.
         """
-        return resolve_or_block(self._raw.flush())
+        return resolve_or_block(self._raw.flush(), self)
 
     def truncate(self, n: int) -> None:
         """Drops the last `n` tokens: the pending one first, then those in working pages; the buffer is untouched.

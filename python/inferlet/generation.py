@@ -42,6 +42,14 @@ class Output:
     """Set when this step ended the generation."""
 
 
+@dataclass(frozen=True)
+class _Left:
+    """What `tokens` and `text` share: the tokens that were left, and whether the last is a stop token, which no text shows."""
+
+    tokens: list[int]
+    ends_in_stop: bool
+
+
 class _Owner(Protocol):
     """The context of a generator, which the generator keeps alive."""
 
@@ -50,10 +58,10 @@ class _Owner(Protocol):
 
 
 class GenStep:
-    """One step that has been opened; `execute` runs it."""
+    """One step that has been opened; `execute` runs it. It keeps its generator alive."""
 
-    def __init__(self, raw: _generation.Generator, index: int) -> None:
-        self._raw = raw
+    def __init__(self, generator: Generator, index: int) -> None:
+        self._generator = generator
         self._index = index
 
     @property
@@ -66,7 +74,7 @@ class GenStep:
 
         A step that was cancelled comes again unchanged; executing one twice is the error `step-pending`.
         """
-        return _output(await resolve(self._raw.advance(_generation.Until.STEP)))
+        return _output(await resolve(self._generator._raw.advance(_generation.Until.STEP)))
 
 
 class Generator:
@@ -80,7 +88,7 @@ class Generator:
     def __init__(self, raw: _generation.Generator, owner: _Owner) -> None:
         self._raw = raw
         self._owner = owner
-        self._tokens: list[int] | None = None
+        self._left: _Left | None = None
 
     @classmethod
     def _create(  # noqa: PLR0913 - the options of `Context.generate`
@@ -145,7 +153,7 @@ class Generator:
         index = host(self._raw.next_step)
         if index is None:
             raise StopAsyncIteration
-        return GenStep(self._raw, index)
+        return GenStep(self, index)
 
     async def collect_tokens(self) -> list[int]:
         """Runs to the end; the accepted tokens that were left."""
@@ -165,13 +173,19 @@ class Generator:
 
     def tokens(self) -> list[int]:
         """Blocks until the end and answers with the tokens that were left; again the same when called again."""
-        if self._tokens is None:
-            self._tokens = _event_tokens(block_on(self._raw.advance(_generation.Until.TOKENS)))
-        return list(self._tokens)
+        return list(self._collect().tokens)
 
     def text(self) -> str:
-        """The text of `tokens()`, as the chat decoder shows it."""
-        return chat.visible_text(self._owner.model, self.tokens())
+        """The text of `tokens()`, as `collect_text` gives it."""
+        left = self._collect()
+        return chat.visible_text(self._owner.model, left.tokens[:-1] if left.ends_in_stop else left.tokens)
+
+    def _collect(self) -> _Left:
+        if self._left is None:
+            tokens = _event_tokens(block_on(self._raw.advance(_generation.Until.TOKENS)))
+            # Asked now: a newer generator of the context could retire this one before the text is wanted.
+            self._left = _Left(tokens, self.finish_reason is FinishReason.STOP)
+        return self._left
 
     def _block_for_text(self) -> str:
         return _event_text(block_on(self._raw.advance(_generation.Until.TEXT)))

@@ -56,6 +56,35 @@ text, tokens = stream.text(), stream.tokens()
 again = context().generate(Sampler.min_p(), max_tokens=10, seed=5)
 session.send([[text, tokens], [again.text(), context().generate(Sampler.min_p(), max_tokens=10, seed=5).tokens()]])
 """,
+    "text and tokens of a stream that stopped": """
+options = dict(max_tokens=12, seed=6)
+stop = context().generate(Sampler.top_p(), **options).tokens()[7:8]
+def generate(): return context().generate(Sampler.top_p(), stop=stop, **options)
+async def new(): return [await generate().collect_tokens(), await generate().collect_text()]
+tokens_first, text_first = generate(), generate()
+old = [tokens_first.tokens(), tokens_first.text()]
+twice = [text_first.text(), text_first.tokens(), text_first.text(), text_first.tokens()]
+shown_text = context().generate_text(Sampler.top_p(), stop=stop, **options)
+tokens, text = asyncio.run(new())
+session.send([[old, twice, shown_text], [[tokens[:-1] + stop, text], [text, tokens] * 2, text]])
+""",
+    "text of a stream that stopped in a loop": """
+options = dict(max_tokens=12, seed=6)
+stop = context().generate(Sampler.top_p(), **options).tokens()[7:8]
+def generate(n_steps):
+    g = context().generate(Sampler.top_p(), stop=stop, **options)
+    for _ in range(n_steps): next(g, None)
+    return g
+async def new(): return [await generate(n).collect_text() for n in (0, 3, 7, 12)]
+session.send([[generate(n).text() for n in (0, 3, 7, 12)], asyncio.run(new())])
+""",
+    "text outlives its generator": """
+ctx = context()
+g = ctx.generate(Sampler.top_p(), max_tokens=5, seed=3)
+tokens = g.tokens()
+text = ctx.generate(Sampler.top_p(), max_tokens=1).tokens() and g.text()
+session.send([[text, g.tokens()], [context().generate_text(Sampler.top_p(), max_tokens=5, seed=3), tokens]])
+""",
     "both spellings of a sampler": """
 session.send([context().generate_text(Sampler.top_k_top_p(0.7, 20, 0.9), max_tokens=8, seed=1),
               context().generate_text(Sampler.top_k_top_p(temperature=0.7, top_k=20, top_p=0.9), max_tokens=8, seed=1)])
@@ -82,6 +111,22 @@ b.append(chat.assistant(model, "Hi there!") + chat.user(model, "And?") + chat.cu
 session.send([a.buffer(), b.buffer()])
 """,
 }
+
+
+def test_a_text_that_ends_inside_a_character(engine: Engine) -> None:
+    program = (
+        PRELUDE
+        + """
+async def main(input):
+    def generate(n): return context().generate(Sampler.multinomial(), max_tokens=n, seed=6)
+    return [[generate(n).text() for n in range(1, 9)], [await generate(n).collect_text() for n in range(1, 9)]]
+"""
+    )
+    outcome = run(engine, program)
+    assert outcome.code is None, outcome.traceback
+    old, new = outcome.value
+    assert old == new
+    assert any(text.endswith("\N{REPLACEMENT CHARACTER}") for text in new)
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -153,6 +198,25 @@ async def main(input):
     outcome = run(engine, program)
     assert outcome.code is None, outcome.traceback
     assert outcome.value[0] == outcome.value[1]
+
+
+# Each keeps nothing of what it made but the value on its right side.
+ALONE = {
+    "flush": "pending = context().flush(); gc.collect(); await pending; return 'done'",
+    "a task of flush": "pending = asyncio.create_task(context().flush()); gc.collect(); await pending; return 'done'",
+    "step": "step = await anext(generate()); gc.collect(); return (await step.execute()).tokens",
+    "a step that is executed": "pending = (await anext(generate())).execute(); gc.collect(); return (await pending).tokens",
+    "collector": "pending = generate().collect_text(); gc.collect(); return await pending",
+    "next step": "pending = anext(generate()); gc.collect(); return (await (await pending).execute()).tokens",
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_is_awaited_is_kept(engine: Engine, name: str) -> None:
+    program = PRELUDE + "import gc\ndef generate(): return context().fork().generate(Sampler.argmax(), max_tokens=4)\n"
+    outcome = run(engine, program + f"async def main(input): {ALONE[name]}")
+    assert outcome.code is None, outcome.traceback
+    assert outcome.value
 
 
 def test_random_is_a_stream_from_the_launch_seed(engine: Engine) -> None:
