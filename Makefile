@@ -15,11 +15,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := build/stamps
 CARGO := cargo
-NICE ?= nice -n 5
 
 RUST_SOURCES := $(shell find rust -name '*.rs' -not -path '*/target/*' -o -name Cargo.toml -path 'rust/*') Cargo.toml Cargo.lock
 WIT := $(shell find wit -name '*.wit')
-MODEL := $(wildcard python/pie/pie_tiny/*)
 
 .PHONY: help run test lint bench wheel clean setup build runtimes guests lock test-rust test-python test-js
 
@@ -32,7 +30,8 @@ run: build guests ## Builds all and runs the examples in Python, TypeScript and 
 test: lint test-rust test-js test-python ## Runs the linters and every test.
 
 lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the linters and the type checkers.
-	cargo fmt --check
+	$(CARGO) fmt --check
+	for manifest in rust/js-runtime examples/rust tests/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/ruff check .

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +37,8 @@ _SIGNAL_SLICE_S = 0.1
 class ModelOptions:
     """How a model is served. Lengths are in tokens."""
 
+    name: str | None = None
+    """What programs load it as; the name of the folder if not given."""
     page_size: int = 16
     """Tokens of a page."""
     kv_bytes: int = 256 << 20
@@ -63,12 +65,17 @@ class _Served:
 class Engine:
     """One engine: a context manager that stops everything at its end. Several may live in one process."""
 
-    def __init__(self, *, cache_dir: Path | None = None, worker_threads: int = 0) -> None:
-        """`cache_dir` keeps compiled programs (the user's cache folder if not given); `worker_threads` run guests (0: one a core)."""
+    def __init__(self, *, cache_dir: Path | None = None, worker_threads: int = 0, limits: Mapping[str, float] | None = None) -> None:
+        """`cache_dir` keeps compiled programs (the user's cache folder if not given); `worker_threads` run guests (0: one a core).
+
+        `limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for the rest. One
+        that is unknown or out of its range is PieError `invalid-config`.
+        """
         self._engine = _engine.Engine(
             cache_dir=str(cache_folder() if cache_dir is None else cache_dir),
             runtimes_dir=str(RUNTIMES),
             worker_threads=worker_threads,
+            limits=dict(limits or {}),
         )
         self._stopped = threading.Event()
         self._served: list[_Served] = []
@@ -109,7 +116,7 @@ class Engine:
             driver = open_driver(folder, cpu)
         try:
             model = self._engine.add_model(
-                folder.resolve().name.replace("_", "-"),
+                options.name or folder.resolve().name.replace("_", "-"),
                 str(folder),
                 vocab_size=config.vocab_size,
                 page_size=options.page_size,

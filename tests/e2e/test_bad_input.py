@@ -61,6 +61,16 @@ PROGRAMS = [
     Case("javascript recursion", "p.js", ("RangeError", "stack"), "export function main() { return main(); }\n"),
     Case("python memory", "p.py", ("MemoryError",), "def main(input):\n    return len(bytearray(1 << 31))\n"),
     Case("unknown import", "p.py", ("ModuleNotFoundError", "numpy"), "import numpy\ndef main(input):\n    return 1\n"),
+    Case("unknown limit", "p.py", ("invalid-config", "typo"), HELLO, ("--dummy", "--limit", "typo=1")),
+    Case("limit that is no number", "p.py", ("invalid-config", "cpu_s=x"), HELLO, ("--dummy", "--limit", "cpu_s=x")),
+    Case(
+        "a limit that is hit",
+        "p.py",
+        ("limit-cpu", "0.2"),
+        "def main(input):\n    while True:\n        pass\n",
+        ("--dummy", "--limit", "cpu_s=0.2"),
+    ),
+    Case("an argument that is not UTF-8", "p.py", ("invalid-argument", "UTF-8"), HELLO, ("--dummy", "--", "--name", "\udcff")),
     Case("two inputs", "p.py", ("invalid-argument", "--input"), HELLO, ("--dummy", "--input", "{}", "--", "--a", "1")),
 ]
 

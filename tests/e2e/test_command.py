@@ -187,6 +187,13 @@ def test_streams_that_cannot_be_used(tmp_path: Path, redirection: str, exit_code
     assert "stdin" not in done.stderr
 
 
+def test_deep_and_large_answers_are_printed_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "deep.js").write_text("export function main() { let a = []; for (let i = 0; i < 500; i++) a = [a]; return a; }")
+    assert pie("run", "deep.js", "--dummy", cwd=tmp_path).stdout == "[" * 501 + "]" * 501 + "\n"
+    (tmp_path / "large.py").write_text("def main(input):\n    return 10 ** 4000\n")
+    assert pie("run", "large.py", "--dummy", cwd=tmp_path).stdout == "1" + "0" * 4000 + "\n"
+
+
 def test_a_random_launch_seed_is_reported(tmp_path: Path) -> None:
     (tmp_path / "r.py").write_text("import random\ndef main(input):\n    return random.random()\n")
     first = pie("run", "r.py", "--dummy", cwd=tmp_path)

@@ -87,9 +87,9 @@ def test_every_wit_item_is_documented() -> None:
             continue
         lines = path.read_text().splitlines()
         for number, line in enumerate(lines):
-            item = re.match(r"\s*(interface|record|variant|enum|resource|world) ([a-z-]+)\b", line)
+            item = re.match(r"\s*(interface|record|variant|enum|resource|world|flags) ([a-z-]+)\b|\s*()([a-z-]+): (?:static )?func\(", line)
             if item and number and not lines[number - 1].strip().startswith("///"):
-                bare.append(f"{path.relative_to(ROOT)}:{number + 1}: {item[2]}")
+                bare.append(f"{path.relative_to(ROOT)}:{number + 1}: {item[2] or item[4]}")
     assert bare == []
 
 

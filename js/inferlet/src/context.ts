@@ -27,7 +27,7 @@ export class Context implements Disposable {
     this.model = model;
   }
 
-  /** A copy of everything: tokens, buffer and open turn. Pages are shared until written, so that it costs the same at any length. */
+  /** A copy of everything: tokens, buffer and open turn. Pages are shared until they are written. */
   fork(): Context {
     return new Context(this.model, this.#handle.fork());
   }

@@ -39,6 +39,10 @@ def run(
     input_text: Annotated[
         str | None, typer.Option("--input", metavar="JSON", help="The input, in place of arguments after `--`.", show_default=False)
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N", help="A limit of the program, as in cpu_s=60 or memory_bytes=1e9.", show_default=False),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
 ) -> None:
     """Run PROGRAM in an engine of its own, and print what it sends and returns.
@@ -49,7 +53,14 @@ def run(
     from pie.cli.run import Launch, run_program
 
     launch = Launch(
-        program=program, arguments=tuple(context.args), input_text=input_text, model=model, dummy=dummy, seed=seed, verbose=verbose
+        program=program,
+        arguments=tuple(context.args),
+        input_text=input_text,
+        model=model,
+        dummy=dummy,
+        seed=seed,
+        limits=tuple(limit or ()),
+        verbose=verbose,
     )
     raise typer.Exit(run_program(launch))
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from pie.errors import PieError
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _BEGINS_VALUE = re.compile(r"-\.?\d")
@@ -54,9 +56,23 @@ def parse_arguments(arguments: Sequence[str]) -> dict[str, Json]:
 def parse_input(text: str) -> Json:
     """Launch text as a program sees it: JSON where it parses, else `{"input": text}`."""
     try:
-        return json.loads(text, parse_constant=_refuse)  # type: ignore[no-any-return]  # json.loads is untyped
+        value: Json = json.loads(text, parse_constant=_refuse)
+        json.dumps(value, ensure_ascii=False).encode()  # an escape may stand for half a character, which no program can be given
+        return value
     except (ValueError, RecursionError):
         return {"input": text}
+
+
+def parse_limits(settings: Sequence[str]) -> dict[str, float]:
+    """`NAME=NUMBER` settings as a mapping; PieError `invalid-config` for one of another form."""
+    limits = {}
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        try:
+            limits[name.removeprefix("limits.")] = float(text)
+        except ValueError as error:
+            raise PieError("invalid-config", f"--limit {setting!r} is no setting; write it as NAME=NUMBER, as in cpu_s=60") from error
+    return limits
 
 
 class _Peekable(Iterator[str]):

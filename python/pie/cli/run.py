@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.cli.arguments import Json, parse_arguments, parse_input
+from pie.cli.arguments import Json, parse_arguments, parse_input, parse_limits
 from pie.cli.progress import working
 from pie.errors import PieError
 from pie.programs import load_program
@@ -39,15 +39,28 @@ class Launch:
     model: Path | None
     dummy: bool
     seed: int | None
+    limits: tuple[str, ...]
     verbose: bool
 
     def input(self) -> Json:
         """The input of the program; PieError `invalid-argument` where both forms were given."""
+        for text in (*self.arguments, self.input_text or ""):
+            if not _is_unicode(text):
+                raise PieError("invalid-argument", f"the argument {text!r} is not UTF-8; give it in UTF-8, or in a file")
         if self.input_text is None:
             return parse_arguments(self.arguments)
         if self.arguments:
             raise PieError("invalid-argument", f"both --input and arguments were given ({' '.join(self.arguments)!r}); use one of them")
         return parse_input(self.input_text)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text can be encoded: bytes of the command line that are not UTF-8 arrive as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def run_program(launch: Launch) -> int:
@@ -78,7 +91,7 @@ def _run(launch: Launch) -> int:
 
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
-    with Engine() as engine:
+    with Engine(limits=parse_limits(launch.limits)) as engine:
         model = engine.add_model(launch.model, dummy=launch.dummy)
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
@@ -126,7 +139,7 @@ class _Printer(threading.Thread):
                     sys.stderr.flush()
                     self._last_stderr = (self._last_stderr + event.text)[-_STDERR_TAIL_CHARS:]
                 elif event.kind == "return":
-                    self._print_return(json.loads(event.text))
+                    self._print_return(event.text)
                     self.exit_code = 0
                 else:
                     self._end_line()
@@ -143,11 +156,11 @@ class _Printer(threading.Thread):
         finally:
             self._engine.stop()
 
-    def _print_return(self, value: Json) -> None:
-        if value is not None:
+    def _print_return(self, text: str) -> None:
+        """Prints the JSON text that a program returned: a string without quotes, nothing for null, all else as it came."""
+        if text != "null":
             self._end_line()
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            self._write(text + "\n")
+            self._write((json.loads(text) if text.startswith('"') else text) + "\n")
         elif sys.stdout.isatty():
             self._end_line()
 
