@@ -23,8 +23,13 @@ pub struct EngineConfig {
     pub max_context: u32,
     /// Contexts that may live at once. 1 to 2^20.
     pub max_contexts: u32,
+    /// Contexts of one process that may live at once, so that none takes those of the others. 1 to 2^20; none: a quarter of `max_contexts`,
+    /// rounded up.
+    pub max_process_contexts: Option<u32>,
     /// Requests that may be entered and not yet taken. 1 to 2^20.
     pub max_waiting: u32,
+    /// Requests of one process that may be entered and not yet taken. 1 to 2^20; none: a quarter of `max_waiting`, rounded up.
+    pub max_process_waiting: Option<u32>,
     /// Tokens with which the model ends a text.
     pub end_tokens: Vec<u32>,
     /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
@@ -46,11 +51,25 @@ impl EngineConfig {
             max_batch_seqs: 256,
             max_context: 32_768,
             max_contexts: 4096,
+            max_process_contexts: None,
             max_waiting: 4096,
+            max_process_waiting: None,
             end_tokens: Vec::new(),
             hold_ns: 2_000_000,
             page_wait_ns: 2_000_000_000,
         }
+    }
+
+    /// Contexts that one process may have.
+    pub(crate) fn process_contexts(&self) -> u32 {
+        self.max_process_contexts
+            .unwrap_or(self.max_contexts.div_ceil(4))
+    }
+
+    /// Requests that one process may have entered and not taken.
+    pub(crate) fn process_waiting(&self) -> u32 {
+        self.max_process_waiting
+            .unwrap_or(self.max_waiting.div_ceil(4))
     }
 
     /// Checks every value against its range.
@@ -67,6 +86,8 @@ impl EngineConfig {
         in_range("max_context", self.max_context, 1 << 24)?;
         in_range("max_contexts", self.max_contexts, 1 << 20)?;
         in_range("max_waiting", self.max_waiting, 1 << 20)?;
+        in_range("max_process_contexts", self.process_contexts(), 1 << 20)?;
+        in_range("max_process_waiting", self.process_waiting(), 1 << 20)?;
         match self
             .end_tokens
             .iter()
@@ -108,7 +129,7 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 11] = [
+        let spoil: [(&str, Spoil); 13] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),
@@ -119,6 +140,8 @@ mod tests {
             ("max_context", |c| c.max_context = u32::MAX),
             ("max_contexts", |c| c.max_contexts = 0),
             ("max_waiting", |c| c.max_waiting = 0),
+            ("max_process_contexts", |c| c.max_process_contexts = Some(0)),
+            ("max_process_waiting", |c| c.max_process_waiting = Some(0)),
             ("end_tokens", |c| c.end_tokens = vec![100]),
         ];
         for (name, spoil) in spoil {

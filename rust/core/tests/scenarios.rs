@@ -543,6 +543,7 @@ fn limits_name_themselves() {
     let mut world = World::with_process(
         EngineConfig {
             max_contexts: 2,
+            max_process_contexts: Some(2),
             max_waiting: 1,
             max_context: 10,
             ..config()
@@ -613,4 +614,68 @@ fn limits_name_themselves() {
             .code,
         ErrorCode::InvalidSampler
     );
+}
+
+#[test]
+fn one_process_leaves_room_for_the_others() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_contexts: 7,
+            max_waiting: 5,
+            ..config()
+        },
+        1,
+    );
+    world.engine.new_process(ProcessId(2), 1).unwrap();
+    // A quarter of each, rounded up, is 2.
+    let contexts = [world.context(&prompt(3, 0)), world.context(&prompt(3, 1))];
+    for error in [
+        world.engine.new_context(ProcessId(1)).unwrap_err(),
+        world.engine.fork(contexts[0]).unwrap_err(),
+    ] {
+        assert_eq!(
+            (error.code, error.details.as_str()),
+            (ErrorCode::LimitResources, r#"{"contexts":2,"limit":2}"#)
+        );
+        assert!(error.message.contains("max_process_contexts"), "{error}");
+    }
+    for _ in 0..8 {
+        world.generator(contexts[0], 1);
+    }
+    let error = world
+        .engine
+        .new_generator(contexts[0], options(Method::Argmax))
+        .unwrap_err();
+    assert_eq!(
+        (error.code, error.details.as_str()),
+        (ErrorCode::LimitResources, r#"{"generators":8,"limit":8}"#)
+    );
+    let other = world.engine.new_context(ProcessId(2)).unwrap();
+    world.engine.append(other, &prompt(3, 2)).unwrap();
+    assert!(
+        world
+            .engine
+            .new_generator(other, options(Method::Argmax))
+            .is_ok()
+    );
+
+    // A request waits until its answer is taken, also when it failed with its context.
+    let mut requests = Vec::new();
+    for context in contexts {
+        requests.push(world.submit(Submission::Flush(context)).unwrap());
+        world.engine.release(context);
+    }
+    let third = world.context(&prompt(3, 0));
+    let error = world.submit(Submission::Flush(third)).unwrap_err();
+    assert_eq!(
+        (error.code, error.details.as_str()),
+        (ErrorCode::LimitQueue, r#"{"requests":2,"limit":2}"#)
+    );
+    assert!(error.message.contains("max_process_waiting"), "{error}");
+    world.submit(Submission::Flush(other)).unwrap();
+    let error = world.engine.take(requests[0]).unwrap().unwrap_err();
+    assert_eq!(error.code, ErrorCode::ContextReleased);
+    let waiting = world.submit(Submission::Flush(third)).unwrap();
+    world.engine.cancel(waiting);
+    world.submit(Submission::Flush(third)).unwrap();
 }

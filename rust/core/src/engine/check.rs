@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Engine, RequestState};
 use crate::context::{Context, PassKind};
 use crate::generation::StepState;
-use crate::ids::{ContextId, PageId};
+use crate::ids::{ContextId, PageId, ProcessId};
 use crate::kv::pages_for;
 
 impl Engine {
@@ -201,6 +201,7 @@ impl Engine {
                 ));
             }
         }
+        self.check_request_counts()?;
         let n_contexts = self
             .contexts
             .iter()
@@ -221,6 +222,31 @@ impl Engine {
                 "{n_owned} of {n_contexts} contexts and {n_generators} of {} generators have owners",
                 self.generators.len()
             ));
+        }
+        Ok(())
+    }
+
+    /// Every process counts its requests right.
+    fn check_request_counts(&self) -> Result<(), String> {
+        let mut counts: HashMap<ProcessId, usize> = HashMap::new();
+        for state in self.requests.values() {
+            let process = match state {
+                RequestState::Active(context) => {
+                    self.contexts.get(context.0).map(|state| state.process)
+                }
+                RequestState::Failed { process, .. } => Some(*process),
+            };
+            let process = process.ok_or("a request is active and its context is gone")?;
+            *counts.entry(process).or_insert(0) += 1;
+        }
+        for (process, owner) in &self.processes {
+            let n_requests = counts.get(process).copied().unwrap_or(0);
+            if owner.n_requests != n_requests {
+                return Err(format!(
+                    "{process:?} counts {} requests and has {n_requests}",
+                    owner.n_requests
+                ));
+            }
         }
         Ok(())
     }

@@ -9,15 +9,9 @@ impl Engine {
     /// A fresh, empty context.
     ///
     /// # Errors
-    /// `limit-resources` when too many live; `invalid-argument` for an unknown process.
+    /// `limit-resources` when too many live, of the process or in all; `invalid-argument` for an unknown process.
     pub fn new_context(&mut self, process: ProcessId) -> Result<ContextId> {
-        if !self.processes.contains_key(&process) {
-            return Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!("{process:?} is unknown; add it first"),
-            ));
-        }
-        self.check_room_for_context()?;
+        self.check_room_for_context(process)?;
         Ok(self.add_context(Context::new(process)))
     }
 
@@ -26,8 +20,8 @@ impl Engine {
     /// # Errors
     /// `context-released`, `context-busy`, `limit-resources`.
     pub fn fork(&mut self, context: ContextId) -> Result<ContextId> {
-        self.idle_context(context, "forked")?;
-        self.check_room_for_context()?;
+        let process = self.idle_context(context, "forked")?.process;
+        self.check_room_for_context(process)?;
         let page_size = self.config.page_size;
         let parent = live_mut(&mut self.contexts, context)?;
         parent.settle(page_size);
@@ -186,20 +180,6 @@ impl Engine {
             self.retire(generator);
         }
         Ok(())
-    }
-
-    fn check_room_for_context(&self) -> Result<()> {
-        let (n_contexts, limit) = (self.contexts.len() as u64, self.config.max_contexts);
-        if n_contexts < u64::from(limit) {
-            return Ok(());
-        }
-        Err(Error::with_values(
-            ErrorCode::LimitResources,
-            format!(
-                "{n_contexts} contexts live and the engine holds at most {limit}; release some, or raise max_contexts"
-            ),
-            &[("contexts", n_contexts), ("limit", u64::from(limit))],
-        ))
     }
 
     fn add_context(&mut self, context: Context) -> ContextId {

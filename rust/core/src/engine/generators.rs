@@ -1,12 +1,10 @@
 //! What programs do with generators, apart from running them.
 
 use super::Engine;
+use super::contexts::live_mut;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{FinishReason, Generator, GeneratorOptions, StepState, StopSet};
 use crate::ids::{ContextId, GeneratorId};
-
-/// Generators that may live for each context that may.
-const GENERATORS_PER_CONTEXT: u64 = 4;
 
 impl Engine {
     /// A generator on a context. It runs nothing; an idle older one of the context is retired.
@@ -22,27 +20,15 @@ impl Engine {
         let params = options.sampler.method.params()?;
         self.check_tokens(&options.stop)?;
         self.check_tokens(&options.template_stop)?;
-        let (n_generators, limit) = (
-            self.generators.len() as u64,
-            GENERATORS_PER_CONTEXT * u64::from(self.config.max_contexts),
-        );
-        let page_size = self.config.page_size;
-        let state = self.idle_context(context, "generated from")?;
-        if state.length() == 0 {
+        if self.idle_context(context, "generated from")?.length() == 0 {
             return Err(Error::new(
                 ErrorCode::EmptyContext,
                 "the context is empty and there is nothing to generate from; add a message or tokens first",
             ));
         }
-        if n_generators >= limit {
-            return Err(Error::with_values(
-                ErrorCode::LimitResources,
-                format!(
-                    "{n_generators} generators live and the engine holds at most {limit}; drop some"
-                ),
-                &[("generators", n_generators), ("limit", limit)],
-            ));
-        }
+        self.check_room_for_generator(context)?;
+        let page_size = self.config.page_size;
+        let state = live_mut(&mut self.contexts, context)?;
         state.settle(page_size);
         let (process, older) = (state.process, state.generator);
         let mut generator = Generator::new(

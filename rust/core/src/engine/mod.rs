@@ -9,6 +9,7 @@ mod contexts;
 mod generators;
 mod planning;
 mod requests;
+mod room;
 mod stats;
 
 use std::collections::{HashMap, HashSet};
@@ -57,6 +58,8 @@ struct Process {
     seeds: Seeds,
     contexts: HashSet<ContextId>,
     generators: HashSet<GeneratorId>,
+    /// Its requests that were entered and not yet taken.
+    n_requests: usize,
 }
 
 #[derive(Debug)]
@@ -131,6 +134,7 @@ impl Engine {
                 seeds,
                 contexts: HashSet::new(),
                 generators: HashSet::new(),
+                n_requests: 0,
             },
         );
         Ok(())

@@ -43,7 +43,7 @@ impl Engine {
     ///
     /// # Errors
     /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `out-of-pages` when the pass could
-    /// never fit the pool; `limit-queue` when too many wait; `invalid-argument` for a request name that is in use.
+    /// never fit the pool; `limit-queue` when too many wait, of the process or in all; `invalid-argument` for a request name that is in use.
     pub fn submit(
         &mut self,
         request: RequestId,
@@ -139,16 +139,7 @@ impl Engine {
 
     /// Puts a pass on its context, and into the queue if there is something to compute.
     fn enter(&mut self, context: ContextId, mut pass: Pass) -> Result<Progress> {
-        let (n_requests, limit) = (self.requests.len() as u64, self.config.max_waiting);
-        if n_requests >= u64::from(limit) {
-            return Err(Error::with_values(
-                ErrorCode::LimitQueue,
-                format!(
-                    "{n_requests} requests wait and the engine takes at most {limit}; come back when one is done"
-                ),
-                &[("requests", n_requests), ("limit", u64::from(limit))],
-            ));
-        }
+        self.check_room_for_request(context)?;
         let (page_size, n_pages) = (self.config.page_size, self.pool.n_pages());
         let state = live_mut(&mut self.contexts, context)?;
         let n_needed = pages_for(state.n_computed() + pass.n_tokens(), page_size);
@@ -166,6 +157,9 @@ impl Engine {
             self.queue.push(ticket(context, state.process, &pass, 0));
         }
         state.pass = Some(pass);
+        if let Some(owner) = self.processes.get_mut(&state.process) {
+            owner.n_requests += 1;
+        }
         self.requests.insert(request, RequestState::Active(context));
         Ok(if waits {
             Progress::Waiting
@@ -184,14 +178,14 @@ impl Engine {
             Some(RequestState::Active(context)) => *context,
             Some(RequestState::Failed { error, .. }) => {
                 let error = error.clone();
-                self.requests.remove(&request);
+                self.forget(request);
                 return Some(Err(error));
             }
         };
         let state = self.contexts.get_mut(context.0)?;
         state.pass.as_ref()?.outcome.as_ref()?;
         let mut pass = state.pass.take()?;
-        self.requests.remove(&request);
+        self.forget(request);
         match pass.outcome.take()? {
             Ok(()) => Some(Ok(self.fold(context, pass))),
             Err(error) => {
@@ -234,7 +228,7 @@ impl Engine {
 
     /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.
     pub fn cancel(&mut self, request: RequestId) {
-        let Some(RequestState::Active(context)) = self.requests.remove(&request) else {
+        let Some(RequestState::Active(context)) = self.forget(request) else {
             return;
         };
         self.queue.remove(request);
@@ -247,6 +241,21 @@ impl Engine {
         if let Some(pass) = pass {
             self.undo_generation(&pass);
         }
+    }
+
+    /// Removes a request, which its process then no longer waits for.
+    fn forget(&mut self, request: RequestId) -> Option<RequestState> {
+        let state = self.requests.remove(&request)?;
+        let process = match &state {
+            RequestState::Active(context) => {
+                self.contexts.get(context.0).map(|context| context.process)
+            }
+            RequestState::Failed { process, .. } => Some(*process),
+        };
+        if let Some(owner) = process.and_then(|process| self.processes.get_mut(&process)) {
+            owner.n_requests = owner.n_requests.saturating_sub(1);
+        }
+        Some(state)
     }
 
     /// Brings the generator of a pass that failed or was cancelled back to the state before it.

@@ -1,0 +1,79 @@
+//! Room for one thing more: in the engine, and for each process, so that none takes the room of the others.
+
+use super::{Engine, Process};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{ContextId, ProcessId};
+
+/// Generators that may live for each context that may.
+const GENERATORS_PER_CONTEXT: u32 = 4;
+
+impl Engine {
+    /// `limit-resources` where `process` may not have another context; `invalid-argument` where it is unknown.
+    pub(super) fn check_room_for_context(&self, process: ProcessId) -> Result<()> {
+        let check =
+            |n, limit, why: &str| check_room(ErrorCode::LimitResources, "contexts", n, limit, why);
+        check(
+            self.process(process)?.contexts.len(),
+            self.config.process_contexts(),
+            "contexts of the program live and one program may hold at most {limit}; release some, or raise max_process_contexts",
+        )?;
+        check(
+            self.contexts.len(),
+            self.config.max_contexts,
+            "contexts live and the engine holds at most {limit}; release some, or raise max_contexts",
+        )
+    }
+
+    /// `limit-resources` where the process of `context` may not have another generator.
+    pub(super) fn check_room_for_generator(&self, context: ContextId) -> Result<()> {
+        let check = |n, n_contexts: u32, why: &str| {
+            let limit = n_contexts.saturating_mul(GENERATORS_PER_CONTEXT);
+            check_room(ErrorCode::LimitResources, "generators", n, limit, why)
+        };
+        check(
+            self.process(self.live(context)?.process)?.generators.len(),
+            self.config.process_contexts(),
+            "generators of the program live and one program may hold at most {limit}; drop some, or raise max_process_contexts",
+        )?;
+        check(
+            self.generators.len(),
+            self.config.max_contexts,
+            "generators live and the engine holds at most {limit}; drop some, or raise max_contexts",
+        )
+    }
+
+    /// `limit-queue` where the process of `context` may not enter another request.
+    pub(super) fn check_room_for_request(&self, context: ContextId) -> Result<()> {
+        let check =
+            |n, limit, why: &str| check_room(ErrorCode::LimitQueue, "requests", n, limit, why);
+        check(
+            self.process(self.live(context)?.process)?.n_requests,
+            self.config.process_waiting(),
+            "requests of the program wait and one program may enter at most {limit}; take the answer of one first, or raise max_process_waiting",
+        )?;
+        check(
+            self.requests.len(),
+            self.config.max_waiting,
+            "requests wait and the engine takes at most {limit}; come back when one is done",
+        )
+    }
+
+    fn process(&self, process: ProcessId) -> Result<&Process> {
+        self.processes.get(&process).ok_or_else(|| {
+            Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{process:?} is unknown; add it first"),
+            )
+        })
+    }
+}
+
+/// An error where there are `n` of `limit` already. `why` follows the number, with the limit in place of `{limit}`.
+fn check_room(code: ErrorCode, what: &str, n: usize, limit: u32, why: &str) -> Result<()> {
+    if n < limit as usize {
+        return Ok(());
+    }
+    let why = why.replace("{limit}", &limit.to_string());
+    let values = [(what, n as u64), ("limit", u64::from(limit))];
+    Err(Error::with_values(code, format!("{n} {why}"), &values))
+}
