@@ -17,6 +17,8 @@ Language = Literal["python", "javascript"]
 MAX_BUNDLE_BYTES = 32 << 20
 MAX_BUNDLE_FILES = 4096
 
+_MAX_SHOWN_CHARS = 200
+
 _LANGUAGES: dict[str, Language] = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".ts": "javascript"}
 _ENTRIES = (
     "main.py",
@@ -55,10 +57,16 @@ def load_program(path: Path) -> Component | Source:
 
     Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one.
     """
-    if path.is_dir():
+    try:
+        str(path).encode()
+        is_folder, exists = path.is_dir(), path.exists()
+    except (OSError, ValueError) as error:  # too long, not UTF-8, a NUL in it
+        reason = "it is not UTF-8" if isinstance(error, UnicodeError) else getattr(error, "strerror", None) or str(error)
+        raise PieError("unknown-program", f"{_shortened(path)!r} cannot be the path of a program: {reason}") from error
+    if is_folder:
         return _load_folder(path)
-    if not path.exists():
-        raise PieError("unknown-program", f"there is no program at {str(path)!r}; check the path")
+    if not exists:
+        raise PieError("unknown-program", f"there is no program at {_shortened(path)!r}; check the path")
     if path.suffix == ".wasm":
         return Component(path)
     language = _LANGUAGES.get(path.suffix)
@@ -70,6 +78,11 @@ def load_program(path: Path) -> Component | Source:
         )
     finder = _python_imports if language == "python" else _script_imports
     return Source(language, _bundle(path.parent, _reachable(path.parent, path.name, finder)), path.name)
+
+
+def _shortened(path: Path) -> str:
+    text = str(path)
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}..."
 
 
 def _load_folder(folder: Path) -> Source:

@@ -97,6 +97,14 @@ def test_what_is_no_program_is_named(tmp_path: Path, files: dict[str, str], path
     assert all(word in caught.value.message for word in words)
 
 
+@pytest.mark.parametrize("name", ["x" * 5000 + ".py", "a\0b.py", "h\udcff.py"])
+def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
+    with pytest.raises(PieError) as caught:
+        load_program(tmp_path / name)
+    assert caught.value.code == "unknown-program"
+    assert len(caught.value.message) < 600
+
+
 def test_a_huge_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "main.py").touch()
     for file_idx in range(MAX_BUNDLE_FILES):
