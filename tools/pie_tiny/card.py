@@ -34,6 +34,8 @@ short stories and rhymes, a `<think>` block on request, and saying that it does 
 - Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours, seed {seed}. Tokens that the model
   only reads count a tenth. Muon for the matrices, AdamW for the rest; the released weights are a moving average.
 - Loss on held-out conversations after the last measurement: {loss}.
+- The mix of skills was adjusted while it trained, and the batch was halved after the first hundred steps, so the
+  command makes a model like this one, not the same bytes.
 - Command, from the root of the repository: `python -m tools.pie_tiny all`.
 
 ## Limits
