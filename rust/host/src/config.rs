@@ -64,7 +64,8 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Events that wait for the client, and messages that wait for the program, before the writer waits or is refused.
     pub queue_events: usize,
-    /// Bytes of text in the events that wait for the client before the program waits.
+    /// Bytes of text in the events that wait for the client before the program waits, and in the messages that wait for the program
+    /// before the next one is refused.
     pub queue_bytes: usize,
     /// Bytes of the files of a program that is launched from source.
     pub source_bytes: usize,

@@ -18,6 +18,7 @@ use crate::process::event::{Capacity, EventQueue};
 use crate::process::mailbox::Mailbox;
 use crate::process::state::Record;
 use crate::process::{Process, task};
+use crate::program::preparation::Preparation;
 use crate::program::store::ProgramStore;
 use crate::program::{Component, Language, Program};
 use crate::sandbox::ticker::{Ticker, Ticking};
@@ -176,22 +177,23 @@ impl Host {
         self.shared.programs.has_runtime(language)
     }
 
-    /// Loads the runtime of a language, or compiles it, and waits for that.
+    /// Begins to load the runtime of a language, or to compile it.
     ///
     /// # Errors
-    /// `invalid-config` when there is no runtime for it, `engine-stopped` after [`Host::stop`].
-    pub fn prepare(&self, language: Language) -> Result<(), Error> {
+    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-config` when there is no runtime for the language.
+    pub fn prepare(&self, language: Language) -> Result<Preparation, Error> {
         let shared = self.shared.clone();
-        self.wait_for(async move { shared.programs.runtime(language).await.map(drop) })
+        self.begin(async move { shared.programs.runtime(language).await.map(drop) })
     }
 
-    /// Loads a component, or compiles it, and waits for that.
+    /// Begins to load a component, or to compile it.
     ///
     /// # Errors
-    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `engine-stopped` after [`Host::stop`].
-    pub fn compile(&self, component: &Component) -> Result<(), Error> {
+    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-program` when it is no component, is damaged, or does not
+    /// fit the world of programs.
+    pub fn compile(&self, component: &Component) -> Result<Preparation, Error> {
         let (shared, component) = (self.shared.clone(), component.clone());
-        self.wait_for(async move { shared.programs.component(&component).await.map(drop) })
+        self.begin(async move { shared.programs.component(&component).await.map(drop) })
     }
 
     /// Launches a program. What is wrong with the program itself is its last event.
@@ -228,7 +230,7 @@ impl Host {
             None => random_seed()?,
         };
         let capacity = Capacity {
-            events: limits.queue_events,
+            entries: limits.queue_events,
             bytes: limits.queue_bytes,
         };
         let record = Arc::new(Record {
@@ -237,7 +239,7 @@ impl Host {
             username,
             args,
             events: Arc::new(EventQueue::new(capacity)),
-            mailbox: Arc::new(Mailbox::new(limits.queue_events, limits.message_bytes)),
+            mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
             cpu: Arc::default(),
             launched,
             entered_ns: AtomicU64::new(0),
@@ -246,12 +248,10 @@ impl Host {
             stop: watch::Sender::new(None),
         });
         self.admit(&record)?;
-        self.spawn(task::run(
-            self.shared.clone(),
-            record.clone(),
-            program,
-            input,
-        ))?;
+        let task = task::run(self.shared.clone(), record.clone(), program, input);
+        // A process without a task would never end by itself.
+        self.spawn(task)
+            .inspect_err(|_| self.shared.end_process(&record))?;
         Ok(Process::new(record))
     }
 
@@ -305,17 +305,17 @@ impl Host {
         Ok(())
     }
 
-    /// Runs `work` among the programs and waits for it.
-    fn wait_for(
+    /// Runs `work` among the programs.
+    fn begin(
         &self,
         work: impl Future<Output = Result<(), Error>> + Send + 'static,
-    ) -> Result<(), Error> {
+    ) -> Result<Preparation, Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.spawn(async move {
             // A caller that is gone needs no answer.
             drop(sender.send(work.await));
         })?;
-        receiver.recv().unwrap_or_else(|_| Err(stopped()))
+        Ok(Preparation::new(receiver))
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
@@ -371,7 +371,7 @@ fn random_seed() -> Result<u64, Error> {
         .map_err(|error| Error::internal(format!("the system gives no randomness: {error}")))
 }
 
-fn stopped() -> Error {
+pub(crate) fn stopped() -> Error {
     Error::new(
         ErrorCode::EngineStopped,
         "the engine is stopping; start it again",
@@ -381,6 +381,24 @@ fn stopped() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_launch_that_the_stop_overtakes_leaves_no_process() {
+        let host = Host::new(HostConfig::default()).unwrap();
+        // As far as `stop` has come when it overtakes a launch that was admitted.
+        let runtime = lock(&host.runtime).take().unwrap();
+        let launch = Launch {
+            program: Component::new(*b"").into(),
+            input: "null".to_owned(),
+            args: Vec::new(),
+            seed: None,
+            username: None,
+        };
+        let refused = host.launch(launch).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::EngineStopped);
+        assert!(lock(&host.shared.live).processes.is_empty());
+        runtime.shutdown_background();
+    }
 
     #[test]
     fn a_text_that_is_not_json_becomes_the_input_field() {

@@ -23,4 +23,4 @@ pub use model::driver::Batch;
 pub use model::{Model, ModelConfig};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Stats};
 pub use process::{Event, Failure, Process};
-pub use program::{Component, Language, Program, SourceBundle};
+pub use program::{Component, Language, Preparation, Program, SourceBundle};

@@ -28,7 +28,7 @@ pub(crate) fn detached<T: Send>(
 pub(crate) fn waiting<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,
-    wait: impl Fn(Duration) -> Result<Option<T>, Error> + Send + Sync,
+    mut wait: impl FnMut(Duration) -> Result<Option<T>, Error> + Send,
 ) -> PyResult<Option<T>> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {

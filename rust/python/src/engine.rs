@@ -10,7 +10,7 @@ use pie_host::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::boundary::{detached, duration, raise};
+use crate::boundary::{detached, duration, raise, waiting};
 use crate::config;
 use crate::model::PyModel;
 use crate::process::PyProcess;
@@ -144,13 +144,14 @@ impl PyEngine {
     }
 
     fn prepare(&self, py: Python<'_>, program: Form) -> PyResult<()> {
-        match program {
+        let preparation = match program {
             Form::Language(name) => {
                 let language = language_of(py, &name)?;
-                detached(py, || self.0.prepare(language))
+                detached(py, || self.0.prepare(language))?
             }
-            Form::Component(bytes) => detached(py, || self.0.compile(&Component::new(bytes))),
-        }
+            Form::Component(bytes) => detached(py, || self.0.compile(&Component::new(bytes)))?,
+        };
+        waiting(py, None, move |slice| preparation.wait_for(slice)).map(drop)
     }
 
     #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None))]

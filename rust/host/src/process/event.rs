@@ -46,12 +46,12 @@ impl From<crate::Error> for Failure {
     }
 }
 
-/// How much a queue of events holds before its writer waits.
+/// How much a queue between a program and its client holds before its writer waits or is refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
-    /// Events.
-    pub(crate) events: usize,
-    /// Bytes of text. One event may go beyond it, so that any text that a call may carry can be sent.
+    /// Events, or messages.
+    pub(crate) entries: usize,
+    /// Bytes of text. One entry may go beyond it, so that any text that a call may carry can be sent.
     pub(crate) bytes: usize,
 }
 
@@ -106,7 +106,7 @@ impl EventQueue {
         let state = lock(&self.state);
         state.ended
             || state.abandoned
-            || (state.events.len() < self.capacity.events && state.bytes < self.capacity.bytes)
+            || (state.events.len() < self.capacity.entries && state.bytes < self.capacity.bytes)
     }
 
     /// Adds a text event without waiting; the caller has made sure of room.
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_suspends_its_writer_until_something_is_read() {
         let queue = EventQueue::new(Capacity {
-            events: 2,
+            entries: 2,
             bytes: 100,
         });
         queue.send(text("a")).await;
@@ -220,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_are_bounded_with_one_event_beyond() {
         let queue = EventQueue::new(Capacity {
-            events: 10,
+            entries: 10,
             bytes: 4,
         });
         queue.send(text("abcdef")).await;
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_last_event_always_fits_and_is_the_last() {
         let queue = EventQueue::new(Capacity {
-            events: 1,
+            entries: 1,
             bytes: 1,
         });
         queue.push(text("x"));
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn nothing_in_time_is_none() {
         let queue = EventQueue::new(Capacity {
-            events: 1,
+            entries: 1,
             bytes: 1,
         });
         assert_eq!(queue.next(Some(Duration::from_millis(1))), None);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use pie_core::ErrorCode;
 use tokio::sync::oneshot;
 
+use super::event::Capacity;
 use crate::Error;
 use crate::interface::futures::Source;
 use crate::sync::lock;
@@ -19,22 +20,35 @@ use crate::sync::lock;
 /// The queue between a client and the `receive` calls of a program. A message goes to exactly one of them, in the order of the calls.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    capacity: usize,
+    capacity: Capacity,
     message_bytes: usize,
     state: Mutex<State>,
     room: Condvar,
 }
 
+/// A message with its place among all that were sent.
+#[derive(Debug)]
+pub struct Message {
+    number: u64,
+    text: String,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    messages: VecDeque<String>,
-    waiters: VecDeque<oneshot::Sender<Result<String, Error>>>,
+    /// In the order of their numbers.
+    messages: VecDeque<Message>,
+    waiters: VecDeque<oneshot::Sender<Result<Message, Error>>>,
+    n_sent: u64,
+    /// Messages that the program has not taken, and their bytes: those in the queue, and those that answered a `receive` whose
+    /// future still holds them.
+    n_untaken: usize,
+    untaken_bytes: usize,
     closed: bool,
 }
 
 impl Mailbox {
-    /// A queue of at most `capacity` messages of at most `message_bytes` each.
-    pub(crate) fn new(capacity: usize, message_bytes: usize) -> Self {
+    /// A queue of messages of at most `message_bytes` each.
+    pub(crate) fn new(capacity: Capacity, message_bytes: usize) -> Self {
         Self {
             capacity,
             message_bytes,
@@ -46,7 +60,7 @@ impl Mailbox {
     /// Adds a message.
     ///
     /// # Errors
-    /// `limit-message` for one that is too long, `limit-queue` when too many wait, `session-closed` after `close`.
+    /// `limit-message` for one that is too long, `limit-queue` when too many or too long ones wait, `session-closed` after `close`.
     pub(crate) fn send(&self, message: String) -> Result<(), Error> {
         if message.len() > self.message_bytes {
             return Err(Error::new(
@@ -65,30 +79,36 @@ impl Mailbox {
                 "the input of the process was closed; nothing can be sent to it",
             ));
         }
-        let mut message = Ok(message);
-        while let Some(waiter) = state.waiters.pop_front() {
-            match waiter.send(message) {
-                Ok(()) => return Ok(()),
-                // Its receiver was dropped: the message is for the next one.
-                Err(back) => message = back,
-            }
-        }
-        if state.messages.len() >= self.capacity {
+        if self.is_full(&state) {
             return Err(Error::new(
                 ErrorCode::LimitQueue,
                 format!(
-                    "{} messages wait for the program, the most that its queue holds; send more after it has received some",
-                    self.capacity
+                    "{} messages of {} bytes wait for the program, whose queue is full at queue_events = {} or queue_bytes = {}; send more after it has received some",
+                    state.n_untaken,
+                    state.untaken_bytes,
+                    self.capacity.entries,
+                    self.capacity.bytes
                 ),
             ));
         }
-        state.messages.extend(message);
+        let number = state.n_sent;
+        state.n_sent += 1;
+        state.n_untaken += 1;
+        state.untaken_bytes += message.len();
+        state.deliver(Message {
+            number,
+            text: message,
+        });
         Ok(())
+    }
+
+    fn is_full(&self, state: &State) -> bool {
+        state.n_untaken >= self.capacity.entries || state.untaken_bytes >= self.capacity.bytes
     }
 
     /// Waits at most `timeout` until a message can be added, or will never be; false when the time is over.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
-        let full = |state: &mut State| !state.closed && state.messages.len() >= self.capacity;
+        let full = |state: &mut State| !state.closed && self.is_full(state);
         let waited = self
             .room
             .wait_timeout_while(lock(&self.state), timeout, full);
@@ -107,14 +127,11 @@ impl Mailbox {
     }
 
     /// The place of one `receive` call in the queue.
-    pub(crate) fn receive(&self) -> oneshot::Receiver<Result<String, Error>> {
+    pub(crate) fn receive(&self) -> oneshot::Receiver<Result<Message, Error>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = lock(&self.state);
         let answer = match state.messages.pop_front() {
-            Some(message) => {
-                self.room.notify_one();
-                Ok(message)
-            }
+            Some(message) => Ok(message),
             None if state.closed => Err(disconnected()),
             None => {
                 state.waiters.retain(|waiter| !waiter.is_closed());
@@ -127,18 +144,37 @@ impl Mailbox {
         receiver
     }
 
-    /// Puts a message back in front that a cancelled `receive` was given.
-    fn give_back(&self, message: String) {
+    /// The program has taken a message: there is room for another.
+    fn take(&self, message: Message) -> String {
         let mut state = lock(&self.state);
+        state.n_untaken -= 1;
+        state.untaken_bytes -= message.text.len();
+        self.room.notify_all();
+        message.text
+    }
+
+    /// Takes a message back that a cancelled `receive` was given.
+    fn give_back(&self, message: Message) {
+        lock(&self.state).deliver(message);
+    }
+}
+
+impl State {
+    /// Gives a message to the first `receive` that waits, or to its place in the queue.
+    fn deliver(&mut self, message: Message) {
         let mut message = Ok(message);
-        while let Some(waiter) = state.waiters.pop_front() {
+        while let Some(waiter) = self.waiters.pop_front() {
             match waiter.send(message) {
                 Ok(()) => return,
+                // Its receiver was dropped: the message is for the next one.
                 Err(back) => message = back,
             }
         }
         if let Ok(message) = message {
-            state.messages.push_front(message);
+            let place = self
+                .messages
+                .partition_point(|other| other.number < message.number);
+            self.messages.insert(place, message);
         }
     }
 }
@@ -148,14 +184,14 @@ impl Mailbox {
 pub struct Receive(pub(crate) Arc<Mailbox>);
 
 impl Source for Receive {
-    type Raw = String;
+    type Raw = Message;
     type Answer = String;
 
-    fn finish(&mut self, raw: String) -> Result<String, Error> {
-        Ok(raw)
+    fn finish(&mut self, message: Message) -> Result<String, Error> {
+        Ok(self.0.take(message))
     }
 
-    fn abandon(&mut self, answer: Option<Result<String, Error>>) {
+    fn abandon(&mut self, answer: Option<Result<Message, Error>>) {
         if let Some(Ok(message)) = answer {
             self.0.give_back(message);
         }
@@ -172,67 +208,117 @@ fn disconnected() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interface::futures::FutureString;
 
-    fn mailbox() -> Mailbox {
-        Mailbox::new(2, 10)
+    fn mailbox() -> Arc<Mailbox> {
+        let capacity = Capacity {
+            entries: 3,
+            bytes: 20,
+        };
+        Arc::new(Mailbox::new(capacity, 10))
     }
 
-    #[tokio::test]
-    async fn messages_come_in_order_to_the_calls_in_order() {
-        let mailbox = mailbox();
-        let (first, second) = (mailbox.receive(), mailbox.receive());
-        mailbox.send("a".to_owned()).unwrap();
-        mailbox.send("b".to_owned()).unwrap();
-        assert_eq!(first.await.unwrap().unwrap(), "a");
-        assert_eq!(second.await.unwrap().unwrap(), "b");
+    fn receive(mailbox: &Arc<Mailbox>) -> FutureString {
+        FutureString::new(Receive(mailbox.clone()), mailbox.receive())
     }
 
-    #[tokio::test]
-    async fn a_call_that_is_gone_is_passed_over() {
-        let mailbox = mailbox();
-        drop(mailbox.receive());
-        let second = mailbox.receive();
-        mailbox.send("a".to_owned()).unwrap();
-        assert_eq!(second.await.unwrap().unwrap(), "a");
+    fn send(mailbox: &Mailbox, message: &str) -> Result<(), ErrorCode> {
+        mailbox.send(message.to_owned()).map_err(|error| error.code)
     }
 
-    #[tokio::test]
-    async fn what_was_given_back_comes_first() {
-        let mailbox = mailbox();
-        mailbox.send("b".to_owned()).unwrap();
-        mailbox.give_back("a".to_owned());
-        assert_eq!(mailbox.receive().await.unwrap().unwrap(), "a");
-        assert_eq!(mailbox.receive().await.unwrap().unwrap(), "b");
+    /// What a `receive` has got, if anything.
+    fn got(mut future: FutureString) -> Option<Result<String, ErrorCode>> {
+        future
+            .take()
+            .map(|answer| answer.map_err(|error| error.code))
     }
 
-    #[tokio::test]
-    async fn after_a_disconnect_what_waits_is_still_received() {
+    fn text(text: &str) -> Option<Result<String, ErrorCode>> {
+        Some(Ok(text.to_owned()))
+    }
+
+    #[test]
+    fn messages_come_in_order_to_the_calls_in_order() {
         let mailbox = mailbox();
-        mailbox.send("a".to_owned()).unwrap();
+        let (first, second) = (receive(&mailbox), receive(&mailbox));
+        send(&mailbox, "a").unwrap();
+        send(&mailbox, "b").unwrap();
+        assert_eq!(got(second), text("b"));
+        assert_eq!(got(first), text("a"));
+        assert_eq!(got(receive(&mailbox)), None);
+    }
+
+    #[test]
+    fn a_call_that_is_gone_is_passed_over() {
+        let mailbox = mailbox();
+        drop(receive(&mailbox));
+        let second = receive(&mailbox);
+        send(&mailbox, "a").unwrap();
+        assert_eq!(got(second), text("a"));
+    }
+
+    #[test]
+    fn what_was_given_back_takes_its_place_again() {
+        for first_drop in [0, 1] {
+            let mailbox = mailbox();
+            let mut calls = vec![receive(&mailbox), receive(&mailbox)];
+            for message in ["a", "b", "c"] {
+                send(&mailbox, message).unwrap();
+            }
+            drop(calls.remove(first_drop));
+            drop(calls);
+            for message in ["a", "b", "c"] {
+                assert_eq!(got(receive(&mailbox)), text(message));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_given_back_goes_to_a_call_that_waits() {
+        let mailbox = mailbox();
+        let (first, second) = (receive(&mailbox), receive(&mailbox));
+        send(&mailbox, "a").unwrap();
+        drop(first);
+        assert_eq!(got(second), text("a"));
+    }
+
+    #[test]
+    fn after_a_disconnect_what_waits_is_still_received() {
+        let mailbox = mailbox();
+        send(&mailbox, "a").unwrap();
         mailbox.close();
-        assert_eq!(mailbox.receive().await.unwrap().unwrap(), "a");
+        assert_eq!(got(receive(&mailbox)), text("a"));
+        assert_eq!(got(receive(&mailbox)), Some(Err(ErrorCode::SessionClosed)));
+        assert_eq!(send(&mailbox, "b"), Err(ErrorCode::SessionClosed));
+    }
+
+    #[test]
+    fn messages_are_bounded_by_number_and_by_bytes() {
+        for message in ["a", "0123456789"] {
+            let mailbox = mailbox();
+            while send(&mailbox, message).is_ok() {}
+            assert_eq!(send(&mailbox, message), Err(ErrorCode::LimitQueue));
+            assert!(!mailbox.wait_for_room(Duration::ZERO));
+            assert_eq!(got(receive(&mailbox)), text(message));
+            assert!(mailbox.wait_for_room(Duration::ZERO));
+            send(&mailbox, message).unwrap();
+        }
         assert_eq!(
-            mailbox.receive().await.unwrap().unwrap_err().code,
-            ErrorCode::SessionClosed
-        );
-        assert_eq!(
-            mailbox.send("b".to_owned()).unwrap_err().code,
-            ErrorCode::SessionClosed
+            send(&mailbox(), "0123456789a"),
+            Err(ErrorCode::LimitMessage)
         );
     }
 
     #[test]
-    fn the_queue_is_bounded_and_says_so() {
+    fn messages_that_calls_hold_without_taking_them_count() {
         let mailbox = mailbox();
-        mailbox.send("a".to_owned()).unwrap();
-        mailbox.send("b".to_owned()).unwrap();
-        assert_eq!(
-            mailbox.send("c".to_owned()).unwrap_err().code,
-            ErrorCode::LimitQueue
-        );
-        assert_eq!(
-            mailbox.send("x".repeat(11)).unwrap_err().code,
-            ErrorCode::LimitMessage
-        );
+        let calls: Vec<_> = (0..5).map(|_| receive(&mailbox)).collect();
+        send(&mailbox, "0123456789").unwrap();
+        send(&mailbox, "0123456789").unwrap();
+        assert_eq!(send(&mailbox, ""), Err(ErrorCode::LimitQueue));
+        drop(calls);
+        assert_eq!(send(&mailbox, ""), Err(ErrorCode::LimitQueue));
+        assert_eq!(got(receive(&mailbox)), text("0123456789"));
+        send(&mailbox, "").unwrap();
     }
 }

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_write_without_a_permit_is_a_fault() {
         let events = Arc::new(EventQueue::new(Capacity {
-            events: 1,
+            entries: 1,
             bytes: 1 << 20,
         }));
         let mut output = Output::stdout(events);

@@ -2,6 +2,7 @@
 
 pub(crate) mod artefact;
 pub(crate) mod disk;
+pub(crate) mod preparation;
 pub(crate) mod source;
 pub(crate) mod store;
 pub(crate) mod typescript;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+pub use preparation::Preparation;
 use source::LazySource;
 pub use source::{Language, SourceBundle};
 

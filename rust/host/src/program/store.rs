@@ -19,6 +19,8 @@ use crate::{Error, HostConfig};
 
 /// Compilations that run at once; each one uses every core by itself.
 const PARALLEL_COMPILATIONS: usize = 1;
+/// Compiled components that are read from disk at once: milliseconds each, beside any compilation.
+const PARALLEL_LOADS: usize = 4;
 
 /// Programs by digest, and the language runtimes.
 pub(crate) struct ProgramStore {
@@ -30,7 +32,8 @@ pub(crate) struct ProgramStore {
     compiled: Mutex<Compiled>,
     python: Runtime,
     javascript: Runtime,
-    compiling: Semaphore,
+    compiling: Arc<Semaphore>,
+    loading: Arc<Semaphore>,
 }
 
 /// The place of a program; whoever asks first compiles, the others wait. A failure is kept too: the same bytes fail again.
@@ -80,7 +83,8 @@ impl ProgramStore {
             compiled: Mutex::default(),
             python: Runtime::new(Language::Python, config.python_runtime.clone()),
             javascript: Runtime::new(Language::JavaScript, config.javascript_runtime.clone()),
-            compiling: Semaphore::new(PARALLEL_COMPILATIONS),
+            compiling: Arc::new(Semaphore::new(PARALLEL_COMPILATIONS)),
+            loading: Arc::new(Semaphore::new(PARALLEL_LOADS)),
             config,
         })
     }
@@ -178,28 +182,62 @@ impl ProgramStore {
         component: Component,
         linker: Arc<Linker<ProcessState>>,
     ) -> Result<Arc<Prepared>, Error> {
-        let _permit = self.compiling.acquire().await.map_err(Error::internal)?;
-        let (engine, disk) = (self.engine.clone(), self.disk.clone());
-        let work = move || {
-            let stored = disk
-                .as_ref()
-                .and_then(|disk| disk.load(&engine, &component.digest));
-            let compiled = match stored {
-                Some(stored) => stored,
-                None => {
-                    let compiled = artefact::compile(&engine, &component.bytes)?;
-                    if let Some(disk) = disk {
-                        disk.store(&engine, &component.digest, &compiled);
-                    }
-                    compiled
-                }
+        let component = Arc::new(component);
+        if let Some(disk) = self.disk.clone() {
+            let (engine, linker, component) =
+                (self.engine.clone(), linker.clone(), component.clone());
+            let load = move || {
+                let stored = disk.load(&engine, &component.digest)?;
+                Some(artefact::link(&stored, &linker))
             };
+            if let Some(prepared) = off_thread(&self.loading, load).await? {
+                return prepared.map(Arc::new);
+            }
+        }
+        let (engine, disk) = (self.engine.clone(), self.disk.clone());
+        let compile = move || {
+            let compiled = compile(&engine, disk.as_deref(), &component)?;
             artefact::link(&compiled, &linker).map(Arc::new)
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(Error::internal)?
+        off_thread(&self.compiling, compile).await?
     }
+}
+
+/// Compiles a component and keeps it on disk.
+fn compile(
+    engine: &Engine,
+    disk: Option<&DiskCache>,
+    component: &Component,
+) -> Result<wasmtime::component::Component, Error> {
+    // Who had this turn before may have compiled the same, for a launch that was cancelled.
+    if let Some(stored) = disk.and_then(|disk| disk.load(engine, &component.digest)) {
+        return Ok(stored);
+    }
+    let compiled = artefact::compile(engine, &component.bytes)?;
+    if let Some(disk) = disk {
+        disk.store(engine, &component.digest, &compiled);
+    }
+    Ok(compiled)
+}
+
+/// Runs `work` off the threads that run programs. The permit stays with the work, which goes on when the launch that waits for it is
+/// cancelled.
+async fn off_thread<T: Send + 'static>(
+    permits: &Arc<Semaphore>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let permit = permits
+        .clone()
+        .acquire_owned()
+        .await
+        .map_err(Error::internal)?;
+    let work = move || {
+        let _permit = permit;
+        work()
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(Error::internal)
 }
 
 fn is_prepared(slot: &Slot) -> bool {
@@ -237,5 +275,62 @@ impl Runtime {
             ))
         })?;
         Ok(component.insert(Component::new(bytes)).clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::interface;
+    use crate::sandbox::wasm_engine;
+
+    #[tokio::test]
+    async fn work_whose_launch_is_cancelled_keeps_its_permit_until_it_is_done() {
+        let permits = Arc::new(Semaphore::new(1));
+        let (started, has_started) = tokio::sync::oneshot::channel();
+        let (finish, finished) = mpsc::channel::<()>();
+        {
+            let mut work = pin!(off_thread(&permits, move || {
+                started.send(()).unwrap();
+                // The other end is dropped.
+                assert!(finished.recv().is_err());
+            }));
+            tokio::select! {
+                biased;
+                _ = &mut work => panic!("the work cannot be done"),
+                started = has_started => started.unwrap(),
+            }
+        }
+        assert_eq!(permits.available_permits(), 0);
+        drop(finish);
+        drop(permits.acquire().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_load_from_disk_does_not_wait_for_compilations() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Arc::new(HostConfig {
+            cache_dir: Some(dir.path().join("cache")),
+            ..HostConfig::default()
+        });
+        let engine = wasm_engine(&config).unwrap();
+        let store = || {
+            let linkers = interface::linkers(&engine).unwrap();
+            ProgramStore::new(config.clone(), engine.clone(), linkers).unwrap()
+        };
+        // It is kept on disk before it is seen to fit no world.
+        let component = Component::new(*b"\0asm\x0d\0\x01\0");
+        let compiled = store().component(&component).await.map(drop).unwrap_err();
+        let store = store();
+        assert!(store.has_component(&component));
+        let _busy = store.compiling.acquire().await.unwrap();
+        let loading = store.component(&component);
+        let loaded = tokio::time::timeout(Duration::from_secs(60), loading).await;
+        let loaded = loaded.unwrap().map(drop).unwrap_err();
+        assert_eq!(loaded.message, compiled.message);
     }
 }

@@ -138,7 +138,7 @@ fn a_compiled_program_is_found_on_disk_by_the_next_host() {
     {
         let host = cached();
         assert!(!host.is_compiled(&component));
-        host.compile(&component).unwrap();
+        host.compile(&component).unwrap().wait().unwrap();
     }
     let host = cached();
     assert!(host.is_compiled(&component));
