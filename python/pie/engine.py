@@ -71,8 +71,14 @@ class Engine:
         `limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for the rest. One
         that is unknown or out of its range is PieError `invalid-config`.
         """
+        folder = cache_folder() if cache_dir is None else cache_dir
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the cache folder {str(folder)!r} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder of yours"
+            raise PieError("invalid-config", message) from error
         self._engine = _engine.Engine(
-            cache_dir=str(cache_folder() if cache_dir is None else cache_dir),
+            cache_dir=str(folder),
             runtimes_dir=str(RUNTIMES),
             worker_threads=worker_threads,
             limits=dict(limits or {}),

@@ -142,6 +142,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None], tuple[str, ...]]] = [
     ("broken tokenizer", cut("tokenizer.json", 500), ("tokenizer.json",)),
     ("unknown architecture", damage_config(architectures=["GPT9ForCausalLM"], model_type="gpt9"), ("GPT9ForCausalLM", "Qwen3")),
     ("shape that does not fit", damage_config(intermediate_size=64), ("mlp", "64")),
+    ("fewer layers than weights", damage_config(num_hidden_layers=4), ("num_hidden_layers 4", "layers.4")),
     ("absurd size", damage_config(num_hidden_layers=-3), ("num_hidden_layers", "-3")),
 ]
 

@@ -16,8 +16,18 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("pie-engine"))
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)] = False,
+) -> None:
     """Serve programs that run beside a language model."""
 
 
@@ -37,7 +47,13 @@ def run(
         typer.Option(min=0, max=2**64 - 1, metavar="N", help="The launch seed: the same one repeats the run.", show_default=False),
     ] = None,
     input_text: Annotated[
-        str | None, typer.Option("--input", metavar="JSON", help="The input, in place of arguments after `--`.", show_default=False)
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="JSON",
+            help='The input, in place of arguments after `--`; a text that is not JSON becomes {"input": text}.',
+            show_default=False,
+        ),
     ] = None,
     limit: Annotated[
         list[str] | None,
@@ -63,11 +79,3 @@ def run(
         verbose=verbose,
     )
     raise typer.Exit(run_program(launch))
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    from importlib.metadata import version as installed
-
-    typer.echo(installed("pie-engine"))

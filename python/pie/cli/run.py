@@ -18,7 +18,7 @@ from pie.errors import PieError
 from pie.programs import load_program
 
 if TYPE_CHECKING:
-    from pie._engine import Process
+    from pie._engine import Event, Process
     from pie.engine import Engine
 
 EXIT_ERROR = 1
@@ -146,7 +146,7 @@ class _Printer(threading.Thread):
                     # Languages that have tracebacks write them to stderr themselves.
                     if event.traceback.strip() not in self._last_stderr:
                         sys.stderr.write(event.traceback.rstrip("\n") + "\n")
-                    _report(event.code or "program-error", event.text)
+                    _report(event.code or "program-error", _described(event))
         except OSError as error:
             # The reader of our output has gone, or a disk is full. The descriptor is replaced so that the flush at exit is quiet.
             if not isinstance(error, BrokenPipeError):
@@ -217,6 +217,13 @@ def _read_stdin() -> bytes:
         return os.read(0, _STDIN_CHUNK_BYTES)
     except OSError:
         return b""
+
+
+def _described(event: Event) -> str:
+    """The message, after the type of an exception of the program's own: `KeyError: 'x'` says more than `'x'`."""
+    if event.code != "program-error" or not event.error_kind or event.error_kind == event.code:
+        return event.text
+    return f"{event.error_kind}: {event.text}" if event.text else event.error_kind
 
 
 def _report(code: str, message: str) -> None:

@@ -54,6 +54,12 @@ def load_checkpoint(folder: Path) -> Checkpoint:
                 "config and weights are of different models"
             )
         tensors[name] = tensor
+    for name in vars(spec.layer_names(spec.n_layers)).values():
+        if name in found:
+            raise invalid_model(
+                f"{found[name].path}: {name} belongs to no layer, as {folder / 'config.json'} has num_hidden_layers {spec.n_layers}; "
+                "config and weights are of different models"
+            )
     return Checkpoint(folder, spec, tensors)
 
 
