@@ -60,6 +60,8 @@ def export(checkpoint: Checkpoint, release: Path) -> str:
     weights = {name: t.to(torch.bfloat16).contiguous() for name, t in checkpoint.average.items()}
     path = release / "model.safetensors"
     save_file(weights, path, metadata={"format": "pt"})
+    # safetensors makes files that only their owner may read; a wheel keeps the mode.
+    path.chmod(0o644)
     size = path.stat().st_size
     if size > LARGEST_BYTES:
         raise ValueError(f"{path.name} has {size} bytes; at most {LARGEST_BYTES} are allowed")
