@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -21,7 +22,11 @@ def engine() -> Iterator[Engine]:
 
 
 def run(engine: Engine, text: str, *, messages: tuple[str, ...] = (), seed: int = 7) -> Outcome:
-    process = engine.launch(Source("python", (("main.py", text.encode()),), "main.py"), seed=seed)
+    return run_files(engine, (("main.py", text.encode()),), messages=messages, seed=seed)
+
+
+def run_files(engine: Engine, files: tuple[tuple[str, bytes], ...], *, messages: tuple[str, ...] = (), seed: int = 7) -> Outcome:
+    process = engine.launch(Source("python", files, "main.py"), seed=seed)
     for message in messages:
         process.send(message)
     process.close_input()
@@ -224,3 +229,53 @@ def test_random_is_a_stream_from_the_launch_seed(engine: Engine) -> None:
     first, again, other = (run(engine, program, seed=seed).value for seed in (7, 7, 8))
     assert first == again
     assert not set(first) & set(other)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (b'def main(): return "\xe9"\n', r"codec can't decode byte 0xe9 .*\(main.py, line 1\)"),
+        (b'def main(): return "\0"\n', r"null bytes \(main.py\)"),
+        (b"# coding: nonsense\n", r"unknown encoding: nonsense \(main.py"),
+        ("def main(): return 1\n".encode("utf-16"), r"\(main.py"),
+    ],
+    ids=["latin-1", "null byte", "unknown encoding", "utf-16"],
+)
+def test_a_file_that_is_no_python_is_named(engine: Engine, source: bytes, message: str) -> None:
+    outcome = run_files(engine, (("main.py", source),))
+    assert (outcome.code, outcome.kind) == ("invalid-program", "SyntaxError")
+    assert re.search(message, outcome.message or "")
+
+
+def test_a_file_in_another_encoding_fails_no_other(engine: Engine) -> None:
+    outcome = run_files(engine, (("main.py", b"def main(): return 1 / 0\n"), ("other.py", b"x = '\xe9'\n")))
+    assert (outcome.code, outcome.kind) == ("program-error", "ZeroDivisionError")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        (r"def main(): raise ValueError('a\ud800b')", "ValueError", "a?b"),
+        (r"def main(): raise SystemExit('a\ud800b')", "SystemExit", "a?b"),
+        (
+            "class X:\n    def __str__(self): return 5\ndef main(): raise SystemExit(X())",
+            "SystemExit",
+            "its message could not be formatted: TypeError",
+        ),
+        ("def main(): raise SyntaxError('x', ([], 1, 1, ''))", "SyntaxError", "x ([], line 1)"),
+        (
+            "class Kind(type):\n    __name__ = property(lambda kind: 1 / 0)\nclass E(Exception, metaclass=Kind): pass\ndef main(): raise E('x')",
+            "Exception",
+            "x",
+        ),
+        (
+            "from inferlet import InferletError\nclass E(InferletError):\n    code = 5\n    def __init__(self): pass\ndef main(): raise E",
+            "E",
+            "its message could not be formatted: AttributeError",
+        ),
+        ("import sys\ndef main(): sys.meta_path.clear(); raise ValueError('x')", "ValueError", "x"),
+    ],
+)
+def test_a_failure_that_is_hard_to_tell_is_still_the_programs(engine: Engine, source: str, kind: str, message: str) -> None:
+    outcome = run(engine, source)
+    assert (outcome.code, outcome.kind, outcome.message) == ("program-error", kind, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -38,8 +39,9 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
                 del sys.modules[top]
 
     def remove(self) -> None:
-        """Undoes `install` for the finder."""
-        sys.meta_path.remove(self)
+        """Undoes `install` for the finder, where the program has not done so itself."""
+        with contextlib.suppress(Exception):
+            sys.meta_path.remove(self)
 
     @property
     def entry_name(self) -> str:
@@ -47,11 +49,13 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return self.entry.removeprefix(self._root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     def remember_lines(self) -> None:
-        """Gives tracebacks the source lines."""
+        """Gives tracebacks the source lines of the files that are text."""
         for path in self.files:
-            if path.endswith(".py"):
-                lines = self._text(path).splitlines(keepends=True)
-                linecache.cache[path] = (len(self.files[path]), None, lines, path)
+            # Any file may be bytes that its encoding does not decode, or name an encoding that does not exist.
+            with contextlib.suppress(SyntaxError, ValueError, LookupError):
+                if path.endswith(".py"):
+                    lines = self._text(path).splitlines(keepends=True)
+                    linecache.cache[path] = (len(self.files[path]), None, lines, path)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -83,7 +87,12 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def get_code(self, fullname: str) -> CodeType:
         """The compiled module; its path in the program names it in tracebacks."""
         path = self._path(fullname)
-        code: CodeType = compile(self.files.get(path, b""), path, "exec", dont_inherit=True)
+        try:
+            code: CodeType = compile(self.files.get(path, b""), path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            # The compiler names no file where the fault lies before the first line, as with a null byte.
+            error.filename = path
+            raise
         return code
 
     def get_data(self, path: str) -> bytes:

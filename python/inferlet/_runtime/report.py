@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -29,15 +29,31 @@ def describe(error: BaseException, own_files: Container[str]) -> Report:
     if isinstance(error, MemoryError):
         # The frames hold what filled the memory; formatting needs some of it.
         traceback.clear_frames(error.__traceback__)
-    return Report(type(error).__name__, _message(error), _code(error, own_files), _traceback(error, own_files))
+    kind = _ask(lambda: type(error).__name__, "Exception")
+    message = _ask(lambda: _message(error), "its message could not be formatted")
+    code = _ask(lambda: _code(error, own_files), "")
+    return Report(kind, message, code or None, _ask(lambda: _traceback(error, own_files), f"{kind}: {message}\n"))
+
+
+def _ask(question: Callable[[], str | None], otherwise: str) -> str:
+    """The answer as text that can cross to the engine, else `otherwise`.
+
+    A program's exception may fail at any question or hold lone surrogates, and memory may have run out.
+    """
+    try:
+        answer = question()
+        return otherwise if answer is None else str.encode(answer, errors="replace").decode()
+    except Exception:
+        return otherwise
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"the program ended with exit code {error.code}" if isinstance(error.code, int) else str(error.code)
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        return f"{error.msg} ({error.filename}, line {error.lineno})"
     try:
+        if isinstance(error, SystemExit):
+            return f"the program ended with exit code {error.code}" if isinstance(error.code, int) else str(error.code)
+        if isinstance(error, SyntaxError) and error.filename is not None:
+            line = "" if error.lineno is None else f", line {error.lineno}"
+            return f"{error.msg} ({error.filename}{line})"
         return str(error) or _DEFAULT_MESSAGES.get(type(error), "")
     except Exception as another:
         return f"its message could not be formatted: {type(another).__name__}"
@@ -62,11 +78,8 @@ def _code(error: BaseException, own_files: Container[str]) -> str | None:
 
 
 def _traceback(error: BaseException, own_files: Container[str]) -> str:
-    try:
-        _trim(error, own_files, set())
-        return "".join(traceback.TracebackException.from_exception(error, compact=True).format())
-    except Exception:  # an exception of a program may be anything, and memory may have run out
-        return f"{type(error).__name__}: {_message(error)}\n"
+    _trim(error, own_files, set())
+    return "".join(traceback.TracebackException.from_exception(error, compact=True).format())
 
 
 def _trim(error: BaseException, own_files: Container[str], seen: set[int]) -> None:
