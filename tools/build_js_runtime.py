@@ -1,61 +1,40 @@
 """Builds the JavaScript language runtime: `python/pie/runtimes/javascript.wasm`.
 
 The SDK and the runtime's own TypeScript become JavaScript by tsc, then bytecode, then part of a core module for wasm, then a
-component. Skips where the inputs are what they were; `--force` builds anyway.
+component.
 """
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools.toolchain.machine import ToolchainError
+from tools.artefact import ROOT, Artefact, BuildError, make
+from tools.toolchain.machine import ToolchainError, cache_folder
 from tools.toolchain.wasm import JS_RUNTIME, cargo_environment
 
-ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "js" / "inferlet"
-RUNTIME = ROOT / "rust" / "js-runtime"
-TARGET = ROOT / "python" / "pie" / "runtimes" / "javascript.wasm"
-WORK = ROOT / "build" / "js-runtime"
-DIGEST = WORK / "inputs.sha256"
-
+CRATE = ROOT / "rust" / "js-runtime"
 INPUTS = [
     *((SDK, pattern) for pattern in ("src/*.ts", "globals.d.ts", "tsconfig.json", "package-lock.json")),
-    *((RUNTIME, pattern) for pattern in ("build.rs", "src/**/*.rs", "prelude/*", "builder/src/*.rs", "**/Cargo.toml", "**/Cargo.lock")),
+    *((CRATE, pattern) for pattern in ("build.rs", "src/**/*.rs", "prelude/*", "builder/src/*.rs", "**/Cargo.toml", "**/Cargo.lock")),
     (ROOT / "wit", "**/*.wit"),
 ]
-
-
-class BuildError(Exception):
-    """What is missing or failed, with the remedy."""
-
-
-def inputs_digest() -> str:
-    """A digest of everything that the component is made of."""
-    digest = hashlib.sha256()
-    files = {path for folder, pattern in INPUTS for path in folder.glob(pattern)}
-    for path in sorted([*files, Path(__file__)]):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
-
-
-def is_current(digest: str) -> bool:
-    """Whether the component was built from these inputs."""
-    return TARGET.exists() and DIGEST.exists() and DIGEST.read_text() == digest
+RUNTIME = Artefact(
+    target=ROOT / "python" / "pie" / "runtimes" / "javascript.wasm",
+    work=ROOT / "build" / "js-runtime",
+    inputs=(*(path for folder, pattern in INPUTS for path in folder.glob(pattern)), Path(__file__).resolve()),
+    takes="two minutes the first time",
+)
 
 
 def target_folder() -> Path:
     """Where cargo builds: a folder that survives a fresh clone."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("CARGO_TARGET_DIR") or cache / "pie-build" / "target") / "js-runtime"
+    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "js-runtime"
 
 
 def run(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None) -> None:
@@ -68,54 +47,34 @@ def run(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] |
         raise BuildError(f"`{' '.join(words[:4])} ...` ended with exit code {finished.returncode}; its messages stand above")
 
 
-def build(digest: str) -> None:
-    """Builds the component and puts it in place at once, so that nobody reads half of it."""
-    WORK.mkdir(parents=True, exist_ok=True)
+def build() -> Path:
+    """Builds the component."""
+    try:
+        environment = cargo_environment(JS_RUNTIME)
+    except ToolchainError as error:
+        raise BuildError(str(error)) from error
     if not (SDK / "node_modules").is_dir():
         run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", folder=SDK)
     tsc = SDK / "node_modules" / ".bin" / "tsc"
     shutil.rmtree(SDK / "dist", ignore_errors=True)
     run(tsc, "-p", SDK)
-    shutil.rmtree(WORK / "modules", ignore_errors=True)
-    run(tsc, "-p", RUNTIME / "prelude", "--outDir", WORK / "modules")
+    shutil.rmtree(RUNTIME.work / "modules", ignore_errors=True)
+    run(tsc, "-p", CRATE / "prelude", "--outDir", RUNTIME.work / "modules")
 
     cargo = ("cargo", "build", "--release", "--locked", "--quiet")
-    run(*cargo, folder=RUNTIME / "builder", environment={"CARGO_TARGET_DIR": str(target_folder())})
+    run(*cargo, folder=CRATE / "builder", environment={"CARGO_TARGET_DIR": str(target_folder())})
     builder = target_folder() / "release" / "pie-js-runtime-builder"
-    builtins = WORK / "builtins.bin"
-    prelude = WORK / "modules" / "rust" / "js-runtime" / "prelude"
+    builtins = RUNTIME.work / "builtins.bin"
+    prelude = RUNTIME.work / "modules" / "rust" / "js-runtime" / "prelude"
     run(builder, "bytecode", builtins, f"pie:inferlet={SDK / 'dist'}", f"pie:runtime={prelude}")
 
-    environment = cargo_environment(JS_RUNTIME) | {"CARGO_TARGET_DIR": str(target_folder()), "PIE_JS_BUILTINS": str(builtins)}
-    run(*cargo, "--target", JS_RUNTIME, folder=RUNTIME, environment=environment)
+    environment |= {"CARGO_TARGET_DIR": str(target_folder()), "PIE_JS_BUILTINS": str(builtins)}
+    run(*cargo, "--target", JS_RUNTIME, folder=CRATE, environment=environment)
     core = target_folder() / JS_RUNTIME / "release" / "pie_js_runtime.wasm"
-    fresh = WORK / "javascript.wasm"
+    fresh = RUNTIME.work / "javascript.wasm"
     run(builder, "encode", core, fresh)
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    fresh.replace(TARGET)
-    DIGEST.write_text(digest)
-
-
-def main() -> int:
-    """Builds where it must; answers the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--force", action="store_true", help="build although nothing changed")
-    arguments = parser.parse_args()
-    digest = inputs_digest()
-    target = TARGET.relative_to(ROOT)
-    if is_current(digest) and not arguments.force:
-        print(f"{target} is current")
-        return 0
-    print(f"Building {target} (two minutes the first time)", flush=True)
-    started = time.monotonic()
-    try:
-        build(digest)
-    except (BuildError, ToolchainError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(f"{target}: {TARGET.stat().st_size / 1e6:.1f} MB in {time.monotonic() - started:.1f} s")
-    return 0
+    return fresh
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(make(RUNTIME, build))
