@@ -42,14 +42,6 @@ class Output:
     """Set when this step ended the generation."""
 
 
-@dataclass(frozen=True)
-class _Left:
-    """What `tokens` and `text` share: the tokens that were left, and whether the last is a stop token, which no text shows."""
-
-    tokens: list[int]
-    ends_in_stop: bool
-
-
 class _Owner(Protocol):
     """The context of a generator, which the generator keeps alive."""
 
@@ -88,7 +80,7 @@ class Generator:
     def __init__(self, raw: _generation.Generator, owner: _Owner) -> None:
         self._raw = raw
         self._owner = owner
-        self._left: _Left | None = None
+        self._tokens: list[int] | None = None
 
     @classmethod
     def _create(  # noqa: PLR0913 - the options of `Context.generate`
@@ -173,19 +165,15 @@ class Generator:
 
     def tokens(self) -> list[int]:
         """Blocks until the end and answers with the tokens that were left; again the same when called again."""
-        return list(self._collect().tokens)
+        if self._tokens is None:
+            self._tokens = _event_tokens(block_on(self._raw.advance(_generation.Until.TOKENS)))
+        return list(self._tokens)
 
     def text(self) -> str:
         """The text of `tokens()`, as `collect_text` gives it."""
-        left = self._collect()
-        return chat.visible_text(self._owner.model, left.tokens[:-1] if left.ends_in_stop else left.tokens)
-
-    def _collect(self) -> _Left:
-        if self._left is None:
-            tokens = _event_tokens(block_on(self._raw.advance(_generation.Until.TOKENS)))
-            # Asked now: a newer generator of the context could retire this one before the text is wanted.
-            self._left = _Left(tokens, self.finish_reason is FinishReason.STOP)
-        return self._left
+        tokens = self.tokens()
+        # The last token is the stop token then, which no text shows, also where the decoder has a text for it.
+        return chat.visible_text(self._owner.model, tokens[:-1] if self.finish_reason is FinishReason.STOP else tokens)
 
     def _block_for_text(self) -> str:
         return _event_text(block_on(self._raw.advance(_generation.Until.TEXT)))

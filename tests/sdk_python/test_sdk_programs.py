@@ -83,12 +83,15 @@ def generate(n_steps):
 async def new(): return [await generate(n).collect_text() for n in (0, 3, 7, 12)]
 session.send([[generate(n).text() for n in (0, 3, 7, 12)], asyncio.run(new())])
 """,
-    "text outlives its generator": """
+    "text outlives its context": """
+options = dict(max_tokens=8, seed=6)
+stop = context().generate(Sampler.top_p(), **options).tokens()[5:6]
 ctx = context()
-g = ctx.generate(Sampler.top_p(), max_tokens=5, seed=3)
+g = ctx.generate(Sampler.top_p(), stop=stop, **options)
 tokens = g.tokens()
-text = ctx.generate(Sampler.top_p(), max_tokens=1).tokens() and g.text()
-session.send([[text, g.tokens()], [context().generate_text(Sampler.top_p(), max_tokens=5, seed=3), tokens]])
+ctx.generate(Sampler.top_p(), max_tokens=1).tokens()
+ctx.release()
+session.send([[g.text(), g.tokens()], [context().generate_text(Sampler.top_p(), stop=stop, **options), tokens]])
 """,
     "both spellings of a sampler": """
 session.send([context().generate_text(Sampler.top_k_top_p(0.7, 20, 0.9), max_tokens=8, seed=1),
