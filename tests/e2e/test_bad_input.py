@@ -59,7 +59,7 @@ PROGRAMS = [
     Case("javascript dead-lock", "p.js", ("deadlock",), "export async function main() { await new Promise(() => {}); }\n"),
     Case("python recursion", "p.py", ("RecursionError",), "def main(input):\n    return main(input)\n"),
     Case("javascript recursion", "p.js", ("RangeError", "stack"), "export function main() { return main(); }\n"),
-    Case("python memory", "p.py", ("MemoryError",), "def main(input):\n    return len(bytearray(1 << 31))\n"),
+    Case("python memory", "p.py", ("MemoryError",), "def main(input):\n    return len(bytearray(1 << 30))\n"),
     Case("unknown import", "p.py", ("ModuleNotFoundError", "numpy"), "import numpy\ndef main(input):\n    return 1\n"),
     Case("unknown limit", "p.py", ("invalid-config", "typo"), HELLO, ("--dummy", "--limit", "typo=1")),
     Case("limit that is no number", "p.py", ("invalid-config", "cpu_s=x"), HELLO, ("--dummy", "--limit", "cpu_s=x")),
