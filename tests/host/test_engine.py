@@ -144,3 +144,22 @@ def test_ctrl_c_ends_a_wait() -> None:
     assert waiting.stdout.readline() == "waiting\n"
     os.kill(waiting.pid, signal.SIGINT)
     assert waiting.wait(PATIENCE_S) == 7
+
+
+def test_ctrl_c_ends_the_wait_for_a_compilation() -> None:
+    script = f"""
+        import sys
+        sys.path.insert(0, {str(ROOT / "python")!r})
+        from pie import _engine
+        engine = _engine.Engine(runtimes_dir={str(ROOT / "python" / "pie" / "runtimes")!r})
+        try:
+            print("preparing", flush=True)
+            engine.prepare("python")
+        except KeyboardInterrupt:
+            sys.exit(3 if engine.is_prepared("python") else 7)
+    """
+    preparing = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    assert preparing.stdout is not None
+    assert preparing.stdout.readline() == "preparing\n"
+    os.kill(preparing.pid, signal.SIGINT)
+    assert preparing.wait(PATIENCE_S) == 7

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pie_core::{Answer, GeneratorId, Submission};
+use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{ChatDecoder, ChatEvent};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
@@ -74,12 +75,15 @@ impl Advance {
         };
         let mut decoder = ChatDecoder::new(self.generator.context.model.chat().clone());
         let mut text = String::new();
-        let mut event = decoder.feed(shown).map_err(text_error)?;
-        while event != ChatEvent::Idle {
-            if let ChatEvent::Done(turn) = event {
-                text.push_str(&turn);
+        // In parts, since each token may be an event and the decoder's queue is bounded.
+        for part in shown.chunks(MAX_QUEUED_EVENTS / 4) {
+            let mut event = decoder.feed(part).map_err(text_error)?;
+            while event != ChatEvent::Idle {
+                if let ChatEvent::Done(turn) = event {
+                    text.push_str(&turn);
+                }
+                event = decoder.feed(&[]).map_err(text_error)?;
             }
-            event = decoder.feed(&[]).map_err(text_error)?;
         }
         text.push_str(&decoder.finish());
         Ok(text)

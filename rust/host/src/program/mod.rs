@@ -2,6 +2,7 @@
 
 pub(crate) mod artefact;
 pub(crate) mod disk;
+pub(crate) mod nesting;
 pub(crate) mod preparation;
 pub(crate) mod source;
 pub(crate) mod store;
