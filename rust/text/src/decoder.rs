@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::chat::Chat;
 use crate::error::{Error, Result};
-use crate::limits::{MAX_QUEUED_EVENTS, MAX_REPLY_BYTES};
+use crate::limits::{MAX_HELD_BYTES, MAX_QUEUED_EVENTS};
 use crate::utf8::Utf8;
 
 /// What the tokens of one [`feed`](ChatDecoder::feed) meant.
@@ -38,6 +38,18 @@ pub struct ChatDecoder {
     begun: bool,
     /// Events that were not given yet.
     queue: VecDeque<ChatEvent>,
+    /// Bytes of the texts in the queue.
+    n_queued_bytes: usize,
+}
+
+impl ChatEvent {
+    /// Bytes of its text.
+    fn n_bytes(&self) -> usize {
+        match self {
+            Self::Delta(text) | Self::Done(text) => text.len(),
+            Self::Idle | Self::Interrupt(_) => 0,
+        }
+    }
 }
 
 impl fmt::Debug for ChatDecoder {
@@ -66,6 +78,7 @@ impl ChatDecoder {
             reply: String::new(),
             begun: false,
             queue: VecDeque::new(),
+            n_queued_bytes: 0,
         }
     }
 
@@ -79,8 +92,8 @@ impl ChatDecoder {
     /// A character whose bytes are not complete is held back until they are.
     ///
     /// # Errors
-    /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a turn may hold; the tokens are
-    /// not taken then.
+    /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a decoder may hold; the tokens
+    /// are not taken then.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
         self.check(tokens)?;
         for &id in tokens {
@@ -93,7 +106,9 @@ impl ChatDecoder {
                 self.say(id);
             }
         }
-        Ok(self.queue.pop_front().unwrap_or(ChatEvent::Idle))
+        let event = self.queue.pop_front().unwrap_or(ChatEvent::Idle);
+        self.n_queued_bytes -= event.n_bytes();
+        Ok(event)
     }
 
     /// Forgets what was said and queued: for the next turn.
@@ -102,6 +117,7 @@ impl ChatDecoder {
         self.reply.clear();
         self.begun = false;
         self.queue.clear();
+        self.n_queued_bytes = 0;
     }
 
     /// The whole text of a turn that ended without a stop token, torn characters as U+FFFD; then starts the next turn.
@@ -115,22 +131,30 @@ impl ChatDecoder {
         reply
     }
 
+    /// Whether there is room for what the tokens mean.
     fn check(&self, tokens: &[u32]) -> Result<()> {
-        let mut n_bytes = self.reply.len();
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        let mut n_bytes = self.reply.len() + self.n_queued_bytes;
+        // A boundary is an event; the text before it, or what was held back, is another.
+        let mut n_events = self.queue.len() + 1;
         for &id in tokens {
             self.chat.tokenizer().check_token(id)?;
-            n_bytes += self.chat.tokenizer().token_bytes(id).map_or(0, <[u8]>::len);
+            if self.stop.contains(&id) || self.chat.is_control(id) {
+                n_events += 2;
+            } else {
+                n_bytes += self.chat.tokenizer().token_bytes(id).map_or(0, <[u8]>::len);
+            }
         }
-        if n_bytes > MAX_REPLY_BYTES {
+        if n_bytes > MAX_HELD_BYTES {
             return Err(Error::Argument(format!(
-                "a reply of {n_bytes} bytes is longer than the decoder's limit of {MAX_REPLY_BYTES} bytes; call reset() between turns"
+                "{n_bytes} bytes of text are more than the decoder's limit of {MAX_HELD_BYTES} bytes; feed fewer tokens, drain it with feed([]), and call reset() between turns"
             )));
         }
-        // A token makes at most two events: the text before it, and itself.
-        let n_events = self.queue.len() + 2 * tokens.len();
-        if n_events > MAX_QUEUED_EVENTS && !tokens.is_empty() {
+        if n_events > MAX_QUEUED_EVENTS {
             return Err(Error::Argument(format!(
-                "{} queued events and {} more tokens exceed the decoder's limit of {MAX_QUEUED_EVENTS} events; drain it with feed([])",
+                "{} queued events and {} more tokens exceed the decoder's limit of {MAX_QUEUED_EVENTS} events; feed fewer tokens and drain it with feed([])",
                 self.queue.len(),
                 tokens.len()
             )));
@@ -161,6 +185,7 @@ impl ChatDecoder {
             return;
         }
         self.reply.push_str(text);
+        self.n_queued_bytes += text.len();
         match self.queue.back_mut() {
             Some(ChatEvent::Delta(delta)) => delta.push_str(text),
             _ => self.queue.push_back(ChatEvent::Delta(text.to_owned())),
@@ -169,6 +194,7 @@ impl ChatDecoder {
 
     fn end(&mut self) {
         self.flush();
+        self.n_queued_bytes += self.reply.len();
         self.queue
             .push_back(ChatEvent::Done(std::mem::take(&mut self.reply)));
         self.begun = false;

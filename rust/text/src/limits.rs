@@ -1,6 +1,6 @@
 //! The bounds on what a file or a program can make this crate hold or compute.
 
-/// The longest text of one `encode` and of one chat message, in bytes. Encoding takes about a microsecond a byte.
+/// The longest text of one `encode`, of one `decode` and of one chat message, in bytes. Encoding takes about a microsecond a byte.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
 /// The largest `tokenizer.json`, in bytes.
 pub const MAX_TOKENIZER_FILE_BYTES: u64 = 256 << 20;
@@ -10,7 +10,8 @@ pub const MAX_CONFIG_FILE_BYTES: u64 = 16 << 20;
 pub const MAX_RENDERED_BYTES: usize = 32 << 20;
 /// Instructions that one rendering of a template may execute.
 pub const MAX_TEMPLATE_FUEL: u64 = 4_000_000;
-/// The longest reply that a decoder holds, in bytes.
-pub const MAX_REPLY_BYTES: usize = 64 << 20;
+/// The text that a decoder holds, that of its reply and of its queued events, in bytes: a quarter of a million tokens, since a program
+/// may have thousands of decoders.
+pub const MAX_HELD_BYTES: usize = 1 << 20;
 /// The most events that wait in a decoder.
-pub const MAX_QUEUED_EVENTS: usize = 1 << 20;
+pub const MAX_QUEUED_EVENTS: usize = 1 << 14;

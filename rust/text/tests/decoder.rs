@@ -111,11 +111,49 @@ fn bad_tokens_are_refused_whole() {
 fn the_queue_is_bounded() {
     let (mut it, encode) = decoder();
     let start = encode("<|im_start|>")[0];
-    let many = vec![start; pie_text::limits::MAX_QUEUED_EVENTS / 2];
+    let many = vec![start; pie_text::limits::MAX_QUEUED_EVENTS / 2 - 1];
     assert_eq!(it.feed(&many).unwrap(), ChatEvent::Interrupt(start));
     let error = it.feed(&many).unwrap_err();
     assert!(error.to_string().contains("feed([])"), "{error}");
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Interrupt(start));
+}
+
+#[test]
+fn plain_text_is_one_event_however_long() {
+    let (mut it, encode) = decoder();
+    let tokens = encode("a").repeat(2 * pie_text::limits::MAX_QUEUED_EVENTS);
+    assert!(it.feed(&tokens).unwrap() == delta(&"a".repeat(tokens.len())));
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+}
+
+#[test]
+fn the_text_of_all_undrained_turns_together_is_bounded() {
+    let (mut it, encode) = decoder();
+    let limit = pie_text::limits::MAX_HELD_BYTES;
+    let mut turn = encode("a").repeat(limit / 4);
+    turn.extend(encode("<|im_end|>"));
+    // A turn leaves its text twice, as its delta and at its end, and each feed takes one of the two.
+    for _ in 0..4 {
+        it.feed(&turn).unwrap();
+    }
+    let error = it.feed(&turn).map(drop).unwrap_err();
+    assert_eq!(error.code(), "invalid-argument");
+    assert!(error.to_string().contains(&limit.to_string()), "{error}");
+    while it.feed(&[]).unwrap() != ChatEvent::Idle {}
+    it.feed(&turn).unwrap();
+}
+
+#[test]
+fn a_turn_without_end_is_bounded() {
+    let (mut it, encode) = decoder();
+    let quarter = encode("a").repeat(pie_text::limits::MAX_HELD_BYTES / 4);
+    for _ in 0..4 {
+        it.feed(&quarter).unwrap();
+    }
+    let error = it.feed(&quarter).map(drop).unwrap_err();
+    assert!(error.to_string().contains("reset()"), "{error}");
+    it.reset();
+    it.feed(&quarter).unwrap();
 }
 
 #[test]

@@ -243,6 +243,19 @@ fn a_text_that_is_too_long_is_an_error() {
     }
 }
 
+#[test]
+fn tokens_of_a_text_that_is_too_long_are_an_error() {
+    let it = tokenizer(&byte_level());
+    let id = it.encode("a").unwrap()[0];
+    let limit = pie_text::limits::MAX_TEXT_BYTES;
+    assert_eq!(it.decode(&vec![id; limit]).unwrap().len(), limit);
+    let error = it.decode(&vec![id; limit + 1]).map(drop).unwrap_err();
+    assert_eq!(error.code(), "invalid-argument");
+    for number in [limit, limit + 1] {
+        assert!(error.to_string().contains(&number.to_string()), "{error}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

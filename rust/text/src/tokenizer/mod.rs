@@ -130,12 +130,19 @@ impl Tokenizer {
     /// Ids to text: control tokens are shown, and bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
-    /// `invalid-token` for an id outside the vocabulary.
+    /// `invalid-token` for an id outside the vocabulary; `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`].
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
         let mut bytes = Vec::new();
         for &id in tokens {
             self.check_token(id)?;
-            bytes.extend_from_slice(self.vocab.bytes(id).unwrap_or_default());
+            let token = self.vocab.bytes(id).unwrap_or_default();
+            if bytes.len() + token.len() > MAX_TEXT_BYTES {
+                return Err(Error::Argument(format!(
+                    "the text of {} tokens is longer than the limit of {MAX_TEXT_BYTES} bytes; decode them in parts",
+                    tokens.len()
+                )));
+            }
+            bytes.extend_from_slice(token);
         }
         let bytes = self.vocab.strip_lead(&bytes);
         Ok(String::from_utf8_lossy(bytes).into_owned())
