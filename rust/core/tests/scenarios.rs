@@ -12,8 +12,8 @@ mod support;
 use pie_core::batch::ArenaView;
 use pie_core::sampling::Params;
 use pie_core::{
-    Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, GeneratorId, GeneratorOptions,
-    Method, Plan, ProcessId, RequestId, Submission,
+    Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
+    GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission,
 };
 use support::next_token;
 use support::world::{MODEL, World, config, options, output};
@@ -678,4 +678,60 @@ fn one_process_leaves_room_for_the_others() {
     let waiting = world.submit(Submission::Flush(third)).unwrap();
     world.engine.cancel(waiting);
     world.submit(Submission::Flush(third)).unwrap();
+}
+
+#[test]
+fn an_end_that_the_program_saw_stays() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(3, 0));
+    // One that may draw nothing, and one that has no room: neither runs, and both are asked or retired at their end.
+    let capped = world.generator(context, 0);
+    world.engine.append(context, &prompt(4093, 0)).unwrap();
+    let full = world.generator(context, 9);
+    assert_eq!(world.engine.next_step(full).unwrap(), None);
+    world.generator(context, 1);
+    for ended in [capped, full] {
+        assert_eq!(world.engine.next_step(ended).unwrap(), None);
+        assert_eq!(
+            world.engine.finish_reason(ended).unwrap(),
+            Some(FinishReason::Length)
+        );
+    }
+}
+
+#[test]
+fn a_hold_ends_with_the_request_that_it_held() {
+    let mut world = World::with_process(
+        EngineConfig {
+            hold_ns: 1000,
+            ..config()
+        },
+        1,
+    );
+    let [slow, quick] = [0, 1].map(|salt| {
+        let context = world.context(&prompt(3, salt));
+        world.generator(context, 9)
+    });
+    for generator in [slow, quick] {
+        world.engine.next_step(generator).unwrap();
+        world.submit(Submission::Step(generator)).unwrap();
+        assert!(world.plan());
+    }
+    // The batch of one is answered, so that its program is expected back, and a request is held for it.
+    let (batch, logits) = world.compute(1);
+    world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+    let other = world.context(&prompt(3, 2));
+    let request = world.submit(Submission::Flush(other)).unwrap();
+    let plan = world.engine.next_batch(world.now_ns);
+    assert!(matches!(plan, Plan::HoldUntil(_)), "{plan:?}");
+    world.engine.cancel(request);
+    let plan = world.engine.next_batch(world.now_ns);
+    assert!(matches!(plan, Plan::Idle), "{plan:?}");
+
+    // Much later the other batch is answered, and another request is held for its program, for a time of its own.
+    world.now_ns += 1_000_000;
+    world.finish();
+    world.submit(Submission::Flush(other)).unwrap();
+    let plan = world.engine.next_batch(world.now_ns);
+    assert!(matches!(plan, Plan::HoldUntil(_)), "{plan:?}");
 }

@@ -473,6 +473,7 @@ impl Simulation {
         model.settle(page_size);
         if let Some(older) = model.generator.replace(generator)
             && self.generators[&older].finish.is_none()
+            && self.generators[&older].max_tokens != Some(0)
         {
             prop_assert_eq!(
                 self.world.engine.next_step(older).unwrap_err().code,
@@ -563,6 +564,9 @@ impl Simulation {
                 // At its end nothing is opened; a step that failed is opened again even there.
                 Ok(None) => {
                     prop_assert!(generation.is_none_or(|generation| generation.void));
+                    // The program saw the end, and it stays.
+                    let seen = self.generators.entry(id);
+                    seen.and_modify(|it| it.finish = it.finish.or(Some(FinishReason::Length)));
                     return Ok(());
                 }
                 Ok(number) => prop_assert_eq!(number, Some(self.generators[&id].n_steps)),

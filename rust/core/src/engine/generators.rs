@@ -151,7 +151,7 @@ impl Engine {
     /// The generator cannot be used any more.
     pub(super) fn retire(&mut self, generator: GeneratorId) {
         if let Some(state) = self.generators.get_mut(generator.0) {
-            state.retired = true;
+            state.retire();
             self.hold.forget(generator);
         }
     }

@@ -166,6 +166,7 @@ impl Engine {
         for generator in generators {
             self.drop_generator(generator);
         }
+        self.queue.forget(process);
     }
 
     /// The requests that became ready since they were last drained. Ask after every call.

@@ -31,6 +31,7 @@ impl Engine {
         loop {
             if self.queue.len() == 0 {
                 self.short_since_ns = None;
+                self.hold.release();
                 return Plan::Idle;
             }
             let full = self.queue.len()

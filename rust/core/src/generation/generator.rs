@@ -80,6 +80,12 @@ impl Generator {
         self.finish.or(full.then_some(FinishReason::Length))
     }
 
+    /// It cannot be used any more; one that had reached its cap has ended.
+    pub(crate) fn retire(&mut self) {
+        self.finish = self.end(0, u32::MAX);
+        self.retired = true;
+    }
+
     /// Why it ended, as the program sees it: a generator that had not ended when it was retired is closed.
     pub(crate) fn finish_reason(&self, length: u32, max_context: u32) -> Option<FinishReason> {
         if self.retired {
@@ -142,7 +148,11 @@ impl Generator {
                 "was opened and never executed; execute it before opening the next one",
             ));
         }
-        if self.state == StepState::Closed && self.end(length, max_context).is_some() {
+        if self.state == StepState::Closed
+            && let Some(reason) = self.end(length, max_context)
+        {
+            // The program saw the end: what happens to the context later does not change it.
+            self.finish = Some(reason);
             return Ok(None);
         }
         self.state = StepState::Opened;

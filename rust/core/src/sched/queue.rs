@@ -49,7 +49,7 @@ pub(crate) enum Admission {
 pub(crate) struct Queue {
     decodes: Vec<Ticket>,
     prefills: Vec<Ticket>,
-    /// The number of the batch that last prefilled for a process that has prefills waiting.
+    /// The number of the plan that last prefilled for a process.
     last_prefill: HashMap<ProcessId, u64>,
     n_passed_over: u32,
     n_plans: u64,
@@ -72,6 +72,11 @@ impl Queue {
     pub(crate) fn remove(&mut self, request: RequestId) {
         self.decodes.retain(|ticket| ticket.request != request);
         self.prefills.retain(|ticket| ticket.request != request);
+    }
+
+    /// The process ended: what is known of it is forgotten. Its tickets are removed before.
+    pub(crate) fn forget(&mut self, process: ProcessId) {
+        self.last_prefill.remove(&process);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Ticket> {

@@ -190,3 +190,19 @@ proptest! {
         prop_assert!(left.iter().all(|&n| n == 0));
     }
 }
+
+#[test]
+fn nothing_is_remembered_of_a_process_that_ended() {
+    let limits = Limits {
+        n_tokens: 8,
+        ..LIMITS
+    };
+    let mut queue = queue(&[ticket(1, 1, 50), ticket(2, 2, 50)]);
+    assert_eq!(plan(&mut queue, limits, 1), [(1, 8)]);
+    assert_eq!(plan(&mut queue, limits, 2), [(2, 8)]);
+    queue.remove(RequestId(2));
+    queue.forget(ProcessId(2));
+    // It is the turn of process 1, unless process 2 is a new one.
+    queue.push(ticket(3, 2, 50));
+    assert_eq!(plan(&mut queue, limits, 3), [(3, 8)]);
+}
