@@ -8,6 +8,9 @@
 /// The most levels that are accepted.
 pub(crate) const MAX_LEVELS: usize = 1000;
 
+/// Levels that an open angle bracket counts for: the parser reads what follows it again and again.
+const ANGLE_LEVELS: usize = 10;
+
 /// Words that go on with what stood before them, on whatever line.
 #[rustfmt::skip]
 const CONTINUING: &[&str] = &[
@@ -65,8 +68,10 @@ struct Level {
     close: Close,
     /// Operators and words that a comma ends.
     links: usize,
-    /// Those that go on beyond a comma: open angle brackets, and words of [`HOLDING`].
+    /// Words of [`HOLDING`], which go on beyond a comma.
     held: usize,
+    /// Levels of angle brackets that are open: they go on beyond a comma too.
+    angles: usize,
 }
 
 struct Scanner<'a> {
@@ -218,13 +223,16 @@ impl<'a> Scanner<'a> {
                 self.before = Before::Either;
             }
             '<' => {
-                self.link(true);
+                if let Some(level) = self.levels.last_mut() {
+                    level.angles += ANGLE_LEVELS;
+                    self.n_links += ANGLE_LEVELS;
+                }
                 self.operator(1);
             }
             '>' => {
-                if let Some(level) = self.levels.last_mut().filter(|level| level.held > 0) {
-                    level.held -= 1;
-                    self.n_links -= 1;
+                if let Some(level) = self.levels.last_mut().filter(|level| level.angles > 0) {
+                    level.angles -= ANGLE_LEVELS;
+                    self.n_links -= ANGLE_LEVELS;
                 }
                 self.operator(1);
                 self.before = Before::Either;
@@ -309,7 +317,7 @@ impl<'a> Scanner<'a> {
         self.before = before;
         // A bracket that closes nothing is the parser's to report.
         if let Some(level) = self.levels.pop_if(|_| closes) {
-            self.n_links -= level.links + level.held;
+            self.n_links -= level.links + level.held + level.angles;
         }
         if closes && found == Close::Template {
             self.template();
@@ -367,6 +375,7 @@ impl<'a> Scanner<'a> {
             close,
             links: 0,
             held: 0,
+            angles: 0,
         });
     }
 
@@ -384,6 +393,7 @@ impl<'a> Scanner<'a> {
             self.n_links -= std::mem::take(&mut level.links);
             if statement {
                 self.n_links -= std::mem::take(&mut level.held);
+                self.n_links -= std::mem::take(&mut level.angles);
             }
         }
     }
@@ -454,6 +464,7 @@ mod tests {
             "if(a)",
             "if(a);else ",
             "if(a)b,c;else ",
+            "if(a)b>c>d,e;else ",
             "if(a){}else\n",
             "if(a)do x;while(1);else ",
             "for(;;)",
