@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pie._engine import Process
-
 from pie.engine import Engine
 from pie.programs import Component, Source, load_program
 
