@@ -74,6 +74,50 @@ export const ERROR_CODES = [
   'invalid-config',
   /** The engine found a fault of its own. */
   'internal',
+  /** The program wrote more than one process may write in its life. */
+  'limit-output',
+  /** The program made more calls to the engine than one process may make. */
+  'limit-calls',
+  /** The program holds more timers than one process may hold. */
+  'limit-timers',
+  /** Compiling the program took more time or memory than a compilation may take. */
+  'limit-compile',
+  /** The program is larger, or has more parts, than a program may have. */
+  'limit-program',
+  /** Too many processes live, of this user or in the engine. */
+  'limit-processes',
+  /** The tokens that the process may put into its contexts are used up. */
+  'token-budget',
+  /** There is no process of that number, or it is another user's. */
+  'unknown-process',
+  /** The language runtime that a built program names is not known to this engine. */
+  'unknown-runtime',
+  /** The name of a program, a version or a user is not one. */
+  'invalid-name',
+  /** The manifest `Pie.toml` is damaged or does not fit the program. */
+  'invalid-manifest',
+  /** The program could not be built. */
+  'build-failed',
+  /** Another client is attached to the process and reads its events. */
+  'process-attached',
+  /** The address to serve on is taken or cannot be used. */
+  'port-in-use',
+  /** The server cannot be reached, or the connection broke. */
+  'connection-failed',
+  /** Client and server speak different versions of the protocol. */
+  'protocol-version',
+  /** A message does not follow the protocol. */
+  'protocol-error',
+  /** A web page of an origin that is not allowed tried to connect. */
+  'forbidden-origin',
+  /** Too many clients are connected. */
+  'limit-connections',
+  /** An upload is larger than one may be, or too many wait. */
+  'limit-upload',
+  /** What arrived is not what the digest or the length of the upload says. */
+  'upload-damaged',
+  /** The server is about to end and takes no new launches. */
+  'server-draining',
 ] as const;
 
 /** The stable name of what went wrong. */

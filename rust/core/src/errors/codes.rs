@@ -75,6 +75,50 @@ pub enum ErrorCode {
     InvalidConfig,
     /// The engine found a fault of its own.
     Internal,
+    /// The program wrote more than one process may write in its life.
+    LimitOutput,
+    /// The program made more calls to the engine than one process may make.
+    LimitCalls,
+    /// The program holds more timers than one process may hold.
+    LimitTimers,
+    /// Compiling the program took more time or memory than a compilation may take.
+    LimitCompile,
+    /// The program is larger, or has more parts, than a program may have.
+    LimitProgram,
+    /// Too many processes live, of this user or in the engine.
+    LimitProcesses,
+    /// The tokens that the process may put into its contexts are used up.
+    TokenBudget,
+    /// There is no process of that number, or it is another user's.
+    UnknownProcess,
+    /// The language runtime that a built program names is not known to this engine.
+    UnknownRuntime,
+    /// The name of a program, a version or a user is not one.
+    InvalidName,
+    /// The manifest `Pie.toml` is damaged or does not fit the program.
+    InvalidManifest,
+    /// The program could not be built.
+    BuildFailed,
+    /// Another client is attached to the process and reads its events.
+    ProcessAttached,
+    /// The address to serve on is taken or cannot be used.
+    PortInUse,
+    /// The server cannot be reached, or the connection broke.
+    ConnectionFailed,
+    /// Client and server speak different versions of the protocol.
+    ProtocolVersion,
+    /// A message does not follow the protocol.
+    ProtocolError,
+    /// A web page of an origin that is not allowed tried to connect.
+    ForbiddenOrigin,
+    /// Too many clients are connected.
+    LimitConnections,
+    /// An upload is larger than one may be, or too many wait.
+    LimitUpload,
+    /// What arrived is not what the digest or the length of the upload says.
+    UploadDamaged,
+    /// The server is about to end and takes no new launches.
+    ServerDraining,
 }
 
 impl ErrorCode {
@@ -116,6 +160,28 @@ impl ErrorCode {
         Self::TemplateError,
         Self::InvalidConfig,
         Self::Internal,
+        Self::LimitOutput,
+        Self::LimitCalls,
+        Self::LimitTimers,
+        Self::LimitCompile,
+        Self::LimitProgram,
+        Self::LimitProcesses,
+        Self::TokenBudget,
+        Self::UnknownProcess,
+        Self::UnknownRuntime,
+        Self::InvalidName,
+        Self::InvalidManifest,
+        Self::BuildFailed,
+        Self::ProcessAttached,
+        Self::PortInUse,
+        Self::ConnectionFailed,
+        Self::ProtocolVersion,
+        Self::ProtocolError,
+        Self::ForbiddenOrigin,
+        Self::LimitConnections,
+        Self::LimitUpload,
+        Self::UploadDamaged,
+        Self::ServerDraining,
     ];
 
     /// The code as programs and clients see it.
@@ -157,6 +223,28 @@ impl ErrorCode {
             Self::TemplateError => "template-error",
             Self::InvalidConfig => "invalid-config",
             Self::Internal => "internal",
+            Self::LimitOutput => "limit-output",
+            Self::LimitCalls => "limit-calls",
+            Self::LimitTimers => "limit-timers",
+            Self::LimitCompile => "limit-compile",
+            Self::LimitProgram => "limit-program",
+            Self::LimitProcesses => "limit-processes",
+            Self::TokenBudget => "token-budget",
+            Self::UnknownProcess => "unknown-process",
+            Self::UnknownRuntime => "unknown-runtime",
+            Self::InvalidName => "invalid-name",
+            Self::InvalidManifest => "invalid-manifest",
+            Self::BuildFailed => "build-failed",
+            Self::ProcessAttached => "process-attached",
+            Self::PortInUse => "port-in-use",
+            Self::ConnectionFailed => "connection-failed",
+            Self::ProtocolVersion => "protocol-version",
+            Self::ProtocolError => "protocol-error",
+            Self::ForbiddenOrigin => "forbidden-origin",
+            Self::LimitConnections => "limit-connections",
+            Self::LimitUpload => "limit-upload",
+            Self::UploadDamaged => "upload-damaged",
+            Self::ServerDraining => "server-draining",
         }
     }
 
