@@ -15,6 +15,21 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _BEGINS_VALUE = re.compile(r"-\.?\d")
 
 
+def read_input(arguments: Sequence[str], input_text: str | None) -> Json:
+    """The input that the command line gives a program.
+
+    Raises PieError `invalid-argument` where both forms were given, or for text that is not UTF-8.
+    """
+    for text in (*arguments, input_text or ""):
+        if not _is_unicode(text):
+            raise PieError("invalid-argument", f"the argument {text!r} is not UTF-8; give it in UTF-8, or in a file")
+    if input_text is None:
+        return parse_arguments(arguments)
+    if arguments:
+        raise PieError("invalid-argument", f"both --input and arguments were given ({' '.join(arguments)!r}); use one of them")
+    return parse_input(input_text)
+
+
 def parse_value(text: str) -> Json:
     """What one argument stands for: a JSON number, boolean, array or object where it parses as one, else the text itself.
 
@@ -94,6 +109,15 @@ class _Peekable(Iterator[str]):
     def has_value(self) -> bool:
         """Whether an argument follows that is no name."""
         return self._next_idx < len(self._arguments) and not _is_name(self._arguments[self._next_idx])
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the text can be encoded: bytes of the command line that are not UTF-8 arrive as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_name(argument: str) -> bool:

@@ -1,0 +1,60 @@
+"""Prints what a process tells its client: the same for a process of this engine and for one of a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pie.cli.terminal import EXIT_ERROR, report
+
+_STDERR_TAIL_CHARS = 1 << 16
+
+
+class Printer:
+    """Writes events to stdout and stderr, each at once. OSError where they cannot be written."""
+
+    def __init__(self) -> None:
+        self.exit_code = EXIT_ERROR
+        self._at_line_start = True
+        self._last_stderr = ""
+
+    def stdout(self, text: str) -> None:
+        """What the program sent, verbatim."""
+        if text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            self._at_line_start = text.endswith("\n")
+
+    def stderr(self, text: str) -> None:
+        """What the program wrote to stderr, verbatim."""
+        sys.stderr.write(text)
+        sys.stderr.flush()
+        self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
+
+    def returned(self, text: str) -> None:
+        """The JSON text that the program returned: a string without quotes, nothing for null, all else as it came."""
+        if text != "null":
+            self._end_line()
+            self.stdout((json.loads(text) if text.startswith('"') else text) + "\n")
+        elif sys.stdout.isatty():
+            self._end_line()
+        self.exit_code = 0
+
+    def failed(self, code: str, message: str, *, kind: str | None, traceback: str) -> None:
+        """The error that ended the program; `kind` is its type in the program's language."""
+        self._end_line()
+        # Languages that have tracebacks write them to stderr themselves.
+        if traceback.strip() not in self._last_stderr:
+            sys.stderr.write(traceback.rstrip("\n") + "\n")
+        report(code, _described(code, message, kind))
+
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            self.stdout("\n")
+
+
+def _described(code: str, message: str, kind: str | None) -> str:
+    """The message, after the type of an exception of the program's own: `KeyError: 'x'` says more than `'x'`."""
+    if code != "program-error" or not kind or kind == code:
+        return message
+    return f"{kind}: {message}" if message else kind
