@@ -194,12 +194,16 @@ class Event:
     """Something that a process told its client."""
 
     @property
-    def kind(self) -> Literal["stdout", "stderr", "return", "error"]:
+    def kind(self) -> Literal["stdout", "stderr", "file", "return", "error"]:
         """What it is. `return` and `error` are last events."""
 
     @property
     def text(self) -> str:
-        """What was written, verbatim; the return value, a JSON text; the message of the error."""
+        """What was written, verbatim; the return value, a JSON text; the message of the error; empty for a file."""
+
+    @property
+    def data(self) -> bytes | None:
+        """The bytes of a file; None for all else."""
 
     @property
     def code(self) -> str | None:
@@ -251,8 +255,14 @@ class Process:
         has ended or the input was closed.
         """
 
+    def send_file(self, data: bytes | bytearray, timeout_s: float | None = None) -> None:
+        """Sends a file to the program, waiting at most `timeout_s` until the queue of the files has room.
+
+        Raises PieError as `send` does.
+        """
+
     def close_input(self) -> None:
-        """Disconnects: when the program has received what waits, `receive` answers `session-closed`."""
+        """Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`."""
 
     def cancel(self) -> None:
         """Ends the program; its last event is the error `cancelled`, unless it has ended before."""

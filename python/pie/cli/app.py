@@ -59,6 +59,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="NAME=N", help="A limit of the program, as in cpu_s=60 or memory_bytes=1e9.", show_default=False),
     ] = None,
+    files: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
 ) -> None:
     """Run PROGRAM in an engine of its own, and print what it sends and returns.
@@ -76,6 +80,7 @@ def run(
         dummy=dummy,
         seed=seed,
         limits=tuple(limit or ()),
+        files=files,
         verbose=verbose,
     )
     raise typer.Exit(run_program(launch))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from pie.cli.terminal import EXIT_ERROR, report
+
+if TYPE_CHECKING:
+    from pie.cli.files import FileSink
 
 _STDERR_TAIL_CHARS = 1 << 16
 
 
 class Printer:
-    """Writes events to stdout and stderr, each at once. OSError where they cannot be written."""
+    """Writes events to stdout and stderr, and files to `files`, each at once. OSError where they cannot be written."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: FileSink) -> None:
+        self._files = files
         self.exit_code = EXIT_ERROR
         self._at_line_start = True
         self._last_stderr = ""
@@ -30,6 +35,12 @@ class Printer:
         sys.stderr.write(text)
         sys.stderr.flush()
         self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
+
+    def file(self, data: bytes) -> None:
+        """A file that the program sent: saved, or told of, with a line on stderr."""
+        told = self._files.take(data)
+        self._end_line()
+        print(told, file=sys.stderr)
 
     def returned(self, text: str) -> None:
         """The JSON text that the program returned: a string without quotes, nothing for null, all else as it came."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pie.cli.arguments import Json, parse_limits, read_input
+from pie.cli.files import FileSink
 from pie.cli.printer import Printer
 from pie.cli.progress import working
 from pie.cli.stdin import stdin_messages
@@ -33,6 +34,7 @@ class Launch:
     dummy: bool
     seed: int | None
     limits: tuple[str, ...]
+    files: Path | None
     verbose: bool
 
     def input(self) -> Json:
@@ -55,6 +57,7 @@ def run_program(launch: Launch) -> int:
 def _run(launch: Launch) -> int:
     program = load_program(launch.program)
     program_input = launch.input()
+    files = FileSink(launch.files)
 
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
@@ -64,7 +67,7 @@ def _run(launch: Launch) -> int:
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)
         process = engine.launch(program, input=program_input, args=launch.arguments, seed=launch.seed)
-        events = _Events(engine, process)
+        events = _Events(engine, process, Printer(files))
         events.start()
         threading.Thread(target=_forward_stdin, args=(process,), name="pie-stdin", daemon=True).start()
         try:
@@ -88,9 +91,9 @@ class _Events(threading.Thread):
     A thread of its own, so that a slow terminal holds up the program and never the driver.
     """
 
-    def __init__(self, engine: Engine, process: Process) -> None:
+    def __init__(self, engine: Engine, process: Process, printer: Printer) -> None:
         super().__init__(name="pie-events")
-        self.printer = Printer()
+        self.printer = printer
         self._engine = engine
         self._process = process
 
@@ -101,6 +104,8 @@ class _Events(threading.Thread):
                     self.printer.stdout(event.text)
                 elif event.kind == "stderr":
                     self.printer.stderr(event.text)
+                elif event.kind == "file":
+                    self.printer.file(event.data or b"")
                 elif event.kind == "return":
                     self.printer.returned(event.text)
                 else:

@@ -60,12 +60,12 @@ pub struct Limits {
     pub wall: Option<Duration>,
     /// Handles held at once: contexts, generators, futures, pollables, streams.
     pub resources: usize,
-    /// Bytes that one call may carry from the program to the host, or one message from the client to the program.
+    /// Bytes that one call may carry from the program to the host, or one message or file from the client to the program.
     pub message_bytes: usize,
-    /// Events that wait for the client, and messages that wait for the program, before the writer waits or is refused.
+    /// Events that wait for the client, and messages, and files, that wait for the program, before the writer waits or is refused.
     pub queue_events: usize,
-    /// Bytes of text in the events that wait for the client before the program waits, and in the messages that wait for the program
-    /// before the next one is refused.
+    /// Bytes in the events that wait for the client before the program waits, and in the messages, and in the files, that wait for the
+    /// program before the next one is refused.
     pub queue_bytes: usize,
     /// Bytes of the files of a program that is launched from source.
     pub source_bytes: usize,

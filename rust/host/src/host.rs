@@ -70,7 +70,7 @@ impl Shared {
     pub(crate) fn end_process(&self, record: &Record) {
         let mut live = lock(&self.live);
         live.processes.remove(&record.pid);
-        record.mailbox.close();
+        record.close_input();
         if live.processes.is_empty() {
             self.all_ended.notify_all();
         }
@@ -240,6 +240,7 @@ impl Host {
             args,
             events: Arc::new(EventQueue::new(capacity)),
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
+            files: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
             cpu: Arc::default(),
             launched,
             entered_ns: AtomicU64::new(0),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use pie_host::{Event, Process};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 use crate::boundary::{detached, duration, waiting};
 
@@ -12,6 +14,7 @@ use crate::boundary::{detached, duration, waiting};
 pub(crate) struct PyEvent {
     kind: &'static str,
     text: String,
+    data: Option<Py<PyBytes>>,
     code: Option<String>,
     error_kind: Option<String>,
     traceback: String,
@@ -27,11 +30,12 @@ impl PyEvent {
     }
 }
 
-impl From<Event> for PyEvent {
-    fn from(event: Event) -> Self {
+impl PyEvent {
+    fn new(py: Python<'_>, event: Event) -> Self {
         let plain = |kind, text| Self {
             kind,
             text,
+            data: None,
             code: None,
             error_kind: None,
             traceback: String::new(),
@@ -39,10 +43,15 @@ impl From<Event> for PyEvent {
         match event {
             Event::Stdout(text) => plain("stdout", text),
             Event::Stderr(text) => plain("stderr", text),
+            Event::File(data) => Self {
+                data: Some(PyBytes::new(py, &data).unbind()),
+                ..plain("file", String::new())
+            },
             Event::Return(value) => plain("return", value),
             Event::Error(failure) => Self {
                 kind: "error",
                 text: failure.message,
+                data: None,
                 code: failure.code,
                 error_kind: Some(failure.kind),
                 traceback: failure.traceback,
@@ -97,7 +106,8 @@ impl PyProcess {
             let event = self.0.next_event(Some(slice));
             Ok((event.is_some() || self.0.is_drained()).then_some(event))
         };
-        Ok(waiting(py, timeout, wait)?.flatten().map(PyEvent::from))
+        let event = waiting(py, timeout, wait)?.flatten();
+        Ok(event.map(|event| PyEvent::new(py, event)))
     }
 
     #[pyo3(signature = (text, timeout_s = None))]
@@ -111,6 +121,24 @@ impl PyProcess {
             })?;
         }
         detached(py, || self.0.send(text))
+    }
+
+    #[pyo3(signature = (data, timeout_s = None))]
+    fn send_file(
+        &self,
+        py: Python<'_>,
+        data: PyBackedBytes,
+        timeout_s: Option<f64>,
+    ) -> PyResult<()> {
+        let timeout = timeout_s
+            .map(|seconds| duration(py, "timeout_s", seconds))
+            .transpose()?;
+        if timeout != Some(Duration::ZERO) {
+            waiting(py, timeout, |slice| {
+                Ok(self.0.wait_for_file_room(slice).then_some(()))
+            })?;
+        }
+        detached(py, || self.0.send_file(data.to_vec()))
     }
 
     fn close_input(&self) {

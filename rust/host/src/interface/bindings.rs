@@ -5,6 +5,7 @@ wasmtime::component::bindgen!({
     world: "pie:inferlet/language-runtime",
     imports: {
         "pie:core/session.send": async | trappable,
+        "pie:core/session.send-file": async | trappable,
         default: trappable,
     },
     exports: { default: async },
@@ -15,6 +16,7 @@ wasmtime::component::bindgen!({
         "wasi": wasmtime_wasi::p2::bindings,
         "pie:core/futures.future-unit": crate::interface::futures::FutureUnit,
         "pie:core/futures.future-string": crate::interface::futures::FutureString,
+        "pie:core/futures.future-blob": crate::interface::futures::FutureBlob,
         "pie:core/model.model": crate::interface::model::ModelHandle,
         "pie:core/tokenizer.tokenizer": crate::interface::tokenizer::TokenizerHandle,
         "pie:core/context.context": crate::interface::context::ContextHandle,

@@ -5,7 +5,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use super::bindings::pie::core::futures::{self, HostFutureString, HostFutureUnit};
+use super::bindings::pie::core::futures::{self, HostFutureBlob, HostFutureString, HostFutureUnit};
 use super::bindings::pie::core::types;
 use super::{counted, guest_error};
 use crate::Error;
@@ -47,8 +47,10 @@ enum State<T> {
 
 /// The future of [`Flush`].
 pub type FutureUnit = Future<Flush>;
-/// The future of [`Receive`].
-pub type FutureString = Future<Receive>;
+/// The future of [`Receive`], for messages.
+pub type FutureString = Future<Receive<String>>;
+/// The future of [`Receive`], for files.
+pub type FutureBlob = Future<Receive<Vec<u8>>>;
 
 impl<S: Source> Future<S> {
     /// A future whose answer comes through `receiver`.
@@ -178,6 +180,23 @@ impl HostFutureString for ProcessState {
     }
 
     fn drop(&mut self, this: Resource<FutureString>) -> wasmtime::Result<()> {
+        self.future_drop(this)
+    }
+}
+
+impl HostFutureBlob for ProcessState {
+    fn pollable(&mut self, this: Resource<FutureBlob>) -> wasmtime::Result<Resource<DynPollable>> {
+        self.future_pollable(this)
+    }
+
+    fn get(
+        &mut self,
+        this: Resource<FutureBlob>,
+    ) -> wasmtime::Result<Option<Result<Vec<u8>, types::Error>>> {
+        self.future_get(&this)
+    }
+
+    fn drop(&mut self, this: Resource<FutureBlob>) -> wasmtime::Result<()> {
         self.future_drop(this)
     }
 }

@@ -4,9 +4,9 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::bindings::pie::core::session;
 use super::counted;
-use super::futures::{Future, FutureString};
+use super::futures::{FutureBlob, FutureString};
 use crate::process::event::Event;
-use crate::process::mailbox::Receive;
+use crate::process::mailbox::receive;
 use crate::process::state::ProcessState;
 
 impl session::Host for ProcessState {
@@ -16,9 +16,18 @@ impl session::Host for ProcessState {
     }
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
-        let mailbox = self.record.mailbox.clone();
-        let receiver = mailbox.receive();
-        Ok(self.table.push(Future::new(Receive(mailbox), receiver))?)
+        let future = receive(&self.record.mailbox);
+        Ok(self.table.push(future)?)
+    }
+
+    async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {
+        self.record.events.send(Event::File(data)).await;
+        Ok(())
+    }
+
+    fn receive_file(&mut self) -> wasmtime::Result<Resource<FutureBlob>> {
+        let future = receive(&self.record.files);
+        Ok(self.table.push(future)?)
     }
 }
 

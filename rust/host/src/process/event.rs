@@ -15,6 +15,8 @@ pub enum Event {
     Stdout(String),
     /// Text that the program wrote to its standard error, verbatim.
     Stderr(String),
+    /// Bytes that the program sent as one file.
+    File(Vec<u8>),
     /// The last event of a program that succeeded: its return value, a JSON text.
     Return(String),
     /// The last event of a program that did not.
@@ -51,7 +53,7 @@ impl From<crate::Error> for Failure {
 pub(crate) struct Capacity {
     /// Events, or messages.
     pub(crate) entries: usize,
-    /// Bytes of text. One entry may go beyond it, so that any text that a call may carry can be sent.
+    /// Bytes of what the entries carry. One entry may go beyond it, so that whatever a call may carry can be sent.
     pub(crate) bytes: usize,
 }
 
@@ -84,7 +86,7 @@ impl EventQueue {
         }
     }
 
-    /// Adds a text event and waits for room first. With no reader the text is dropped.
+    /// Adds an event that is not the last and waits for room first. With no reader it is dropped.
     pub(crate) async fn send(&self, event: Event) {
         self.writable().await;
         self.push(event);
@@ -101,7 +103,7 @@ impl EventQueue {
         }
     }
 
-    /// True when a text may be added without waiting.
+    /// True when an event may be added without waiting.
     pub(crate) fn has_room(&self) -> bool {
         let state = lock(&self.state);
         state.ended
@@ -109,13 +111,13 @@ impl EventQueue {
             || (state.events.len() < self.capacity.entries && state.bytes < self.capacity.bytes)
     }
 
-    /// Adds a text event without waiting; the caller has made sure of room.
+    /// Adds an event that is not the last without waiting; the caller has made sure of room.
     pub(crate) fn push(&self, event: Event) {
         let mut state = lock(&self.state);
         if state.ended || state.abandoned {
             return;
         }
-        state.bytes += text_bytes(&event);
+        state.bytes += payload_bytes(&event);
         state.events.push_back(event);
         drop(state);
         self.readable.notify_all();
@@ -151,7 +153,7 @@ impl EventQueue {
         let mut state = lock(&self.state);
         loop {
             if let Some(event) = state.events.pop_front() {
-                state.bytes -= text_bytes(&event);
+                state.bytes -= payload_bytes(&event);
                 drop(state);
                 self.writable.notify_waiters();
                 return Some(event);
@@ -183,9 +185,10 @@ impl EventQueue {
 }
 
 /// Bytes that an event counts for; the last event is outside the bound.
-fn text_bytes(event: &Event) -> usize {
+fn payload_bytes(event: &Event) -> usize {
     match event {
         Event::Stdout(text) | Event::Stderr(text) => text.len(),
+        Event::File(data) => data.len(),
         Event::Return(_) | Event::Error(_) => 0,
     }
 }
@@ -226,6 +229,11 @@ mod tests {
         queue.send(text("abcdef")).await;
         assert!(!queue.has_room());
         assert_eq!(queue.next(None), Some(text("abcdef")));
+        assert!(queue.has_room());
+        let file = Event::File(vec![0xff; 5]);
+        queue.send(file.clone()).await;
+        assert!(!queue.has_room());
+        assert_eq!(queue.next(None), Some(file));
         assert!(queue.has_room());
     }
 

@@ -1,4 +1,4 @@
-//! What a client tells a process: a bounded, ordered queue of messages.
+//! What a client tells a process: bounded, ordered queues, one of messages and one of files.
 
 #![expect(
     unreachable_pub,
@@ -14,30 +14,44 @@ use tokio::sync::oneshot;
 
 use super::event::Capacity;
 use crate::Error;
-use crate::interface::futures::Source;
+use crate::interface::futures::{Future, Source};
 use crate::sync::lock;
+
+/// What one message carries.
+pub trait Payload: AsRef<[u8]> + std::fmt::Debug + Send + 'static {
+    /// What people call such messages: one, and several.
+    const NAMES: [&'static str; 2];
+}
+
+impl Payload for String {
+    const NAMES: [&'static str; 2] = ["message", "messages"];
+}
+
+impl Payload for Vec<u8> {
+    const NAMES: [&'static str; 2] = ["file", "files"];
+}
 
 /// The queue between a client and the `receive` calls of a program. A message goes to exactly one of them, in the order of the calls.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
+pub(crate) struct Mailbox<P> {
     capacity: Capacity,
     message_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<State<P>>,
     room: Condvar,
 }
 
 /// A message with its place among all that were sent.
 #[derive(Debug)]
-pub struct Message {
+pub struct Message<P> {
     number: u64,
-    text: String,
+    payload: P,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<P> {
     /// In the order of their numbers.
-    messages: VecDeque<Message>,
-    waiters: VecDeque<oneshot::Sender<Result<Message, Error>>>,
+    messages: VecDeque<Message<P>>,
+    waiters: VecDeque<oneshot::Sender<Result<Message<P>, Error>>>,
     n_sent: u64,
     /// Messages that the program has not taken, and their bytes: those in the queue, and those that answered a `receive` whose
     /// future still holds them.
@@ -46,13 +60,20 @@ struct State {
     closed: bool,
 }
 
-impl Mailbox {
+impl<P: Payload> Mailbox<P> {
     /// A queue of messages of at most `message_bytes` each.
     pub(crate) fn new(capacity: Capacity, message_bytes: usize) -> Self {
         Self {
             capacity,
             message_bytes,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                messages: VecDeque::new(),
+                waiters: VecDeque::new(),
+                n_sent: 0,
+                n_untaken: 0,
+                untaken_bytes: 0,
+                closed: false,
+            }),
             room: Condvar::new(),
         }
     }
@@ -61,13 +82,14 @@ impl Mailbox {
     ///
     /// # Errors
     /// `limit-message` for one that is too long, `limit-queue` when too many or too long ones wait, `session-closed` after `close`.
-    pub(crate) fn send(&self, message: String) -> Result<(), Error> {
-        if message.len() > self.message_bytes {
+    pub(crate) fn send(&self, payload: P) -> Result<(), Error> {
+        let n_bytes = payload.as_ref().len();
+        let [one, several] = P::NAMES;
+        if n_bytes > self.message_bytes {
             return Err(Error::new(
                 ErrorCode::LimitMessage,
                 format!(
-                    "a message of {} bytes is longer than message_bytes = {}; send it in parts",
-                    message.len(),
+                    "a {one} of {n_bytes} bytes is longer than message_bytes = {}; send it in parts",
                     self.message_bytes
                 ),
             ));
@@ -83,7 +105,7 @@ impl Mailbox {
             return Err(Error::new(
                 ErrorCode::LimitQueue,
                 format!(
-                    "{} messages of {} bytes wait for the program, whose queue is full at queue_events = {} or queue_bytes = {}; send more after it has received some",
+                    "{} {several} of {} bytes wait for the program, whose queue is full at queue_events = {} or queue_bytes = {}; send more after it has received some",
                     state.n_untaken,
                     state.untaken_bytes,
                     self.capacity.entries,
@@ -94,21 +116,18 @@ impl Mailbox {
         let number = state.n_sent;
         state.n_sent += 1;
         state.n_untaken += 1;
-        state.untaken_bytes += message.len();
-        state.deliver(Message {
-            number,
-            text: message,
-        });
+        state.untaken_bytes += n_bytes;
+        state.deliver(Message { number, payload });
         Ok(())
     }
 
-    fn is_full(&self, state: &State) -> bool {
+    fn is_full(&self, state: &State<P>) -> bool {
         state.n_untaken >= self.capacity.entries || state.untaken_bytes >= self.capacity.bytes
     }
 
     /// Waits at most `timeout` until a message can be added, or will never be; false when the time is over.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
-        let full = |state: &mut State| !state.closed && self.is_full(state);
+        let full = |state: &mut State<P>| !state.closed && self.is_full(state);
         let waited = self
             .room
             .wait_timeout_while(lock(&self.state), timeout, full);
@@ -127,7 +146,7 @@ impl Mailbox {
     }
 
     /// The place of one `receive` call in the queue.
-    pub(crate) fn receive(&self) -> oneshot::Receiver<Result<Message, Error>> {
+    fn receive(&self) -> oneshot::Receiver<Result<Message<P>, Error>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = lock(&self.state);
         let answer = match state.messages.pop_front() {
@@ -145,23 +164,23 @@ impl Mailbox {
     }
 
     /// The program has taken a message: there is room for another.
-    fn take(&self, message: Message) -> String {
+    fn take(&self, message: Message<P>) -> P {
         let mut state = lock(&self.state);
         state.n_untaken -= 1;
-        state.untaken_bytes -= message.text.len();
+        state.untaken_bytes -= message.payload.as_ref().len();
         self.room.notify_all();
-        message.text
+        message.payload
     }
 
     /// Takes a message back that a cancelled `receive` was given.
-    fn give_back(&self, message: Message) {
+    fn give_back(&self, message: Message<P>) {
         lock(&self.state).deliver(message);
     }
 }
 
-impl State {
+impl<P> State<P> {
     /// Gives a message to the first `receive` that waits, or to its place in the queue.
-    fn deliver(&mut self, message: Message) {
+    fn deliver(&mut self, message: Message<P>) {
         let mut message = Ok(message);
         while let Some(waiter) = self.waiters.pop_front() {
             match waiter.send(message) {
@@ -181,17 +200,22 @@ impl State {
 
 /// One `receive` call as the source of a future: cancelling it loses no message.
 #[derive(Debug)]
-pub struct Receive(pub(crate) Arc<Mailbox>);
+pub struct Receive<P>(Arc<Mailbox<P>>);
 
-impl Source for Receive {
-    type Raw = Message;
-    type Answer = String;
+/// The future of one `receive` call.
+pub(crate) fn receive<P: Payload>(mailbox: &Arc<Mailbox<P>>) -> Future<Receive<P>> {
+    Future::new(Receive(mailbox.clone()), mailbox.receive())
+}
 
-    fn finish(&mut self, message: Message) -> Result<String, Error> {
+impl<P: Payload> Source for Receive<P> {
+    type Raw = Message<P>;
+    type Answer = P;
+
+    fn finish(&mut self, message: Message<P>) -> Result<P, Error> {
         Ok(self.0.take(message))
     }
 
-    fn abandon(&mut self, answer: Option<Result<Message, Error>>) {
+    fn abandon(&mut self, answer: Option<Result<Message<P>, Error>>) {
         if let Some(Ok(message)) = answer {
             self.0.give_back(message);
         }
@@ -210,7 +234,7 @@ mod tests {
     use super::*;
     use crate::interface::futures::FutureString;
 
-    fn mailbox() -> Arc<Mailbox> {
+    fn mailbox() -> Arc<Mailbox<String>> {
         let capacity = Capacity {
             entries: 3,
             bytes: 20,
@@ -218,11 +242,7 @@ mod tests {
         Arc::new(Mailbox::new(capacity, 10))
     }
 
-    fn receive(mailbox: &Arc<Mailbox>) -> FutureString {
-        FutureString::new(Receive(mailbox.clone()), mailbox.receive())
-    }
-
-    fn send(mailbox: &Mailbox, message: &str) -> Result<(), ErrorCode> {
+    fn send(mailbox: &Mailbox<String>, message: &str) -> Result<(), ErrorCode> {
         mailbox.send(message.to_owned()).map_err(|error| error.code)
     }
 

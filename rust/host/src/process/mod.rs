@@ -61,9 +61,22 @@ impl Process {
         self.0.mailbox.wait_for_room(timeout)
     }
 
-    /// Disconnects: when the program has received what waits, `receive` answers `session-closed`.
+    /// Sends a file to the program's `receive_file`. Files wait in a queue of their own, bounded as that of the messages.
+    ///
+    /// # Errors
+    /// As [`Process::send`].
+    pub fn send_file(&self, data: Vec<u8>) -> Result<(), Error> {
+        self.0.files.send(data)
+    }
+
+    /// Waits at most `timeout` until a file can be sent, or never will be; false when the time is over.
+    pub fn wait_for_file_room(&self, timeout: Duration) -> bool {
+        self.0.files.wait_for_room(timeout)
+    }
+
+    /// Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`.
     pub fn close_input(&self) {
-        self.0.mailbox.close();
+        self.0.close_input();
     }
 
     /// Ends the process; its last event is the error `cancelled`, unless it has ended before.

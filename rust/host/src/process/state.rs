@@ -28,7 +28,8 @@ pub(crate) struct Record {
     pub(crate) username: String,
     pub(crate) args: Vec<String>,
     pub(crate) events: Arc<EventQueue>,
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) mailbox: Arc<Mailbox<String>>,
+    pub(crate) files: Arc<Mailbox<Vec<u8>>>,
     pub(crate) cpu: Arc<CpuMeter>,
     pub(crate) launched: Instant,
     /// Nanoseconds from the launch to the call of the program's entry; 0 before.
@@ -42,6 +43,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// The client has gone: nothing more will reach the program.
+    pub(crate) fn close_input(&self) {
+        self.mailbox.close();
+        self.files.close();
+    }
+
     /// Ends the process with `reason`, unless it was told to end before.
     pub(crate) fn stop(&self, reason: Error) {
         self.stop.send_if_modified(|stop| {
