@@ -10,9 +10,40 @@ from typing import Literal, final
 
 from typing_extensions import Buffer
 
-__all__ = ["Batch", "Engine", "Event", "Model", "Process", "__version__"]
+__all__ = ["Batch", "Engine", "Event", "Model", "Process", "Setting", "__version__", "limit_settings"]
 
 __version__: str
+
+def limit_settings() -> list[Setting]:
+    """Every limit of a process, in the order of the reference."""
+
+@final
+class Setting:
+    """What there is to know of a setting of the engine."""
+
+    @property
+    def name(self) -> str:
+        """Its key in its section of the configuration; the unit ends it."""
+
+    @property
+    def description(self) -> str:
+        """What it is, in a sentence or two."""
+
+    @property
+    def default(self) -> float | None:
+        """What holds where it is not given: an int is a count or a size, a float a time, None no limit."""
+
+    @property
+    def low(self) -> float:
+        """The least that it may be, of the same type."""
+
+    @property
+    def high(self) -> float:
+        """The most that it may be."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be None."""
 
 @final
 class Engine:
@@ -35,8 +66,7 @@ class Engine:
         `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `runtimes_dir` holds `python.wasm` and
         `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
         core), `worker_niceness` steps below the priority of this process. `max_processes` may live at once, each with `stack_bytes` of
-        stack and what `limits` sets: `memory_bytes`, `cpu_s`, `wall_s`, `resources` (handles), `message_bytes`, `queue_events`,
-        `queue_bytes`, `source_bytes`, `component_bytes`; the times may be None for no limit.
+        stack and what `limits` sets, by the names of `limit_settings`.
 
         Raises PieError `invalid-config`.
         """
@@ -62,15 +92,19 @@ class Engine:
         prefill_chunk: int | None = None,
         max_batch_seqs: int | None = None,
         max_contexts: int | None = None,
+        max_process_contexts: int | None = None,
         max_waiting: int | None = None,
+        max_process_waiting: int | None = None,
         hold_s: float | None = None,
+        page_wait_s: float | None = None,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
         `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
-        sequences. `max_contexts` may live and `max_waiting` requests wait at once. `hold_s` is how long a batch may be held for programs
-        that are expected back.
+        sequences. `max_contexts` may live and `max_waiting` requests wait at once, `max_process_contexts` and `max_process_waiting` of one
+        process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back, `page_wait_s` how
+        long a request waits for pages that others may release.
 
         Raises PieError `invalid-model` or `invalid-config`.
         """

@@ -20,10 +20,30 @@ def test_settings_out_of_range_are_named() -> None:
     with pytest.raises(PieError, match="max_processes = 0 is outside 1 to") as error:
         _engine.Engine(max_processes=0)
     assert error.value.code == "invalid-config"
-    with pytest.raises(PieError, match='no limit named "speed"'):
+    with pytest.raises(PieError, match='no setting "speed" in limits'):
         _engine.Engine(limits={"speed": 1})
     with pytest.raises(PieError, match="cpu_s"):
         _engine.Engine(limits={"cpu_s": -1.0})
+
+
+def test_what_a_limit_is_can_be_asked_and_every_limit_can_be_set() -> None:
+    settings = {setting.name: setting for setting in _engine.limit_settings()}
+    memory = settings["memory_bytes"]
+    assert (memory.default, memory.low, memory.high, memory.optional) == (256 << 20, 64 << 10, 4 << 30, False)
+    assert settings["wall_s"].default is None
+    assert settings["wall_s"].optional
+    assert all(setting.description.endswith(".") for setting in settings.values())
+    _engine.Engine(limits={name: setting.high for name, setting in settings.items()})
+    for name, setting in settings.items():
+        with pytest.raises(PieError, match=name):
+            _engine.Engine(limits={name: setting.high * 2})
+
+
+@pytest.mark.parametrize("value", [True, "1", -1, [1]])
+def test_a_limit_that_is_no_number_is_named(value: object) -> None:
+    with pytest.raises(PieError, match=r"limits\.resources = ") as error:
+        _engine.Engine(limits={"resources": value})  # type: ignore[dict-item]
+    assert error.value.code == "invalid-config"
 
 
 def test_a_model_folder_that_cannot_be_served_is_named(engine: _engine.Engine, tmp_path: Path) -> None:

@@ -11,16 +11,20 @@
 mod config;
 mod host;
 mod interface;
+mod limits;
 mod model;
 mod process;
 mod program;
 mod sandbox;
+mod settings;
 mod sync;
 
-pub use config::{HostConfig, Limits};
+pub use config::HostConfig;
 pub use host::{Host, Launch};
+pub use limits::Limits;
 pub use model::driver::Batch;
 pub use model::{Model, ModelConfig};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Stats};
 pub use process::{Event, Failure, Process};
 pub use program::{Component, Language, Preparation, Program, SourceBundle};
+pub use settings::{Setting, Value};

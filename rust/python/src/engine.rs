@@ -81,7 +81,8 @@ impl PyEngine {
 
     #[pyo3(signature = (
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
-        max_batch_seqs = None, max_contexts = None, max_waiting = None, hold_s = None,
+        max_batch_seqs = None, max_contexts = None, max_process_contexts = None, max_waiting = None, max_process_waiting = None,
+        hold_s = None, page_wait_s = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -100,12 +101,17 @@ impl PyEngine {
         prefill_chunk: Option<u32>,
         max_batch_seqs: Option<u32>,
         max_contexts: Option<u32>,
+        max_process_contexts: Option<u32>,
         max_waiting: Option<u32>,
+        max_process_waiting: Option<u32>,
         hold_s: Option<f64>,
+        page_wait_s: Option<f64>,
     ) -> PyResult<PyModel> {
-        let hold = hold_s
-            .map(|seconds| duration(py, "hold_s", seconds))
-            .transpose()?;
+        let nanoseconds = |name, seconds: Option<f64>, default| match seconds {
+            None => Ok(default),
+            Some(seconds) => duration(py, name, seconds)
+                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+        };
         let defaults = EngineConfig::new(name, vocab_size);
         let engine = EngineConfig {
             page_size: page_size.unwrap_or(defaults.page_size),
@@ -115,10 +121,11 @@ impl PyEngine {
             max_batch_seqs: max_batch_seqs.unwrap_or(defaults.max_batch_seqs),
             max_context,
             max_contexts: max_contexts.unwrap_or(defaults.max_contexts),
+            max_process_contexts,
             max_waiting: max_waiting.unwrap_or(defaults.max_waiting),
-            hold_ns: hold.map_or(defaults.hold_ns, |hold| {
-                u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX)
-            }),
+            max_process_waiting,
+            hold_ns: nanoseconds("hold_s", hold_s, defaults.hold_ns)?,
+            page_wait_ns: nanoseconds("page_wait_s", page_wait_s, defaults.page_wait_ns)?,
             ..defaults
         };
         let model = detached(py, || {

@@ -22,6 +22,8 @@ mod _engine {
     #[pymodule_export]
     use super::batch::PyBatch;
     #[pymodule_export]
+    use super::config::{PySetting, limit_settings};
+    #[pymodule_export]
     use super::engine::PyEngine;
     #[pymodule_export]
     use super::model::PyModel;

@@ -5,7 +5,7 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
 use crate::Error;
-use crate::config::Limits;
+use crate::Limits;
 use crate::interface::bindings::LanguageRuntimePre;
 use crate::process::state::ProcessState;
 

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::typescript::strip_types;
 use crate::process::event::Failure;
-use crate::{Error, config::Limits};
+use crate::{Error, Limits};
 
 /// The most files that a program may have.
 const MAX_FILES: usize = 10_000;

@@ -5,7 +5,7 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-use crate::config::Limits;
+use crate::Limits;
 use crate::process::event::Failure;
 use crate::{Error, HostConfig};
 
