@@ -29,6 +29,13 @@ def text(name: str, value: object) -> str:
     return value
 
 
+def blob(name: str, value: object) -> bytes:
+    """Bytes, as bytes, a bytearray or a memoryview."""
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise _wrong_type(name, value, "bytes, a bytearray or a memoryview")
+    return bytes(value)
+
+
 def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     """Token ids as a new list; an id that is no id of any model is the error `invalid-token`."""
     try:

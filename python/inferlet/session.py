@@ -11,7 +11,7 @@ from inferlet import _arguments, _json
 from inferlet._wait import flush_output, resolve_or_block
 from inferlet.errors import ErrorCode, SessionClosed
 
-__all__ = ["SessionClosed", "receive", "send"]
+__all__ = ["SessionClosed", "receive", "receive_file", "send", "send_file"]
 
 
 def send(message: object) -> None:
@@ -31,3 +31,15 @@ def receive() -> Coroutine[Any, Any, str]:
     Outside of a running event loop it blocks and answers with the text itself. Cancelling the wait loses no message.
     """
     return resolve_or_block(_session.receive())
+
+
+def send_file(data: bytes | bytearray | memoryview) -> None:
+    """Sends bytes: one `File` event of the client, in order with the messages. A slow client suspends the program."""
+    data = _arguments.blob("data", data)
+    flush_output()
+    _session.send_file(data)
+
+
+def receive_file() -> Coroutine[Any, Any, bytes]:
+    """Awaits the next file of the client; files wait in a queue of their own. Else as `receive`."""
+    return resolve_or_block(_session.receive_file())

@@ -206,3 +206,13 @@ def test_help_needs_neither_torch_nor_the_engine() -> None:
     code += "print([name for name in ('torch', 'numpy', 'pie._engine', 'cffi') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_files_that_a_program_sends_are_saved_where_the_user_says(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("from inferlet import session\nprint('a', end='')\nsession.send_file(b'\\x00\\xff')\nprint('b')\n")
+    saved = pie("run", "p.py", "--dummy", "--seed", "1", "--files", "out", cwd=tmp_path)
+    assert (saved.returncode, saved.stdout) == (0, "a\nb\n"), saved.stderr
+    assert (tmp_path / "out" / "file-1.bin").read_bytes() == b"\x00\xff"
+    assert "a file of 2 bytes: out/file-1.bin" in saved.stderr
+    told = pie("run", "p.py", "--dummy", "--seed", "1", cwd=tmp_path)
+    assert "a file of 2 bytes, which was not saved; --files DIR saves files" in told.stderr

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,10 +105,11 @@ class Generation:
 class Program:
     """The handles of one run, by their names."""
 
-    def __init__(self, model: Model, launch_seed: int, messages: list[str]) -> None:
+    def __init__(self, model: Model, launch_seed: int, messages: list[str], files: Sequence[list[int]] = ()) -> None:
         self.model = model
         self.launch_seed = launch_seed
         self.messages = messages
+        self.files = list(files)
         self.counts: Counter[int] = Counter()
         self.contexts: dict[str, Context] = {}
         self.generators: dict[str, Generation] = {}
@@ -325,6 +327,14 @@ class Program:
         if not self.messages:
             raise RefusedError("session-closed")
         return self.messages.pop(0)
+
+    def op_send_file(self, op: Op) -> None:
+        """As `op_send`."""
+
+    def op_receive_file(self, op: Op) -> list[int]:
+        if not self.files:
+            raise RefusedError("session-closed")
+        return self.files.pop(0)
 
     def op_sleep(self, op: Op) -> None:
         """Time changes nothing."""

@@ -43,6 +43,7 @@ const CASES = [
   ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
   ['a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
   ['a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
+  ['a file that is no bytes', () => session.sendFile('text'), TypeError, 'invalid-argument', 'the file must be a Uint8Array, not "text"'],
   ['a message that is no JSON', () => session.send({ score: NaN }), InferletError, 'invalid-argument', "at the key 'score', is NaN"],
 ];
 

@@ -70,6 +70,8 @@ export const sealTokens = () => new Uint32Array([3]);
 export const stopTokens = () => new Uint32Array([4]);
 export const send = (message) => record('send', message);
 export const receive = (settle) => (record('receive'), wait(settle));
+export const sendFile = (data) => record('sendFile', data);
+export const receiveFile = (settle) => (record('receiveFile'), wait(settle));
 export const models = () => ['tiny'];
 export const version = () => '0.1.0';
 export const instanceId = () => 'engine';

@@ -198,6 +198,17 @@ def test_random_numbers_repeat_with_the_launch_seed(dummy: Engine) -> None:
     assert 0 <= first[0] < 1
 
 
+def test_a_file_is_the_part_of_the_buffer_that_its_array_shows(dummy: Engine) -> None:
+    statements = "const bytes = Uint8Array.from([1, 2, 3, 4]); session.sendFile(bytes.subarray(1, 3)); session.sendFile(new Uint8Array(0));"
+    assert run(dummy, body(statements, SDK)).sent == [b"\x02\x03", b""]
+
+
+def test_a_file_whose_buffer_was_given_away_is_refused(dummy: Engine) -> None:
+    statements = "const bytes = Uint8Array.of(1); bytes.buffer.transfer(); session.sendFile(bytes);"
+    outcome = run(dummy, body(statements, SDK))
+    assert outcome.code == "invalid-argument", outcome.message
+
+
 def test_a_lost_wait_takes_no_message(dummy: Engine) -> None:
     """What loses a race is given up, what the program keeps is not."""
     statements = """

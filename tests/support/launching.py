@@ -41,11 +41,12 @@ def load_interpreter(language: str) -> Component | Source:
 
 @dataclass
 class Outcome:
-    """Everything that a process sent, and how it ended."""
+    """Everything that a process sent, and how it ended. `sent` holds texts and files in their order."""
 
     launch_seed: int
     stdout: list[str] = field(default_factory=list)
     stderr: list[str] = field(default_factory=list)
+    sent: list[str | bytes] = field(default_factory=list)
     value: Any = None
     code: str | None = None
     kind: str | None = None
@@ -69,8 +70,12 @@ def finish(process: Process) -> Outcome:
             break
         if event.kind == "stdout":
             outcome.stdout.append(event.text)
+            outcome.sent.append(event.text)
         elif event.kind == "stderr":
             outcome.stderr.append(event.text)
+        elif event.kind == "file":
+            assert event.data is not None
+            outcome.sent.append(event.data)
         elif event.kind == "return":
             outcome.value = json.loads(event.text)
         else:

@@ -143,6 +143,12 @@ class Interpreter:
     async def op_receive(self, a):
         return await session.receive()
 
+    async def op_send_file(self, a):
+        session.send_file(bytes(a["data"]))
+
+    async def op_receive_file(self, a):
+        return list(await session.receive_file())
+
     async def op_chat_feed(self, a):
         if a["as"] not in self.decoders:
             self.decoders[a["as"]] = chat.Decoder(self.model)

@@ -18,6 +18,7 @@ interface Arguments {
   gen: string;
   text: string;
   tokens: number[];
+  data: number[];
   n: number;
   ms: number;
   value: boolean;
@@ -105,6 +106,8 @@ class Interpreter {
     models: () => runtime.models(),
     send: (a: Arguments) => session.send(a.text),
     receive: () => session.receive(),
+    send_file: (a: Arguments) => session.sendFile(Uint8Array.from(a.data)),
+    receive_file: async () => Array.from(await session.receiveFile()),
     sleep: (a: Arguments) => new Promise<void>((resolve) => setTimeout(resolve, a.ms)),
     chat_feed: (a: Arguments) => {
       const decoder = this.decoders.get(a.as) ?? new chat.Decoder(this.model);

@@ -35,11 +35,15 @@ def test_vector(engine: Engine, name: str, language: str) -> None:
     process = engine.launch(load_interpreter(language), input={"ops": ops}, seed=vector["launch_seed"])
     for message in vector.get("messages", []):
         process.send(message)
+    for file in vector.get("files", []):
+        process.send_file(bytes(file))
     process.close_input()
     outcome = finish(process)
     assert outcome.code is None, outcome.message
     differences = [(op, expected, given) for (op, expected), given in zip(vector["rows"], outcome.value, strict=True) if expected != given]
     assert differences == [], short(differences)
+    if "events" in vector:
+        assert [sent if isinstance(sent, str) else list(sent) for sent in outcome.sent] == vector["events"]
 
 
 def short(differences: list[Any]) -> str:

@@ -240,11 +240,25 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         {"languages": ["python", "rust"]},
     ),
     "session": ([op("receive"), op("send", text="a"), op("receive"), op("receive"), op("receive")], {"messages": ["one", "zwei ü"]}),
+    "files": (
+        [
+            op("receive_file"),
+            op("send_file", data=[0, 255, 10, 195]),
+            op("send", text="between"),
+            op("receive"),
+            op("send_file", data=[]),
+            op("receive_file"),
+            op("receive_file"),
+            op("receive"),
+        ],
+        {"messages": ["one"], "files": [[0, 1, 254, 255], []], "events": [[0, 255, 10, 195], "between", []]},
+    ),
 }
 DOCS = {name: globals()[name].__doc__ for name in VECTORS if name in globals()} | {
     "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
     "no_automatic_cue": "Without auto_flush nothing is cued.",
     "large_seeds": "Seeds use all of their 64 bits; JSON carries them to JavaScript only up to 2^53.",
+    "files": "Files and messages wait in queues of their own, and what a program sends comes in one order.",
     "session": "Messages wait for the program; after the disconnect, receiving is an error.",
 }
 
@@ -253,7 +267,7 @@ def texts() -> dict[Path, str]:
     """Every file with its content."""
     files = {}
     for name, (ops, extra) in VECTORS.items():
-        expect = Program(MODEL, SEED, list(extra.get("messages", []))).run(ops)
+        expect = Program(MODEL, SEED, list(extra.get("messages", [])), extra.get("files", [])).run(ops)
         head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | extra
         rows = [json.dumps(list(pair), ensure_ascii=False) for pair in zip(ops, expect, strict=True)]
         files[FOLDER / f"{name}.json"] = json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [\n' + ",\n".join(rows) + "\n]}\n"

@@ -36,6 +36,12 @@ export function toCount(value: number, name: string): number {
 }
 
 /** @internal */
+export function toBytes(value: Uint8Array, name: string): Uint8Array {
+  if (!(value instanceof Uint8Array)) throw wrongType(`${name} must be a Uint8Array, not ${show(value)}`);
+  return value;
+}
+
+/** @internal */
 export function toBoolean(value: boolean, name: string): boolean {
   if (typeof value !== 'boolean') throw wrongType(`${name} must be true or false, not ${show(value)}`);
   return value;

@@ -106,6 +106,8 @@ declare module 'pie:host' {
   export function newDecoder(model: ModelHandle): DecoderHandle;
   export function send(message: string): void;
   export function receive(settle: Settle<string>): Wait;
+  export function sendFile(data: Uint8Array): void;
+  export function receiveFile(settle: Settle<Uint8Array>): Wait;
 
   /** Answers the timer's number. */
   export function startTimer(callback: () => void, delayMs: number, repeat: boolean): number;

@@ -1,6 +1,7 @@
 /** The channel to the client that launched the program. */
 
 import * as host from 'pie:host';
+import { toBytes } from './arguments.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
 
@@ -15,4 +16,20 @@ export function send(message: unknown): void {
  */
 export function receive(): Promise<string> {
   return new Pending((settle: host.Settle<string>) => host.receive(settle), (text) => text);
+}
+
+/**
+ * Sends bytes: one `File` event of the client, in order with the messages. A slow client suspends the program.
+ * @throws TypeError where `data` is no Uint8Array.
+ */
+export function sendFile(data: Uint8Array): void {
+  host.sendFile(toBytes(data, 'the file'));
+}
+
+/**
+ * Waits for the next file. Files wait in a queue of their own; what was sent before the program asks is kept.
+ * @throws SessionClosed after a disconnect.
+ */
+export function receiveFile(): Promise<Uint8Array> {
+  return new Pending((settle: host.Settle<Uint8Array>) => host.receiveFile(settle), (data) => data);
 }

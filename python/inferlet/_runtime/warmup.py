@@ -42,6 +42,7 @@ async def main(input):
     async with asyncio.TaskGroup() as group:
         group.create_task(branch(ctx))
     await asyncio.wait_for(session.receive(), 1.0)
+    session.send_file(await session.receive_file())
     await asyncio.sleep(0.001)
     decoder = chat.Decoder(model)
     g = ctx.generate(Sampler.top_p(0.8, 0.95), max_tokens=2)
@@ -197,6 +198,8 @@ def _faked_engine() -> Iterator[None]:
         (runtime, "models", lambda: ["rehearsal"]),
         (session, "send", lambda message: None),
         (session, "receive", lambda: _Future("message")),
+        (session, "receive_file", lambda: _Future(b"file")),
+        (session, "send_file", lambda data: None),
         (source, "entry", lambda: "main.py"),
         (source, "files", lambda: []),
         (stdio, "_write_stderr", lambda text: None),

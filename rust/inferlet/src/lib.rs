@@ -64,7 +64,7 @@ pub use errors::{Result, error_code};
 pub use generation::{FinishReason, GenStep, Generator, Output};
 pub use model::Model;
 pub use sample::Sampler;
-pub use session::FutureStringExt;
+pub use session::{FutureBlobExt, FutureStringExt};
 pub use tokenizer::Tokenizer;
 
 /// What `#[inferlet::main]` expands to; no API.

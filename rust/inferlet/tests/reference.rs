@@ -134,8 +134,18 @@ mod generator {
 }
 
 mod session {
-    use inferlet::FutureStringExt;
     use inferlet::pie::core::session;
+    use inferlet::{FutureBlobExt, FutureStringExt};
+
+    async fn blobs(pdf_bytes: Vec<u8>) -> inferlet::Result<()> {
+        session::send_file(&pdf_bytes); // binary
+        let blob: Vec<u8> = session::receive_file()
+            .wait_async()
+            .await
+            .ok_or("client disconnected")?;
+        session::send_file(&blob);
+        Ok(())
+    }
 
     async fn talk() -> inferlet::Result<String> {
         session::send("hello"); // text

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::executor::{self, Deadlock, Event, Reactor, Source};
 use crate::Result;
-use crate::bindings::pie::core::futures::{FutureString, FutureUnit};
+use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureEvent};
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
@@ -40,6 +40,7 @@ macro_rules! host_future {
 
 host_future!(FutureUnit, ());
 host_future!(FutureString, String);
+host_future!(FutureBlob, Vec<u8>);
 host_future!(FutureEvent, generation::Event);
 
 /// The answer of a future of the engine. Dropping this drops the future, which cancels what it waits for.

@@ -48,6 +48,8 @@ const EXPORTS: &[Export] = &[
     export!("newDecoder", chat::create_decoder),
     export!("send", session::send),
     export!("receive", session::receive),
+    export!("sendFile", session::send_file),
+    export!("receiveFile", session::receive_file),
     export!("startTimer", globals::start_timer),
     export!("stopTimer", globals::stop_timer),
     export!("monotonicMs", globals::monotonic_ms),

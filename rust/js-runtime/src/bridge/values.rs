@@ -23,6 +23,17 @@ pub(super) fn token_array<'js>(ctx: &Ctx<'js>, tokens: Vec<u32>) -> Result<Typed
     TypedArray::new(ctx.clone(), tokens)
 }
 
+/// The bytes of an array.
+pub(super) fn bytes(ctx: &Ctx<'_>, array: &TypedArray<'_, u8>) -> Result<Vec<u8>> {
+    // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
+    let bytes = unsafe { array.as_bytes() };
+    bytes.map(<[u8]>::to_vec).ok_or_else(|| {
+        let message =
+            "the buffer of the byte array was transferred away; pass an array that still has one";
+        throw(ctx, "invalid-argument", message.to_owned())
+    })
+}
+
 /// A byte array of JavaScript.
 pub(crate) fn byte_array<'js>(ctx: &Ctx<'js>, bytes: Vec<u8>) -> Result<TypedArray<'js, u8>> {
     TypedArray::new(ctx.clone(), bytes)

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use inferlet::prelude::*;
-use inferlet::{error_code, session, task};
+use inferlet::{FutureBlobExt, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -136,6 +136,15 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Receive {} => {
             return Ok(json!(
                 session::receive()
+                    .wait_async()
+                    .await
+                    .ok_or("[session-closed] the client has gone")?
+            ));
+        }
+        Operation::SendFile { data } => session::send_file(data),
+        Operation::ReceiveFile {} => {
+            return Ok(json!(
+                session::receive_file()
                     .wait_async()
                     .await
                     .ok_or("[session-closed] the client has gone")?

@@ -39,6 +39,8 @@ pub enum Operation {
     Models {},
     Send { text: String },
     Receive {},
+    SendFile { data: Vec<u8> },
+    ReceiveFile {},
     All { ops: Vec<Vec<Operation>> },
     ChatFeed { r#as: String, tokens: Vec<u32> },
     Sleep { ms: u64 },

@@ -1,0 +1,37 @@
+"""Where `pie run` puts the files that a program sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pie.cli.files import FileSink
+from pie.errors import PieError
+
+
+def test_files_are_numbered_and_never_overwritten(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "here"
+    sink = FileSink(folder)
+    (folder / "file-2.bin").write_bytes(b"mine")
+    told = [sink.take(data) for data in (b"one", b"", b"\x00\xff")]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "file-1.bin": b"one",
+        "file-2.bin": b"mine",
+        "file-3.bin": b"",
+        "file-4.bin": b"\x00\xff",
+    }
+    assert told[0] == f"the program sent a file of 3 bytes: {folder / 'file-1.bin'}"
+
+
+def test_without_a_folder_a_file_is_told_of_and_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert FileSink(None).take(b"x") == "the program sent a file of 1 byte, which was not saved; --files DIR saves files"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("x")
+    with pytest.raises(PieError, match=r"--files '.*taken' cannot be made \(File exists\)") as refused:
+        FileSink(tmp_path / "taken")
+    assert refused.value.code == "invalid-argument"
