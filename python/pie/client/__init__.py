@@ -1,0 +1,17 @@
+"""The client of `pie serve`: asyncio, for any program that is not itself run by the engine.
+
+async with pie.client.connect("ws://127.0.0.1:8080") as client:
+    process = await client.launch("chat@1.0", input={"prompt": "Hello!"})
+    async for event in process.events():
+        match event:
+            case Event.Stdout(text):
+                print(text, end="")
+    value = await process.result()
+"""
+
+from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, connect
+from pie.client.events import AnyEvent, Event
+from pie.client.process import Events, Process
+from pie.errors import PieError
+
+__all__ = ["AnyEvent", "Client", "Event", "Events", "Logs", "PieError", "Process", "ProcessInfo", "ProgramInfo", "connect"]

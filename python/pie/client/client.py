@@ -1,0 +1,246 @@
+"""A client of a server: programs are installed and launched, processes listed and attached to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from pie.client.connection import Connection, nothing
+from pie.client.process import Process
+from pie.client.programs import DEFAULT_VERSION, identify, read_package
+from pie.client.wire import parse
+
+DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """A process in a list."""
+
+    pid: int
+    program: str
+    """What was launched: `name@version`, or the digest."""
+    state: Literal["running", "ended"]
+    attached: bool
+    """Whether a client reads its events."""
+    detached: bool
+    """Whether it lives on without a client, without limit."""
+    started: float
+    """Seconds since 1970."""
+    ended: float | None = None
+    """Seconds since 1970."""
+    cpu_s: float = 0.0
+    exit: str | None = None
+    """How it ended: `return`, or the code of its error."""
+    dropped: int = 0
+    """Events of output that were dropped while nobody read them."""
+
+
+@dataclass(frozen=True)
+class ProgramInfo:
+    """An installed program."""
+
+    name: str
+    version: str
+    digest: str
+    bytes: int
+    """Its size."""
+    installed: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Logs:
+    """A part of what a process wrote to stdout and stderr, as one text; the last of it is kept apart from the events."""
+
+    text: str
+    next: int
+    """The position after the text, from which to read on."""
+    dropped_bytes: int
+    """Bytes before the text that are no longer kept."""
+    ended: bool
+    """Whether the process has ended."""
+
+
+class _Launched(msgspec.Struct, frozen=True):
+    pid: int
+    launch_seed: int
+
+
+class _Attached(msgspec.Struct, frozen=True):
+    pid: int
+
+
+class _Processes(msgspec.Struct, frozen=True):
+    processes: list[ProcessInfo]
+
+
+class _Programs(msgspec.Struct, frozen=True):
+    programs: list[ProgramInfo]
+
+
+_launched = msgspec.json.Decoder(_Launched)
+_attached = msgspec.json.Decoder(_Attached)
+_processes = msgspec.json.Decoder(_Processes)
+_programs = msgspec.json.Decoder(_Programs)
+_logs = msgspec.json.Decoder(Logs)
+_stats = msgspec.json.Decoder(dict[str, Any])
+
+
+class Client:
+    """An open connection to a server, from `connect`. Every method raises PieError; any of them may be cancelled at any time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def user(self) -> str:
+        """Whose programs and processes this client sees."""
+        return self._connection.hello.user
+
+    @property
+    def server(self) -> str:
+        """The name and version of the server."""
+        return self._connection.hello.server
+
+    @property
+    def instance(self) -> str:
+        """The name by which programs know the engine of the server."""
+        return self._connection.hello.instance
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the server has said that it is about to end: it launches nothing more."""
+        return self._connection.draining
+
+    async def ping(self) -> None:
+        """Answers when the server does."""
+        await self._connection.request("ping", {}, nothing)
+
+    async def upload(self, program: str | Path | bytes) -> str:
+        """Sends a program, or the source at a path, and answers its digest, which can be launched.
+
+        Raises PieError `limit-upload` where it is larger than the server takes, and the errors of a program that cannot be read.
+        """
+        package = read_package(program)
+        await self._connection.upload(package.data, package.digest)
+        return package.digest
+
+    async def install(
+        self,
+        program: str | Path | bytes,
+        *,
+        name: str | None = None,
+        version: str | None = None,
+        manifest: str | None = None,
+    ) -> str:
+        """Installs a program under `name@version`, which is answered; one of the same name and version is replaced.
+
+        The name and the version are those of the manifest (the text of a `Pie.toml`), else of the path and 0.1.0, where none are given.
+        """
+        package = read_package(program)
+        manifest_name, manifest_version = identify(manifest)
+        name, version = name or manifest_name or package.name, version or manifest_version or DEFAULT_VERSION
+        await self._connection.upload(package.data, package.digest)
+        fields = {"name": name, "version": version, "digest": package.digest}
+        await self._connection.request("install", fields | ({} if manifest is None else {"manifest": manifest}), nothing)
+        return f"{name}@{version}"
+
+    async def uninstall(self, name: str, version: str) -> None:
+        """Removes an installed program; processes that run it are left alone."""
+        await self._connection.request("uninstall", {"name": name, "version": version}, nothing)
+
+    async def programs(self) -> list[ProgramInfo]:
+        """The programs that this user has installed, by name and version."""
+        return await self._connection.request("programs", {}, lambda raw: parse(raw, _programs).programs)
+
+    async def launch(  # noqa: PLR0913  # a field each
+        self,
+        program: str,
+        *,
+        input: Any = None,  # noqa: A002  # what the entry of a program calls it
+        args: Sequence[str] = (),
+        seed: int | None = None,
+        token_budget: int | None = None,
+        limits: Mapping[str, float] | None = None,
+        detached: bool = False,
+        window_bytes: int | None = None,
+    ) -> Process:
+        """Launches `name@version`, `name` (its newest version) or the digest of an upload, and attaches to it.
+
+        `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens that the process
+        may put into its contexts, and `limits` lowers limits of the engine by their names, as in `{"cpu_s": 10}`. A process ends some
+        time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they are read.
+        """
+        fields: dict[str, Any] = {"program": program, "input": input, "args": list(args), "detached": detached, "attach": True}
+        optional = {"seed": seed, "token_budget": token_budget, "limits": limits and dict(limits), "window_bytes": window_bytes}
+        fields |= {name: value for name, value in optional.items() if value is not None}
+
+        def accept(raw: msgspec.Raw) -> Process:
+            launched = parse(raw, _launched)
+            stream = self._connection.attach(launched.pid, window_bytes=self._window(window_bytes))
+            return Process(self._connection, stream, launched.launch_seed)
+
+        def undo(process: Process) -> None:
+            self._connection.post("terminate", {"pid": process.pid})
+
+        return await self._connection.request("launch", fields, accept, undo=undo)
+
+    async def attach(self, pid: int, *, after_seq: int = 0, window_bytes: int | None = None) -> Process:
+        """Attaches to a process, running or ended: its events come from the first that nobody has read.
+
+        Events up to `after_seq` are passed over: what was read on a connection that broke may come again.
+        Raises PieError `unknown-process`, or `process-attached` while another client reads.
+        """
+        fields = {"pid": pid} | ({} if window_bytes is None else {"window_bytes": window_bytes})
+
+        def accept(raw: msgspec.Raw) -> Process:
+            attached = parse(raw, _attached)
+            stream = self._connection.attach(attached.pid, window_bytes=self._window(window_bytes), after_seq=after_seq)
+            return Process(self._connection, stream, None)
+
+        def undo(process: Process) -> None:
+            self._connection.post("detach", {"pid": process.pid})
+
+        return await self._connection.request("attach", fields, accept, undo=undo)
+
+    async def list(self, *, all: bool = False) -> list[ProcessInfo]:  # noqa: A002  # as `pie ps --all`
+        """The processes of this user that run; with `all`, also those that ended and are still kept."""
+        return await self._connection.request("processes", {"all": all}, lambda raw: parse(raw, _processes).processes)
+
+    async def logs(self, pid: int, *, tail_bytes: int | None = None, after: int = 0, follow: bool = False) -> Logs:
+        """What a process wrote after the position `after`, at any time, whoever is attached; no event is taken by it.
+
+        At most the last `tail_bytes`. With `follow`, waits until there is some or the process has ended.
+        """
+        fields = {"pid": pid, "tail_bytes": tail_bytes, "after": after, "follow": follow}
+        return await self._connection.request("logs", fields, lambda raw: parse(raw, _logs))
+
+    async def terminate(self, pid: int) -> None:
+        """Ends a process of this user, whoever is attached to it."""
+        await self._connection.request("terminate", {"pid": pid}, nothing)
+
+    async def stats(self) -> dict[str, Any]:
+        """Counters of the server and of its models."""
+        return await self._connection.request("stats", {}, lambda raw: parse(raw, _stats))
+
+    def _window(self, asked_bytes: int | None) -> int:
+        return self._connection.hello.limits.window_bytes if asked_bytes is None else asked_bytes
+
+
+@asynccontextmanager
+async def connect(address: str = DEFAULT_ADDRESS, *, user: str | None = None, timeout_s: float = 10.0) -> AsyncIterator[Client]:
+    """Connects to the server at `address` (`ws://HOST:PORT`) as `user`, and closes the connection at the end of the block.
+
+    Raises PieError `connection-failed` where there is no server, `protocol-version` where it is of another version.
+    """
+    connection = await Connection.open(address, user=user, timeout_s=timeout_s)
+    try:
+        yield Client(connection)
+    finally:
+        await connection.close()

@@ -1,0 +1,81 @@
+"""What a process tells its client."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from pie.errors import PieError
+
+
+def _seq() -> int:
+    """The number of the event, counted from 1 in each process; two events that say the same are equal whatever their numbers."""
+    return field(default=0, kw_only=True, compare=False, repr=False)
+
+
+class Event:
+    """The kinds of events; match on the classes below. Each has `seq`, its number, counted from 1 in each process."""
+
+    @dataclass(frozen=True)
+    class Stdout:
+        """What the program sent or printed, verbatim."""
+
+        text: str
+        seq: int = _seq()
+
+    @dataclass(frozen=True)
+    class Stderr:
+        """What the program wrote to stderr, verbatim."""
+
+        text: str
+        seq: int = _seq()
+
+    @dataclass(frozen=True)
+    class Message:
+        """What the engine itself says about the process, as that output was dropped while nobody read it."""
+
+        text: str
+        seq: int = _seq()
+
+    @dataclass(frozen=True)
+    class File:
+        """A file that the program sent."""
+
+        data: bytes
+        seq: int = _seq()
+
+    @dataclass(frozen=True)
+    class Return:
+        """The last event of a program that ended well. Match on its value: `case Event.Return(value)`."""
+
+        __match_args__ = ("value",)
+
+        text: str
+        """The JSON text, as the program returned it."""
+        seq: int = _seq()
+
+        @cached_property
+        def value(self) -> Any:
+            """The value that the program returned; PieError `invalid-argument` where Python cannot hold it (`text` can)."""
+            try:
+                return json.loads(self.text)
+            except (ValueError, RecursionError) as error:
+                message = f"the value that the program returned cannot be held by Python ({error}); read the text of the event"
+                raise PieError("invalid-argument", message) from error
+
+    @dataclass(frozen=True)
+    class Error:
+        """The last event of a program that failed or was ended."""
+
+        code: str
+        message: str
+        kind: str | None = None
+        """The type of the error in the program's language; the code where the engine ended the program."""
+        traceback: str = ""
+        seq: int = _seq()
+
+
+AnyEvent: TypeAlias = Event.Stdout | Event.Stderr | Event.Message | Event.File | Event.Return | Event.Error
+LastEvent: TypeAlias = Event.Return | Event.Error

@@ -1,0 +1,114 @@
+"""Opening a connection: the WebSocket, the hellos, and what to tell the user when it does not come about."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+
+from pie.client.wire import PROTOCOL, ErrorInfo, Greeting, Hello, decode, encode, parse
+from pie.errors import PieError
+
+_MAX_FRAME_BYTES = 64 << 20
+_CLOSE_S = 2.0
+_PING_S = 20.0
+_PONG_S = 60.0
+_SCHEMES = ("ws://", "wss://")
+
+_greetings = msgspec.json.Decoder(Greeting)
+_hellos = msgspec.json.Decoder(Hello)
+_refusals = msgspec.json.Decoder(dict[str, ErrorInfo])
+
+
+async def open_socket(address: str, *, user: str | None, timeout_s: float) -> tuple[ClientConnection, Hello]:
+    """Connects and exchanges hellos.
+
+    Raises PieError `connection-failed` where that is not possible, `protocol-version` where the two do not understand each other, or
+    the error with which the server refused.
+    """
+    socket: ClientConnection | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            socket = await connect(
+                address if address.startswith(_SCHEMES) else _refuse_scheme(address),
+                compression=None,
+                max_size=_MAX_FRAME_BYTES,
+                open_timeout=None,
+                close_timeout=_CLOSE_S,
+                ping_interval=_PING_S,
+                ping_timeout=_PONG_S,
+                proxy=None,
+                user_agent_header=_client_name(),
+            )
+            return socket, await _greet(socket, user)
+    except BaseException as error:
+        if socket is not None:
+            socket.transport.abort()
+        told = _explain(error, address, timeout_s)
+        if told is None:
+            raise
+        raise told from error
+
+
+async def _greet(socket: ClientConnection, user: str | None) -> Hello:
+    hello: dict[str, object] = {"type": "hello", "protocol": PROTOCOL, "client": _client_name()}
+    if user is not None:
+        hello["user"] = user
+    await socket.send(encode(hello))
+    answer = await socket.recv()
+    frame, _ = decode(answer)
+    if frame.error is not None:
+        raise frame.error.to_error()
+    greeting = parse(answer, _greetings)
+    if greeting.protocol != PROTOCOL:
+        message = (
+            f"the server {greeting.server!r} speaks protocol {greeting.protocol}, and this client protocol {PROTOCOL}; "
+            "install the same version of both"
+        )
+        raise PieError("protocol-version", message)
+    return parse(answer, _hellos)
+
+
+def _explain(error: BaseException, address: str, timeout_s: float) -> PieError | None:
+    """What to raise in place of `error`; None: the error itself."""
+    match error:
+        case PieError():
+            return None
+        case InvalidURI() | ValueError():
+            reason = "it is no address of a server; write it as ws://HOST:PORT"
+        case InvalidStatus():
+            refusal = _refusal(error.response.body)
+            if refusal is not None:
+                return refusal
+            reason = f"what listens there answers HTTP {error.response.status_code}; check that it is `pie serve`"
+        case ConnectionClosed():
+            said = f" ({error.rcvd.reason})" if error.rcvd is not None and error.rcvd.reason else ""
+            reason = f"what listens there closed the connection before it said hello{said}; check that it is `pie serve`"
+        case InvalidHandshake() | EOFError():
+            reason = "what listens there does not speak WebSocket; check that it is `pie serve`"
+        case TimeoutError():
+            reason = f"there was no answer within {timeout_s:g} s; check the address and that `pie serve` runs there"
+        case OSError():
+            reason = f"{error.strerror or error}; check the address, and start the server with `pie serve`"
+        case _:
+            return None
+    return PieError("connection-failed", f"cannot connect to {address!r}: {reason}", {"address": address})
+
+
+def _refusal(body: bytes | bytearray | None) -> PieError | None:
+    """The error in the body of an HTTP answer, if a server of ours wrote it."""
+    try:
+        return _refusals.decode(body or b"")["error"].to_error()
+    except (msgspec.MsgspecError, KeyError):
+        return None
+
+
+def _refuse_scheme(address: str) -> str:
+    raise ValueError(f"{address!r} is no WebSocket address")
+
+
+def _client_name() -> str:
+    return f"pie-python/{version('pie-engine')}"

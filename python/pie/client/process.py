@@ -1,0 +1,125 @@
+"""A process of a server, as the client that is attached to it sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import Any, Self
+
+from pie.client.connection import Connection, nothing
+from pie.client.events import AnyEvent, Event
+from pie.client.stream import Stream
+from pie.errors import PieError
+
+
+class Events:
+    """The events of a process in order, up to its last, `Return` or `Error`. Leaving the loop loses nothing that was not given."""
+
+    def __init__(self, stream: Stream, released: asyncio.Event) -> None:
+        self._stream = stream
+        self._released = released
+        self.is_over = False
+        """Whether there will be no more."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AnyEvent:
+        if self._stream.last is not None:
+            self._end()
+            raise StopAsyncIteration
+        try:
+            event = await self._stream.take()
+        except PieError:
+            self._end()
+            raise
+        if self._stream.last is not None:
+            self._end()
+        return event
+
+    def _end(self) -> None:
+        self.is_over = True
+        self._released.set()
+
+
+class Process:
+    """A launched program. One client at a time is attached to it and reads its events; each event is read once.
+
+    Every method raises PieError `connection-failed` when the connection broke: the process may go on, so attach to it again.
+    """
+
+    def __init__(self, connection: Connection, stream: Stream, launch_seed: int | None) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._launch_seed = launch_seed
+        self._events: weakref.ref[Events] | None = None
+        self._released = asyncio.Event()
+
+    @property
+    def pid(self) -> int:
+        """Its number, counted from 1 in each server."""
+        return self._stream.pid
+
+    @property
+    def launch_seed(self) -> int | None:
+        """The seed from which every unseeded draw derives; launching with it again repeats the run. None where another launched it."""
+        return self._launch_seed
+
+    def events(self) -> Events:
+        """The events that were not read yet, in order; what is not read in time holds the program up, and nobody else.
+
+        PieError `connection-failed` ends the loop when the connection breaks, `session-closed` after `detach`.
+        """
+        events = Events(self._stream, self._released)
+        released = self._released
+        self._events = weakref.ref(events, lambda _: released.set())
+        return events
+
+    async def result(self) -> Any:
+        """Waits for the end and answers what the program returned; an error of the program is a PieError with its code.
+
+        Events that nobody reads are passed over; while a loop over `events` runs, they are left to it.
+        """
+        while self._stream.last is None:
+            reader = self._events() if self._events is not None else None
+            if reader is None or reader.is_over:
+                await self._stream.take()
+            else:
+                del reader  # it would live as long as this call waits
+                self._released.clear()
+                await self._released.wait()
+        last = self._stream.last
+        if isinstance(last, Event.Error):
+            raise PieError(last.code, last.message, {"kind": last.kind, "traceback": last.traceback, "pid": self.pid})
+        return last.value
+
+    async def send(self, text: str) -> None:
+        """Sends a message, which the program receives with `session.receive`.
+
+        Raises PieError `limit-queue` when its queue is full (send again after it has received some), `limit-message` for a text that is
+        too long, `session-closed` when the program has ended or the input was closed.
+        """
+        await self._connection.request("send", {"pid": self.pid, "text": text}, nothing)
+
+    async def signal(self, text: str) -> None:
+        """Sends a signal: a message that the program receives with the others, in order. The errors are those of `send`."""
+        await self._connection.request("signal", {"pid": self.pid, "text": text}, nothing)
+
+    async def transfer_file(self, data: bytes) -> None:
+        """Sends a file, which the program receives with `session.receive_file`. The errors are those of `send`."""
+        await self._connection.transfer({"type": "file", "pid": self.pid}, data)
+
+    async def close_input(self) -> None:
+        """Says that no message and no file will follow: when the program has received what waits, `receive` fails."""
+        await self._connection.request("close_input", {"pid": self.pid}, nothing)
+
+    async def terminate(self) -> None:
+        """Ends the program; its last event is the error `cancelled`, unless it has ended before."""
+        await self._connection.request("terminate", {"pid": self.pid}, nothing)
+
+    async def detach(self) -> None:
+        """Leaves the process running for whoever attaches next. Events that were not read here are kept for them."""
+        await self._connection.settle()
+        await self._connection.request("detach", {"pid": self.pid}, nothing)
+        self._connection.drop(self._stream)
+        self._stream.abandon(PieError("session-closed", f"this client has detached from process {self.pid}; attach to it again"))

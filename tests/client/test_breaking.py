@@ -1,0 +1,269 @@
+"""Connections that do not come about, break, or carry what is no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from http import HTTPStatus
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from client.fake import Peer, fake_server, pack, raw_server, scenario
+from pie.client import PieError, connect
+from support.command import environment
+
+EVENT = {"type": "event", "pid": 1, "seq": 1}
+GARBAGE = [
+    "",
+    "hello",
+    "[]",
+    "{}",
+    "[" * 200_000,
+    '{"id": "1"}',
+    '{"id": 999, "ok": {}}',
+    '{"id": 2}',
+    '{"id": 2, "ok": []}',
+    '{"id": 2, "ok": null}',
+    json.dumps(EVENT | {"kind": "riddle"}),
+    json.dumps(EVENT | {"seq": "one", "kind": "stdout"}),
+    json.dumps(EVENT | {"kind": "stdout", "text": 5}),
+    b"",
+    b"\x01\x02",
+    b"\xff\xff\xff\xff{}",
+    pack({"type": "event"}, b"")[:-2],
+    b"\x04\x00\x00\x00\xff\xfe\xfd\xfc",
+]
+
+
+@scenario
+async def test_a_broken_connection_ends_every_wait_at_once() -> None:
+    launched = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        for pid in (1, 2):
+            await peer.answer(await peer.expect("launch"), pid=pid, launch_seed=0)
+        for _ in range(30):
+            await peer.receive()
+        await launched.wait()
+        peer.socket.transport.abort()
+
+    async with fake_server(script) as address, connect(address) as client:
+        read, awaited = await client.launch("p@1"), await client.launch("p@1")
+        events = read.events()
+        calls = [asyncio.ensure_future(call) for call in (anext(events), awaited.result(), *(client.ping() for _ in range(200)))]
+        launched.set()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert {outcome.code for outcome in outcomes} == {"connection-failed"}
+        assert all("pie serve" in outcome.message for outcome in outcomes)
+        for call in (client.ping(), client.launch("p@1"), read.send("x"), read.result(), anext(events)):
+            with pytest.raises(PieError) as caught:
+                await call
+            assert caught.value.code in {"connection-failed"}
+
+
+@scenario
+async def test_what_arrived_before_the_break_is_still_given() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        for number in range(3):
+            await peer.event(1, "stdout", text=str(number))
+        await peer.socket.close(1001, "restart")
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        with pytest.raises(PieError, match="1001: restart"):
+            await client.ping()
+        events = process.events()
+        assert [(await anext(events)).text for _ in range(3)] == ["0", "1", "2"]
+        with pytest.raises(PieError, match="1001: restart") as caught:
+            await anext(events)
+        assert caught.value.code == "connection-failed"
+
+
+@scenario
+async def test_what_the_server_says_before_it_closes_is_the_reason() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.receive()
+        await peer.tell({"type": "draining"})
+        await peer.tell({"type": "error", "error": {"code": "limit-connections", "message": "too many", "details": {"limit": 3}}})
+        await peer.socket.close(1013)
+
+    async with fake_server(script) as address, connect(address) as client:
+        with pytest.raises(PieError) as caught:
+            await client.ping()
+        assert (caught.value.code, caught.value.details) == ("limit-connections", {"limit": 3})
+        assert client.is_draining
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+@scenario
+async def test_garbage_from_the_server_is_one_clear_error(garbage: str | bytes) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.expect("launch")
+        await peer.socket.send(garbage)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        for call in (client.launch("p@1"), client.ping(), process.result()):
+            with pytest.raises(PieError) as caught:
+                await call
+            assert caught.value.code == "protocol-error"
+            assert len(caught.value.message) < 500
+
+
+@scenario
+async def test_a_message_of_the_future_is_passed_over() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.tell({"type": "weather", "of": ["tomorrow"], "id": None})
+        await peer.answer(await peer.expect("ping"), more={"than": "known"})
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        await client.ping()
+
+
+@scenario
+async def test_a_frame_that_is_too_large_is_refused() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "file", data=bytes(100 << 20))
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        with pytest.raises(PieError, match="larger") as caught:
+            await process.result()
+        assert caught.value.code == "protocol-error"
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        {"type": "hello", "protocol": 2, "server": "pie/9.0"},
+        {"type": "error", "error": {"code": "protocol-version", "message": "this server 'pie/9.0' speaks protocol 2", "details": {}}},
+    ],
+)
+@scenario
+async def test_another_version_is_told_with_both_versions(hello: dict) -> None:
+    async def handle(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(json.dumps(hello))
+        await socket.wait_closed()
+
+    async with raw_server(handle) as address:
+        with pytest.raises(PieError, match="protocol 2") as caught:
+            async with connect(address):
+                pass
+        assert caught.value.code == "protocol-version"
+        assert "pie/9.0" in caught.value.message
+
+
+@pytest.mark.parametrize("hello", ["nonsense", "{}", '{"protocol": 1}', '{"type": "hello", "protocol": 1, "server": "s"}', b"\x00"])
+@scenario
+async def test_a_server_that_greets_with_garbage(hello: str | bytes) -> None:
+    async def handle(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(hello)
+        await socket.wait_closed()
+
+    async with raw_server(handle) as address:
+        with pytest.raises(PieError, match="pie serve") as caught:
+            async with connect(address):
+                pass
+        assert caught.value.code == "protocol-error"
+
+
+@scenario
+async def test_a_server_that_closes_before_it_greets() -> None:
+    async def handle(socket: ServerConnection) -> None:
+        await socket.close(1008, "go away")
+
+    async with raw_server(handle) as address:
+        with pytest.raises(PieError, match="go away") as caught:
+            async with connect(address):
+                pass
+        assert caught.value.code == "connection-failed"
+
+
+@scenario
+async def test_a_server_that_never_greets_is_given_up() -> None:
+    async def handle(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+
+    async with raw_server(handle) as address:
+        with pytest.raises(PieError, match="within") as caught:
+            async with connect(address, timeout_s=0.05):
+                pass
+        assert caught.value.code == "connection-failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "said"),
+    [
+        (HTTPStatus.FORBIDDEN, '{"error": {"code": "forbidden-origin", "message": "not you"}}', "forbidden-origin", "not you"),
+        (HTTPStatus.NOT_FOUND, "nothing here", "connection-failed", "HTTP 404"),
+        (HTTPStatus.BAD_GATEWAY, '{"error": "text"}', "connection-failed", "HTTP 502"),
+    ],
+)
+@scenario
+async def test_an_answer_that_is_no_upgrade(status: HTTPStatus, body: str, code: str, said: str) -> None:
+    def refuse(socket: ServerConnection, _request: Request) -> Response:
+        return socket.respond(status, body)
+
+    async def handle(_socket: ServerConnection) -> None:
+        raise AssertionError("nobody gets here")
+
+    async with serve(handle, "127.0.0.1", 0, process_request=refuse) as server:
+        address = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(PieError, match=said) as caught:
+            async with connect(address):
+                pass
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-x\r\n", b"\x00" * 100, b"HTTP/1.1 101 Switching Protocols\r\n\r\n", b"x" * 100_000])
+@scenario
+async def test_what_is_no_websocket_server(answer: bytes) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        address = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(PieError, match="pie serve") as caught:
+            async with connect(address):
+                pass
+        assert caught.value.code == "connection-failed"
+
+
+@pytest.mark.parametrize("address", ["", "localhost:8080", "http://localhost:1", "ws://", "ws://[::1", "ws://h:99999", "ws://\x00/"])
+@scenario
+async def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(PieError, match="ws://HOST:PORT") as caught:
+        async with connect(address):
+            pass
+    assert caught.value.code == "connection-failed"
+
+
+@scenario
+async def test_nobody_listens() -> None:
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+    with pytest.raises(PieError, match=f"127.0.0.1:{port}.*pie serve") as caught:
+        async with connect(f"ws://127.0.0.1:{port}"):
+            pass
+    assert caught.value.code == "connection-failed"
+
+
+def test_the_client_needs_no_engine() -> None:
+    code = "import sys, pie.client\nprint([name for name in ('torch', 'numpy', 'pie._engine', 'cffi', 'rich') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert done.stdout == "[]\n"

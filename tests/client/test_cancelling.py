@@ -1,0 +1,232 @@
+"""Giving up any call, at any moment, leaves the connection as usable as before and nothing running at the server."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+import pytest
+
+from client.fake import Peer, fake_server, scenario
+from pie.client import Event, PieError, connect
+
+# More turns of the event loop than any of the calls here takes.
+TURNS = range(12)
+
+
+async def give_up_after(turns: int, task: asyncio.Task) -> bool:
+    """Cancels a task after that many turns of the event loop; answers whether it ended as cancelled."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    return task.cancelled()
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@scenario
+async def test_a_launch_that_is_given_up_is_taken_back(turns: int) -> None:
+    terminated = []
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        while True:
+            message = await peer.receive()
+            if message["type"] == "terminate":
+                terminated.append(message["pid"])
+            await peer.answer(message, pid=2, launch_seed=0)
+
+    async with fake_server(script) as address, connect(address) as client:
+        launching = asyncio.create_task(client.launch("p@1"))
+        was_given_up = await give_up_after(turns, launching)
+        if turns == 0:  # it never began
+            assert (await client.launch("p@1")).pid == 1
+            return
+        await client.ping()  # answered after the launch
+        await client.ping()  # by now what the first answer caused has been sent
+        assert terminated == ([1] if was_given_up else [])
+        assert (await client.launch("p@1")).pid == 2
+
+
+@scenario
+async def test_a_launch_that_is_given_up_before_it_is_answered_is_taken_back() -> None:
+    arrived, taken_back = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        arrived.set()
+        await peer.answer(await peer.expect("ping"))
+        await peer.answer(launch, pid=9, launch_seed=0)
+        assert (await peer.expect("terminate"))["pid"] == 9
+        await peer.event(9, "error", code="cancelled", message="no more")
+        taken_back.set()
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        launching = asyncio.create_task(client.launch("p@1"))
+        await arrived.wait()
+        launching.cancel()
+        await client.ping()
+        await taken_back.wait()
+        await client.ping()
+
+
+@scenario
+async def test_an_attachment_that_is_given_up_is_detached() -> None:
+    arrived, taken_back = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        attach = await peer.expect("attach")
+        arrived.set()
+        await peer.answer(await peer.expect("ping"))
+        await peer.answer(attach, pid=4, next_seq=1)
+        assert (await peer.expect("detach"))["pid"] == 4
+        taken_back.set()
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        attaching = asyncio.create_task(client.attach(4))
+        await arrived.wait()
+        attaching.cancel()
+        await client.ping()
+        await taken_back.wait()
+        await client.ping()
+
+
+@scenario
+async def test_more_calls_that_are_given_up_at_once_than_may_be_open_are_all_taken_back() -> None:
+    all_came, all_gone = asyncio.Event(), asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        launches = []
+        while (message := await peer.receive())["type"] == "launch":
+            launches.append(message)
+            all_came.set()
+        ping, launched = message, set()
+        open_ids = {launch["id"] for launch in launches} | {ping["id"]}
+        assert len(open_ids) <= 64
+        for pid, launch in enumerate(launches, 1):
+            open_ids.remove(launch["id"])
+            launched.add(pid)
+            await peer.answer(launch, pid=pid, launch_seed=0)
+        while launched:
+            request = await peer.expect("terminate")
+            open_ids.add(request["id"])
+            assert len(open_ids) <= 64
+            launched.remove(request["pid"])
+            open_ids.remove(request["id"])
+            await peer.answer(request)
+        all_gone.set()
+        await peer.answer(ping)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        calls = [asyncio.create_task(client.launch("p@1")) for _ in range(55)]
+        await all_came.wait()
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        pinging = asyncio.create_task(client.ping())
+        await all_gone.wait()
+        await pinging
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@scenario
+async def test_waiting_for_an_event_that_is_given_up_loses_none(turns: int) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.expect("ping")
+        for number in range(20):
+            await peer.event(1, "stdout", text=str(number))
+        await peer.event(1, "return", value="0")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        pinging = asyncio.create_task(client.ping())
+        seen = []
+        events = process.events()
+        while not seen or not isinstance(seen[-1], Event.Return):
+            reading = asyncio.ensure_future(anext(events))
+            if not await give_up_after(turns, reading):
+                seen.append(reading.result())
+            elif turns < 2:
+                seen.append(await anext(events))
+        assert seen == [*(Event.Stdout(str(number)) for number in range(20)), Event.Return("0")]
+        pinging.cancel()
+
+
+@scenario
+async def test_an_upload_that_is_given_up_is_ended_early() -> None:
+    data = bytes(4 << 20)
+    ended = asyncio.Event()
+    first_came = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        part = await peer.expect("upload")
+        first_came.set()
+        n_bytes = len(part["payload"])
+        while not part["last"]:
+            part = await peer.expect("upload")
+            assert part["bytes"] == len(data)
+            n_bytes += len(part["payload"])
+        assert (part["payload"], n_bytes < len(data)) == (b"", True)
+        await peer.refuse(part, "upload-damaged")
+        ended.set()
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        uploading = asyncio.create_task(client.upload(data))
+        await first_came.wait()
+        uploading.cancel()
+        await ended.wait()
+        await client.ping()
+
+
+@scenario
+async def test_an_upload_arrives_whole_and_one_that_is_refused_stops() -> None:
+    data = bytes(range(256)) * 8192
+
+    async def script(peer: Peer) -> None:
+        received = b""
+        while True:
+            part = await peer.expect("upload")
+            assert part["offset"] == len(received)
+            received += part["payload"]
+            if part["last"]:
+                break
+        assert received == data
+        await peer.answer(part)
+        install = await peer.expect("install")
+        assert (install["name"], install["version"], install["digest"]) == ("n", "2", f"sha256:{hashlib.sha256(data).hexdigest()}")
+        await peer.answer(install)
+        await peer.refuse(await peer.expect("upload"), "limit-upload")
+        while (message := await peer.receive())["type"] == "upload":
+            pass
+        await peer.answer(message)
+
+    async with fake_server(script) as address, connect(address) as client:
+        assert await client.install(data, manifest='[package]\nname = "n"\nversion = "2"') == "n@2"
+        with pytest.raises(PieError) as caught:
+            await client.upload(bytes(64 << 20))
+        assert caught.value.code == "limit-upload"
+        await client.ping()
+
+
+@scenario
+async def test_leaving_the_block_while_calls_wait_ends_them() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address:
+        async with connect(address) as client:
+            process = await client.launch("p@1")
+            waiting = asyncio.create_task(process.result())
+            await client.ping()
+        with pytest.raises(PieError) as caught:
+            await waiting
+        assert caught.value.code == "connection-failed"
+        with pytest.raises(PieError, match="connect again"):
+            await client.ping()

@@ -1,0 +1,262 @@
+"""Events in order, within their windows; one process that nobody reads holds up no other and no reply."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from client.fake import WINDOW_BYTES, Peer, fake_server, scenario
+from pie.client import Event, PieError, connect
+
+TEXT = "x" * 512
+
+
+@scenario
+async def test_events_come_in_order_and_end_with_the_return() -> None:
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        assert launch["program"] == "p@1"
+        assert launch["input"] == {"n": 2**64 - 1}
+        await peer.answer(launch, pid=5, launch_seed=2**64 - 1)
+        for number in range(64):
+            await peer.event(5, "stdout", text=f"{number} ")
+        await peer.event(5, "stderr", text="e")
+        await peer.event(5, "message", text="m")
+        await peer.event(5, "file", data=b"\x00\xff")
+        seq = await peer.event(5, "return", value='{"a":[1.5,null]}')
+        reading = asyncio.create_task(peer.serve_forever())
+        await peer.acked(5, seq)
+        reading.cancel()
+
+    async with fake_server(script) as address, connect(address, user="alice") as client:
+        assert client.user == "alice"
+        process = await client.launch("p@1", input={"n": 2**64 - 1})
+        assert (process.pid, process.launch_seed) == (5, 2**64 - 1)
+        events = [event async for event in process.events()]
+        assert events[:64] == [Event.Stdout(f"{number} ") for number in range(64)]
+        assert events[64:] == [Event.Stderr("e"), Event.Message("m"), Event.File(b"\x00\xff"), Event.Return('{"a":[1.5,null]}')]
+        assert [event.seq for event in events] == list(range(1, 69))
+        match events[-1]:
+            case Event.Return(value):
+                assert value == {"a": [1.5, None]}
+        assert await process.result() == {"a": [1.5, None]}
+        assert [event async for event in process.events()] == []
+
+
+@scenario
+async def test_an_error_ends_the_events_and_is_raised_by_result() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "error", code="program-error", message="'x'", error_kind="KeyError", traceback="main.py, line 1")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        expected = Event.Error("program-error", "'x'", "KeyError", "main.py, line 1")
+        assert [event async for event in process.events()] == [expected]
+        with pytest.raises(PieError) as caught:
+            await process.result()
+        assert caught.value.code == "program-error"
+        assert caught.value.details == {"kind": "KeyError", "traceback": "main.py, line 1", "pid": 1}
+
+
+@scenario
+async def test_a_process_that_nobody_reads_holds_up_no_other_and_no_reply() -> None:
+    n_events = 40  # several windows
+    outstanding = 0
+
+    async def stream(peer: Peer, pid: int) -> None:
+        nonlocal outstanding
+        for number in range(1, n_events + 1):
+            await peer.acked(pid, number - WINDOW_BYTES // len(TEXT))
+            outstanding = max(outstanding, number - peer.acks.get(pid, 0))
+            await peer.event(pid, "stdout", text=TEXT)
+        await peer.event(pid, "return", value=str(pid))
+
+    async def script(peer: Peer) -> None:
+        for pid in (1, 2):
+            await peer.answer(await peer.expect("launch"), pid=pid, launch_seed=0)
+        async with asyncio.TaskGroup() as group:
+            streams = [group.create_task(stream(peer, pid)) for pid in (1, 2)]
+            reading = group.create_task(peer.serve_forever())
+            await asyncio.wait(streams)
+            await peer.acked(1, n_events + 1)
+            await peer.acked(2, n_events + 1)
+            reading.cancel()
+
+    async with fake_server(script) as address, connect(address) as client:
+        unread, read = await client.launch("p@1"), await client.launch("p@1")
+        assert [event async for event in read.events()] == [Event.Stdout(TEXT)] * n_events + [Event.Return("2")]
+        await client.ping()
+        assert [event async for event in unread.events()] == [Event.Stdout(TEXT)] * n_events + [Event.Return("1")]
+    assert outstanding <= WINDOW_BYTES // len(TEXT)
+
+
+@scenario
+async def test_a_server_that_ignores_the_window_is_cut_off() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        while True:
+            await peer.event(1, "stdout", text=TEXT)
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        with pytest.raises(PieError, match="window") as caught:
+            await client.ping()  # the answer that never comes
+        assert caught.value.code == "protocol-error"
+        with pytest.raises(PieError) as caught:
+            await process.result()
+        assert caught.value.code == "protocol-error"
+
+
+@scenario
+async def test_result_leaves_the_events_to_a_loop_that_reads_them() -> None:
+    read_one = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "stdout", text="0")
+        await peer.expect("ping")  # the first was read
+        for number in range(1, 50):
+            await peer.event(1, "stdout", text=str(number))
+        await peer.event(1, "return", value="true")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        seen = []
+
+        async def read() -> None:
+            async for event in process.events():
+                seen.append(event)
+                read_one.set()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(read())
+            result = group.create_task(process.result())
+            await read_one.wait()
+            asking = group.create_task(client.ping())
+            assert await result is True
+            asking.cancel()
+        assert seen == [*(Event.Stdout(str(number)) for number in range(50)), Event.Return("true")]
+
+
+@scenario
+async def test_result_takes_over_from_a_loop_that_was_left() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "stdout", text="0")
+        await peer.answer(await peer.expect("ping"))
+        await peer.event(1, "stdout", text="1")
+        await peer.event(1, "return", value="1")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        async for event in process.events():
+            assert event == Event.Stdout("0")
+            break
+        await client.ping()
+        assert await process.result() == 1
+
+
+@scenario
+async def test_a_value_that_python_cannot_hold_can_be_read_as_text() -> None:
+    text = "[" * 100_000 + "]" * 100_000
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "return", value=text)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        with pytest.raises(PieError, match="text") as caught:
+            await process.result()
+        assert caught.value.code == "invalid-argument"
+        await client.ping()
+
+
+@scenario
+async def test_events_that_were_read_before_a_break_are_passed_over() -> None:
+    async def script(peer: Peer) -> None:
+        attach = await peer.expect("attach")
+        assert attach["pid"] == 3
+        await peer.answer(attach, pid=3, next_seq=1)
+        for number in range(4):
+            await peer.event(3, "stdout", text=str(number))
+        await peer.event(3, "return", value="null")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.attach(3, after_seq=2)
+        assert process.launch_seed is None
+        assert [event async for event in process.events()] == [Event.Stdout("2"), Event.Stdout("3"), Event.Return("null")]
+
+
+@scenario
+async def test_what_was_read_is_acked_before_detaching() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        for _ in range(3):
+            await peer.event(1, "stdout", text="t")
+        await peer.answer(await peer.expect("detach"))
+        assert peer.acks == {1: 2}
+        await peer.event(1, "stdout", text="on its way when the client detached")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1", detached=True)
+        events = process.events()
+        assert [await anext(events), await anext(events)] == [Event.Stdout("t")] * 2
+        await process.detach()
+        with pytest.raises(PieError) as caught:
+            await anext(events)
+        assert caught.value.code == "session-closed"
+        await client.ping()
+
+
+@scenario
+async def test_what_a_client_sends_arrives_in_order() -> None:
+    seen = []
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        for _ in range(5):
+            message = await peer.receive()
+            seen.append((message["type"], message["pid"], message.get("text", message.get("payload"))))
+            await peer.answer(message)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        await process.send("a ü")
+        await process.signal("stop")
+        await process.transfer_file(bytes(range(256)))
+        await process.close_input()
+        await process.terminate()
+    assert seen == [
+        ("send", 1, "a ü"),
+        ("signal", 1, "stop"),
+        ("file", 1, bytes(range(256))),
+        ("close_input", 1, None),
+        ("terminate", 1, None),
+    ]
+
+
+@scenario
+async def test_what_is_too_large_is_refused_here_and_nothing_else_suffers() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        for call in (process.send("x" * (1 << 20)), process.transfer_file(bytes(100 << 20)), client.launch("p@1", input="x" * (1 << 21))):
+            with pytest.raises(PieError, match="1048576") as caught:
+                await call
+            assert caught.value.code == "limit-message"
+        with pytest.raises(PieError) as caught:
+            await client.launch("p@1", input={1, 2, object()})
+        assert caught.value.code == "invalid-argument"
+        await client.ping()
