@@ -10,6 +10,7 @@ from pie.backends.cpu import CpuDriver, CpuOptions
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed, batch
 from support.checkpoints import write_checkpoint
+from support.kernels import isas
 
 N_PAGES = 96
 N_SEQS = 6
@@ -22,7 +23,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return write_checkpoint(tmp_path_factory.mktemp("model"), dtype=request.param)
 
 
-def open_driver(folder: Path, library: Path, *, page_size: int = 16, isa: str = "best", n_threads: int = 2) -> CpuDriver:
+def open_driver(folder: Path, library: Path, *, page_size: int = 16, isa: str = "auto", n_threads: int = 2) -> CpuDriver:
     options = CpuOptions(page_size=page_size, n_pages=N_PAGES, max_batch_tokens=512, isa=isa, n_threads=n_threads, library=library)
     return CpuDriver(load_checkpoint(folder), options)
 
@@ -41,11 +42,12 @@ def test_page_sizes(folder: Path, library: Path, alone: list[np.ndarray], page_s
     assert np.array_equal(driver.run(batch([Feed(SEQUENCES[0], pages, rows=range(LENGTH))], page_size=page_size)), alone[0])
 
 
-@pytest.mark.parametrize(("isa", "n_threads"), [("best", 1), ("portable", 1), ("portable", 2), ("best", 3)])
-def test_instruction_sets_and_threads(folder: Path, library: Path, alone: list[np.ndarray], isa: str, n_threads: int) -> None:
-    driver = open_driver(folder, library, isa=isa, n_threads=n_threads)
-    assert driver.plan.isa() == "portable" if isa == "portable" else driver.plan.isa() in {"portable", "avx512"}
-    assert np.array_equal(driver.run(batch([Feed(SEQUENCES[1], range(9), rows=range(LENGTH))], page_size=16)), alone[1])
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_instruction_sets_and_threads(folder: Path, library: Path, alone: list[np.ndarray], n_threads: int) -> None:
+    for isa in isas(library):
+        driver = open_driver(folder, library, isa=isa, n_threads=n_threads)
+        assert driver.plan.isa() == isa
+        assert np.array_equal(driver.run(batch([Feed(SEQUENCES[1], range(9), rows=range(LENGTH))], page_size=16)), alone[1]), isa
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 16, 33])

@@ -42,7 +42,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "config is a list": (lambda folder: (folder / "config.json").write_text("[]"), r"holds a list, not an object"),
     "architecture": (
         lambda folder: rewrite_config(folder, architectures=["GPT2LMHeadModel"]),
-        r"'GPT2LMHeadModel' is not supported; supported: Qwen3ForCausalLM",
+        r"'GPT2LMHeadModel' is not supported; supported: LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM",
     ),
     "no architecture": (lambda folder: rewrite_config(folder, architectures=None), r"architectures is missing"),
     "missing size": (lambda folder: rewrite_config(folder, hidden_size=None), r"hidden_size is missing"),
@@ -54,7 +54,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "activation": (lambda folder: rewrite_config(folder, hidden_act="gelu"), r"hidden_act is 'gelu', which is not supported"),
     "biases": (lambda folder: rewrite_config(folder, attention_bias=True), r"attention_bias is True"),
     "sliding window": (lambda folder: rewrite_config(folder, layer_types=["sliding_attention"]), r"layer_types names"),
-    "rotary scaling": (lambda folder: rewrite_config(folder, rope_scaling={"rope_type": "yarn"}), r"rope_type is 'yarn'"),
+    "rotary scaling": (lambda folder: rewrite_config(folder, rope_scaling={"rope_type": "dynamic"}), r"rope_type is 'dynamic'"),
     "quantised": (lambda folder: rewrite_config(folder, quantization_config={"bits": 4}), r"quantised weights"),
     "wrong shape": (
         lambda folder: rewrite_config(folder, num_attention_heads=8),
@@ -71,11 +71,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut in the data": (lambda folder: cut(folder / "model.safetensors", 30_000), r"the file is cut off; fetch it again"),
     "header is no JSON": (
         lambda folder: (folder / "model.safetensors").write_bytes((4).to_bytes(8, "little") + b"{{{{"),
-        r"its header is not JSON",
+        r"its header: not JSON",
     ),
     "unknown dtype": (
         lambda folder: rewrite_header(folder, lambda header: header[Q].update(dtype="F8_E4M3")),
-        r"is F8_E4M3; supported: BF16, F32",
+        r"is F8_E4M3; supported: BF16, F16, F32",
     ),
     "offsets": (
         lambda folder: rewrite_header(folder, lambda header: header[Q].update(data_offsets=[0, 1 << 60])),
@@ -131,7 +131,7 @@ def test_a_damaged_index(tmp_path: Path, weight_map: object, message: str) -> No
     [
         ({"dtype": "int8"}, "dtype is 'int8'; choose one of bfloat16, float32"),
         ({"dtype": "bfloat16"}, "has float32 weights, which are not rounded"),
-        ({"isa": "neon"}, "isa is 'neon'; choose one of best, portable, avx512"),
+        ({"isa": "neon"}, "isa is 'neon'; choose one of auto, avx512, avx2, portable"),
         ({"n_threads": 0}, "n_threads is 0; it must be 1 to 1024"),
         ({"page_size": 0}, "page_size is 0"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),

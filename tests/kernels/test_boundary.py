@@ -15,7 +15,7 @@ from pie.models.safetensors import Tensor
 ROOT = Path(__file__).parents[2]
 OPTIONS = PlanOptions(
     dtype="float32",
-    isa="best",
+    isa="auto",
     n_threads=1,
     max_tokens=8,
     vocab_size=10,

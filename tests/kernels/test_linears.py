@@ -1,5 +1,6 @@
 """Linears: right, and each row the same bits in any company, on any number of threads and instruction set."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import pytest
 from pie.backends.cpu.library import Library
 from pie.backends.cpu.plan import Plan, PlanOptions
 from pie.models.safetensors import Tensor
+from support.kernels import isas
 
 SHAPES = [(64, 64), (96, 130), (1000, 256), (256, 1024)]
 
 
-def linear(library: Path, dtype: str, shape: tuple[int, int], *, isa: str = "best", n_threads: int = 1) -> tuple[Plan, int, np.ndarray]:
+def linear(library: Path, dtype: str, shape: tuple[int, int], *, isa: str = "auto", n_threads: int = 1) -> tuple[Plan, int, np.ndarray]:
     """A plan with one linear; answers the weights as float64."""
     random = np.random.default_rng(sum(shape))
     weights = (random.standard_normal(shape) * 0.1).astype(np.float32)
@@ -60,7 +62,7 @@ def test_a_row_does_not_depend_on_its_batch(library: Path, dtype: str, n_threads
 def test_instruction_sets_and_threads_agree(library: Path, dtype: str, shape: tuple[int, int]) -> None:
     x = inputs(40, shape[1])
     found = []
-    for isa, n_threads in [("best", 1), ("best", min(3, 1 + (os.cpu_count() or 1))), ("portable", 1), ("portable", 2)]:
+    for isa, n_threads in [("auto", min(3, 1 + (os.cpu_count() or 1))), *itertools.product(isas(library), (1, 2))]:
         plan, index, _ = linear(library, dtype, shape, isa=isa, n_threads=n_threads)
         found.append(plan.linear(index, x, shape[0]).tobytes())
     assert len(set(found)) == 1

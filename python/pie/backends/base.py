@@ -16,6 +16,26 @@ class DriverError(Exception):
 
 
 @dataclass(frozen=True)
+class DriverOptions:
+    """How a model is run; every driver takes these."""
+
+    page_size: int = 16
+    """Tokens of a page."""
+    n_pages: int | None = None
+    """Pages of the pool; as many as `kv_bytes` hold if not given."""
+    kv_bytes: int = 256 << 20
+    """Memory for keys and values."""
+    max_batch_tokens: int = 512
+    """Most tokens of a batch."""
+    dtype: str | None = None
+    """`bfloat16` or `float32`: of weights, inputs of linears, keys and values. That of the checkpoint if not given."""
+    n_threads: int | None = None
+    """Threads, the caller's included; one a core if not given. Results of the `cpu` back end do not depend on it."""
+    isa: str = "auto"
+    """Instruction set of the `cpu` back end: `auto` (the best of this CPU), `avx512`, `avx2` or `portable`. Results do not depend on it."""
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """What a driver serves, and its limits."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,52 @@ from pie.errors import PieError
 MAX_SIZE = 1 << 24
 """No size in a config is larger: far beyond any model, far below an overflow."""
 
+MAX_JSON_BYTES = 64 << 20
+"""No config or index is larger."""
+
 
 def invalid_model(message: str) -> PieError:
     """The one error of everything that is wrong with a model folder."""
     return PieError("invalid-model", message)
 
 
+def check_regular(path: Path) -> None:
+    """PieError `invalid-model` where there is no regular file: reading a pipe would wait for ever."""
+    if path.exists() and not path.is_file():
+        raise invalid_model(f"{path}: is not a file; give a folder in the Hugging Face format")
+
+
+def parse_json_object(path: Path, text: bytes, what: str = "") -> dict[str, Any]:
+    """A JSON object without repeated names, from (a part of) a file; PieError `invalid-model` where there is none."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            repeated = counts.most_common(1)[0][0]
+            raise invalid_model(f"{path}: {what}names {repeated!r} twice; fetch the file again")
+        return fields
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise invalid_model(f"{path}: {what}not JSON ({error}); fetch the file again") from None
+    if not isinstance(value, dict):
+        raise invalid_model(f"{path}: {what}holds a {type(value).__name__}, not an object; fetch the file again")
+    return value
+
+
 def read_json_object(path: Path) -> dict[str, Any]:
     """A JSON object from a file; PieError `invalid-model` where there is none."""
+    check_regular(path)
     try:
-        value = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            text = file.read(MAX_JSON_BYTES + 1)
     except OSError as error:
         raise invalid_model(f"{path}: cannot be read ({error.strerror}); give a folder in the Hugging Face format") from None
-    except (ValueError, RecursionError) as error:
-        raise invalid_model(f"{path}: not JSON ({error}); fetch the file again") from None
-    if not isinstance(value, dict):
-        raise invalid_model(f"{path}: holds a {type(value).__name__}, not an object; fetch the file again")
-    return value
+    if len(text) > MAX_JSON_BYTES:
+        raise invalid_model(f"{path}: is larger than {MAX_JSON_BYTES} bytes; fetch the file again")
+    return parse_json_object(path, text)
 
 
 @dataclass(frozen=True)

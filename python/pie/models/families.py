@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pie.models.config import Config
+from pie.models.llama import llama, mistral
+from pie.models.qwen2 import qwen2
 from pie.models.qwen3 import qwen3
 from pie.models.spec import DecoderSpec
 
-FAMILIES: Mapping[str, Callable[[Config], DecoderSpec]] = MappingProxyType({"Qwen3ForCausalLM": qwen3})
+FAMILIES: Mapping[str, Callable[[Config], DecoderSpec]] = MappingProxyType(
+    {"LlamaForCausalLM": llama, "MistralForCausalLM": mistral, "Qwen2ForCausalLM": qwen2, "Qwen3ForCausalLM": qwen3}
+)
 """By the name in `architectures` of a config."""
 
 
@@ -21,6 +25,6 @@ def spec_of(config: Config) -> DecoderSpec:
     for architecture in architectures:
         if isinstance(architecture, str) and architecture in FAMILIES:
             if config.fields.get("quantization_config") is not None:
-                raise config.error("quantised weights are not supported; use the bfloat16 or float32 checkpoint")
+                raise config.error("quantised weights are not supported; use the bfloat16, float16 or float32 checkpoint")
             return FAMILIES[architecture](config)
     raise config.error(f"architecture {architectures[0]!r} is not supported; supported: {', '.join(sorted(FAMILIES))}")

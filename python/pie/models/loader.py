@@ -13,6 +13,8 @@ from pie.models.spec import DecoderSpec, DtypeName
 
 _SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
+# Older checkpoints store the rotary frequencies, which follow from the config.
+_BUFFER = ".rotary_emb.inv_freq"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Checkpoint:
 
     @property
     def dtype(self) -> DtypeName:
-        """The dtype that all weights can be had in without rounding."""
+        """The dtype that all weights can be had in without rounding: float32 for float16."""
         return "bfloat16" if all(tensor.dtype == "bfloat16" for tensor in self.tensors.values()) else "float32"
 
 
@@ -60,7 +62,18 @@ def load_checkpoint(folder: Path) -> Checkpoint:
                 f"{found[name].path}: {name} belongs to no layer, as {folder / 'config.json'} has num_hidden_layers {spec.n_layers}; "
                 "config and weights are of different models"
             )
+    _refuse_strangers(folder, found, tensors)
     return Checkpoint(folder, spec, tensors)
+
+
+def _refuse_strangers(folder: Path, found: Mapping[str, Tensor], known: Mapping[str, Tensor]) -> None:
+    """Weights of layers that the config does not make, as in biases that it denies, would be left out in silence."""
+    for name, tensor in found.items():
+        if name not in known and name.startswith("model.layers.") and not name.endswith(_BUFFER):
+            raise invalid_model(
+                f"{tensor.path}: {name} has no place in the model that {folder / 'config.json'} makes; "
+                "config and weights are of different models"
+            )
 
 
 def _read_all(folder: Path) -> dict[str, Tensor]:
@@ -73,12 +86,16 @@ def _read_all(folder: Path) -> dict[str, Tensor]:
         raise invalid_model(f"{index}: weight_map is missing or damaged; fetch the file again")
     shards = {}
     for shard in sorted(set(weight_map.values())):
-        if Path(shard).name != shard:
+        if shard in {"", ".", ".."} or any(mark in shard for mark in "/\\\0"):
             raise invalid_model(f"{index}: names the shard {shard!r}; a shard lies in the model folder itself")
         shards[shard] = read_tensors(folder / shard)
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
+    for shard, held in shards.items():
+        for name, tensor in held.items():
+            if name in tensors:
+                raise invalid_model(f"{index}: {name} lies in {tensors[name].path.name} and in {shard}; fetch the model again")
+            tensors[name] = tensor
     for name, shard in weight_map.items():
         if name not in shards[shard]:
             raise invalid_model(f"{folder / shard}: lacks {name}, which {index.name} places there; fetch the file again")
-        tensors[name] = shards[shard][name]
     return tensors

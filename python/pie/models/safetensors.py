@@ -6,7 +6,6 @@ numpy knows no bfloat16, so a tensor stays bytes with the name of its dtype.
 
 from __future__ import annotations
 
-import json
 import math
 import mmap
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pie.models.config import invalid_model
-from pie.models.spec import DtypeName, Shape
+from pie.models.config import check_regular, invalid_model, parse_json_object
+from pie.models.spec import Shape, StoredDtypeName
 
 MAX_HEADER_BYTES = 100_000_000
 """The limit of the format."""
 
-_DTYPES: dict[str, tuple[DtypeName, int]] = {"BF16": ("bfloat16", 2), "F32": ("float32", 4)}
+_DTYPES: dict[str, tuple[StoredDtypeName, int]] = {"BF16": ("bfloat16", 2), "F16": ("float16", 2), "F32": ("float32", 4)}
 
 
 @dataclass(frozen=True)
@@ -31,21 +30,24 @@ class Tensor:
 
     name: str
     path: Path
-    dtype: DtypeName
+    dtype: StoredDtypeName
     shape: Shape
     data: npt.NDArray[np.uint8]
     """Its bytes, row-major, read-only, at any alignment; the map lives as long as they do."""
 
     def float32(self) -> npt.NDArray[np.float32]:
-        """The tensor as float32, copied."""
+        """The tensor as float32, copied; exact for every dtype."""
         if self.dtype == "bfloat16":
             halves = np.frombuffer(self.data.tobytes(), "<u2").astype(np.uint32)
             return (halves << 16).view(np.float32).reshape(self.shape)
+        if self.dtype == "float16":
+            return np.frombuffer(self.data.tobytes(), "<f2").astype(np.float32).reshape(self.shape)
         return np.frombuffer(self.data.tobytes(), "<f4").reshape(self.shape)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a file, mapped; PieError `invalid-model` where the file is damaged or a dtype is not supported."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -62,12 +64,7 @@ def _header(path: Path, mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(mapped[:8], "little")
     if len(mapped) < 8 or length > min(MAX_HEADER_BYTES, len(mapped) - 8):
         raise invalid_model(f"{path}: not a safetensors file, or cut off ({len(mapped)} bytes); fetch it again")
-    try:
-        header = json.loads(mapped[8 : 8 + length])
-    except (ValueError, RecursionError) as error:
-        raise invalid_model(f"{path}: its header is not JSON ({error}); fetch the file again") from None
-    if not isinstance(header, dict):
-        raise invalid_model(f"{path}: its header is not an object; fetch the file again")
+    header = parse_json_object(path, mapped[8 : 8 + length], "its header: ")
     return header, 8 + length
 
 

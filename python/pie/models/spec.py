@@ -10,16 +10,59 @@ from typing import Any, Literal, TypeAlias
 
 Shape: TypeAlias = tuple[int, ...]
 DtypeName: TypeAlias = Literal["bfloat16", "float32"]
+"""What a model is computed in: its weights, the inputs of its linears, its keys and values."""
+StoredDtypeName: TypeAlias = Literal["bfloat16", "float16", "float32"]
+"""What weights are stored in; float16 is computed in float32, which holds it exactly."""
+
+
+@dataclass(frozen=True)
+class LinearScaling:
+    """All angles divided by a factor."""
+
+    factor: float
+
+
+@dataclass(frozen=True)
+class Llama3Scaling:
+    """Slow pairs turn slower by a factor, fast ones as before, those between in part (Llama 3.1)."""
+
+    factor: float
+    low_freq_factor: float
+    """Pairs with fewer turns than this over the original length are slow."""
+    high_freq_factor: float
+    """Pairs with more turns than this are fast; above the other factor."""
+    original_positions: int
+    """The length of the model's first training."""
+
+
+@dataclass(frozen=True)
+class YarnScaling:
+    """As `Llama3Scaling`, with a ramp over the pairs' indices (YaRN, arXiv 2309.00071)."""
+
+    factor: float
+    attention_factor: float
+    """Cosines and sines are multiplied by this."""
+    beta_fast: float
+    """Turns over the original length at which the ramp begins."""
+    beta_slow: float
+    """Turns at which it ends."""
+    original_positions: int
+    truncate: bool
+    """The ramp begins and ends at whole indices."""
+
+
+Scaling: TypeAlias = LinearScaling | Llama3Scaling | YarnScaling
 
 
 @dataclass(frozen=True)
 class Rotary:
-    """Rotation of queries and keys by their position."""
+    """Rotation of queries and keys by their position; `pie.models.rotary` has the formulas."""
 
     kind: Literal["halves"]
     """Which elements are rotated together: element i with element i + D/2."""
     theta: float
-    """Element pair i turns by position * theta^(-2i/D)."""
+    """Element pair i turns by position * theta^(-2i/D) where nothing is scaled."""
+    scaling: Scaling | None = None
 
 
 @dataclass(frozen=True)
@@ -37,19 +80,26 @@ class Attention:
 
 @dataclass(frozen=True)
 class LayerNames:
-    """Names of a layer's weights in the checkpoint."""
+    """Names of a layer's weights in the checkpoint; None for those that the family has not."""
 
     input_norm: str
     q: str
     k: str
     v: str
     o: str
-    q_norm: str | None
-    k_norm: str | None
     mlp_norm: str
     gate: str
     up: str
     down: str
+    q_norm: str | None = None
+    k_norm: str | None = None
+    q_bias: str | None = None
+    k_bias: str | None = None
+    v_bias: str | None = None
+    o_bias: str | None = None
+    gate_bias: str | None = None
+    up_bias: str | None = None
+    down_bias: str | None = None
 
 
 @dataclass(frozen=True)
@@ -113,5 +163,16 @@ class DecoderSpec:
                 names.up: (self.intermediate_size, hidden),
                 names.down: (hidden, self.intermediate_size),
             }
-            shapes |= {name: (attention.head_dim,) for name in (names.q_norm, names.k_norm) if name is not None}
+            vectors = {
+                names.q_norm: attention.head_dim,
+                names.k_norm: attention.head_dim,
+                names.q_bias: q_width,
+                names.k_bias: kv_width,
+                names.v_bias: kv_width,
+                names.o_bias: hidden,
+                names.gate_bias: self.intermediate_size,
+                names.up_bias: self.intermediate_size,
+                names.down_bias: hidden,
+            }
+            shapes |= {name: (width,) for name, width in vectors.items() if name is not None}
         return shapes

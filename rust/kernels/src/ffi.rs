@@ -16,7 +16,7 @@ use crate::plan::{Options, Plan, Table};
 pub use crate::plan::{RawBuffer, RawOp, RawOptions};
 
 /// Changes with every change of the declarations.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Bytes of a message, the final NUL included.
 const MESSAGE_BYTES: usize = 508;
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn pie_k_plan_free(plan: *mut PlanHandle) {
     }
 }
 
-/// Writes the code of the instruction set in use: 1 portable, 2 AVX-512.
+/// Writes the code of the instruction set in use: 1 portable, 2 AVX-512, 3 AVX2.
 ///
 /// # Safety
 /// The pointers are null or valid.
@@ -324,6 +324,34 @@ pub unsafe extern "C" fn pie_k_linear(
         // SAFETY: by the contract.
         let (plan, x, y) = unsafe { (handle(plan)?, slice(x, n_x, "x")?, slice_mut(y, n_y, "y")?) };
         plan.linear(weight, x, n_rows as usize, y)
+    })
+}
+
+/// Reads `n_bytes` (the last words that fill no cache line aside) on all threads of the plan, as fast as memory gives them, and
+/// writes their exclusive or. It computes nothing: the bandwidth that it reaches is what the linears are measured by.
+///
+/// # Safety
+/// The pointers are null or valid for the counts beside them; one call at a time for a plan.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pie_k_read_memory(
+    plan: *mut PlanHandle,
+    start: *const c_void,
+    n_bytes: u64,
+    parity: *mut u32,
+    error: *mut RawError,
+) -> u32 {
+    guarded(error, || {
+        let n_words = usize_of(n_bytes)? / size_of::<u32>();
+        // SAFETY: by the contract.
+        let (plan, words, parity) = unsafe {
+            (
+                handle(plan)?,
+                slice(start.cast::<u32>(), n_words, "start")?,
+                parity.as_mut().ok_or_else(|| null("parity"))?,
+            )
+        };
+        *parity = plan.read_memory(words)?;
+        Ok(())
     })
 }
 

@@ -9,7 +9,11 @@
 #[cfg(target_arch = "x86_64")]
 const IEEE_DEFAULT: u32 = 0x1f80;
 
-/// Holds the IEEE default environment on this thread; restores the former one when dropped.
+/// The same with denormal inputs taken as zero (DAZ, bit 6) and denormal results flushed to zero (FTZ, bit 15).
+#[cfg(target_arch = "x86_64")]
+const FLUSHING: u32 = IEEE_DEFAULT | 1 << 15 | 1 << 6;
+
+/// Holds an environment on this thread; restores the former one when dropped.
 pub(crate) struct FloatEnvironment {
     #[cfg(target_arch = "x86_64")]
     former: u32,
@@ -19,15 +23,24 @@ impl FloatEnvironment {
     /// Enters the IEEE default environment.
     pub(crate) fn enter() -> Self {
         #[cfg(target_arch = "x86_64")]
-        {
-            let mut former = 0u32;
-            // SAFETY: stores the control register into a local; SSE is part of x86-64.
-            unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut former, options(nostack)) };
-            set_control(IEEE_DEFAULT);
-            Self { former }
-        }
+        return Self::set(IEEE_DEFAULT);
         #[cfg(not(target_arch = "x86_64"))]
         Self {}
+    }
+
+    /// Enters the environment in which denormals are zero, inside of which only vector arithmetic runs that expects it.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn enter_flushing() -> Self {
+        Self::set(FLUSHING)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn set(control: u32) -> Self {
+        let mut former = 0u32;
+        // SAFETY: stores the control register into a local; SSE is part of x86-64.
+        unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut former, options(nostack)) };
+        set_control(control);
+        Self { former }
     }
 }
 
@@ -40,6 +53,6 @@ impl Drop for FloatEnvironment {
 
 #[cfg(target_arch = "x86_64")]
 fn set_control(value: u32) {
-    // SAFETY: the value is the IEEE default or one that the register held before.
-    unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &value, options(nostack, readonly)) };
+    // SAFETY: the value is one of the two above or one that the register held before.
+    unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &value, options(nostack)) };
 }

@@ -60,6 +60,7 @@ class _Builder:
                 add(Op(OpKind.SELECT_ROWS, src=tokens.hidden, dst=rows.hidden))
                 add(Op(OpKind.SELECT_ROWS, src=tokens.attended, dst=rows.attended))
             self._linear(OpKind.LINEAR_ADD, stream.attended, stream.hidden, layer_names.o)
+            self._bias(stream.hidden, layer_names.o_bias)
             self._mlp(layer_names, stream)
         self._norm(names.final_norm, rows)
         logits = self.plan.add_linear([self.tensors[names.embedding if spec.tied else names.output]])
@@ -79,6 +80,7 @@ class _Builder:
         epsilon, add = self.spec.norm_epsilon, self.program.add
         self._norm(names.input_norm, self.tokens)
         self._linear(OpKind.LINEAR, self.tokens.normed, self.qkv, names.q, names.k, names.v)
+        self._bias(self.qkv, names.q_bias, names.k_bias, names.v_bias)
         q_norm, k_norm = self._vector(names.q_norm), self._vector(names.k_norm)
         add(Op(OpKind.ROTARY_WRITE, dst=self.qkv, layer=layer, weight=q_norm, weight_2=k_norm, value=epsilon))
         add(Op(OpKind.ATTENTION, src=self.qkv, dst=self.tokens.attended, layer=layer, value=self.spec.attention.scale))
@@ -86,8 +88,10 @@ class _Builder:
     def _mlp(self, names: LayerNames, stream: _Stream) -> None:
         self._norm(names.mlp_norm, stream)
         self._linear(OpKind.LINEAR, stream.normed, stream.gate_up, names.gate, names.up)
+        self._bias(stream.gate_up, names.gate_bias, names.up_bias)
         self.program.add(Op(OpKind.SWIGLU, src=stream.gate_up, dst=stream.activated))
         self._linear(OpKind.LINEAR_ADD, stream.activated, stream.hidden, names.down)
+        self._bias(stream.hidden, names.down_bias)
 
     def _norm(self, name: str, stream: _Stream) -> None:
         weight, epsilon = self._vector(name), self.spec.norm_epsilon
@@ -96,6 +100,12 @@ class _Builder:
     def _linear(self, kind: OpKind, src: int, dst: int, *names: str) -> None:
         weight = self.plan.add_linear([self.tensors[name] for name in names])
         self.program.add(Op(kind, src=src, dst=dst, weight=weight))
+
+    def _bias(self, dst: int, *names: str | None) -> None:
+        """Adds the biases of the linears whose outputs lie side by side in `dst`, where the model has them."""
+        there = [self.tensors[name] for name in names if name is not None]
+        if there:
+            self.program.add(Op(OpKind.ADD_VECTOR, dst=dst, weight=self.plan.add_vector(*there)))
 
     def _vector(self, name: str | None) -> int:
         return NONE if name is None else self.plan.add_vector(self.tensors[name])

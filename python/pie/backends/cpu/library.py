@@ -10,7 +10,7 @@ import cffi
 
 from pie.errors import PieError
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """The version of `kernels.h`."""
 
 _EXTENSION = "pie._engine"

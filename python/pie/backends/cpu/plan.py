@@ -20,7 +20,7 @@ NONE = 0xFFFFFFFF
 """The index that stands for none."""
 
 DTYPE_CODES: dict[DtypeName, int] = {"bfloat16": 1, "float32": 2}
-ISA_CODES = {"best": 0, "portable": 1, "avx512": 2}
+ISA_CODES = {"auto": 0, "avx512": 2, "avx2": 3, "portable": 1}
 
 
 class OpKind(enum.IntEnum):
@@ -35,6 +35,7 @@ class OpKind(enum.IntEnum):
     SWIGLU = 7
     SELECT_ROWS = 8
     LOGITS = 9
+    ADD_VECTOR = 10
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,11 @@ class Plan:
         self._library.call("pie_k_plan_add_linear", self._plan, array, len(parts), parts[0].shape[1], index)
         return int(index[0])
 
-    def add_vector(self, tensor: Tensor) -> int:
-        """Copies a vector; answers its index."""
+    def add_vector(self, *parts: Tensor) -> int:
+        """Copies a vector, put together from parts; answers its index."""
         ffi = self._library.ffi
         keep: list[object] = []
+        tensor = parts[0] if len(parts) == 1 else _joined(parts)
         part, index = ffi.new("pie_k_part *", self._part(tensor, tensor.shape[0], keep)), ffi.new("uint32_t *")
         self._library.call("pie_k_plan_add_vector", self._plan, part, index)
         return int(index[0])
@@ -177,8 +179,24 @@ class Plan:
         self._library.call("pie_k_plan_read", self._plan, buffer, room, out.size, written)
         return out[: written[0]].reshape(-1, width)
 
+    def read_memory(self, memory: npt.NDArray[Any]) -> int:
+        """Reads an array on all threads as fast as memory gives it; answers the exclusive or of its words."""
+        ffi = self._library.ffi
+        parity = ffi.new("uint32_t *")
+        self._library.call("pie_k_read_memory", self._plan, ffi.from_buffer(memory), memory.nbytes, parity)
+        return int(parity[0])
+
     def _part(self, tensor: Tensor, n_rows: int, keep: list[object]) -> dict[str, object]:
         """A `pie_k_part`; the bytes live as long as what is put into `keep`."""
-        data = self._library.ffi.from_buffer(tensor.data)
+        # The kernels know no float16: its float32 is made here, exactly, and lives as long as it is needed.
+        dtype: DtypeName = "float32" if tensor.dtype == "float16" else tensor.dtype
+        values = tensor.float32() if tensor.dtype == "float16" else tensor.data
+        data = self._library.ffi.from_buffer(values)
         keep.append(data)
-        return {"data": data, "n_bytes": tensor.data.nbytes, "n_rows": n_rows, "dtype": DTYPE_CODES[tensor.dtype]}
+        return {"data": data, "n_bytes": values.nbytes, "n_rows": n_rows, "dtype": DTYPE_CODES[dtype]}
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    """Vectors one after the other, as float32."""
+    values = np.concatenate([part.float32() for part in parts])
+    return Tensor(parts[0].name, parts[0].path, "float32", values.shape, values.view(np.uint8))

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pie.models.rotary import amplitude, inverse_frequencies
 from pie.models.spec import Rotary
 
 F32: TypeAlias = npt.NDArray[np.float32]
@@ -18,8 +19,7 @@ def rotary_tables(rotary: Rotary, head_dim: int, max_positions: int) -> tuple[F3
     Angles are rounded to float32, as every implementation that models were trained with does; their cosines are taken in
     float64 and rounded once, so that they are the same on every machine.
     """
-    pairs = np.arange(0, head_dim, 2, dtype=np.float64)
-    frequencies = (1.0 / rotary.theta ** (pairs / head_dim)).astype(np.float32)
+    frequencies = inverse_frequencies(rotary, head_dim).astype(np.float32)
     angles = np.arange(max_positions, dtype=np.float32)[:, None] * frequencies
-    exact = angles.astype(np.float64)
-    return np.cos(exact).astype(np.float32), np.sin(exact).astype(np.float32)
+    exact, scale = angles.astype(np.float64), amplitude(rotary)
+    return (scale * np.cos(exact)).astype(np.float32), (scale * np.sin(exact)).astype(np.float32)

@@ -1,9 +1,9 @@
 //! Linear maps: y[M, N] = x[M, K] W[N, K]^T with W packed once.
 //!
-//! W is packed as `[N / 64][K words][64]`, where a word is a pair of bfloat16 or one float. The tile is 6 rows by 64 columns:
-//! 24 accumulators in registers, each walking K in order, so no output depends on its neighbours. With one row the kernel
-//! streams W at the bandwidth of memory; measured on 2 cores with AVX-512: 45 to 54 of 53 GB/s at M = 1, 1.0 TFLOP/s at
-//! M = 512.
+//! W is packed as `[N / 64][K words][64]`, where a word is a pair of bfloat16 or one float. A tile has a few rows and columns,
+//! as many as the sums fit the registers of the instruction set (AVX-512: 6 rows by 64 columns), and each sum walks K in order, so
+//! no output depends on its neighbours. With one row the kernel streams W at the bandwidth of memory; measured on 2 cores with
+//! AVX-512: 45 to 54 of 53 GB/s at M = 1, 1.0 TFLOP/s at M = 512.
 #![allow(unsafe_code)] // The tile's loop reads through pointers: bounds checks would halve its speed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,10 @@ use crate::memory::{Disjoint, Words};
 use crate::pool::Pool;
 use crate::simd::{Isa, Kernel, LANES, Simd};
 
-/// Columns of one packed strip of W, and of a tile.
+/// Columns of one packed strip of W.
 const STRIP: usize = 64;
-/// Vectors of a tile's row.
+/// Vectors of a strip's row.
 const VECTORS: usize = STRIP / LANES;
-/// Rows of a tile: 6 x 4 accumulators leave 8 of 32 registers for W and x.
-const TILE_ROWS: usize = 6;
-/// Up to this many rows W is read once, in one pass over K.
-const ONE_PASS_ROWS: usize = TILE_ROWS;
 /// Up to this many rows K is walked in panels, so that a panel of W stays in the nearest cache for all rows.
 const PANEL_ROWS: usize = 96;
 /// Words of K in a panel: 64 x 64 words are 16 KiB.
@@ -213,6 +209,12 @@ struct Job<'a> {
 /// How a word of x meets words of W.
 trait Dot: Copy {
     fn dot<S: Simd>(self, s: S, acc: S::V, x: u32, w: S::W) -> S::V;
+
+    /// Calls `f`, which does nothing but dots, in the floating-point environment that they need.
+    #[inline(always)]
+    fn within<S: Simd, R, F: FnOnce() -> R>(self, _simd: S, f: F) -> R {
+        f()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -222,6 +224,11 @@ impl Dot for BfloatPairs {
     #[inline(always)]
     fn dot<S: Simd>(self, s: S, acc: S::V, x: u32, w: S::W) -> S::V {
         s.dot_bf16(acc, x, w)
+    }
+
+    #[inline(always)]
+    fn within<S: Simd, R, F: FnOnce() -> R>(self, s: S, f: F) -> R {
+        s.flushing(f)
     }
 }
 
@@ -249,10 +256,12 @@ impl<D: Dot> Kernel for Strips<'_, D> {
         let Job {
             n_rows, n_words, ..
         } = *self.job;
-        let panel_words = if n_rows > ONE_PASS_ROWS && n_rows <= PANEL_ROWS {
-            PANEL_WORDS
-        } else {
+        // One tile reads the whole strip once, in one pass over K.
+        let is_one_tile = n_rows * VECTORS <= S::TILE_SUMS;
+        let panel_words = if is_one_tile || n_rows > PANEL_ROWS {
             n_words
+        } else {
+            PANEL_WORDS
         };
         let ahead = if panel_words == n_words {
             AHEAD_WORDS
@@ -301,84 +310,115 @@ impl<D: Dot> Strips<'_, D> {
     #[inline(always)]
     unsafe fn panel<S: Simd>(&self, s: S, panel: &Panel, partial: &mut [f32]) {
         let n_rows = self.job.n_rows;
-        let n_tiles = n_rows.div_ceil(TILE_ROWS);
+        let n_tiles = n_rows.div_ceil(S::TILE_ROWS);
         let (least, n_larger) = (n_rows / n_tiles, n_rows % n_tiles);
         let mut row = 0;
         for tile_idx in 0..n_tiles {
-            // SAFETY: forwarded.
             let n_tile_rows = least + usize::from(tile_idx < n_larger);
+            // SAFETY: forwarded.
             unsafe {
                 match n_tile_rows {
-                    1 => self.tile::<S, 1>(s, panel, row, partial),
-                    2 => self.tile::<S, 2>(s, panel, row, partial),
-                    3 => self.tile::<S, 3>(s, panel, row, partial),
-                    4 => self.tile::<S, 4>(s, panel, row, partial),
-                    5 => self.tile::<S, 5>(s, panel, row, partial),
-                    _ => self.tile::<S, TILE_ROWS>(s, panel, row, partial),
+                    1 => self.row_of_tiles::<S, 1>(s, panel, row, partial),
+                    2 => self.row_of_tiles::<S, 2>(s, panel, row, partial),
+                    3 => self.row_of_tiles::<S, 3>(s, panel, row, partial),
+                    4 if S::TILE_ROWS >= 4 => self.row_of_tiles::<S, 4>(s, panel, row, partial),
+                    5 if S::TILE_ROWS >= 5 => self.row_of_tiles::<S, 5>(s, panel, row, partial),
+                    _ => self.row_of_tiles::<S, 6>(s, panel, row, partial),
                 }
             }
             row += n_tile_rows;
         }
     }
 
+    /// The tiles that cover a strip's columns: as wide as the registers allow.
+    ///
     /// # Safety
     /// No other thread works on the strip.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const ROWS: usize>(
+    unsafe fn row_of_tiles<S: Simd, const ROWS: usize>(
         &self,
         s: S,
         panel: &Panel,
         row: usize,
         partial: &mut [f32],
     ) {
+        // SAFETY: forwarded.
+        unsafe {
+            if ROWS * VECTORS <= S::TILE_SUMS {
+                self.tile::<S, ROWS, VECTORS>(s, panel, Corner { row, vector: 0 }, partial);
+            } else {
+                for vector in (0..VECTORS).step_by(2) {
+                    self.tile::<S, ROWS, 2>(s, panel, Corner { row, vector }, partial);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// No other thread works on the strip.
+    #[inline(always)]
+    unsafe fn tile<S: Simd, const ROWS: usize, const WIDTH: usize>(
+        &self,
+        s: S,
+        panel: &Panel,
+        corner: Corner,
+        partial: &mut [f32],
+    ) {
         let job = self.job;
+        let Corner { row, vector } = corner;
         let strip = &job.packed[panel.strip_idx * job.n_words * STRIP..][..job.n_words * STRIP];
         let x = &job.x[row * job.n_words..(row + ROWS) * job.n_words];
         assert!(
-            panel.words.end <= job.n_words,
-            "a panel ends with the strip"
+            panel.words.end <= job.n_words && vector + WIDTH <= VECTORS,
+            "a tile lies in its strip"
         );
-        let mut sums = [[s.splat(0.0); VECTORS]; ROWS];
+        let mut sums = [[s.splat(0.0); WIDTH]; ROWS];
         if panel.words.start > 0 {
             for (sums, kept) in sums
                 .iter_mut()
                 .zip(partial[row * STRIP..].chunks_exact(STRIP))
             {
-                for (sum, kept) in sums.iter_mut().zip(kept.as_chunks().0) {
+                for (sum, kept) in sums.iter_mut().zip(&kept.as_chunks().0[vector..]) {
                     *sum = s.load(kept);
                 }
             }
         }
-        for word in panel.words.clone() {
-            // SAFETY: `word` is below n_words, so the line lies in the strip, and `r * n_words + word` in the rows of x.
-            unsafe {
-                let line = strip.as_ptr().add(word * STRIP);
-                let mut w = [s.load_words(&*line.cast()); VECTORS];
-                for (v, w) in w.iter_mut().enumerate() {
-                    s.prefetch(line.wrapping_add(panel.ahead + v * LANES));
-                    *w = s.load_words(&*line.add(v * LANES).cast());
-                }
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    let x = *x.as_ptr().add(r * job.n_words + word);
-                    for (sum, w) in sums.iter_mut().zip(w) {
-                        *sum = self.dot.dot(s, *sum, x, w);
+        let sums = self.dot.within(
+            s,
+            #[inline(always)]
+            || {
+                for word in panel.words.clone() {
+                    // SAFETY: `word` is below n_words, so the line lies in the strip, and `r * n_words + word` in the rows of x.
+                    unsafe {
+                        let line = strip.as_ptr().add(word * STRIP + vector * LANES);
+                        let mut w = [s.load_words(&*line.cast()); WIDTH];
+                        for (v, w) in w.iter_mut().enumerate() {
+                            s.prefetch(line.wrapping_add(panel.ahead + v * LANES));
+                            *w = s.load_words(&*line.add(v * LANES).cast());
+                        }
+                        for (r, sums) in sums.iter_mut().enumerate() {
+                            let x = *x.as_ptr().add(r * job.n_words + word);
+                            for (sum, w) in sums.iter_mut().zip(w) {
+                                *sum = self.dot.dot(s, *sum, x, w);
+                            }
+                        }
                     }
                 }
-            }
-        }
+                sums
+            },
+        );
+        let is_last = panel.words.end == job.n_words;
         for (r, sums) in sums.iter().enumerate() {
-            if panel.words.end < job.n_words {
-                for (sum, kept) in sums
-                    .iter()
-                    .zip(partial[(row + r) * STRIP..][..STRIP].as_chunks_mut().0)
-                {
+            if !is_last {
+                let kept = &mut partial[(row + r) * STRIP..][..STRIP].as_chunks_mut().0[vector..];
+                for (sum, kept) in sums.iter().zip(kept) {
                     s.store(*sum, kept);
                 }
                 continue;
             }
-            let column = panel.strip_idx * STRIP;
-            let n_columns = STRIP.min(job.n_outputs - column);
-            let start = (row + r) * job.stride + column;
+            let column = panel.strip_idx * STRIP + vector * LANES;
+            let n_columns = (WIDTH * LANES).min(job.n_outputs.saturating_sub(column));
+            let start = (row + r) * job.stride + column.min(job.n_outputs);
             // SAFETY: the columns of this strip are this thread's.
             let y = unsafe { job.y.part(start..start + n_columns) };
             for (sum, y) in sums.iter().zip(y.chunks_mut(LANES)) {
@@ -391,6 +431,13 @@ impl<D: Dot> Strips<'_, D> {
             }
         }
     }
+}
+
+/// Where a tile begins: its first row of x, and its first vector of the strip.
+#[derive(Clone, Copy)]
+struct Corner {
+    row: usize,
+    vector: usize,
 }
 
 #[cfg(test)]

@@ -4,3 +4,4 @@ pub(crate) mod attention;
 pub(crate) mod linear;
 pub(crate) mod rotary;
 pub(crate) mod rows;
+pub(crate) mod stream;

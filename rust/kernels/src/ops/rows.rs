@@ -1,4 +1,4 @@
-//! Operations on one row at a time: embedding, normalisation, the gate of the MLP.
+//! Operations on one row at a time: embedding, normalisation, biases, the gate of the MLP.
 
 use crate::element::{Bf16, Dtype, Element};
 use crate::math::{inverse_rms, silu};
@@ -84,6 +84,23 @@ impl<E: Element> Kernel for SwiGlu<'_, E> {
             .zip(self.out.chunks_mut(LANES))
         {
             E::store_some(s, s.mul(silu(s, s.load_some(gate)), s.load_some(up)), out);
+        }
+    }
+}
+
+/// Adds a vector: the bias of a linear.
+pub(crate) struct AddVector<'a> {
+    pub(crate) vector: &'a [f32],
+    pub(crate) out: &'a mut [f32],
+}
+
+impl Kernel for AddVector<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for (vector, out) in self.vector.chunks(LANES).zip(self.out.chunks_mut(LANES)) {
+            s.store_some(s.add(s.load_some(out), s.load_some(vector)), out);
         }
     }
 }

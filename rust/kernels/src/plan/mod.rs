@@ -21,6 +21,7 @@ use crate::kv::KvMemory;
 use crate::memory::Words;
 use crate::ops::linear::{Linear, Outputs, Part, n_words};
 use crate::ops::rows::round_row;
+use crate::ops::stream::stream;
 use crate::pool::Pool;
 
 /// Most weights, buffers or operations of a plan: a model of a thousand layers fits.
@@ -230,6 +231,11 @@ impl Plan {
             accumulate: false,
         };
         linear.apply(&mut self.pool, isa, rounded.view(), n_rows, outputs)
+    }
+
+    /// Reads words on all threads; answers their exclusive or.
+    pub(crate) fn read_memory(&mut self, words: &[u32]) -> Result<u32> {
+        stream(&mut self.pool, self.options.isa, words)
     }
 
     /// The rows of a buffer as the newest step left them, as f32; answers how many elements there are.

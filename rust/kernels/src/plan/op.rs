@@ -153,6 +153,8 @@ pub(super) enum Op {
     SelectRows { src: usize, dst: usize },
     /// 9: `src` (rounded) through the linear `weight` to the caller's logits.
     Logits { src: usize, weight: usize },
+    /// 10: the vector `weight` added to each row of `dst` (f32).
+    AddVector { dst: usize, weight: usize },
 }
 
 /// What an operation expects of a buffer.
@@ -296,6 +298,11 @@ impl Plan {
                 let src = expect(buffers, raw.src, rounded(linear.n_inputs()))?;
                 expect_rows(buffers, src, Rows::Logits)?;
                 Ok(Op::Logits { src, weight })
+            }
+            10 => {
+                let weight = self.vector(raw.weight)?;
+                let dst = expect(buffers, raw.dst, float(self.vectors[weight].len()))?;
+                Ok(Op::AddVector { dst, weight })
             }
             other => Err(Error::argument(format!("kind {other} is unknown"))),
         }

@@ -13,7 +13,7 @@ use crate::simd::Isa;
 pub struct RawOptions {
     /// Type of weights, linears' inputs, keys and values: 1 bfloat16, 2 float32.
     pub dtype: u32,
-    /// Instruction set: 0 the best of this CPU, 1 portable, 2 AVX-512.
+    /// Instruction set: 0 the best of this CPU, 1 portable, 2 AVX-512, 3 AVX2.
     pub isa: u32,
     /// Threads, the caller included.
     pub n_threads: u32,

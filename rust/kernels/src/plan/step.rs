@@ -11,7 +11,7 @@ use crate::memory::Words;
 use crate::ops::attention::{Attention, scratch_len};
 use crate::ops::linear::{Linear, Outputs, n_words};
 use crate::ops::rotary::{HeadNorms, RotaryWrite, Token};
-use crate::ops::rows::{Embed, RmsNorm, SwiGlu};
+use crate::ops::rows::{AddVector, Embed, RmsNorm, SwiGlu};
 use crate::pool::Pool;
 
 /// How many rows the buffers of a step have.
@@ -132,6 +132,7 @@ impl Step<'_> {
             Op::SwiGlu { src, dst } => self.swiglu::<E>(src, dst),
             Op::SelectRows { src, dst } => self.select_rows(src, dst),
             Op::Logits { src, weight } => self.logits(src, weight),
+            Op::AddVector { dst, weight } => self.add_vector(dst, weight),
         }
     }
 
@@ -182,6 +183,16 @@ impl Step<'_> {
             accumulate,
         };
         linear.apply(self.pool, isa, src.words.view(), n_rows, outputs)
+    }
+
+    fn add_vector(&mut self, dst: usize, weight: usize) -> Result<()> {
+        let (isa, vector) = (self.options.isa, &self.vectors[weight]);
+        let dst = &mut self.buffers[dst];
+        let (n_rows, width) = (dst.n_rows(self.counts), dst.width);
+        let out = &mut dst.words.view_mut::<f32>()[..n_rows * width];
+        self.pool.for_each_row(out, width, |_row, out| {
+            isa.run(AddVector { vector, out });
+        })
     }
 
     #[allow(unsafe_code)] // Writes the pool of keys and values.

@@ -37,6 +37,10 @@ impl Simd for Avx512 {
     type V = __m512;
     type W = __m512i;
 
+    // 24 of 32 registers; 8 are left for W and x.
+    const TILE_ROWS: usize = 6;
+    const TILE_SUMS: usize = 24;
+
     #[inline(always)]
     fn vectorize<R, F: FnOnce() -> R>(self, f: F) -> R {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma")]

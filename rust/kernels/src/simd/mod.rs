@@ -7,8 +7,12 @@
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 pub(crate) use portable::Portable;
@@ -25,8 +29,19 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Sixteen words: bfloat16 pairs, the even element in the lower half, or the bits of floats.
     type W: Copy;
 
+    /// Most rows of a tile of a linear.
+    const TILE_ROWS: usize;
+    /// Most vectors of sums that a tile keeps in registers.
+    const TILE_SUMS: usize;
+
     /// Calls `f` compiled with the instructions of this implementation, as far as it is inlined.
     fn vectorize<R, F: FnOnce() -> R>(self, f: F) -> R;
+
+    /// Calls `f` where [`Simd::dot_bf16`] is exact. `f` does no other arithmetic on floats, and answers all that it computes.
+    #[inline(always)]
+    fn flushing<R, F: FnOnce() -> R>(self, f: F) -> R {
+        f()
+    }
 
     fn splat(self, x: f32) -> Self::V;
     fn load(self, x: &[f32; LANES]) -> Self::V;
@@ -59,7 +74,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// acc + x * w for the bits of floats, rounded once.
     fn dot_f32(self, acc: Self::V, x: u32, w: Self::W) -> Self::V;
     /// (acc + x.odd * w.odd) + x.even * w.even, rounded at each +, denormal inputs and results taken as zero: what `vdpbf16ps`
-    /// does (Intel SDM, and measured).
+    /// does (Intel SDM, and measured). Only inside of [`Simd::flushing`].
     fn dot_bf16(self, acc: Self::V, x: u32, w: Self::W) -> Self::V;
 
     /// Asks for the cache line at `address` of an array, which may end before it.
@@ -106,26 +121,39 @@ pub(crate) trait Kernel {
 pub(crate) enum Isa {
     Portable(Portable),
     #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
 }
 
 impl Isa {
     /// The code for "the best of this CPU" at the C boundary.
-    pub(crate) const BEST: u32 = 0;
+    pub(crate) const AUTO: u32 = 0;
     /// The code of the portable implementation.
     pub(crate) const PORTABLE: u32 = 1;
     /// The code of AVX-512 with bfloat16.
     pub(crate) const AVX512: u32 = 2;
+    /// The code of AVX2 with FMA.
+    pub(crate) const AVX2: u32 = 3;
 
     /// The instruction set of that code; an error where this CPU lacks it.
     pub(crate) fn choose(code: u32) -> Result<Self> {
+        let lacks = |what: &str| {
+            Error::argument(format!(
+                "this CPU has no {what}; choose auto, or one that it has: {}",
+                Self::names().join(", ")
+            ))
+        };
         match code {
-            Self::BEST => Ok(Self::avx512().unwrap_or(Self::Portable(Portable))),
+            Self::AUTO => Ok(Self::avx512()
+                .or_else(Self::avx2)
+                .unwrap_or(Self::Portable(Portable))),
             Self::PORTABLE => Ok(Self::Portable(Portable)),
-            Self::AVX512 => {
-                Self::avx512().ok_or_else(|| Error::argument("this CPU has no AVX-512 with bfloat16; choose the best or the portable instruction set"))
-            }
-            other => Err(Error::argument(format!("instruction set {other} is unknown; 0 is the best, 1 portable, 2 AVX-512"))),
+            Self::AVX512 => Self::avx512().ok_or_else(|| lacks("AVX-512 with bfloat16")),
+            Self::AVX2 => Self::avx2().ok_or_else(|| lacks("AVX2 with FMA")),
+            other => Err(Error::argument(format!(
+                "instruction set {other} is unknown; 0 is auto, 1 portable, 2 AVX-512, 3 AVX2"
+            ))),
         }
     }
 
@@ -134,13 +162,35 @@ impl Isa {
         match self {
             Self::Portable(_) => Self::PORTABLE,
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Self::AVX2,
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => Self::AVX512,
         }
+    }
+
+    /// The names, at the surface, of all that this CPU has; the best first.
+    fn names() -> Vec<&'static str> {
+        let found = [
+            Self::avx512().map(|_| "avx512"),
+            Self::avx2().map(|_| "avx2"),
+            Some("portable"),
+        ];
+        found.into_iter().flatten().collect()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn avx2() -> Option<Self> {
+        Avx2::detect().map(Self::Avx2)
     }
 
     #[cfg(target_arch = "x86_64")]
     fn avx512() -> Option<Self> {
         Avx512::detect().map(Self::Avx512)
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn avx2() -> Option<Self> {
+        None
     }
 
     #[cfg(not(target_arch = "x86_64"))]
@@ -156,12 +206,26 @@ impl Isa {
                 || kernel.run(simd),
             ),
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.vectorize(
+                #[inline(always)]
+                || kernel.run(simd),
+            ),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(simd) => simd.vectorize(
                 #[inline(always)]
                 || kernel.run(simd),
             ),
         }
     }
+}
+
+/// All instruction sets of this CPU.
+#[cfg(test)]
+pub(crate) fn all_isas() -> Vec<Isa> {
+    [Isa::PORTABLE, Isa::AVX2, Isa::AVX512]
+        .into_iter()
+        .filter_map(|code| Isa::choose(code).ok())
+        .collect()
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ impl Simd for Portable {
     type V = Lanes;
     type W = [u32; LANES];
 
+    const TILE_ROWS: usize = 6;
+    const TILE_SUMS: usize = 24;
+
     #[inline(always)]
     fn vectorize<R, F: FnOnce() -> R>(self, f: F) -> R {
         f()

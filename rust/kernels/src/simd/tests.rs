@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Isa, Kernel, LANES, Portable, Simd};
+use super::{Isa, Kernel, LANES, Portable, Simd, all_isas};
 
 /// All operations on one set of operands: a row of result bits for each.
 struct Everything {
@@ -19,6 +19,15 @@ fn bits(x: f32) -> u32 {
     } else {
         x.to_bits()
     }
+}
+
+/// `dot_bf16` in the environment that it needs; its operands are read inside.
+#[inline(always)]
+fn dot_bf16<S: Simd>(s: S, acc: &[f32; LANES], x: u32, w: &[u32; LANES]) -> S::V {
+    s.flushing(
+        #[inline(always)]
+        || s.dot_bf16(s.load(acc), x, s.load_words(w)),
+    )
 }
 
 impl Kernel for Everything {
@@ -42,7 +51,7 @@ impl Kernel for Everything {
             some,
             s.load_bf16_some(&halves[..self.n]),
             s.dot_f32(c, self.a[0].to_bits(), words),
-            s.dot_bf16(c, self.a[0].to_bits(), words),
+            dot_bf16(s, &self.c, self.a[0].to_bits(), &self.b.map(f32::to_bits)),
             s.splat(self.a[1]),
         ];
         let mut rows: Vec<Vec<u32>> = vectors
@@ -90,8 +99,10 @@ proptest! {
     #[test]
     fn all_instruction_sets_agree(a in lanes(), b in lanes(), c in lanes(), n in 0..=LANES) {
         let expected = Portable.vectorize(|| Everything { a, b, c, n }.run(Portable));
-        let found = Isa::choose(Isa::BEST).unwrap().run(Everything { a, b, c, n });
-        prop_assert_eq!(expected, found);
+        for isa in all_isas() {
+            let found = isa.run(Everything { a, b, c, n });
+            prop_assert_eq!(&expected, &found, "instruction set {}", isa.code());
+        }
     }
 }
 
@@ -109,7 +120,7 @@ impl Kernel for Pair {
     fn run<S: Simd>(self, s: S) -> u32 {
         let mut lanes = [0.0; LANES];
         s.store(
-            s.dot_bf16(s.splat(self.acc), self.x, s.load_words(&[self.w; LANES])),
+            dot_bf16(s, &[self.acc; LANES], self.x, &[self.w; LANES]),
             &mut lanes,
         );
         lanes[0].to_bits()
@@ -128,7 +139,9 @@ proptest! {
         let acc = f32::from_bits(acc | u32::from(minus) << 31);
         let (x, w) = (x << 16 | x_even, (w | u32::from(sign) << 15) << 16 | w_even);
         let expected = Pair { acc, x, w }.run(Portable);
-        prop_assert_eq!(expected, Isa::choose(Isa::BEST).unwrap().run(Pair { acc, x, w }));
+        for isa in all_isas() {
+            prop_assert_eq!(expected, isa.run(Pair { acc, x, w }), "instruction set {}", isa.code());
+        }
     }
 }
 
@@ -136,4 +149,14 @@ proptest! {
 fn an_unknown_instruction_set_is_an_error() {
     assert!(Isa::choose(9).is_err());
     assert_eq!(Isa::choose(Isa::PORTABLE).unwrap().code(), Isa::PORTABLE);
+}
+
+#[test]
+fn the_instruction_sets_of_this_cpu_answer_with_their_codes() {
+    for code in [Isa::PORTABLE, Isa::AVX512, Isa::AVX2] {
+        match Isa::choose(code) {
+            Ok(isa) => assert_eq!(isa.code(), code),
+            Err(error) => assert!(error.message.contains("portable"), "{}", error.message),
+        }
+    }
 }

@@ -1,0 +1,171 @@
+"""The driver: a batch, one sequence and one operation after the other.
+
+Arithmetic is float32 throughout. In bfloat16 the weights, the inputs of linears, and the keys and values are bfloat16 values, as
+on every back end; the sums are torch's, so the last bits may depend on the batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pie.backends.base import Capabilities, DriverError, DriverOptions
+from pie.backends.reference.checks import check, is_reread, kv_len, pages_of
+from pie.backends.sizes import capabilities, choose_dtype, invalid
+from pie.batch import Batch
+from pie.models.loader import Checkpoint, load_checkpoint
+from pie.models.rotary import amplitude, inverse_frequencies
+from pie.models.spec import LayerNames
+
+_DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+
+
+def open_driver(folder: Path, options: DriverOptions | None = None) -> ReferenceDriver:
+    """Loads a model folder into torch.
+
+    Raises PieError `invalid-model` for the folder, `invalid-argument` for the options.
+    """
+    return ReferenceDriver(load_checkpoint(folder), options or DriverOptions())
+
+
+class ReferenceDriver:
+    """Runs batches of one model on torch's CPU; see `pie.backends.base.Driver`."""
+
+    def __init__(self, checkpoint: Checkpoint, options: DriverOptions) -> None:
+        if options.isa != "auto":
+            raise invalid(f"isa is {options.isa!r}, but the reference back end has no instruction sets; leave isa out")
+        self._spec = spec = checkpoint.spec
+        dtype = choose_dtype(checkpoint, options)
+        self._dtype = _DTYPES[dtype]
+        self._capabilities = capabilities("reference", checkpoint, dtype, options)
+        self._weights = {name: torch.tensor(tensor.float32()) for name, tensor in checkpoint.tensors.items()}
+        self._frequencies = torch.tensor(inverse_frequencies(spec.rotary, spec.attention.head_dim).astype(np.float32))
+        heads = spec.attention
+        # [layers, keys and values, pages, slots, heads, elements]
+        shape = (spec.n_layers, 2, self._capabilities.n_pages, options.page_size, heads.n_kv_heads, heads.head_dim)
+        self._kv = torch.zeros(shape, dtype=self._dtype)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this driver serves."""
+        return self._capabilities
+
+    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Computes a batch and answers its logits, float32 [R, V]; DriverError where it does not fit, and nothing has changed."""
+        with self._lock, torch.inference_mode():
+            if self._closed:
+                raise DriverError("the driver is closed")
+            check(batch, self._capabilities)
+            logits = self._run(batch)
+        return np.ascontiguousarray(logits.numpy())
+
+    def close(self) -> None:
+        """Gives the memory back; a second call does nothing."""
+        with self._lock:
+            self._closed = True
+            self._weights.clear()
+            self._kv = torch.zeros(0)
+
+    def _run(self, batch: Batch) -> Tensor:
+        spec, weights = self._spec, self._weights
+        if len(batch.copy_src):
+            self._kv[:, :, batch.copy_dst.astype(np.int64)] = self._kv[:, :, batch.copy_src.astype(np.int64)]
+        positions = torch.tensor(batch.positions.astype(np.float32))
+        angles = positions[:, None] * self._frequencies
+        cos, sin = (amplitude(spec.rotary) * f(angles.double()) for f in (torch.cos, torch.sin))
+        hidden = weights[spec.names.embedding][batch.tokens.astype(np.int64)] * spec.embedding_scale
+        for layer in range(spec.n_layers):
+            names = spec.layer_names(layer)
+            hidden = hidden + self._attention(batch, layer, names, hidden, (cos.float(), sin.float()))
+            hidden = hidden + self._mlp(names, hidden)
+        rows = self._norm(hidden[batch.row_token.astype(np.int64)], spec.names.final_norm)
+        return self._linear(rows, spec.names.embedding if spec.tied else spec.names.output)
+
+    def _attention(self, batch: Batch, layer: int, names: LayerNames, hidden: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+        """The outputs [T, E] of a layer's attention; keys and values of the batch are stored first."""
+        heads, normed = self._spec.attention, self._norm(hidden, names.input_norm)
+
+        def split(name: str, bias: str | None) -> Tensor:
+            return self._linear(normed, name, bias).reshape(len(hidden), -1, heads.head_dim)
+
+        q = _rotate(self._norm(split(names.q, names.q_bias), names.q_norm), rotation)
+        k = _rotate(self._norm(split(names.k, names.k_bias), names.k_norm), rotation)
+        v = split(names.v, names.v_bias)
+        keys, values = self._kv[layer]
+        for seq_idx, tokens in enumerate(_spans(batch)):
+            if not is_reread(batch, seq_idx):
+                slots = _slots(batch, seq_idx)[kv_len(batch, seq_idx) - len(tokens) :]
+                keys.flatten(0, 1)[slots] = k[tokens.start : tokens.stop].to(self._dtype)
+                values.flatten(0, 1)[slots] = v[tokens.start : tokens.stop].to(self._dtype)
+        attended = torch.zeros(len(hidden), heads.n_heads * heads.head_dim)
+        for seq_idx, tokens in enumerate(_spans(batch)):
+            slots, visible = _slots(batch, seq_idx), _visible(batch, seq_idx, tokens)
+            group = heads.n_heads // heads.n_kv_heads
+            seen = visible.any(dim=0)[:, None, None]
+            # What no token sees may hold anything, numbers that are none included.
+            key, value = (
+                torch.where(seen, part.flatten(0, 1)[slots], 0).float().repeat_interleave(group, dim=1) for part in (keys, values)
+            )
+            scores = torch.einsum("thd,shd->hts", q[tokens.start : tokens.stop], key) * heads.scale
+            shares = scores.masked_fill(~visible, -torch.inf).softmax(dim=-1)
+            attended[tokens.start : tokens.stop] = torch.einsum("hts,shd->thd", shares, value).flatten(1)
+        return self._linear(attended, names.o, names.o_bias)
+
+    def _mlp(self, names: LayerNames, hidden: Tensor) -> Tensor:
+        normed = self._norm(hidden, names.mlp_norm)
+        gate, up = self._linear(normed, names.gate, names.gate_bias), self._linear(normed, names.up, names.up_bias)
+        return self._linear(torch.nn.functional.silu(gate) * up, names.down, names.down_bias)
+
+    def _norm(self, x: Tensor, name: str | None) -> Tensor:
+        """RMS norm of the last axis; x itself where the model has none there."""
+        if name is None:
+            return x
+        return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + self._spec.norm_epsilon) * self._weights[name]
+
+    def _linear(self, x: Tensor, name: str, bias: str | None = None) -> Tensor:
+        """The linear x W^T + b, with x rounded to the model's dtype."""
+        y = x.to(self._dtype).float() @ self._weights[name].T
+        return y if bias is None else y + self._weights[bias]
+
+
+def _spans(batch: Batch) -> list[range]:
+    """The tokens of each sequence, as indices into the batch's."""
+    ends = batch.qo_indptr.tolist()
+    return [range(start, end) for start, end in pairwise(ends)]
+
+
+def _slots(batch: Batch, seq_idx: int) -> Tensor:
+    """Where the slots of a sequence lie in the pool, pages side by side [kv_len]."""
+    pages = torch.tensor(pages_of(batch, seq_idx).astype(np.int64))
+    return (pages[:, None] * batch.page_size + torch.arange(batch.page_size)).flatten()[: kv_len(batch, seq_idx)]
+
+
+def _visible(batch: Batch, seq_idx: int, tokens: range) -> Tensor:
+    """Which slots each token of a sequence sees [tokens, kv_len]: those up to its own that its attention row allows."""
+    length = kv_len(batch, seq_idx)
+    own = torch.arange(length - len(tokens), length)
+    visible = torch.arange(length) <= own[:, None]
+    for row, token_idx in enumerate(tokens):
+        runs = batch.mask_runs[batch.mask_indptr[token_idx] : batch.mask_indptr[token_idx + 1]].tolist()
+        allowed, slot = torch.zeros(length, dtype=torch.bool), 0
+        for run_idx, run in enumerate(runs):
+            allowed[slot : slot + run] = run_idx % 2 == 1
+            slot += run
+        if runs:
+            visible[row] &= allowed
+    return visible
+
+
+def _rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Heads [T, H, D], the halves of each turned against each other."""
+    cos, sin = (part[:, None, :] for part in rotation)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

@@ -1,0 +1,73 @@
+"""What options and a checkpoint come to: dtype, pages, threads. The same for every driver."""
+
+from __future__ import annotations
+
+import os
+
+from pie.backends.base import Capabilities, DriverOptions
+from pie.errors import PieError
+from pie.models.loader import Checkpoint
+from pie.models.spec import DecoderSpec, DtypeName
+
+_DTYPES: dict[str, DtypeName] = {"bfloat16": "bfloat16", "float32": "float32"}
+_ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float32": 4}
+_MAX_THREADS = 1024
+
+
+def invalid(message: str) -> PieError:
+    """The error of options that do not fit."""
+    return PieError("invalid-argument", message)
+
+
+def token_bytes(spec: DecoderSpec, dtype: DtypeName) -> int:
+    """Bytes of the keys and values of one token in all layers."""
+    heads = spec.attention
+    return 2 * spec.n_layers * heads.n_kv_heads * heads.head_dim * _ELEMENT_BYTES[dtype]
+
+
+def page_bytes(spec: DecoderSpec, dtype: DtypeName, page_size: int) -> int:
+    """Bytes of one page: the keys and values of `page_size` tokens in all layers."""
+    return token_bytes(spec, dtype) * page_size
+
+
+def choose_dtype(checkpoint: Checkpoint, options: DriverOptions) -> DtypeName:
+    """The dtype asked for, else that of the checkpoint; PieError `invalid-argument` where weights would have to be rounded."""
+    if options.dtype is None:
+        return checkpoint.dtype
+    dtype = _DTYPES.get(options.dtype)
+    if dtype is None:
+        raise invalid(f"dtype is {options.dtype!r}; choose one of {', '.join(_DTYPES)}")
+    if dtype == "bfloat16" and checkpoint.dtype == "float32":
+        stored = ", ".join(sorted({tensor.dtype for tensor in checkpoint.tensors.values()} - {"bfloat16"}))
+        raise invalid(f"{checkpoint.folder} has {stored} weights, which are not rounded to bfloat16; leave dtype out")
+    return dtype
+
+
+def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options: DriverOptions) -> Capabilities:
+    """What a driver with these options serves; PieError `invalid-argument` for sizes that are too small."""
+    for name in ("page_size", "max_batch_tokens"):
+        if getattr(options, name) < 1:
+            raise invalid(f"{name} is {getattr(options, name)}; it must be at least 1")
+    spec = checkpoint.spec
+    n_bytes = page_bytes(spec, dtype, options.page_size)
+    n_pages = options.kv_bytes // n_bytes if options.n_pages is None else options.n_pages
+    if n_pages < 1:
+        given = f"kv_bytes is {options.kv_bytes}" if options.n_pages is None else f"n_pages is {options.n_pages}; it must be at least 1"
+        raise invalid(f"{given}; one page of {options.page_size} tokens needs {n_bytes} bytes")
+    return Capabilities(
+        backend=backend,
+        vocab_size=spec.vocab_size,
+        max_positions=spec.max_positions,
+        page_size=options.page_size,
+        n_pages=n_pages,
+        max_batch_tokens=options.max_batch_tokens,
+    )
+
+
+def choose_threads(options: DriverOptions) -> int:
+    """The threads asked for, else one a core; PieError `invalid-argument` where they are too few or many."""
+    if options.n_threads is None:
+        return min(_MAX_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if not 1 <= options.n_threads <= _MAX_THREADS:
+        raise invalid(f"n_threads is {options.n_threads}; it must be 1 to {_MAX_THREADS}")
+    return options.n_threads
