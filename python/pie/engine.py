@@ -11,10 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pie import _engine
-from pie.backends.cpu import CpuOptions, open_driver
+from pie.backends import open_driver
+from pie.backends.base import DriverOptions
+from pie.config import Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
+from pie.memory import check_memory
 from pie.models.loader import read_config
-from pie.paths import cache_folder
 from pie.programs import Component, Language, Source
 from pie.runner import drive
 
@@ -25,32 +27,10 @@ if TYPE_CHECKING:
 Program = Component | Source
 Observer = Callable[["Batch", Any], None]
 
-_PACKAGE = Path(__file__).resolve().parent
-EMBEDDED_MODEL = _PACKAGE / "pie_tiny"
-RUNTIMES = _PACKAGE / "runtimes"
+RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 
 _DUMMY_PAGES = 4096
 _SIGNAL_SLICE_S = 0.1
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """How a model is served. Lengths are in tokens."""
-
-    name: str | None = None
-    """What programs load it as; the name of the folder if not given."""
-    page_size: int = 16
-    """Tokens of a page."""
-    kv_bytes: int = 256 << 20
-    """Memory for keys and values."""
-    max_batch_tokens: int = 512
-    """The token budget of a batch."""
-    prefill_chunk: int = 512
-    """The most tokens of one sequence in a batch."""
-    dtype: str | None = None
-    """`float32` or `bfloat16`; that of the checkpoint if not given."""
-    n_threads: int | None = None
-    """Threads of the driver; one a core if not given."""
 
 
 @dataclass(frozen=True)
@@ -65,27 +45,51 @@ class _Served:
 class Engine:
     """One engine: a context manager that stops everything at its end. Several may live in one process."""
 
-    def __init__(self, *, cache_dir: Path | None = None, worker_threads: int = 0, limits: Mapping[str, float] | None = None) -> None:
-        """`cache_dir` keeps compiled programs (the user's cache folder if not given); `worker_threads` run guests (0: one a core).
+    def __init__(self, config: EngineConfig | None = None, *, limits: Mapping[str, float | None] | None = None) -> None:
+        """`limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for the rest.
 
-        `limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for the rest. One
-        that is unknown or out of its range is PieError `invalid-config`.
+        One that is unknown or out of its range is PieError `invalid-config`, and so is a cache folder that cannot be made.
         """
-        folder = cache_folder() if cache_dir is None else cache_dir
+        config = config or EngineConfig()
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            message = f"the cache folder {str(folder)!r} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder of yours"
+            config.cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"the cache folder {str(config.cache_dir)!r} cannot be made ({reason}); set engine.cache_dir to a folder of yours"
             raise PieError("invalid-config", message) from error
         self._engine = _engine.Engine(
-            cache_dir=str(folder),
+            cache_dir=str(config.cache_dir),
             runtimes_dir=str(RUNTIMES),
-            worker_threads=worker_threads,
+            worker_threads=config.worker_threads,
+            worker_niceness=config.worker_niceness,
+            max_processes=config.max_processes,
+            stack_bytes=config.stack_bytes,
             limits=dict(limits or {}),
         )
         self._stopped = threading.Event()
         self._served: list[_Served] = []
         self._threads: list[threading.Thread] = []
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """An engine with every model of the configuration, the first of them the default.
+
+        Raises PieError `invalid-config` where the models do not fit into the memory of this machine, and that of `add_model` with the name
+        of the model before the message.
+        """
+        check_memory(config.models)
+        engine = cls(config.engine, limits=config.limits)
+        try:
+            for model in config.models:
+                try:
+                    engine.add_model(options=model)
+                except PieError as error:
+                    origin = config.origins.get(f"model.{model.name}.path", model.path)
+                    raise PieError(error.code, f"model {model.name!r} ({origin}): {error.message}", error.details) from error
+        except BaseException:
+            engine.close()
+            raise
+        return engine
 
     def __enter__(self) -> Self:
         return self
@@ -99,37 +103,38 @@ class Engine:
         *,
         dummy: bool = False,
         driver: Driver | None = None,
-        options: ModelOptions | None = None,
+        options: ModelConfig | None = None,
         observe: Observer | None = None,
     ) -> _engine.Model:
-        """Loads a model from a folder in the Hugging Face format; the embedded one if none is given.
+        """Loads a model from a folder in the Hugging Face format; that of `options` if none is given, the embedded one by default.
 
-        With `dummy`, the dummy driver answers in the model's place, with its tokenizer; a `driver` of one's own runs in place of the
-        `cpu` back end, and is closed with the engine. `observe` sees each batch with its logits.
+        With `dummy`, or that driver in `options`, the dummy driver answers in the model's place, with its tokenizer; a `driver` of one's
+        own runs in place of the configured one, and is closed with the engine. `observe` sees each batch with its logits.
         Raises PieError `invalid-model` where the folder cannot be served.
         """
-        folder = EMBEDDED_MODEL if folder is None else folder
-        options = options or ModelOptions()
-        config = read_config(folder)
-        if driver is None and not dummy:
-            cpu = CpuOptions(
-                kv_bytes=options.kv_bytes,
-                page_size=options.page_size,
-                max_batch_tokens=options.max_batch_tokens,
-                dtype=options.dtype,
-                n_threads=options.n_threads,
-            )
-            driver = open_driver(folder, cpu)
+        options = options or ModelConfig()
+        folder = options.folder if folder is None else folder
+        spec = read_config(folder)
+        if driver is None and not dummy and options.driver != "dummy":
+            driver = open_driver(options.driver, folder, _driver_options(options))
+        n_pages = (options.n_pages or _DUMMY_PAGES) if driver is None else driver.capabilities.n_pages
         try:
             model = self._engine.add_model(
-                options.name or folder.resolve().name.replace("_", "-"),
+                options.name or folder_name(folder),
                 str(folder),
-                vocab_size=config.vocab_size,
+                vocab_size=spec.vocab_size,
+                max_context=spec.max_positions,
                 page_size=options.page_size,
-                n_pages=_DUMMY_PAGES if driver is None else driver.capabilities.n_pages,
+                n_pages=n_pages,
                 max_batch_tokens=options.max_batch_tokens,
                 prefill_chunk=min(options.prefill_chunk, options.max_batch_tokens),
-                max_context=config.max_positions,
+                max_batch_seqs=options.max_batch_seqs,
+                max_contexts=options.max_contexts,
+                max_process_contexts=options.max_process_contexts or None,
+                max_waiting=options.max_waiting,
+                max_process_waiting=options.max_process_waiting or None,
+                hold_s=options.hold_s,
+                page_wait_s=options.page_wait_s,
             )
         except PieError:
             if driver is not None:
@@ -139,6 +144,11 @@ class Engine:
             model.run_dummy()
         self._served.append(_Served(model, driver, observe))
         return model
+
+    @property
+    def models(self) -> list[_engine.Model]:
+        """The models in the order in which they were added; the first is the default."""
+        return [served.model for served in self._served]
 
     def is_prepared(self, program: Program) -> bool:
         """Whether the program can start without being compiled first."""
@@ -203,6 +213,18 @@ class Engine:
         thread = threading.Thread(target=drive, kwargs=arguments, name=f"pie-driver-{served.model.name}")
         thread.start()
         self._threads.append(thread)
+
+
+def _driver_options(options: ModelConfig) -> DriverOptions:
+    return DriverOptions(
+        page_size=options.page_size,
+        n_pages=options.n_pages or None,
+        kv_bytes=options.kv_bytes,
+        max_batch_tokens=options.max_batch_tokens,
+        dtype=None if options.dtype == "auto" else options.dtype,
+        n_threads=options.n_threads or None,
+        isa=options.isa,
+    )
 
 
 def _form(program: Program) -> bytes | Language:

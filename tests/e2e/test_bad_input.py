@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pie.engine import EMBEDDED_MODEL
+from pie.config import EMBEDDED_FOLDER
 from support.command import pie
 from support.launching import ROOT
 
@@ -62,7 +62,13 @@ PROGRAMS = [
     Case("python memory", "p.py", ("MemoryError",), "def main(input):\n    return len(bytearray(1 << 30))\n"),
     Case("unknown import", "p.py", ("ModuleNotFoundError", "numpy"), "import numpy\ndef main(input):\n    return 1\n"),
     Case("unknown limit", "p.py", ("invalid-config", "typo"), HELLO, ("--dummy", "--limit", "typo=1")),
-    Case("limit that is no number", "p.py", ("invalid-config", "cpu_s=x"), HELLO, ("--dummy", "--limit", "cpu_s=x")),
+    Case(
+        "limit that is no number",
+        "p.py",
+        ("invalid-config", "cpu_s = 'x'", "a number from 0.001"),
+        HELLO,
+        ("--dummy", "--limit", "cpu_s=x"),
+    ),
     Case(
         "a limit that is hit",
         "p.py",
@@ -150,7 +156,7 @@ DAMAGES: list[tuple[str, Callable[[Path], None], tuple[str, ...]]] = [
 @pytest.mark.parametrize(("name", "damage", "words"), DAMAGES, ids=[name for name, _, _ in DAMAGES])
 def test_a_damaged_model_folder(tmp_path: Path, name: str, damage: Callable[[Path], None], words: tuple[str, ...]) -> None:
     folder = tmp_path / "model"
-    shutil.copytree(EMBEDDED_MODEL, folder)
+    shutil.copytree(EMBEDDED_FOLDER, folder)
     damage(folder)
     (tmp_path / "p.py").write_text(HELLO)
     done = pie("run", "p.py", "--model", "model", cwd=tmp_path)

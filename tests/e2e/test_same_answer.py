@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pie.engine import Engine, ModelOptions
+from pie.config import ModelConfig
+from pie.engine import Engine
 from support.launching import LANGUAGES, PATIENCE_S, Outcome, example, finish
 from support.observing import Recorder, Trace
 
@@ -34,7 +35,7 @@ def launch(language: str, chunk: int, n_others: int) -> Run:
     """Runs the chat example with the subject's input, beside others with inputs of their own."""
     recorder = Recorder()
     with Engine() as engine:
-        model = engine.add_model(options=ModelOptions(prefill_chunk=chunk, max_batch_tokens=max(chunk, 64)), observe=recorder)
+        model = engine.add_model(options=ModelConfig(prefill_chunk=chunk, max_batch_tokens=max(chunk, 64)), observe=recorder)
         processes = [engine.launch(example("chat", language), input=SUBJECT, seed=SEED)]
         for other in range(n_others):
             program_input: dict[str, Any] = SUBJECT | {"prompt": f"Tell me a short story about a {OTHERS[other]}."}

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from pie.engine import EMBEDDED_MODEL, Engine
+from pie.config import EMBEDDED_FOLDER
+from pie.engine import Engine
 from support.launching import python_source, run
 
 LLAMA_TOKENS = {
@@ -51,7 +52,7 @@ async def main(input):
 
 def llama_copy(target: Path) -> Path:
     """A copy of the embedded model with a Llama-3-style template and the control tokens that it writes."""
-    shutil.copytree(EMBEDDED_MODEL, target)
+    shutil.copytree(EMBEDDED_FOLDER, target)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         path = target / name
         if path.exists():
@@ -69,7 +70,7 @@ def llama_copy(target: Path) -> Path:
 
 @pytest.fixture(scope="module", params=["chatml", "llama"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return EMBEDDED_MODEL if request.param == "chatml" else llama_copy(tmp_path_factory.mktemp("llama") / "model")
+    return EMBEDDED_FOLDER if request.param == "chatml" else llama_copy(tmp_path_factory.mktemp("llama") / "model")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pie.engine import EMBEDDED_MODEL, Engine
+from pie.config import EMBEDDED_FOLDER
+from pie.engine import Engine
 from support.launching import finish, python_source
 
 PROGRAM = python_source("""
@@ -22,7 +23,7 @@ async def main(input):
 
 def test_two_engines_in_one_process(tmp_path: Path) -> None:
     other = tmp_path / "other-model"
-    shutil.copytree(EMBEDDED_MODEL, other)
+    shutil.copytree(EMBEDDED_FOLDER, other)
     with Engine() as first, Engine() as second, Engine() as alone:
         first.add_model()
         second.add_model(other, dummy=True)

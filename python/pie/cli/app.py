@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from pie.cli.options import ConfigOption, DummyOption, LimitOption, ModelOption, config_flags
+
 app = typer.Typer(
     name="pie",
     help="Serve programs that run beside a language model.",
@@ -37,11 +39,9 @@ def run(
     program: Annotated[
         Path, typer.Argument(metavar="PROGRAM", help="A .py, .js, .ts or .wasm file, or a project folder.", show_default=False)
     ],
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A model folder in the Hugging Face format; the embedded model if not given.", show_default=False),
-    ] = None,
-    dummy: Annotated[bool, typer.Option("--dummy", help="Answer with the dummy driver: hashes in place of a model.")] = False,
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    dummy: DummyOption = False,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=2**64 - 1, metavar="N", help="The launch seed: the same one repeats the run.", show_default=False),
@@ -55,10 +55,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=N", help="A limit of the program, as in cpu_s=60 or memory_bytes=1e9.", show_default=False),
-    ] = None,
+    limit: LimitOption = None,
     files: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False),
@@ -76,11 +73,35 @@ def run(
         program=program,
         arguments=tuple(context.args),
         input_text=input_text,
-        model=model,
-        dummy=dummy,
+        config=config_flags(config, model, dummy, limit),
         seed=seed,
-        limits=tuple(limit or ()),
         files=files,
         verbose=verbose,
     )
     raise typer.Exit(run_program(launch))
+
+
+config_app = typer.Typer(help="Show the configuration: defaults, then the file, the environment and the flags.", no_args_is_help=True)
+app.add_typer(config_app, name="config")
+
+
+@config_app.command("show")
+def config_show(
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    dummy: DummyOption = False,
+    limit: LimitOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print every setting with where it comes from, in the form of a configuration file."""
+    from pie.cli.config import show_config
+
+    raise typer.Exit(show_config(config_flags(config, model, dummy, limit), as_json=as_json))
+
+
+@config_app.command("path")
+def config_path(config: ConfigOption = None) -> None:
+    """Print the path of the configuration file, whether it is there or not."""
+    from pie.cli.config import print_path
+
+    raise typer.Exit(print_path(config_flags(config, None, False, None)))

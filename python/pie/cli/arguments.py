@@ -78,18 +78,6 @@ def parse_input(text: str) -> Json:
         return {"input": text}
 
 
-def parse_limits(settings: Sequence[str]) -> dict[str, float]:
-    """`NAME=NUMBER` settings as a mapping; PieError `invalid-config` for one of another form."""
-    limits = {}
-    for setting in settings:
-        name, _, text = setting.partition("=")
-        try:
-            limits[name.removeprefix("limits.")] = float(text)
-        except ValueError as error:
-            raise PieError("invalid-config", f"--limit {setting!r} is no setting; write it as NAME=NUMBER, as in cpu_s=60") from error
-    return limits
-
-
 class _Peekable(Iterator[str]):
     """The arguments, with a look at whether the next one is a value."""
 

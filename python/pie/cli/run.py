@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.cli.arguments import Json, parse_limits, read_input
+from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
 from pie.cli.printer import Printer
 from pie.cli.progress import working
@@ -20,6 +20,7 @@ from pie.programs import load_program
 
 if TYPE_CHECKING:
     from pie._engine import Process
+    from pie.config import Flags
     from pie.engine import Engine
 
 
@@ -30,10 +31,8 @@ class Launch:
     program: Path
     arguments: tuple[str, ...]
     input_text: str | None
-    model: Path | None
-    dummy: bool
+    config: Flags
     seed: int | None
-    limits: tuple[str, ...]
     files: Path | None
     verbose: bool
 
@@ -59,10 +58,13 @@ def _run(launch: Launch) -> int:
     program_input = launch.input()
     files = FileSink(launch.files)
 
+    from pie.config import load
+
+    config = load(launch.config)
+
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
-    with Engine(limits=parse_limits(launch.limits)) as engine:
-        model = engine.add_model(launch.model, dummy=launch.dummy)
+    with Engine.from_config(config) as engine:
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)
@@ -79,7 +81,7 @@ def _run(launch: Launch) -> int:
             engine.stop()
             events.join()
         if launch.verbose:
-            print(json.dumps({"launch_seed": process.launch_seed, **model.stats()}), file=sys.stderr)
+            print(json.dumps({"launch_seed": process.launch_seed, **engine.models[0].stats()}), file=sys.stderr)
         elif launch.seed is None:
             print(f"launch seed {process.launch_seed}", file=sys.stderr)
         return events.printer.exit_code

@@ -1,0 +1,41 @@
+"""The options that commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pie.config import Flags
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The configuration file; ~/.pie/config.toml if not given.", show_default=False),
+]
+ModelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="NAME|DIR",
+        help="A model of the configuration, or a folder in the Hugging Face format; may be repeated, the first is the default.",
+        show_default=False,
+    ),
+]
+DummyOption = Annotated[bool, typer.Option("--dummy", help="Answer with the dummy driver: hashes in place of a model.")]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option("--limit", metavar="NAME=N", help="A limit of each program, as in cpu_s=60 or memory_bytes=1GiB.", show_default=False),
+]
+
+
+def config_flags(
+    config: Path | None, model: list[str] | None, dummy: bool, limit: list[str] | None, values: Mapping[str, object] | None = None
+) -> Flags:
+    """What the options say, for `pie.config.load`; `values` are settings with an option of their own: `{"server.port": port}`."""
+    from pie.config import Flags
+
+    return Flags(file=config, models=tuple(model or ()), dummy=dummy, limits=tuple(limit or ()), values=values or {})

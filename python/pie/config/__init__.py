@@ -1,0 +1,22 @@
+"""The configuration: one frozen tree, folded once from defaults, file, environment and flags."""
+
+from pie.config.load import Flags, config_file, load, own_file
+from pie.config.models import folder_name
+from pie.config.origin import Origin
+from pie.config.tree import EMBEDDED, EMBEDDED_FOLDER, ClientConfig, Config, EngineConfig, ModelConfig, ServerConfig
+
+__all__ = [
+    "EMBEDDED",
+    "EMBEDDED_FOLDER",
+    "ClientConfig",
+    "Config",
+    "EngineConfig",
+    "Flags",
+    "ModelConfig",
+    "Origin",
+    "ServerConfig",
+    "config_file",
+    "folder_name",
+    "load",
+    "own_file",
+]

@@ -1,0 +1,54 @@
+"""What is read of the environment; no other module of the package reads it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pie.errors import PieError
+
+PREFIX = "PIE_"
+SEPARATOR = "__"
+CONFIG_FILE = "PIE_CONFIG"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable that is no setting of its own."""
+
+    name: str
+    description: str
+
+
+VARIABLES = (
+    Variable(CONFIG_FILE, "The configuration file, in place of `~/.pie/config.toml`; `--config` wins over it."),
+    Variable("XDG_CACHE_HOME", "The folder under which `engine.cache_dir` lies where it is not set; `~/.cache` if not given."),
+    Variable("HOME", "The user's own folder, which `~` stands for at the beginning of a path."),
+)
+"""Every variable that is read beside those of the settings; for the reference."""
+
+
+def environment() -> Mapping[str, str]:
+    """The environment of this process, as it is at the moment."""
+    return dict(os.environ)
+
+
+def home() -> Path:
+    """The user's own folder; PieError `invalid-config` where the system knows none."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise PieError("invalid-config", f"the user has no folder of their own ({error}); set HOME") from error
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept unless configured: `$XDG_CACHE_HOME/pie`, else `~/.cache/pie`. Deleting it costs only time."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else home() / ".cache") / "pie"
+
+
+def data_folder() -> Path:
+    """Where what a server keeps for its users lies unless configured, and the configuration file: `~/.pie`."""
+    return home() / ".pie"

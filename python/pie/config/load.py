@@ -1,0 +1,220 @@
+"""Folds the layers into one tree: the defaults, then the file, the environment and the flags, of which the later wins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pie.config.environment import CONFIG_FILE, PREFIX, SEPARATOR, data_folder, environment
+from pie.config.file import File, read_file
+from pie.config.models import chosen_models, written_models
+from pie.config.origin import DEFAULT, Origin
+from pie.config.settings import Setting, settings
+from pie.config.suggest import unknown
+from pie.config.tree import EMBEDDED, ClientConfig, Config, EngineConfig, ModelConfig, ServerConfig
+from pie.errors import PieError
+
+FILE_NAME = "config.toml"
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line sets."""
+
+    file: Path | None = None
+    """`--config`."""
+    models: Sequence[str] = ()
+    """`--model`: names of configured models, or folders; these alone are served, in this order."""
+    dummy: bool = False
+    """`--dummy`: every model runs on the dummy driver."""
+    limits: Sequence[str] = ()
+    """`--limit`: NAME=VALUE."""
+    values: Mapping[str, object] = field(default_factory=dict)
+    """Settings with a flag of their own, by name, as in `server.port`; None is one that was not given."""
+
+
+def config_file(flags: Flags, variables: Mapping[str, str]) -> Path | None:
+    """The file that is read: one that is named has to be there, the user's own one, `~/.pie/config.toml`, may be."""
+    if flags.file is not None:
+        return flags.file
+    if given := variables.get(CONFIG_FILE):
+        return Path(given)
+    own = own_file()
+    return own if own.exists() else None
+
+
+def own_file() -> Path:
+    """The user's own file, whether it is there or not."""
+    return data_folder() / FILE_NAME
+
+
+def load(flags: Flags | None = None, *, variables: Mapping[str, str] | None = None) -> Config:
+    """The configuration; `variables` stand in for the environment.
+
+    PieError `invalid-config` names what is wrong, where it stands, and what it could be.
+    """
+    flags = flags or Flags()
+    variables = environment() if variables is None else variables
+    layers = _Layers()
+    path = config_file(flags, variables)
+    if path is not None:
+        layers.add_file(read_file(path))
+    if not layers.models:
+        layers.models[EMBEDDED] = {"name": EMBEDDED}
+    layers.add_environment(variables)
+    layers.add_flags(flags)
+    return layers.tree(path)
+
+
+class _Layers:
+    """The values given so far, checked as they come; of two for one setting the later stays."""
+
+    def __init__(self) -> None:
+        self.sections: dict[str, dict[str, Any]] = {section: {} for section in settings() if section != "model"}
+        self.models: dict[str, dict[str, Any]] = {}
+        self.origins: dict[str, Origin] = {}
+
+    def add_file(self, file: File) -> None:
+        """Takes what a file sets."""
+        for section, values in file.values.items():
+            if section == "model":
+                self._add_models(file)
+            elif section not in self.sections:
+                origin = file.origin((section,)) if isinstance(values, dict) else file.origin((), section)
+                raise unknown(section, settings(), origin, what="section")
+            elif not isinstance(values, dict):
+                raise _invalid(f"{file.origin((), section)} is no table; write [{section}] on a line of its own")
+            else:
+                for name, raw in values.items():
+                    origin, key = file.origin((section,), name), f"{section}.{name}"
+                    setting = _known(section, name, origin)
+                    self.sections[section][name] = _from_file(setting, raw, key, origin, file)
+                    self.origins[key] = origin
+
+    def _add_models(self, file: File) -> None:
+        for model in written_models(file):
+            if model.name in self.models:
+                raise _invalid(f"{model.origin()}: there are two models named {model.name!r}; give each a name of its own")
+            values = self.models[model.name] = {"name": model.name}
+            self.origins[f"model.{model.name}.name"] = model.origin()
+            for name, raw in model.values.items():
+                origin, key = model.origin(name), f"model.{model.name}.{name}"
+                values[name] = _from_file(_known("model", name, origin, *_NAME_IS_GIVEN), raw, key, origin, file)
+                self.origins[key] = origin
+            if "path" not in values and model.name != EMBEDDED:
+                raise _invalid(
+                    f'{model.origin()}: the model {model.name!r} has no path; give its folder, or "{EMBEDDED}", the embedded one'
+                )
+
+    def add_environment(self, variables: Mapping[str, str]) -> None:
+        """Takes what variables set: `PIE_SERVER__PORT`, `PIE_MODEL__NAME__KV_BYTES`."""
+        for variable in sorted(variables):
+            section, separator, rest = variable.removeprefix(PREFIX).partition(SEPARATOR)
+            if not variable.startswith(PREFIX) or variable == CONFIG_FILE:
+                continue
+            origin = Origin("environment", variable)
+            if not separator:
+                # Other software may have variables of this prefix: only what looks like a setting of ours is a mistake.
+                if section.partition("_")[0].lower() in settings():
+                    written = variable.replace("_", SEPARATOR, 2).replace(SEPARATOR, "_", 1)
+                    raise _invalid(f"the environment variable {variable} is no setting; write it as {written}")
+                continue
+            if section.lower() not in settings():
+                raise unknown(section, [name.upper() for name in settings()], f"the environment variable {variable}", what="section")
+            if section.lower() == "model":
+                self._set_model(rest, variables[variable], origin)
+            else:
+                key = f"{section.lower()}.{rest.lower()}"
+                setting = _known(section.lower(), rest.lower(), origin)
+                self.sections[setting.section][setting.name] = setting.parse(variables[variable], key, origin)
+                self.origins[key] = origin
+
+    def _set_model(self, rest: str, text: str, origin: Origin) -> None:
+        shouted, _, name = rest.partition(SEPARATOR)
+        named = [model for model in self.models if _shout(model) == shouted]
+        if len(named) != 1 or not name:
+            known = ", ".join(f"PIE_MODEL__{_shout(model)}__..." for model in self.models)
+            raise _invalid(f"the environment variable {origin} names no model, or two; the models are set by {known}")
+        key = f"model.{named[0]}.{name.lower()}"
+        setting = _known("model", name.lower(), origin, *_NAME_IS_GIVEN)
+        self.models[named[0]][setting.name] = setting.parse(text, key, origin)
+        self.origins[key] = origin
+
+    def add_flags(self, flags: Flags) -> None:
+        """Takes what the command line sets."""
+        for text in flags.limits:
+            name, equals, value = text.partition("=")
+            name = name.removeprefix("limits.")
+            origin = Origin("flag", "--limit")
+            if not equals:
+                raise _invalid(f"--limit {text!r} is no setting; write it as NAME=NUMBER, as in cpu_s=60")
+            self.sections["limits"][name] = _known("limits", name, origin).parse(value, f"limits.{name}", origin)
+            self.origins[f"limits.{name}"] = origin
+        for key, raw in flags.values.items():
+            section, _, name = key.partition(".")
+            if raw is not None:
+                origin = Origin("flag", "--" + name.replace("_", "-"))
+                self.sections[section][name] = settings()[section][name].check(raw, key, origin)
+                self.origins[key] = origin
+        if flags.models:
+            self._choose(flags.models)
+        if flags.dummy:
+            for name, values in self.models.items():
+                values["driver"] = "dummy"
+                self.origins[f"model.{name}.driver"] = Origin("flag", "--dummy")
+
+    def _choose(self, wanted: Sequence[str]) -> None:
+        models = {}
+        for name, values, made in chosen_models(self.models, wanted):
+            models[name] = values
+            if made:
+                self.origins = {key: origin for key, origin in self.origins.items() if not key.startswith(f"model.{name}.")}
+                self.origins.update({f"model.{name}.{key}": Origin("flag", "--model") for key in values})
+        self.models = models
+
+    def tree(self, file: Path | None) -> Config:
+        """The whole, with the defaults for what nobody gave."""
+        limits = {name: self.sections["limits"].get(name, setting.default) for name, setting in settings()["limits"].items()}
+        origins = {f"{section}.{name}": DEFAULT for section in self.sections for name in settings()[section]}
+        for model in self.models:
+            origins.update({f"model.{model}.{name}": DEFAULT for name in settings()["model"]})
+        return Config(
+            engine=EngineConfig(**self.sections["engine"]),
+            limits=MappingProxyType(limits),
+            server=ServerConfig(**self.sections["server"]),
+            client=ClientConfig(**self.sections["client"]),
+            models=tuple(ModelConfig(**values) for values in self.models.values()),
+            origins=MappingProxyType({key: self.origins.get(key, DEFAULT) for key in origins}),
+            file=file,
+        )
+
+
+_NAME_IS_GIVEN = ("name",)
+
+
+def _known(section: str, name: str, origin: Origin, *without: str) -> Setting:
+    rows = settings()[section]
+    if name in rows and name not in without:
+        return rows[name]
+    raise unknown(name, [row for row in rows if row not in without], origin, what=f"setting of [{section}]")
+
+
+def _from_file(setting: Setting, raw: Any, key: str, origin: Origin, file: File) -> Any:
+    """The value; a relative path is relative to the folder of the file."""
+    value = setting.check(raw, key, origin)
+    if setting.name == "path" and value != EMBEDDED:
+        return str(file.path.absolute().parent / value)
+    return file.path.absolute().parent / value if setting.kind is Path else value
+
+
+def _shout(model: str) -> str:
+    """The name of a model in a variable: upper case, and `_` for whatever is neither letter nor digit."""
+    return re.sub(r"[^A-Z0-9]", "_", model.upper())
+
+
+def _invalid(message: str) -> PieError:
+    return PieError("invalid-config", message)

@@ -1,0 +1,67 @@
+"""Writes a configuration out: as a file that makes it again, with the origin of each value beside it, or as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pie.config.settings import NO_LIMIT
+from pie.config.tree import Config
+
+
+def as_toml(config: Config) -> str:
+    """The configuration in the form of its file, each value with its origin as a comment.
+
+    Reading the text as a file gives the same configuration.
+    """
+    lines = []
+    for header, key, values in _tables(config):
+        lines += ["", header]
+        rows = [(f"{name} = {_toml(value)}", str(config.origins[f"{key}.{name}"])) for name, value in values.items()]
+        width = min(48, max(len(row) for row, _ in rows))
+        lines += [f"{row:<{width}}  # {origin}" for row, origin in rows]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def as_json(config: Config) -> str:
+    """The configuration as one JSON object: each value with its origin, no limit as null."""
+    sections: dict[str, Any] = {}
+    for header, key, values in _tables(config):
+        rows = {name: {"value": _plain(value), "origin": _origin(config, f"{key}.{name}")} for name, value in values.items()}
+        if header == "[[model]]":
+            sections.setdefault("model", []).append(rows)
+        else:
+            sections[key] = rows
+    return json.dumps(sections, indent=2, ensure_ascii=False)
+
+
+def _tables(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The header of each table, the name before its keys, and its values."""
+    yield "[engine]", "engine", msgspec.structs.asdict(config.engine)
+    yield "[limits]", "limits", dict(config.limits)
+    yield "[server]", "server", msgspec.structs.asdict(config.server)
+    yield "[client]", "client", msgspec.structs.asdict(config.client)
+    for model in config.models:
+        yield "[[model]]", f"model.{model.name}", msgspec.structs.asdict(model)
+
+
+def _origin(config: Config, key: str) -> dict[str, str]:
+    origin = config.origins[key]
+    return {name: text for name, text in dataclasses.asdict(origin).items() if text}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _toml(value: Any) -> str:
+    """The value as TOML. Its texts are those of JSON but for DEL, which has to be escaped as well."""
+    value = NO_LIMIT if value is None else _plain(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,168 @@
+"""The tree: what there is to configure, each with its type, range, default and description.
+
+Nothing else states them: checks, `pie config show` and the reference page read them from here. The limits of a process are stated by
+the engine (`pie._engine.limit_settings`). Names end in their unit: `_bytes`, `_s` (seconds); lengths of text are in tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec import field as with_default
+
+from pie.config.environment import cache_folder, data_folder
+from pie.config.origin import Origin
+
+EMBEDDED = "pie-tiny"
+"""The path that stands for the model inside the package."""
+EMBEDDED_FOLDER = Path(__file__).resolve().parents[1] / "pie_tiny"
+
+DriverName = Literal["cpu", "reference", "dummy"]
+Limit = int | float | None
+
+_MAX_BYTES = 1 << 50
+_MAX_COUNT = 1 << 20
+_MAX_TIME_S = 1e9
+
+
+class EngineConfig(Struct, frozen=True, kw_only=True):
+    """`[engine]`: the engine itself."""
+
+    data_dir: Annotated[Path, Meta(description="Where installed programs are kept.", extra={"default": "~/.pie"})] = with_default(
+        default_factory=data_folder
+    )
+    cache_dir: Annotated[
+        Path,
+        Meta(
+            description="Where compiled programs are kept; deleting it costs only time. Under `$XDG_CACHE_HOME` where that is set.",
+            extra={"default": "~/.cache/pie"},
+        ),
+    ] = with_default(default_factory=cache_folder)
+    worker_threads: Annotated[int, Meta(ge=0, le=1024, description="Threads that run programs; 0: one a core.")] = 0
+    worker_niceness: Annotated[
+        int, Meta(ge=0, le=19, description="How much lower their priority is than that of the driver, in steps of `nice`.")
+    ] = 5
+    max_processes: Annotated[int, Meta(ge=1, le=20_000, description="Processes that may live at once.")] = 256
+    stack_bytes: Annotated[int, Meta(ge=64 << 10, le=256 << 20, description="Bytes of stack that a program may use.")] = 32 << 20
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True):
+    """`[server]`: `pie serve`."""
+
+    host: Annotated[str, Meta(min_length=1, description="The address to serve on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="The port to serve on; 0: a free one.")] = 8080
+    allowed_origins: Annotated[
+        tuple[str, ...], Meta(description="Origins of web pages that may connect, beside those of the own port on this machine.")
+    ] = ()
+    max_connections: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Clients that may be connected at once.")] = 1024
+    handshake_timeout_s: Annotated[
+        float, Meta(ge=0.01, le=_MAX_TIME_S, description="How long a client may take until it has said hello.")
+    ] = 10.0
+    ping_interval_s: Annotated[float, Meta(ge=0.01, le=_MAX_TIME_S, description="Time between two pings of the server.")] = 20.0
+    idle_timeout_s: Annotated[
+        float, Meta(ge=0.01, le=_MAX_TIME_S, description="How long a client may be silent, pongs included, before it is disconnected.")
+    ] = 60.0
+    max_frame_bytes: Annotated[int, Meta(ge=64 << 10, le=1 << 30, description="Bytes of one frame of the protocol.")] = 16 << 20
+    max_upload_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 40, description="Bytes of one upload.")] = 256 << 20
+    max_processes_per_user: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Processes of one user that may live at once.")] = 128
+    grace_s: Annotated[
+        float, Meta(ge=0, le=_MAX_TIME_S, description="How long a process that is not detached outlives the connection of its client.")
+    ] = 30.0
+    drain_s: Annotated[float, Meta(ge=0, le=_MAX_TIME_S, description="How long processes may go on when the server is told to end.")] = 30.0
+    retention_s: Annotated[
+        float, Meta(ge=0, le=_MAX_TIME_S, description="How long the events of an ended process wait for somebody to attach.")
+    ] = 3600.0
+    max_ended_processes: Annotated[
+        int, Meta(ge=0, le=_MAX_COUNT, description="Ended processes that are kept at most; the oldest go first.")
+    ] = 1024
+    kept_bytes: Annotated[
+        int, Meta(ge=1 << 10, le=1 << 32, description="Bytes of events of a process that are kept while nobody takes them.")
+    ] = 4 << 20
+    log_bytes: Annotated[int, Meta(ge=0, le=1 << 32, description="Bytes of output of a process that `pie logs` can show.")] = 256 << 10
+
+
+class ClientConfig(Struct, frozen=True, kw_only=True):
+    """`[client]`: the commands that talk to a server."""
+
+    url: Annotated[str, Meta(min_length=1, description="The server that they talk to.")] = "ws://127.0.0.1:8080"
+    user: Annotated[str, Meta(description="The user whose programs and processes they see; empty: nobody in particular.")] = ""
+
+
+class ModelConfig(Struct, frozen=True, kw_only=True):
+    """`[[model]]` or `[model.NAME]`: a model and how it is served. The first is the default of programs."""
+
+    name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$",
+            description="What programs load it as: letters, digits, `.`, `_`, `-`, `/`.",
+        ),
+    ] = ""
+    path: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description=f"Its folder, in the Hugging Face format, or `{EMBEDDED}`, the embedded model, whose name alone needs none.",
+        ),
+    ] = EMBEDDED
+    driver: Annotated[
+        DriverName,
+        Meta(description="What runs it: `cpu`, the kernels; `reference`, plain torch, which is slow; `dummy`, hashes in place of a model."),
+    ] = "cpu"
+    page_size: Annotated[int, Meta(ge=1, le=1024, description="Tokens of a page of keys and values.")] = 16
+    n_pages: Annotated[
+        int, Meta(ge=0, le=1 << 24, description="Pages; 0: as many as `kv_bytes` hold, and 4096 with the driver `dummy`.")
+    ] = 0
+    kv_bytes: Annotated[int, Meta(ge=1 << 10, le=_MAX_BYTES, description="Bytes of memory for keys and values.")] = 256 << 20
+    max_batch_tokens: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Tokens of a batch, of all its sequences.")] = 512
+    prefill_chunk: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Tokens of one sequence in a batch.")] = 512
+    max_batch_seqs: Annotated[int, Meta(ge=1, le=1 << 16, description="Sequences of a batch.")] = 256
+    max_contexts: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Contexts that may live at once.")] = 4096
+    max_process_contexts: Annotated[
+        int, Meta(ge=0, le=_MAX_COUNT, description="Contexts of one process that may live at once; 0: a quarter of `max_contexts`.")
+    ] = 0
+    max_waiting: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Requests that may wait at once.")] = 4096
+    max_process_waiting: Annotated[
+        int, Meta(ge=0, le=_MAX_COUNT, description="Requests of one process that may wait at once; 0: a quarter of `max_waiting`.")
+    ] = 0
+    hold_s: Annotated[
+        float, Meta(ge=0, le=60, description="How long a batch may wait for programs that step by themselves and are expected back.")
+    ] = 0.002
+    page_wait_s: Annotated[
+        float, Meta(ge=0, le=3600, description="How long requests wait for pages that others may release before they fail.")
+    ] = 2.0
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        Meta(description="Of weights, inputs of linears, keys and values; `auto`: that of the checkpoint."),
+    ] = "auto"
+    n_threads: Annotated[int, Meta(ge=0, le=1024, description="Threads of the driver `cpu`; 0: one a core. No result depends on it.")] = 0
+    isa: Annotated[
+        Literal["auto", "avx512", "avx2", "portable"],
+        Meta(description="Instructions that the driver `cpu` uses; `auto`: the best of this machine. No result depends on it."),
+    ] = "auto"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the model."""
+        return EMBEDDED_FOLDER if self.path == EMBEDDED else Path(self.path)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that is configured, checked, with where each value comes from."""
+
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    """By the names of `pie._engine.limit_settings`; None is no limit."""
+    server: ServerConfig = field(default_factory=ServerConfig)
+    client: ClientConfig = field(default_factory=ClientConfig)
+    models: tuple[ModelConfig, ...] = (ModelConfig(name=EMBEDDED),)
+    """In order; the first is the default."""
+    origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
+    """By the name of the setting: `server.port`, `model.NAME.kv_bytes`."""
+    file: Path | None = None
+    """The file that was read."""

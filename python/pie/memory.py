@@ -1,0 +1,55 @@
+"""Whether what the models need fits into the memory of this machine: finding out by running out ends other programs too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pie.config import ModelConfig
+from pie.errors import PieError
+
+_GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None) -> None:
+    """PieError `invalid-config` where the weights and the keys and values of `models` are more than `memory_bytes`.
+
+    That is the memory of this machine, or of the group of processes that this one may use, if not given. What a model needs is counted
+    from below: its weight files and `kv_bytes`.
+    """
+    memory_bytes = machine_bytes() if memory_bytes is None else memory_bytes
+    needs = {model.name: needed_bytes(model) for model in models}
+    if sum(needs.values()) <= memory_bytes:
+        return
+    listed = ", ".join(f"{name!r} {_gib(need)}" for name, need in needs.items())
+    raise PieError(
+        "invalid-config",
+        f"the models need at least {_gib(sum(needs.values()))} of memory ({listed}), and there are {_gib(memory_bytes)}; "
+        "lower model.NAME.kv_bytes, or serve fewer models",
+        {"needed_bytes": sum(needs.values()), "memory_bytes": memory_bytes},
+    )
+
+
+def needed_bytes(model: ModelConfig) -> int:
+    """What a model needs at least; nothing on the dummy driver."""
+    if model.driver == "dummy":
+        return 0
+    try:
+        weights = sum(path.stat().st_size for path in model.folder.glob("*.safetensors"))
+    except OSError:
+        weights = 0  # a folder that cannot be read is reported when the model is loaded
+    return weights + (0 if model.n_pages else model.kv_bytes)
+
+
+def machine_bytes() -> int:
+    """The memory of this machine, or of the control group where that has less."""
+    n_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(n_bytes, int(_GROUP_LIMIT.read_text(encoding="ascii")))
+    except (OSError, ValueError):
+        return n_bytes  # no such group, or one without limit ("max")
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / (1 << 30):.2f} GiB"
