@@ -82,6 +82,36 @@ def test_any_mixture_of_sequences(folder: Path, library: Path, alone: list[np.nd
         assert np.array_equal(logits, np.array(wanted, np.float32).reshape(-1, 160))
 
 
+def test_sixty_four_mixed_sequences(folder: Path, library: Path) -> None:
+    """Chunks of prompts beside decodes, up to 64 sequences in a batch: each row as in its sequence's solo run, on each instruction set."""
+    n_seqs, found = 64, {}
+    random = np.random.default_rng(64)
+    sequences = [random.integers(0, 160, random.integers(2, 31)).tolist() for _ in range(n_seqs)]
+    for isa in isas(library):
+        options = CpuOptions(page_size=8, n_pages=4 * n_seqs, isa=isa, n_threads=2, library=library)
+        solo, mixed = (CpuDriver(load_checkpoint(folder), options) for _ in range(2))
+        alone = [solo.run(batch([Feed(tokens, range(4), rows=range(len(tokens)))], page_size=8)) for tokens in sequences]
+        order, turn = Random(isa), 0
+        pages = order.sample(range(4 * n_seqs), 4 * n_seqs)
+        done, n_rows = [0] * n_seqs, 0
+        while unfinished := [seq_idx for seq_idx in range(n_seqs) if done[seq_idx] < len(sequences[seq_idx])]:
+            feeds, wanted = [], []
+            for seq_idx in order.sample(unfinished, len(unfinished)):
+                # Even sequences take their prompt in chunks, odd ones token by token.
+                n = min(1 if seq_idx % 2 else order.randint(2, 9), len(sequences[seq_idx]) - done[seq_idx])
+                tokens = sequences[seq_idx][done[seq_idx] : done[seq_idx] + n]
+                feeds.append(Feed(tokens, pages[4 * seq_idx : 4 * seq_idx + 4], start=done[seq_idx], rows=range(n)))
+                wanted.append(alone[seq_idx][done[seq_idx] : done[seq_idx] + n])
+                done[seq_idx] += n
+            assert np.array_equal(mixed.run(batch(feeds, page_size=8)), np.concatenate(wanted)), (isa, turn)
+            turn, n_rows = turn + 1, n_rows + sum(map(len, wanted))
+        print(f"{isa}: {n_rows} rows of {n_seqs} mixed sequences in {turn} batches equal their solo runs bit for bit")
+        found[isa] = np.concatenate(alone).tobytes()
+        solo.close()
+        mixed.close()
+    assert len(set(found.values())) == 1, "instruction sets differ"
+
+
 def test_two_drivers_share_nothing(folder: Path, library: Path, alone: list[np.ndarray]) -> None:
     drivers = [open_driver(folder, library) for _ in range(2)]
     for start in range(0, LENGTH, 35):

@@ -1,6 +1,7 @@
 """Model folders and options that cannot be served: one clear error each."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pie.errors import PieError
 from pie.models.loader import load_checkpoint, read_config
 from support.arenas import Feed, batch
 from support.checkpoints import QWEN3, write_checkpoint, write_safetensors
+from support.kernels import isas
 
 
 def rewrite_config(folder: Path, **changes: object) -> None:
@@ -24,16 +26,29 @@ def cut(path: Path, n_bytes: int) -> None:
     path.write_bytes(path.read_bytes()[:n_bytes])
 
 
-def rewrite_header(folder: Path, change: Callable[[dict[str, dict[str, object]]], None]) -> None:
+def rewrite_header_text(folder: Path, change: Callable[[str], str]) -> None:
     path = folder / "model.safetensors"
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + length])
-    change(header)
-    text = json.dumps(header).encode()
+    text = change(content[8 : 8 + length].decode().rstrip()).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])
 
 
+def rewrite_header(folder: Path, change: Callable[[dict[str, dict[str, object]]], None]) -> None:
+    def changed(text: str) -> str:
+        header = json.loads(text)
+        change(header)
+        return json.dumps(header)
+
+    rewrite_header_text(folder, changed)
+
+
+def replace(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+NORM = "model.layers.0.input_layernorm.weight"
 Q = "model.layers.0.self_attn.q_proj.weight"
 # What is done to a good folder, and what the error must say.
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -85,6 +100,22 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: rewrite_header(folder, lambda header: header[Q].update(shape=[128, 47])),
         r"q_proj.weight has 12288 bytes for shape \[128, 47\] of BF16",
     ),
+    "weights are a folder": (lambda folder: replace(folder / "model.safetensors", Path.mkdir), r"model.safetensors: is not a file"),
+    "weights are a pipe": (lambda folder: replace(folder / "model.safetensors", os.mkfifo), r"model.safetensors: is not a file"),
+    "config is a pipe": (lambda folder: replace(folder / "config.json", os.mkfifo), r"config.json: is not a file"),
+    "huge config": (lambda folder: os.truncate(folder / "config.json", (64 << 20) + 1), r"config.json: is larger than 67108864 bytes"),
+    "field twice": (
+        lambda folder: (folder / "config.json").write_text('{"hidden_size": 1, "x": 0, "hidden_size": 2}'),
+        r"config.json: names 'hidden_size' twice",
+    ),
+    "tensor twice in the header": (
+        lambda folder: rewrite_header_text(folder, lambda text: text[:-1] + ', "' + Q + '": {}}'),
+        r"model.safetensors: its header: names 'model.layers.0.self_attn.q_proj.weight' twice",
+    ),
+    "weights that the config denies": (
+        lambda folder: rewrite_header(folder, lambda header: header.update({Q[:-6] + "bias": header[NORM]})),
+        r"q_proj.bias has no place in the model that .*config.json makes",
+    ),
     "entry": (lambda folder: rewrite_header(folder, lambda header: header[Q].update(shape="many")), r"entry of .*q_proj.weight is damaged"),
 }
 
@@ -108,22 +139,131 @@ def test_shards(tmp_path: Path) -> None:
     assert all(np.array_equal(found[name].float32(), expected[name].float32()) for name in expected)
 
 
+FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+# What the index says of a tensor, and what the error must say.
+INDICES: dict[str, tuple[object, str]] = {
+    "no map": (None, "weight_map is missing or damaged"),
+    "a list": ([Q], "weight_map is missing or damaged"),
+    "a number for a shard": ({Q: 1}, "weight_map is missing or damaged"),
+    "a shard beside the folder": (
+        {Q: "../elsewhere.safetensors"},
+        "names the shard '../elsewhere.safetensors'; a shard lies in the model folder",
+    ),
+    "an absolute path": ({Q: "/etc/passwd"}, "names the shard '/etc/passwd'"),
+    "a backslash": ({Q: "..\\elsewhere"}, "a shard lies in the model folder itself"),
+    "the folder above": ({Q: ".."}, "names the shard '..'"),
+    "the folder": ({Q: ""}, "names the shard ''"),
+    "a NUL": ({Q: "model\0.safetensors"}, "a shard lies in the model folder itself"),
+    "a missing shard": ({Q: "model-00009-of-00002.safetensors"}, "model-00009-of-00002.safetensors: cannot be read"),
+    "a shard without the tensor": ({Q: FIRST, "nobody": FIRST}, f"{FIRST}: lacks nobody, which model.safetensors.index.json places there"),
+    "the other shard": ({Q: SECOND}, f"{SECOND}: lacks {Q}, which"),
+    "not all tensors": ({Q: FIRST}, "the weights lack model.embed_tokens.weight of shape"),
+}
+
+
+@pytest.mark.parametrize("damage", INDICES)
+def test_a_damaged_index(tmp_path: Path, damage: str) -> None:
+    weight_map, message = INDICES[damage]
+    folder = write_checkpoint(tmp_path / "model", n_shards=2)
+    write_safetensors(folder / FIRST, {Q: np.zeros((128, 48))}, "BF16")
+    write_safetensors(folder / SECOND, {}, "BF16")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(PieError) as caught:
+        load_checkpoint(folder)
+    assert caught.value.code == "invalid-model"
+    assert message in caught.value.message
+    print(f"{damage}: {caught.value.message}")
+
+
 @pytest.mark.parametrize(
-    ("weight_map", "message"),
+    ("damage", "message"),
     [
-        (None, "weight_map is missing or damaged"),
-        ({Q: "../elsewhere.safetensors"}, "a shard lies in the model folder itself"),
-        ({Q: "model-00009-of-00002.safetensors"}, "model-00009-of-00002.safetensors: cannot be read"),
-        ({Q: "model-00001-of-00002.safetensors", "nobody": "model-00001-of-00002.safetensors"}, "lacks nobody"),
+        (lambda folder: cut(folder / SECOND, 100), "not a safetensors file, or cut off"),
+        (lambda folder: cut(folder / SECOND, (folder / SECOND).stat().st_size - 2), "the file is cut off; fetch it again"),
+        (lambda folder: (folder / SECOND).unlink(), f"{SECOND}: cannot be read"),
+        (lambda folder: (folder / SECOND).write_bytes((folder / FIRST).read_bytes()), f"lies in {FIRST} and in {SECOND}"),
+        (lambda folder: replace(folder / SECOND, os.mkfifo), f"{SECOND}: is not a file"),
+        (lambda folder: cut(folder / "model.safetensors.index.json", 50), "model.safetensors.index.json: not JSON"),
     ],
 )
-def test_a_damaged_index(tmp_path: Path, weight_map: object, message: str) -> None:
+def test_damaged_shards(tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
     folder = write_checkpoint(tmp_path / "model", n_shards=2)
-    write_safetensors(folder / "model-00001-of-00002.safetensors", {Q: np.zeros((128, 48))}, "BF16")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    damage(folder)
     with pytest.raises(PieError, match=message) as caught:
         load_checkpoint(folder)
     assert caught.value.code == "invalid-model"
+
+
+LLAMA = {"architectures": ["LlamaForCausalLM"], "rope_theta": 1e4}
+# Configs of other families that cannot be served, and what the error must say.
+CONFIGS: dict[str, tuple[dict[str, object], str]] = {
+    "dynamic": ({"rope_scaling": {"type": "dynamic", "factor": 2}}, "'dynamic', which is not supported: its angles change with the length"),
+    "longrope": ({"rope_scaling": {"rope_type": "longrope"}}, "'longrope', which is not supported"),
+    "unknown kind": (
+        {"rope_scaling": {"rope_type": ["yarn"]}},
+        "rope_type is ['yarn'], which is not supported; supported: default, linear,",
+    ),
+    "no factor": ({"rope_scaling": {"rope_type": "linear"}}, "factor is None; it must be a positive number"),
+    "factor": ({"rope_scaling": {"rope_type": "linear", "factor": 0.5}}, "the factor of the rotary scaling is 0.5; it must be at least 1"),
+    "infinite": ({"rope_scaling": {"rope_type": "linear", "factor": float("inf")}}, "factor is inf"),
+    "not a number": ({"rope_theta": float("nan")}, "rope_theta is nan"),
+    "theta": ({"rope_theta": 1.0}, "rope_theta is 1; it must be above 1"),
+    "llama3 without fields": ({"rope_scaling": {"rope_type": "llama3", "factor": 8}}, "low_freq_factor is None"),
+    "llama3 crossed": (
+        {"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}},
+        "low_freq_factor 4 is not below high_freq_factor 4",
+    ),
+    "yarn crossed": ({"rope_scaling": {"rope_type": "yarn", "factor": 4, "beta_fast": 1}}, "beta_slow 1 is not below beta_fast 1"),
+    "part of the head": ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"),
+    "scaling is a list": ({"rope_scaling": [1]}, "rope_scaling is [1]; it must be an object"),
+    "by kind of layer": ({"rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, "rope_parameters differs by kind of layer"),
+    "hidden size and heads": ({"head_dim": None, "num_attention_heads": 10}, "hidden_size 48 is not a multiple of num_attention_heads 10"),
+    "bias that is no flag": ({"attention_bias": "yes"}, "attention_bias is 'yes'; it must be true or false"),
+    "layer types": ({"layer_types": "all"}, "layer_types names"),
+    "mistral's default window": (
+        {"architectures": ["MistralForCausalLM"], "max_position_embeddings": 8192},
+        "sliding_window is 4096, below",
+    ),
+    "mistral's window": (
+        {"architectures": ["MistralForCausalLM"], "sliding_window": 64},
+        "sliding_window is 64, below max_position_embeddings 512",
+    ),
+    "qwen2's window": ({"architectures": ["Qwen2ForCausalLM"], "use_sliding_window": True}, "use_sliding_window is True"),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_config_that_cannot_be_served(tmp_path: Path, name: str) -> None:
+    changes, message = CONFIGS[name]
+    (tmp_path / "config.json").write_text(json.dumps(QWEN3 | LLAMA | changes))
+    with pytest.raises(PieError) as caught:
+        read_config(tmp_path)
+    assert caught.value.code == "invalid-model"
+    assert message in caught.value.message
+    print(f"{name}: {caught.value.message}")
+
+
+def test_a_window_that_covers_all_positions_is_none(tmp_path: Path) -> None:
+    for window in (None, 512, 4096):
+        config = QWEN3 | {"architectures": ["MistralForCausalLM"], "sliding_window": window}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert read_config(tmp_path).family == "mistral"
+
+
+def test_stored_frequencies_of_older_checkpoints_are_left_out(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "model")
+    rewrite_header(folder, lambda header: header.update({"model.layers.0.self_attn.rotary_emb.inv_freq": header[NORM]}))
+    assert NORM in load_checkpoint(folder).tensors
+
+
+def test_an_instruction_set_that_the_cpu_lacks_is_one_clear_error(tmp_path: Path, library: Path) -> None:
+    """On CPUs that have them all, the message is made for none; on others it is met by a real one."""
+    folder = write_checkpoint(tmp_path / "model")
+    missing = {"avx512", "avx2"} - set(isas(library))
+    for isa in missing:
+        with pytest.raises(PieError, match=r"this CPU has no .*choose auto, or one that it has:.* portable"):
+            open_driver(folder, CpuOptions(isa=isa, library=library))
+    assert "portable" in isas(library)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +275,7 @@ def test_a_damaged_index(tmp_path: Path, weight_map: object, message: str) -> No
         ({"n_threads": 0}, "n_threads is 0; it must be 1 to 1024"),
         ({"page_size": 0}, "page_size is 0"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
-        ({"kv_bytes": 100}, "kv_bytes is 100; one page of 16 tokens needs 16384"),
+        ({"kv_bytes": 100}, "kv_bytes is 100; one page of 16 tokens needs 16384 bytes"),
         ({"n_pages": 0}, "n_pages is 0"),
     ],
 )
