@@ -13,6 +13,7 @@ EXAMPLES: dict[str, list[str]] = {
     "hello": ["--name", "Ada"],
     "chat": ["--prompt", "Tell me a short story about a fox.", "--max-tokens", "96"],
     "branches": ["--prompt", "Name an animal.", "--branches", "4"],
+    "agent": ["--prompt", "How much does a guitar cost?"],
 }
 
 

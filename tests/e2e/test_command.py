@@ -41,7 +41,7 @@ def example_path(name: str, language: str) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["hello", "chat", "branches"])
+@pytest.mark.parametrize("name", ["hello", "chat", "branches", "agent"])
 def test_every_example_runs_on_the_embedded_model(name: str, language: str) -> None:
     done = pie("run", example_path(name, language), "--seed", "7", "--", "--max-tokens", "24")
     assert done.returncode == 0, done.stderr
@@ -49,7 +49,7 @@ def test_every_example_runs_on_the_embedded_model(name: str, language: str) -> N
     assert done.stderr.strip() == "" or "once" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["hello", "chat", "branches"])
+@pytest.mark.parametrize("name", ["hello", "chat", "branches", "agent"])
 def test_an_example_prints_the_same_in_three_languages(name: str) -> None:
     outputs = {pie("run", example_path(name, language), "--seed", "11").stdout for language in LANGUAGES}
     assert len(outputs) == 1, outputs

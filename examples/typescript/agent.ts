@@ -1,0 +1,55 @@
+/** An agent: the model calls a function until it can answer in words. */
+
+import { Context, Model, Sampler, runtime, session } from 'inferlet';
+
+interface Input {
+  prompt?: string;
+  max_turns?: number;
+}
+
+interface Arguments {
+  item: string;
+}
+
+// In the words that the embedded model was trained on; another model wants those of its own chat template.
+const FUNCTIONS = `# Tools
+
+You can call these functions:
+<tools>
+{"name": "get_price", "description": "Get the price of an item.", "parameters": \
+{"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}}
+</tools>
+
+To call one, write:
+<tool_call>
+{"name": <name>, "arguments": <object>}
+</tool_call>`;
+
+const PRICES = new Map([['guitar', 180], ['hammer', 12], ['jacket', 59], ['violin', 340]]);
+
+function getPrice({ item }: Arguments): string {
+  const price = PRICES.get(item);
+  if (price === undefined) throw new Error(`the shop has no ${item}`);
+  return `{"price": ${price}}`;
+}
+
+/** The arguments of the call that the model wrote; undefined where it answered in words. */
+function findCall(text: string): Arguments | undefined {
+  const call = /<tool_call>(.*)<\/tool_call>/s.exec(text);
+  return call ? JSON.parse(call[1]!).arguments : undefined;
+}
+
+export async function main(input: Input | null): Promise<string> {
+  const { prompt = 'How much does a violin cost?', max_turns = 4 } = input ?? {};
+  using ctx = new Context(Model.load(runtime.models()[0]!));
+  ctx.system(FUNCTIONS).user(prompt);
+
+  for (let turn = 0; turn < max_turns; turn++) {
+    const text = await ctx.generate(Sampler.argmax(), { maxTokens: 64 }).collectText();
+    const call = findCall(text);
+    if (call === undefined) return text;
+    session.send({ calls: 'get_price', ...call });
+    ctx.user(`<tool_response>\n${getPrice(call)}\n</tool_response>`);
+  }
+  throw new Error('the model calls functions and does not answer; allow it more turns with max_turns');
+}
