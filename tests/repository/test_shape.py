@@ -104,9 +104,30 @@ def test_the_version_stands_once() -> None:
     assert json.loads((ROOT / "js/inferlet/package.json").read_text())["version"] == version
 
 
-def test_generated_files_are_in_step() -> None:
-    done = subprocess.run([sys.executable, "tools/gen_errors.py", "--check"], cwd=ROOT, check=False, capture_output=True, text=True)
+@pytest.mark.parametrize("generator", ["gen_errors.py", "gen_config_docs.py"])
+def test_generated_files_are_in_step(generator: str) -> None:
+    done = subprocess.run([sys.executable, f"tools/{generator}", "--check"], cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_environment_is_read_in_one_place() -> None:
+    reading = re.compile(r"\bos\.(environ|getenv|putenv)|\benviron\b *\[|\bexpandvars\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "python/pie").rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if reading.search(line) and path != ROOT / "python/pie/config/environment.py"
+    ]
+    assert found == []
+    in_rust = re.compile(r"\benv::(var|vars|var_os|vars_os|home_dir|temp_dir)\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for crate in ("core", "text", "kernels", "host", "server", "python")
+        for path in sorted((ROOT / "rust" / crate / "src").rglob("*.rs"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if in_rust.search(line)
+    ]
+    assert found == []
 
 
 def test_the_product_speaks_of_itself_alone() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pie.config.origin import Origin
+from pie.config.suggest import shortened
 from pie.errors import PieError
 
 _MAX_FILE_BYTES = 1 << 20
@@ -30,7 +31,7 @@ class File:
         """Where `key` of a table stands; `nth` counts the tables of that name, as of `[[model]]`. Without a key, the table."""
         line = _line(self.lines, table, key, nth)
         where = str(self.path) if line is None else f"{self.path}:{line}"
-        return Origin("file", where, ".".join([*table, *([] if key is None else [key])]))
+        return Origin("file", where, shortened(".".join([*table, *([] if key is None else [key])])))
 
 
 def read_file(path: Path) -> File:

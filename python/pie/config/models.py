@@ -11,10 +11,9 @@ from typing import Any
 from pie.config.file import File
 from pie.config.origin import Origin
 from pie.config.settings import settings
+from pie.config.suggest import shortened
 from pie.config.tree import EMBEDDED
 from pie.errors import PieError
-
-_MAX_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,9 @@ def _folder(text: str, models: Mapping[str, object]) -> Path:
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, the home of a user that there is not
         pass
     known = ", ".join(dict.fromkeys([*models, EMBEDDED]))
-    shown = text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "..."
-    message = f"--model {shown!r} is no folder, nor a configured model (those are: {known}); give a folder in the Hugging Face format"
+    message = (
+        f"--model {shortened(text)!r} is no folder, nor a configured model (those are: {known}); give a folder in the Hugging Face format"
+    )
     raise PieError("invalid-model", message)
 
 

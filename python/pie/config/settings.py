@@ -15,13 +15,13 @@ from msgspec import NODEFAULT, Meta
 from pie import _engine
 from pie.config.environment import home
 from pie.config.origin import Origin
+from pie.config.suggest import shortened
 from pie.config.tree import ClientConfig, EngineConfig, ModelConfig, ServerConfig
 from pie.errors import PieError
 
 NO_LIMIT = "none"
 """What is written for no limit: the format of the file has no null."""
 
-_MAX_SHOWN_CHARS = 120
 _UNITS = {
     "B": 1,
     **{f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", 1)},
@@ -102,9 +102,7 @@ class Setting:
 
     def refused(self, raw: Any, key: str, origin: Origin) -> PieError:
         """The error of a value that this setting cannot have."""
-        shown = repr(raw)
-        shown = shown if len(shown) <= _MAX_SHOWN_CHARS else shown[:_MAX_SHOWN_CHARS] + "..."
-        message = f"{origin.where}: {key} = {shown} is not possible; give {self.expected}"
+        message = f"{origin.where}: {key} = {shortened(repr(raw))} is not possible; give {self.expected}"
         return PieError("invalid-config", message, {"key": key, "origin": str(origin)})
 
 

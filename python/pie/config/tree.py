@@ -164,5 +164,5 @@ class Config:
     """In order; the first is the default."""
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
     """By the name of the setting: `server.port`, `model.NAME.kv_bytes`."""
-    file: Path | None = None
+    file: Path | None = field(default=None, compare=False)
     """The file that was read."""
