@@ -228,7 +228,7 @@ class Event:
     """Something that a process told its client."""
 
     @property
-    def kind(self) -> Literal["stdout", "stderr", "file", "return", "error"]:
+    def kind(self) -> Literal["stdout", "stderr", "file", "message", "return", "error"]:
         """What it is. `return` and `error` are last events."""
 
     @property

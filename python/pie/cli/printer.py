@@ -36,6 +36,11 @@ class Printer:
         sys.stderr.flush()
         self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
 
+    def message(self, text: str) -> None:
+        """What the engine itself says about the program, as a line on stderr."""
+        self._end_line()
+        print(text, file=sys.stderr)
+
     def file(self, data: bytes) -> None:
         """A file that the program sent: saved, or told of, with a line on stderr."""
         told = self._files.take(data)

@@ -106,6 +106,8 @@ class _Events(threading.Thread):
                     self.printer.stdout(event.text)
                 elif event.kind == "stderr":
                     self.printer.stderr(event.text)
+                elif event.kind == "message":
+                    self.printer.message(event.text)
                 elif event.kind == "file":
                     self.printer.file(event.data or b"")
                 elif event.kind == "return":

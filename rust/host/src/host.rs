@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use crate::interface;
 use crate::model::registry::Models;
 use crate::model::{Model, ModelConfig, dummy};
-use crate::process::event::{Capacity, EventQueue};
 use crate::process::mailbox::Mailbox;
+use crate::process::queue::{Capacity, EventQueue, Keeping};
 use crate::process::state::Record;
-use crate::process::{Process, task};
+use crate::process::{Process, Reader, ServedProcess, Serving, task};
 use crate::program::preparation::Preparation;
 use crate::program::store::ProgramStore;
 use crate::program::{Component, Language, Program};
@@ -147,6 +147,11 @@ impl Host {
         Ok(model)
     }
 
+    /// The model of a name, or none.
+    pub fn model(&self, name: &str) -> Option<Arc<Model>> {
+        self.shared.models.find(name).ok()
+    }
+
     /// The names of the models, in order.
     pub fn models(&self) -> Vec<String> {
         self.shared.models.names()
@@ -202,6 +207,35 @@ impl Host {
     /// `limit-resources` when too many processes live, `limit-message` for an input that is too long, `invalid-argument` for arguments
     /// beyond their bounds, `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
+        let (record, task) = self.admitted(launch, None)?;
+        self.start(&record, task)?;
+        Ok(Process::new(record))
+    }
+
+    /// Launches a program that outlives its readers. The reader is there where `serving` gives a window.
+    ///
+    /// # Errors
+    /// As [`Host::launch`].
+    pub fn launch_served(
+        &self,
+        launch: Launch,
+        serving: Serving,
+    ) -> Result<(ServedProcess, Option<Reader>), Error> {
+        let window_bytes = serving.window_bytes;
+        let (record, task) = self.admitted(launch, Some(serving))?;
+        let reader = window_bytes
+            .map(|window_bytes| Reader::first(record.clone(), window_bytes))
+            .transpose()?;
+        self.start(&record, task)?;
+        Ok((ServedProcess::new(record), reader))
+    }
+
+    /// Makes the record of a process, which lives from now on, and the task that runs it.
+    fn admitted(
+        &self,
+        launch: Launch,
+        serving: Option<Serving>,
+    ) -> Result<(Arc<Record>, impl Future<Output = ()> + Send + use<>), Error> {
         let launched = Instant::now();
         let Launch {
             program,
@@ -233,12 +267,27 @@ impl Host {
             entries: limits.queue_events,
             bytes: limits.queue_bytes,
         };
+        let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
+        let observer = serving.as_ref().map(|serving| serving.observer.clone());
+        let events = match serving {
+            None => EventQueue::new(capacity),
+            Some(serving) => EventQueue::keeping(
+                capacity,
+                Keeping {
+                    pid,
+                    kept_bytes: serving.kept_bytes,
+                    log_bytes: serving.log_bytes,
+                    observer: serving.observer,
+                },
+            ),
+        };
         let record = Arc::new(Record {
-            pid: self.next_pid.fetch_add(1, Ordering::Relaxed),
+            pid,
             launch_seed,
             username,
             args,
-            events: Arc::new(EventQueue::new(capacity)),
+            events: Arc::new(events),
+            observer,
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
             files: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
             cpu: Arc::default(),
@@ -250,10 +299,17 @@ impl Host {
         });
         self.admit(&record)?;
         let task = task::run(self.shared.clone(), record.clone(), program, input);
+        Ok((record, task))
+    }
+
+    fn start(
+        &self,
+        record: &Record,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
         // A process without a task would never end by itself.
         self.spawn(task)
-            .inspect_err(|_| self.shared.end_process(&record))?;
-        Ok(Process::new(record))
+            .inspect_err(|_| self.shared.end_process(record))
     }
 
     /// Ends every process and every driver. Later launches are refused; a second call does nothing.

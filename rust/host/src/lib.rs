@@ -4,6 +4,7 @@
 //! - [`Model`]: a loaded model. A driver pulls [`Batch`]es from it and answers them with logits.
 //! - [`Program`]: a component, or sources for one of the language runtimes.
 //! - [`Process`]: a launched program; its [`Event`]s come in order, the last one is its return value or its error.
+//! - [`ServedProcess`]: one that outlives its readers, which come and go.
 //!
 //! A call of a program goes down through `interface` to the core of a model, either at once (what takes microseconds) or through the
 //! inbox (what waits for a batch); its answer comes back through a future that the program polls.
@@ -25,6 +26,6 @@ pub use limits::Limits;
 pub use model::driver::Batch;
 pub use model::{Model, ModelConfig};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Stats};
-pub use process::{Event, Failure, Process};
+pub use process::{Event, Failure, LogText, Observer, Process, Reader, ServedProcess, Serving};
 pub use program::{Component, Language, Preparation, Program, SourceBundle};
 pub use settings::{Setting, Value};

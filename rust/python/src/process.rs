@@ -47,6 +47,7 @@ impl PyEvent {
                 data: Some(PyBytes::new(py, &data).unbind()),
                 ..plain("file", String::new())
             },
+            Event::Message(text) => plain("message", text),
             Event::Return(value) => plain("return", value),
             Event::Error(failure) => Self {
                 kind: "error",

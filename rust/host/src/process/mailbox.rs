@@ -12,7 +12,7 @@ use std::time::Duration;
 use pie_core::ErrorCode;
 use tokio::sync::oneshot;
 
-use super::event::Capacity;
+use super::queue::Capacity;
 use crate::Error;
 use crate::interface::futures::{Future, Source};
 use crate::sync::lock;
@@ -143,6 +143,12 @@ impl<P: Payload> Mailbox<P> {
             // A waiter that is gone needs no answer.
             drop(waiter.send(Err(disconnected())));
         }
+    }
+
+    /// The program has gone: what waits for it is dropped, and nothing more can be sent.
+    pub(crate) fn discard(&self) {
+        self.close();
+        lock(&self.state).messages = VecDeque::new();
     }
 
     /// The place of one `receive` call in the queue.

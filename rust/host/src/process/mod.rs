@@ -1,8 +1,11 @@
 //! Processes: launched programs, and the way to talk to them.
 
 pub(crate) mod event;
+mod log;
 pub(crate) mod mailbox;
+pub(crate) mod queue;
 pub(crate) mod random;
+mod served;
 pub(crate) mod state;
 pub(crate) mod stdio;
 pub(crate) mod task;
@@ -14,6 +17,8 @@ use std::time::Duration;
 use pie_core::ErrorCode;
 
 pub use event::{Event, Failure};
+pub use log::LogText;
+pub use served::{Observer, Reader, ServedProcess, Serving};
 use state::Record;
 
 use crate::Error;

@@ -1,5 +1,6 @@
 //! The state behind one instance: what its calls reach.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -9,9 +10,11 @@ use tokio::sync::watch;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-use super::event::EventQueue;
+use super::event::Event;
 use super::mailbox::Mailbox;
+use super::queue::EventQueue;
 use super::random::seed_wasi;
+use super::served::Observer;
 use super::stdio::Output;
 use crate::Error;
 use crate::host::Shared;
@@ -21,13 +24,14 @@ use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::memory::MemoryLimiter;
 
 /// What the host and the holder of a [`super::Process`] share about one process.
-#[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) pid: u64,
     pub(crate) launch_seed: u64,
     pub(crate) username: String,
     pub(crate) args: Vec<String>,
     pub(crate) events: Arc<EventQueue>,
+    /// Told of the end, where the process outlives its readers.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) mailbox: Arc<Mailbox<String>>,
     pub(crate) files: Arc<Mailbox<Vec<u8>>>,
     pub(crate) cpu: Arc<CpuMeter>,
@@ -42,7 +46,26 @@ pub(crate) struct Record {
     pub(crate) stop: watch::Sender<Option<Error>>,
 }
 
+impl fmt::Debug for Record {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Record")
+            .field("pid", &self.pid)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Record {
+    /// The program has ended: what waits for it is dropped, and its observer is told.
+    pub(crate) fn ended(&self, last: &Event) {
+        self.mailbox.discard();
+        self.files.discard();
+        if let Some(observer) = &self.observer {
+            observer.ended(self.pid, last);
+        }
+    }
+
     /// The client has gone: nothing more will reach the program.
     pub(crate) fn close_input(&self) {
         self.mailbox.close();

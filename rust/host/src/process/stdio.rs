@@ -9,7 +9,8 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use super::event::{Event, EventQueue};
+use super::event::Event;
+use super::queue::EventQueue;
 use crate::sync::lock;
 
 /// Bytes that one write may carry.
@@ -150,7 +151,7 @@ impl StdoutStream for Output {
 
 #[cfg(test)]
 mod tests {
-    use super::super::event::Capacity;
+    use super::super::queue::Capacity;
     use super::*;
 
     #[test]

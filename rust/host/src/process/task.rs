@@ -40,10 +40,12 @@ pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program
         output.finish();
     }
     host.end_process(&record);
-    record.events.finish(match outcome {
+    let last = match outcome {
         Ok(value) => Event::Return(value),
         Err(failure) => Event::Error(failure),
-    });
+    };
+    record.ended(&last);
+    record.events.finish(last);
 }
 
 /// Instantiates the program and calls its entry: gives the return value, a JSON text.

@@ -1,0 +1,283 @@
+use super::*;
+
+fn text(text: &str) -> Event {
+    Event::Stdout(text.to_owned())
+}
+
+#[tokio::test]
+async fn a_full_queue_suspends_its_writer_until_something_is_read() {
+    let queue = EventQueue::new(Capacity {
+        entries: 2,
+        bytes: 100,
+    });
+    queue.send(text("a")).await;
+    queue.send(text("b")).await;
+    let third = queue.send(text("c"));
+    tokio::pin!(third);
+    assert!(futures_pending(&mut third).await);
+    assert_eq!(queue.next(None), Some(text("a")));
+    third.await;
+    queue.finish(Event::Return("1".to_owned()));
+    let rest: Vec<_> = std::iter::from_fn(|| queue.next(None)).collect();
+    assert_eq!(rest, [text("b"), text("c"), Event::Return("1".to_owned())]);
+    assert!(queue.is_drained());
+}
+
+#[tokio::test]
+async fn bytes_are_bounded_with_one_event_beyond() {
+    let queue = EventQueue::new(Capacity {
+        entries: 10,
+        bytes: 4,
+    });
+    queue.send(text("abcdef")).await;
+    assert!(!queue.has_room());
+    assert_eq!(queue.next(None), Some(text("abcdef")));
+    assert!(queue.has_room());
+    let file = Event::File(vec![0xff; 5]);
+    queue.send(file.clone()).await;
+    assert!(!queue.has_room());
+    assert_eq!(queue.next(None), Some(file));
+    assert!(queue.has_room());
+}
+
+#[test]
+fn the_last_event_always_fits_and_is_the_last() {
+    let queue = EventQueue::new(Capacity {
+        entries: 1,
+        bytes: 1,
+    });
+    queue.push(text("x"));
+    queue.finish(Event::Return("null".to_owned()));
+    queue.push(text("late"));
+    queue.finish(Event::Return("2".to_owned()));
+    assert_eq!(queue.next(None), Some(text("x")));
+    assert_eq!(queue.next(None), Some(Event::Return("null".to_owned())));
+    assert_eq!(queue.next(None), None);
+}
+
+/// A watcher that keeps what it was told.
+#[derive(Default)]
+struct Witness(Mutex<Vec<String>>);
+
+impl Observer for Witness {
+    fn stderr(&self, pid: u64, text: &str) {
+        lock(&self.0).push(format!("{pid}: {text}"));
+    }
+
+    fn ended(&self, _: u64, _: &Event) {}
+}
+
+/// A queue that keeps two events of up to two bytes.
+fn keeping() -> EventQueue {
+    let capacity = Capacity {
+        entries: 2,
+        bytes: 100,
+    };
+    let keeping = Keeping {
+        pid: 7,
+        kept_bytes: 2 * (EVENT_BYTES + 2),
+        log_bytes: 4,
+        observer: Arc::new(Witness::default()),
+    };
+    EventQueue::keeping(capacity, keeping)
+}
+
+/// What an attached reader can get at once.
+fn readable(queue: &EventQueue, reader: u64) -> Vec<(u64, Event)> {
+    std::iter::from_fn(|| match queue.read(reader) {
+        Next::Event(seq, event) => Some((seq, Event::clone(&event))),
+        Next::Wait | Next::Over => None,
+    })
+    .collect()
+}
+
+fn message(text: &str) -> Event {
+    Event::Message(text.to_owned())
+}
+
+#[tokio::test]
+async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_counted() {
+    let queue = keeping();
+    for character in ["a", "bb", "c", "d"] {
+        queue.send(text(character)).await;
+    }
+    queue.finish(Event::Return("null".to_owned()));
+    let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
+    assert_eq!(first_seq, 2);
+    assert_eq!(
+        readable(&queue, reader),
+        [
+            (
+                2,
+                message("2 events (3 bytes) were dropped while nobody was attached")
+            ),
+            (3, text("c")),
+            (4, text("d")),
+            (5, Event::Return("null".to_owned())),
+        ]
+    );
+    assert!(matches!(queue.read(reader), Next::Over));
+    assert_eq!(queue.n_dropped(), 2);
+}
+
+#[test]
+fn the_last_event_is_never_dropped() {
+    let queue = keeping();
+    queue.finish(Event::Return("\"a value longer than all that is kept, by far: ... and on and on, to more than two events and their cost\"".repeat(9)));
+    queue.push(text("late"));
+    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    assert!(matches!(
+        readable(&queue, reader).as_slice(),
+        [(1, Event::Return(_))]
+    ));
+}
+
+#[tokio::test]
+async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
+    let queue = keeping();
+    let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
+    assert_eq!(first_seq, 1);
+    queue.send(text("a")).await;
+    queue.send(text("b")).await;
+    assert_eq!(readable(&queue, reader).len(), 2);
+    let third = queue.send(text("c"));
+    tokio::pin!(third);
+    assert!(
+        futures_pending(&mut third).await,
+        "what was sent and not acknowledged takes room"
+    );
+    queue.acknowledge(reader, 1);
+    third.await;
+    let fourth = queue.send(text("d"));
+    tokio::pin!(fourth);
+    assert!(futures_pending(&mut fourth).await);
+    queue.detach(reader);
+    fourth.await;
+}
+
+#[test]
+fn what_was_not_acknowledged_is_sent_again() {
+    let queue = keeping();
+    let (first, _) = queue.attach(usize::MAX).unwrap();
+    assert!(queue.attach(usize::MAX).is_none());
+    queue.push(text("a"));
+    queue.push(text("b"));
+    assert_eq!(readable(&queue, first).len(), 2);
+    queue.acknowledge(first, 1);
+    queue.detach(first);
+    let (second, first_seq) = queue.attach(usize::MAX).unwrap();
+    assert_eq!(first_seq, 2);
+    queue.acknowledge(first, 2);
+    queue.detach(first);
+    assert!(matches!(queue.read(first), Next::Over));
+    assert_eq!(readable(&queue, second), [(2, text("b"))]);
+    queue.acknowledge(second, u64::MAX);
+    queue.push(text("c"));
+    assert_eq!(readable(&queue, second), [(3, text("c"))]);
+}
+
+#[test]
+fn the_window_bounds_what_is_sent_ahead_of_the_acknowledged() {
+    let queue = keeping();
+    let (reader, _) = queue.attach(3).unwrap();
+    for character in ["aa", "bb", "cc"] {
+        queue.push(text(character));
+    }
+    assert_eq!(readable(&queue, reader).len(), 2);
+    assert!(matches!(queue.read(reader), Next::Wait));
+    queue.acknowledge(reader, 1);
+    assert_eq!(readable(&queue, reader), [(3, text("cc"))]);
+}
+
+#[test]
+fn an_acknowledgement_ahead_skips_what_the_reader_has_from_before() {
+    let queue = keeping();
+    queue.push(text("a"));
+    queue.push(text("b"));
+    let (reader, _) = queue.attach(1).unwrap();
+    queue.acknowledge(reader, 1);
+    assert_eq!(readable(&queue, reader), [(2, text("b"))]);
+}
+
+#[tokio::test]
+async fn a_reader_that_waits_learns_of_everything() {
+    let queue = keeping();
+    let (reader, _) = queue.attach(1).unwrap();
+    let changed = queue.changed();
+    queue.push(text("aa"));
+    changed.await;
+    assert_eq!(readable(&queue, reader).len(), 1);
+    queue.push(text("b"));
+    let changed = queue.changed();
+    queue.acknowledge(reader, 1);
+    changed.await;
+    let changed = queue.changed();
+    queue.finish(Event::Return("1".to_owned()));
+    changed.await;
+    let changed = queue.changed();
+    queue.detach(reader);
+    changed.await;
+}
+
+#[test]
+fn the_log_stays_when_events_go() {
+    let queue = keeping();
+    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    queue.push(text("abc"));
+    queue.push(Event::Stderr("de".to_owned()));
+    queue.push(Event::File(vec![1]));
+    queue.acknowledge(reader, u64::MAX);
+    let log = queue.log(0, usize::MAX);
+    assert_eq!((log.text.as_str(), log.next, log.ended), ("bcde", 5, false));
+    queue.finish(Event::Return("1".to_owned()));
+    assert!(queue.log(0, 0).ended);
+}
+
+#[test]
+fn what_is_held_is_counted_with_the_last_event_and_the_log() {
+    let queue = keeping();
+    queue.push(text("ab"));
+    queue.finish(Event::Return("null".to_owned()));
+    assert_eq!(queue.held_bytes(), 2 * EVENT_BYTES + 2 + 2 + 4);
+    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    queue.acknowledge(reader, 2);
+    assert_eq!(queue.held_bytes(), 2);
+}
+
+#[test]
+fn the_observer_hears_standard_error() {
+    let witness = Arc::new(Witness::default());
+    let queue = EventQueue::keeping(
+        Capacity {
+            entries: 1,
+            bytes: 1,
+        },
+        Keeping {
+            pid: 7,
+            kept_bytes: 0,
+            log_bytes: 0,
+            observer: witness.clone(),
+        },
+    );
+    queue.push(text("out"));
+    queue.push(Event::Stderr("err".to_owned()));
+    assert_eq!(*lock(&witness.0), ["7: err"]);
+}
+
+#[test]
+fn nothing_in_time_is_none() {
+    let queue = EventQueue::new(Capacity {
+        entries: 1,
+        bytes: 1,
+    });
+    assert_eq!(queue.next(Some(Duration::from_millis(1))), None);
+    assert!(!queue.is_drained());
+}
+
+/// Polls a future once and tells whether it waits.
+async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())
+    })
+    .await
+}

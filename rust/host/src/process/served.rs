@@ -1,0 +1,202 @@
+//! Processes that live without a reader: launched for clients that come and go.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pie_core::ErrorCode;
+
+use super::event::Event;
+use super::log::LogText;
+use super::queue::Next;
+use super::state::Record;
+use crate::Error;
+
+/// Who is told what happens in processes that are launched with it. It is called from the threads that run programs and must not
+/// wait.
+pub trait Observer: Send + Sync {
+    /// The process wrote `text` to its standard error.
+    fn stderr(&self, pid: u64, text: &str);
+
+    /// The process has ended with `last`, which its readers get after this call.
+    fn ended(&self, pid: u64, last: &Event);
+}
+
+/// How a process is kept whose readers come and go.
+#[derive(Clone)]
+pub struct Serving {
+    /// Bytes of events kept while nobody is attached, each counted with 64 bytes beside what it carries.
+    pub kept_bytes: usize,
+    /// Bytes of output kept as a log.
+    pub log_bytes: usize,
+    /// Window of the reader that is attached from the beginning; none: nobody is.
+    pub window_bytes: Option<usize>,
+    /// Who is told what happens.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Serving")
+            .field("kept_bytes", &self.kept_bytes)
+            .field("log_bytes", &self.log_bytes)
+            .field("window_bytes", &self.window_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A launched program that runs to its end whoever holds it. One reader at a time is attached to its events: while one is, a program
+/// whose reader is slow is suspended; while none is, nothing suspends it, and the oldest output is dropped and counted.
+#[derive(Clone, Debug)]
+pub struct ServedProcess(Arc<Record>);
+
+impl ServedProcess {
+    pub(crate) fn new(record: Arc<Record>) -> Self {
+        Self(record)
+    }
+
+    /// Its number, unique in its host.
+    pub fn pid(&self) -> u64 {
+        self.0.pid
+    }
+
+    /// The seed from which every unseeded draw derives; launching with it again repeats the run.
+    pub fn launch_seed(&self) -> u64 {
+        self.0.launch_seed
+    }
+
+    /// Attaches a reader, which gets at most `window_bytes` of payload (one event may go beyond) ahead of what it acknowledges.
+    ///
+    /// # Errors
+    /// `process-attached` while another one is attached.
+    pub fn attach(&self, window_bytes: usize) -> Result<Reader, Error> {
+        let attached = self.0.events.attach(window_bytes);
+        let (number, first_seq) = attached.ok_or_else(|| {
+            let message = format!(
+                "another client is attached to process {}; wait until it has gone, or read with `pie logs`",
+                self.0.pid
+            );
+            Error::new(ErrorCode::ProcessAttached, message)
+        })?;
+        Ok(Reader {
+            record: self.0.clone(),
+            number,
+            first_seq,
+        })
+    }
+
+    /// True while a reader is attached.
+    pub fn is_attached(&self) -> bool {
+        self.0.events.is_attached()
+    }
+
+    /// Sends a message to the program's `receive`.
+    ///
+    /// # Errors
+    /// `limit-message` for one that is too long, `limit-queue` when too many wait, `session-closed` after
+    /// [`ServedProcess::close_input`] or the end.
+    pub fn send(&self, message: String) -> Result<(), Error> {
+        self.0.mailbox.send(message)
+    }
+
+    /// Sends a file to the program's `receive_file`.
+    ///
+    /// # Errors
+    /// As [`ServedProcess::send`].
+    pub fn send_file(&self, data: Vec<u8>) -> Result<(), Error> {
+        self.0.files.send(data)
+    }
+
+    /// Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`.
+    pub fn close_input(&self) {
+        self.0.close_input();
+    }
+
+    /// Ends the process for `reason`, an error of the code `cancelled`; without effect when it has ended before.
+    pub fn cancel(&self, reason: &str) {
+        self.0.stop(Error::new(ErrorCode::Cancelled, reason));
+    }
+
+    /// Processor time that the program has used.
+    pub fn cpu(&self) -> Duration {
+        self.0.cpu.used()
+    }
+
+    /// Events dropped so far because nobody was attached.
+    pub fn n_dropped(&self) -> u64 {
+        self.0.events.n_dropped()
+    }
+
+    /// Bytes of events and log that are held for the process.
+    pub fn held_bytes(&self) -> usize {
+        self.0.events.held_bytes()
+    }
+
+    /// Its output from position `after` on (bytes since the launch), at most the last `tail_bytes`; what is older than the kept log
+    /// is gone.
+    pub fn log(&self, after: u64, tail_bytes: usize) -> LogText {
+        self.0.events.log(after, tail_bytes)
+    }
+
+    /// Waits until there is output after position `after`, or the process has ended.
+    pub async fn log_grown(&self, after: u64) {
+        loop {
+            let changed = self.0.events.changed();
+            let log = self.0.events.log(after, 0);
+            if log.ended || log.next > after {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// The one reader of a process. When it is dropped, what it did not acknowledge waits for the next one.
+#[derive(Debug)]
+pub struct Reader {
+    record: Arc<Record>,
+    number: u64,
+    first_seq: u64,
+}
+
+impl Reader {
+    /// The reader that is attached to a process from its beginning.
+    pub(crate) fn first(record: Arc<Record>, window_bytes: usize) -> Result<Self, Error> {
+        ServedProcess(record).attach(window_bytes)
+    }
+
+    /// The sequence number of the first event that it gets.
+    pub fn first_seq(&self) -> u64 {
+        self.first_seq
+    }
+
+    /// The next event and its sequence number. It waits while there is none and while the window is full; none after the last event
+    /// and after [`Reader::detach`].
+    pub async fn next(&self) -> Option<(u64, Arc<Event>)> {
+        loop {
+            let changed = self.record.events.changed();
+            match self.record.events.read(self.number) {
+                Next::Event(seq, event) => return Some((seq, event)),
+                Next::Over => return None,
+                Next::Wait => changed.await,
+            }
+        }
+    }
+
+    /// Everything up to `seq` was taken: it is forgotten, and the window moves.
+    pub fn acknowledge(&self, seq: u64) {
+        self.record.events.acknowledge(self.number, seq);
+    }
+
+    /// Ends the attachment at once; dropping the reader does the same.
+    pub fn detach(&self) {
+        self.record.events.detach(self.number);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
