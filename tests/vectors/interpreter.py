@@ -47,7 +47,7 @@ class Interpreter:
         return await asyncio.gather(*(self.run(branch) for branch in a["ops"]))
 
     async def op_context(self, a):
-        self.contexts[a["as"]] = Context(self.model)
+        self.contexts[a["as"]] = Context(Model.load(a["model"]) if "model" in a else self.model)
 
     async def op_fork(self, a):
         self.contexts[a["as"]] = self.contexts[a["ctx"]].fork()

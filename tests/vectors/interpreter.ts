@@ -70,7 +70,7 @@ class Interpreter {
 
   readonly ops = {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
-    context: (a: Arguments) => void this.contexts.set(a.as, new Context(this.model)),
+    context: (a: Arguments) => void this.contexts.set(a.as, new Context(a.model === undefined ? this.model : Model.load(a.model))),
     fork: (a: Arguments) => void this.contexts.set(a.as, this.context(a).fork()),
     release: (a: Arguments) => this.context(a).release(),
     system: (a: Arguments) => void this.context(a).system(a.text),

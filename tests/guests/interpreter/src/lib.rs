@@ -46,7 +46,13 @@ fn transcript<'run>(
 async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
     let model = &handles.model;
     match operation {
-        Operation::Context { r#as } => handles.add_context(r#as, Context::new(model)?),
+        Operation::Context { r#as, model: name } => {
+            let ctx = match name {
+                Some(name) => Context::new(&Model::load(name)?)?,
+                None => Context::new(model)?,
+            };
+            handles.add_context(r#as, ctx);
+        }
         Operation::Fork { ctx, r#as } => {
             let fork = handles.context(ctx, |ctx| ctx.fork())??;
             handles.add_context(r#as, fork);

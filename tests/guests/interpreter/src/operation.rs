@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Operation {
-    Context { r#as: String },
+    Context { r#as: String, model: Option<String> },
     Fork { ctx: String, r#as: String },
     Release { ctx: String },
     System { ctx: String, text: String },
