@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from pie.cli import client_commands
 from pie.cli.options import ConfigOption, DummyOption, LimitOption, ModelOption, config_flags
+from pie.cli.remote import Server, ServerOption, UserOption
 
 app = typer.Typer(
     name="pie",
@@ -37,7 +39,12 @@ def _root(
 def run(
     context: typer.Context,
     program: Annotated[
-        Path, typer.Argument(metavar="PROGRAM", help="A .py, .js, .ts or .wasm file, or a project folder.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="PROGRAM",
+            help="A .py, .js, .ts or .wasm file, or a project folder; with --server also NAME@VERSION.",
+            show_default=False,
+        ),
     ],
     config: ConfigOption = None,
     model: ModelOption = None,
@@ -60,22 +67,41 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False),
     ] = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+    detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
 ) -> None:
-    """Run PROGRAM in an engine of its own, and print what it sends and returns.
+    """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`), and print what it sends and returns.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`. Lines on stdin reach the
     program as messages. The exit code is 0, 1 after an error and 130 after Ctrl-C.
     """
+    flags = config_flags(config, model, dummy, limit)
+    if server is not None:
+        from pie.cli.remote_run import RemoteLaunch, run_in_server
+
+        remote = RemoteLaunch(
+            program=program,
+            arguments=tuple(context.args),
+            input_text=input_text,
+            seed=seed,
+            files=files,
+            detach=detach,
+            verbose=verbose,
+        )
+        raise typer.Exit(run_in_server(Server(server, user, flags), remote))
+
     from pie.cli.run import Launch, run_program
 
     launch = Launch(
         program=program,
         arguments=tuple(context.args),
         input_text=input_text,
-        config=config_flags(config, model, dummy, limit),
+        config=flags,
         seed=seed,
         files=files,
+        detach=detach,
         verbose=verbose,
     )
     raise typer.Exit(run_program(launch))
@@ -105,3 +131,6 @@ def config_path(config: ConfigOption = None) -> None:
     from pie.cli.config import print_path
 
     raise typer.Exit(print_path(config_flags(config, None, False, None)))
+
+
+client_commands.register(app)

@@ -34,6 +34,7 @@ class Launch:
     config: Flags
     seed: int | None
     files: Path | None
+    detach: bool
     verbose: bool
 
     def input(self) -> Json:
@@ -54,6 +55,8 @@ def run_program(launch: Launch) -> int:
 
 
 def _run(launch: Launch) -> int:
+    if launch.detach:
+        raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
     program = load_program(launch.program)
     program_input = launch.input()
     files = FileSink(launch.files)

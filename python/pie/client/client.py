@@ -167,7 +167,7 @@ class Client:
         args: Sequence[str] = (),
         seed: int | None = None,
         token_budget: int | None = None,
-        limits: Mapping[str, float] | None = None,
+        limits: Mapping[str, float | None] | None = None,
         detached: bool = False,
         window_bytes: int | None = None,
     ) -> Process:
@@ -178,7 +178,7 @@ class Client:
         time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they are read.
         """
         fields: dict[str, Any] = {"program": program, "input": input, "args": list(args), "detached": detached, "attach": True}
-        optional = {"seed": seed, "token_budget": token_budget, "limits": limits and dict(limits), "window_bytes": window_bytes}
+        optional = {"seed": seed, "token_budget": token_budget, "limits": dict(limits) if limits else None, "window_bytes": window_bytes}
         fields |= {name: value for name, value in optional.items() if value is not None}
 
         def accept(raw: msgspec.Raw) -> Process:

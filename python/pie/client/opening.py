@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from importlib.metadata import version
 
 import msgspec
@@ -92,10 +93,15 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
         case TimeoutError():
             reason = f"there was no answer within {timeout_s:g} s; check the address and that `pie serve` runs there"
         case OSError():
-            reason = f"{error.strerror or error}; check the address, and start the server with `pie serve`"
+            reason = f"{_described(error)}; check the address, and start the server with `pie serve`"
         case _:
             return None
     return PieError("connection-failed", f"cannot connect to {address!r}: {reason}", {"address": address})
+
+
+def _described(error: OSError) -> str:
+    """What went wrong, without the address that asyncio puts into it."""
+    return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error)
 
 
 def _refusal(body: bytes | bytearray | None) -> PieError | None:

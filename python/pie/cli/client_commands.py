@@ -1,0 +1,107 @@
+"""The commands that talk to a server, and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pie.cli.remote import Server, ServerOption, UserOption
+
+PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the command line."""
+    for command in (ps, logs, stop, install, uninstall, programs):
+        app.command()(command)
+
+
+def ps(
+    with_ended: Annotated[bool, typer.Option("--all", "-a", help="List those that have ended, too.")] = False,
+    server: ServerOption = None,
+    user: UserOption = None,
+) -> None:
+    """List the processes of a server."""
+    from pie.cli.processes import print_processes
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: print_processes(client, with_ended=with_ended)))
+
+
+def logs(
+    pid: PidArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the process has ended.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, metavar="BYTES", help="Only the last so many bytes.", show_default=False)] = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+) -> None:
+    """Print the last that a process wrote.
+
+    No event is taken from a client that is attached.
+    """
+    from pie.cli.processes import print_logs
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: print_logs(client, pid, tail_bytes=tail, follow=follow)))
+
+
+def stop(
+    pids: Annotated[list[int], typer.Argument(metavar="PID...", min=1, help="Numbers of processes.", show_default=False)],
+    server: ServerOption = None,
+    user: UserOption = None,
+) -> None:
+    """End processes of a server."""
+    from pie.cli.processes import stop_processes
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: stop_processes(client, pids)))
+
+
+def install(  # noqa: PLR0913, PLR0917  # one parameter an option
+    program: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A .wasm, .py, .js or .ts file, or a project folder.", show_default=False)
+    ],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Its name; that of the manifest, or of the path, if not given.", show_default=False)
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Its version; that of the manifest, or 0.1.0, if not given.", show_default=False)
+    ] = None,
+    manifest: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its Pie.toml; that of its folder if not given.", show_default=False)
+    ] = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+) -> None:
+    """Install a program in a server, and print the name by which it is launched."""
+    from pie.cli.install import install as send
+    from pie.cli.remote import talk
+
+    raise typer.Exit(
+        talk(Server(server, user), lambda client, _: send(client, program, name=name, version=version, manifest=manifest)),
+    )
+
+
+def uninstall(
+    program: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False)],
+    server: ServerOption = None,
+    user: UserOption = None,
+) -> None:
+    """Remove a program from a server.
+
+    Processes that run it are left alone.
+    """
+    from pie.cli.install import uninstall as remove
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: remove(client, program)))
+
+
+def programs(server: ServerOption = None, user: UserOption = None) -> None:
+    """List the programs that are installed in a server."""
+    from pie.cli.install import print_programs
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: print_programs(client)))

@@ -1,0 +1,184 @@
+"""`pie run --server`: a program in the engine of a server, its output on this terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pie.cli.arguments import read_input
+from pie.cli.files import FileSink
+from pie.cli.printer import Printer
+from pie.cli.remote import Server, talk
+from pie.cli.stdin import stdin_messages
+from pie.cli.terminal import EXIT_ERROR, give_up_stdout
+from pie.errors import PieError
+
+if TYPE_CHECKING:
+    from pie.client import AnyEvent, Client, Process
+    from pie.config import Config
+
+_INSTALLED = re.compile(r"sha256:[0-9a-f]{64}|[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z][0-9A-Za-z.+-]{0,31})?")
+_MAX_WAITING_LINES = 64
+_FIRST_RETRY_S = 0.01
+_LAST_RETRY_S = 0.5
+_TERMINATE_S = 5.0
+
+
+@dataclass(frozen=True)
+class RemoteLaunch:
+    """What the command line asked for."""
+
+    program: Path
+    arguments: tuple[str, ...]
+    input_text: str | None
+    seed: int | None
+    files: Path | None
+    detach: bool
+    verbose: bool
+
+
+def run_in_server(server: Server, launch: RemoteLaunch) -> int:
+    """Runs the program to its end; answers the exit code. Ctrl-C ends it, and so does a stdout that cannot be written."""
+    return talk(server, lambda client, config: _run(client, config, launch))
+
+
+async def _run(client: Client, config: Config, launch: RemoteLaunch) -> int:
+    _refuse_engine_flags(config)
+    printer = Printer(FileSink(launch.files))
+    process = await client.launch(
+        await _send_program(client, launch.program),
+        input=read_input(launch.arguments, launch.input_text),
+        args=launch.arguments,
+        seed=launch.seed,
+        limits=_limits(config),
+        detached=launch.detach,
+    )
+    if launch.detach:
+        await process.detach()
+        print(process.pid)
+        return 0
+    try:
+        with _forwarding_stdin(process):
+            async for event in process.events():
+                await asyncio.to_thread(_show, printer, event)
+    except asyncio.CancelledError:
+        await _terminate(process)
+        raise
+    except OSError as error:
+        give_up_stdout(error)
+        await _terminate(process)
+        return EXIT_ERROR
+    if launch.verbose:
+        print(json.dumps({"launch_seed": process.launch_seed, "pid": process.pid}), file=sys.stderr)
+    elif launch.seed is None:
+        print(f"launch seed {process.launch_seed}", file=sys.stderr)
+    return printer.exit_code
+
+
+def _refuse_engine_flags(config: Config) -> None:
+    """PieError `invalid-argument` where an option of an engine of one's own was given."""
+    for name, origin in config.origins.items():
+        if name.startswith("model.") and origin.kind == "flag":
+            raise PieError("invalid-argument", f"{origin.where} says what an engine of its own serves; leave it out, or leave --server out")
+
+
+def _limits(config: Config) -> dict[str, float | None]:
+    """The limits of `--limit`; the others are the server's own."""
+    return {name: value for name, value in config.limits.items() if config.origins[f"limits.{name}"].kind == "flag"}
+
+
+async def _send_program(client: Client, program: Path) -> str:
+    """What to launch: a program at a path is uploaded, and anything else that can be a name is one of the server."""
+    if not program.exists() and _INSTALLED.fullmatch(str(program)):
+        return str(program)
+    return await client.upload(program)
+
+
+def _show(printer: Printer, event: AnyEvent) -> None:
+    from pie.client import Event
+
+    match event:
+        case Event.Stdout(text):
+            printer.stdout(text)
+        case Event.Stderr(text):
+            printer.stderr(text)
+        case Event.Message(text):
+            printer.message(text)
+        case Event.File(data):
+            printer.file(data)
+        case Event.Return():
+            printer.returned(event.text)
+        case Event.Error(code, message, kind, traceback):
+            printer.failed(code, message, kind=kind, traceback=traceback)
+
+
+async def _terminate(process: Process) -> None:
+    """Ends the program as well as it goes: a server that has gone ends it by itself."""
+    try:
+        async with asyncio.timeout(_TERMINATE_S):
+            await process.terminate()
+    except (PieError, TimeoutError) as error:
+        print(f"the program could not be ended: {error}; see `pie ps`", file=sys.stderr)
+
+
+@contextmanager
+def _forwarding_stdin(process: Process) -> Iterator[None]:
+    """Sends each line of stdin to the program while the body runs; the end of stdin is a disconnect."""
+    lines: asyncio.Queue[str | PieError | None] = asyncio.Queue()
+    room = threading.Semaphore(_MAX_WAITING_LINES)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        end: PieError | None = None
+        try:
+            for line in stdin_messages():
+                room.acquire()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+        except PieError as error:
+            end = error
+        except RuntimeError:
+            return  # the program has ended, and the loop with it
+        try:
+            loop.call_soon_threadsafe(lines.put_nowait, end)
+        except RuntimeError:
+            return
+
+    async def send() -> None:
+        try:
+            while isinstance(line := await lines.get(), str):
+                await _send_line(process, line)
+                room.release()
+            if line is not None:
+                print(f"stdin: {line.message}", file=sys.stderr)
+            await process.close_input()
+        except PieError as error:
+            if error.code != "session-closed":
+                print(f"stdin: {error.message}", file=sys.stderr)
+
+    threading.Thread(target=read, name="pie-stdin", daemon=True).start()
+    sending = asyncio.create_task(send(), name="pie-stdin")
+    try:
+        yield
+    finally:
+        sending.cancel()
+
+
+async def _send_line(process: Process, line: str) -> None:
+    """Sends one line; a full queue holds the lines up until the program reads."""
+    retry_s = _FIRST_RETRY_S
+    while True:
+        try:
+            return await process.send(line)
+        except PieError as error:
+            if error.code != "limit-queue":
+                raise
+        await asyncio.sleep(retry_s)
+        retry_s = min(2 * retry_s, _LAST_RETRY_S)

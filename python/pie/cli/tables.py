@@ -1,0 +1,38 @@
+"""Tables on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+_PIPED_WIDTH = 1 << 10
+_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints rows under their columns; a pipe gets them unfolded, however wide they are."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # what a program is called is no markup
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+    console.print(table)
+
+
+def age(time_s: float) -> str:
+    """A length of time in its largest unit, as in `3 min`."""
+    for unit_s, name in _UNITS:
+        if time_s >= unit_s:
+            return f"{time_s / unit_s:.0f} {name}"
+    return f"{max(time_s, 0):.0f} s"
+
+
+def size(n_bytes: int) -> str:
+    """A size in its largest unit, as in `1.5 MiB`."""
+    for unit_bytes, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if n_bytes >= unit_bytes:
+            return f"{n_bytes / unit_bytes:.1f} {name}"
+    return f"{n_bytes} B"

@@ -1,0 +1,230 @@
+"""The commands that talk to a server, against one that says what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from client.fake import Peer, fake_server
+from support.command import PATIENCE_S, command, environment, pie
+
+RUNNING = {
+    "pid": 4,
+    "program": "chat@1.0",
+    "state": "running",
+    "attached": True,
+    "detached": False,
+    "started": 1e9,
+    "ended": None,
+    "cpu_s": 1.25,
+    "exit": None,
+    "dropped": 0,
+}
+ENDED = RUNNING | {"pid": 5, "state": "ended", "attached": False, "ended": 1e9 + 90, "exit": "limit-cpu", "dropped": 12}
+
+
+@contextmanager
+def serving(script: Callable[[Peer], Awaitable[None]]) -> Iterator[str]:
+    """A fake server on a thread of its own; answers its address, and raises what its script raised."""
+    addresses: list[str] = []
+    up, loop, over = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
+    failures: list[BaseException] = []
+
+    async def serve() -> None:
+        async with fake_server(script) as address:
+            addresses.append(address)
+            up.set()
+            await over.wait()
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(serve())
+        except BaseException as error:  # told to the test
+            failures.append(error)
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    up.wait(PATIENCE_S)
+    try:
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+    assert failures == []
+
+
+def test_ps_prints_a_line_for_each_process() -> None:
+    asked = []
+
+    async def script(peer: Peer) -> None:
+        request = await peer.expect("processes")
+        asked.append(request["all"])
+        await peer.answer(request, processes=[RUNNING, ENDED])
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("ps", "--all", "--server", address)
+    assert (done.returncode, done.stderr, asked) == (0, "", [True])
+    head, first, second = (line.split() for line in done.stdout.splitlines())
+    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "TIME", "CPU", "DROPPED"]
+    assert first[:4] == ["4", "chat@1.0", "running", "attached"]
+    assert second == ["5", "chat@1.0", "ended", "(limit-cpu)", "2", "min", "1.2", "s", "12"]
+
+
+def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
+    stopped = []
+
+    async def script(peer: Peer) -> None:
+        while True:
+            request = await peer.expect("terminate")
+            stopped.append(request["pid"])
+            if request["pid"] == 8:
+                await peer.refuse(request, "unknown-process", "there is no process 8")
+            else:
+                await peer.answer(request)
+
+    with serving(script) as address:
+        done = pie("stop", "7", "8", "9", "--server", address)
+    assert (done.returncode, stopped) == (1, [7, 8, 9])
+    assert done.stderr == "error[unknown-process]: there is no process 8\n"
+
+
+def test_logs_follow_to_the_end() -> None:
+    async def script(peer: Peer) -> None:
+        request = await peer.expect("logs")
+        assert (request["pid"], request["tail_bytes"], request["follow"]) == (3, 100, False)
+        await peer.answer(request, text="one ", next=4, dropped_bytes=0, ended=False)
+        request = await peer.expect("logs")
+        assert (request["after"], request["follow"]) == (4, True)
+        await peer.answer(request, text="three\n", next=20, dropped_bytes=10, ended=True)
+        await peer.answer(await peer.expect("logs"), text="", next=20, dropped_bytes=0, ended=True)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("logs", "3", "--follow", "--tail", "100", "--server", address)
+    assert (done.returncode, done.stdout) == (0, "one three\n")
+    assert "10 bytes" in done.stderr
+
+
+def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> None:
+    (tmp_path / "p.wasm").write_bytes(b"\0asm")
+    lines = []
+
+    async def script(peer: Peer) -> None:
+        upload = await peer.expect("upload")
+        assert upload["payload"] == b"\0asm"
+        await peer.answer(upload)
+        launch = await peer.expect("launch")
+        assert (launch["program"], launch["input"], launch["args"], launch["seed"]) == (upload["digest"], {"n": 2}, ["--n", "2"], 3)
+        assert launch["limits"] == {"cpu_s": 5}
+        await peer.answer(launch, pid=1, launch_seed=3)
+        is_full = True
+        while (message := await peer.receive())["type"] != "close_input":
+            if is_full:
+                await peer.refuse(message, "limit-queue")
+            else:
+                lines.append(message["text"])
+                await peer.answer(message)
+            is_full = False
+        await peer.answer(message)
+        await peer.event(1, "stdout", text="out")
+        await peer.event(1, "stderr", text="err\n")
+        await peer.event(1, "message", text="5 events were dropped")
+        await peer.event(1, "file", data=b"abc")
+        await peer.event(1, "return", value='"value"')
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        options = ["--server", address, "--seed", "3", "--limit", "cpu_s=5", "--files", "got"]
+        done = pie("run", "p.wasm", *options, "--", "--n", "2", cwd=tmp_path, stdin="a\nb\n")
+    assert (done.returncode, done.stdout) == (0, "out\nvalue\n")
+    assert done.stderr.splitlines()[:2] == ["err", "5 events were dropped"]
+    assert (tmp_path / "got/file-1.bin").read_bytes() == b"abc"
+    assert lines == ["a", "b"]
+
+
+def test_run_names_an_installed_program_and_tells_of_its_error() -> None:
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        assert (launch["program"], launch["detached"]) == ("chat@1.0", False)
+        await peer.answer(launch, pid=1, launch_seed=11)
+        await peer.event(1, "error", code="program-error", message="'x'", error_kind="KeyError", traceback="main.py:3")
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("run", "chat@1.0", "--server", address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == ["main.py:3", "error[program-error]: KeyError: 'x'", "launch seed 11"]
+
+
+def test_run_detached_prints_the_number_of_the_process() -> None:
+    async def script(peer: Peer) -> None:
+        launch = await peer.expect("launch")
+        assert launch["detached"]
+        await peer.answer(launch, pid=12, launch_seed=0)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("run", "chat", "--detach", "--server", address)
+    assert (done.returncode, done.stdout) == (0, "12\n")
+
+
+def test_ctrl_c_ends_the_program_and_exits_with_130() -> None:
+    terminated = []
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=6, launch_seed=0)
+        await peer.event(6, "stdout", text="running\n")
+        while True:
+            message = await peer.receive()
+            if message["type"] == "terminate":
+                terminated.append(message["pid"])
+            await peer.answer(message)
+
+    with serving(script) as address:
+        running = subprocess.Popen(
+            command(["run", "chat", "--server", address]),
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert running.stdout is not None
+        assert running.stdout.readline() == "running\n"
+        running.send_signal(signal.SIGINT)
+        _, stderr = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, stderr, terminated) == (130, "", [6])
+
+
+@pytest.mark.parametrize("close_code", [None, 1001])
+def test_a_server_that_ends_meanwhile_is_one_clear_error(close_code: int | None) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=6, launch_seed=0)
+        await peer.event(6, "stdout", text="begun")
+        if close_code is None:
+            peer.socket.transport.abort()
+        else:
+            await peer.socket.close(close_code)
+
+    with serving(script) as address:
+        done = pie("run", "chat", "--server", address)
+    assert done.returncode == 1
+    assert "error[connection-failed]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("ps",), ("programs",), ("logs", "1"), ("stop", "1"), ("run", "x@1"), ("uninstall", "x@1")])
+def test_nobody_listens(arguments: tuple[str, ...]) -> None:
+    done = pie(*arguments, "--server", "ws://127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[connection-failed]: cannot connect to 'ws://127.0.0.1:1': Connection refused")
