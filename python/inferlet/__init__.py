@@ -16,6 +16,7 @@ except ModuleNotFoundError:
 from inferlet import chat, runtime, session
 from inferlet.context import Context
 from inferlet.errors import ArgumentTypeError, DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
+from inferlet.events import Decoder, Event, EventStream
 from inferlet.generation import FinishReason, Generator, GenStep, Output, TokenStream
 from inferlet.model import Model, Tokenizer
 from inferlet.sampler import Sampler
@@ -24,7 +25,10 @@ __all__ = [
     "ArgumentTypeError",
     "Context",
     "DeadlockError",
+    "Decoder",
     "ErrorCode",
+    "Event",
+    "EventStream",
     "FinishReason",
     "GenStep",
     "Generator",

@@ -76,12 +76,17 @@ class Decoder:
         """Forgets what was fed."""
         self._raw.reset()
 
+    def _rest(self, model: Model) -> Iterator[AnyEvent]:
+        """What is held back at the end of a generation: a character that is incomplete becomes U+FFFD."""
+        # No character goes on behind a control token: with one at the end the decoder holds nothing back.
+        return self.events(model.tokenizer().special_tokens()[0][:1])
+
 
 def visible_text(model: Model, tokens: Iterable[int]) -> str:
     """The text that the decoder shows of these tokens as a whole: a character that they leave incomplete is U+FFFD."""
-    # No character goes on behind a control token: with one at the end the decoder holds nothing back.
-    end = model.tokenizer().special_tokens()[0][:1]
-    return "".join(event.text for event in Decoder(model).events([*tokens, *end]) if isinstance(event, Event.Delta))
+    decoder = Decoder(model)
+    events = [*decoder.events(tokens), *decoder._rest(model)]
+    return "".join(event.text for event in events if isinstance(event, Event.Delta))
 
 
 def system(model: Model, msg: str) -> list[int]:

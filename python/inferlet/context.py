@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, overload
 
 from wit_world.imports import chat as _chat
 from wit_world.imports import context as _context
@@ -13,11 +13,12 @@ from wit_world.imports import context as _context
 from inferlet import _arguments
 from inferlet._wait import resolve_or_block
 from inferlet.errors import host
+from inferlet.events import Decoder, Event, EventStream, refuse_kinds
 from inferlet.generation import Generator, TokenStream
 from inferlet.model import Model
 from inferlet.sampler import Sampler
 
-__all__ = ["Context", "TokenStream"]
+__all__ = ["Context", "Decoder", "Event", "EventStream", "TokenStream"]
 
 _numbers = itertools.count(1)
 
@@ -128,6 +129,7 @@ class Context:
         """
         host(self._raw.truncate, _arguments.count("n", n))
 
+    @overload
     def generate(
         self,
         sampler: Sampler,
@@ -136,15 +138,46 @@ class Context:
         stop: Iterable[int] | None = None,
         seed: int | None = None,
         auto_flush: bool = True,
-    ) -> Generator:
+        decode: Literal[False] = False,
+    ) -> Generator: ...
+
+    @overload
+    def generate(
+        self,
+        sampler: Sampler,
+        *,
+        max_tokens: int | None = None,
+        stop: Iterable[int] | None = None,
+        seed: int | None = None,
+        auto_flush: bool = True,
+        decode: Literal[True],
+        reasoning: bool = False,
+        tool_use: bool = False,
+    ) -> EventStream: ...
+
+    def generate(  # noqa: PLR0913 - each option has a name
+        self,
+        sampler: Sampler,
+        *,
+        max_tokens: int | None = None,
+        stop: Iterable[int] | None = None,
+        seed: int | None = None,
+        auto_flush: bool = True,
+        decode: bool = False,
+        reasoning: bool = False,
+        tool_use: bool = False,
+    ) -> Generator | EventStream:
         """A generator over this context; it runs nothing, the first step prefills.
 
         `max_tokens` caps the accepted tokens; None: until a stop token or until the model's context is full. `stop` adds stop
         tokens to those of the model and the template. `seed` is used as given, 0 included; None: derived from the launch seed
         and what the context holds. `auto_flush` cues the model where a chat turn stands last, and stops at the template's stop
-        tokens. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
+        tokens. `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused, as by
+        `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
         """
-        return Generator._create(self, self._raw, sampler, max_tokens=max_tokens, stop=stop, seed=seed, auto_flush=auto_flush)
+        refuse_kinds(reasoning=reasoning, tool_use=tool_use)
+        generator = Generator._create(self, self._raw, sampler, max_tokens=max_tokens, stop=stop, seed=seed, auto_flush=auto_flush)
+        return EventStream(generator) if decode else generator
 
     def generate_text(
         self,

@@ -124,6 +124,11 @@ class Generator:
         return self
 
     @property
+    def model(self) -> Model:
+        """The model of its context."""
+        return self._owner.model
+
+    @property
     def tokens_generated(self) -> int:
         """Accepted tokens so far."""
         return host(self._raw.tokens_generated)
@@ -159,9 +164,10 @@ class Generator:
         return self
 
     def __next__(self) -> list[int]:
-        if host(self._raw.next_step) is None:
+        output = self._block_for_step()
+        if output is None:
             raise StopIteration
-        return _output(block_on(self._raw.advance(_generation.Until.STEP))).tokens
+        return output.tokens
 
     def tokens(self) -> list[int]:
         """Blocks until the end and answers with the tokens that were left; again the same when called again."""
@@ -173,7 +179,13 @@ class Generator:
         """The text of `tokens()`, as `collect_text` gives it."""
         tokens = self.tokens()
         # The last token is the stop token then, which no text shows, also where the decoder has a text for it.
-        return chat.visible_text(self._owner.model, tokens[:-1] if self.finish_reason is FinishReason.STOP else tokens)
+        return chat.visible_text(self.model, tokens[:-1] if self.finish_reason is FinishReason.STOP else tokens)
+
+    def _block_for_step(self) -> Output | None:
+        """The next step; None after the end."""
+        if host(self._raw.next_step) is None:
+            return None
+        return _output(block_on(self._raw.advance(_generation.Until.STEP)))
 
     def _block_for_text(self) -> str:
         return _event_text(block_on(self._raw.advance(_generation.Until.TEXT)))

@@ -93,6 +93,38 @@ ctx.generate(Sampler.top_p(), max_tokens=1).tokens()
 ctx.release()
 session.send([[g.text(), g.tokens()], [context().generate_text(Sampler.top_p(), stop=stop, **options), tokens]])
 """,
+    "events of a stream": """
+options = dict(max_tokens=12, seed=6)
+stop = context().generate(Sampler.top_p(), **options).tokens()[7:8]
+def generate(decode, **more): return context().generate(Sampler.top_p(), decode=decode, **options, **more)
+def shown(events): return ["".join(e.text for e in events if isinstance(e, Event.Text)), events[-1].text, isinstance(events[-1], Event.Done)]
+async def new(**more): return [event async for event in generate(True, **more)]
+seen = [list(generate(True)), asyncio.run(new()), list(generate(True, stop=stop)), asyncio.run(new(stop=stop))]
+texts = [generate(False).text(), generate(False, stop=stop).text()]
+session.send([[shown(events) for events in seen] + [seen[0] == seen[1], len(seen[0]) > 5], [[t, t, True] for t in texts for _ in range(2)] + [True, True]])
+""",
+    "events of a stream that is left and entered again": """
+def generate(): return context().generate(Sampler.multinomial(), max_tokens=9, seed=2, decode=True)
+async def rest(stream): return [event async for event in stream]
+stream = generate()
+first = [next(stream), next(iter(stream))]
+for event in stream:
+    first.append(event)
+    break
+parted = first + asyncio.run(rest(stream))
+session.send([[repr(e) for e in parted], [repr(e) for e in generate()]])
+""",
+    "events of a stream without tokens": """
+session.send([[repr(e) for e in context().generate(Sampler.argmax(), max_tokens=0, decode=True)], ["Event.Done(text='')"]])
+""",
+    "the unified decoder": """
+decoder = Decoder(model)
+tokens = chat.assistant(model, "Hi there!")
+events = decoder.feed(model.tokenizer().encode("Hi there!") + chat.stop_tokens(model))
+decoder.reset()
+session.send([[repr(e) for e in events + decoder.feed(model.tokenizer().encode("Again"))],
+              ["Event.Text(text='Hi there!')", "Event.Done(text='Hi there!')", "Event.Text(text='Again')"]])
+""",
     "both spellings of a sampler": """
 session.send([context().generate_text(Sampler.top_k_top_p(0.7, 20, 0.9), max_tokens=8, seed=1),
               context().generate_text(Sampler.top_k_top_p(temperature=0.7, top_k=20, top_p=0.9), max_tokens=8, seed=1)])
@@ -152,6 +184,37 @@ def test_receive_blocks_in_a_script_and_a_disconnect_is_an_exception(engine: Eng
         "try:\n    session.receive()\nexcept SessionClosed as error:\n    print(error.code, isinstance(error, ConnectionError))\n"
     )
     assert run(engine, script, messages=("one", "two")).stdout == ["one|two\n", "session-closed True\n"]
+
+
+@pytest.mark.parametrize("option", ["reasoning", "tool_use"])
+def test_a_kind_of_event_that_the_engine_cannot_tell_is_refused(engine: Engine, option: str) -> None:
+    for call in (f"context().generate(Sampler.argmax(), decode=True, {option}=True)", f"Decoder(model, {option}=True)"):
+        outcome = run(engine, PRELUDE + call)
+        assert outcome.code == "invalid-argument"
+        assert outcome.message is not None
+        assert f"{option}=True is not supported" in outcome.message
+
+
+def test_the_streaming_loop_of_the_older_reference(engine: Engine) -> None:
+    program = (
+        PRELUDE
+        + """
+from inferlet.context import Context, Decoder, Event, EventStream, TokenStream
+ctx = context()
+for event in ctx.generate(Sampler.top_p(), decode=True, max_tokens=20, seed=3):
+    match event:
+        case Event.Text(text=t):
+            session.send(t)
+        case Event.Done():
+            break
+session.send("|" + context().generate_text(Sampler.top_p(), max_tokens=20, seed=3))
+"""
+    )
+    outcome = run(engine, program)
+    assert outcome.code is None, outcome.traceback
+    streamed, _, whole = outcome.text.partition("|")
+    assert streamed == whole
+    assert len(outcome.stdout) > 5
 
 
 def test_the_reference_streaming_loop(engine: Engine) -> None:
