@@ -18,7 +18,7 @@ cpu_s = "none"
 memory_bytes = "300MiB"
 [server]
 allowed_origins = ["http://a", 'x"y']
-grace_s = 0
+grace_s = 1
 [client]
 user = "a\\tb\\\\ # no comment"
 [[model]]

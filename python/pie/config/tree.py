@@ -26,7 +26,7 @@ Limit = int | float | None
 
 _MAX_BYTES = 1 << 50
 _MAX_COUNT = 1 << 20
-_MAX_TIME_S = 1e9
+_MAX_TIME_S = 300_000_000
 
 
 class EngineConfig(Struct, frozen=True, kw_only=True):
@@ -58,31 +58,43 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     allowed_origins: Annotated[
         tuple[str, ...], Meta(description="Origins of web pages that may connect, beside those of the own port on this machine.")
     ] = ()
-    max_connections: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Clients that may be connected at once.")] = 1024
+    max_connections: Annotated[int, Meta(ge=1, le=100_000, description="Clients that may be connected at once.")] = 1024
     handshake_timeout_s: Annotated[
-        float, Meta(ge=0.01, le=_MAX_TIME_S, description="How long a client may take until it has said hello.")
+        float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long a client may take until it has said hello.")
     ] = 10.0
-    ping_interval_s: Annotated[float, Meta(ge=0.01, le=_MAX_TIME_S, description="Time between two pings of the server.")] = 20.0
+    ping_interval_s: Annotated[float, Meta(ge=0.001, le=_MAX_TIME_S, description="Time between two pings of the server.")] = 20.0
     idle_timeout_s: Annotated[
-        float, Meta(ge=0.01, le=_MAX_TIME_S, description="How long a client may be silent, pongs included, before it is disconnected.")
+        float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long a client may be silent, pongs included, before it is disconnected.")
     ] = 60.0
-    max_frame_bytes: Annotated[int, Meta(ge=64 << 10, le=1 << 30, description="Bytes of one frame of the protocol.")] = 16 << 20
-    max_upload_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 40, description="Bytes of one upload.")] = 256 << 20
-    max_processes_per_user: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Processes of one user that may live at once.")] = 128
+    max_frame_bytes: Annotated[int, Meta(ge=4 << 10, le=1 << 30, description="Bytes of one message of a client.")] = 16 << 20
+    max_upload_bytes: Annotated[
+        int, Meta(ge=1 << 10, le=1 << 30, description="Bytes of one upload, and of all that one connection holds.")
+    ] = 64 << 20
+    max_installed_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 50, description="Bytes of all installed programs.")] = 16 << 30
+    max_processes_per_user: Annotated[int, Meta(ge=1, le=20_000, description="Processes of one user that may live at once.")] = 256
     grace_s: Annotated[
-        float, Meta(ge=0, le=_MAX_TIME_S, description="How long a process that is not detached outlives the connection of its client.")
+        float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long a process that is not detached outlives the connection of its client.")
+    ] = 60.0
+    drain_s: Annotated[
+        float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long processes may go on when the server is told to end.")
     ] = 30.0
-    drain_s: Annotated[float, Meta(ge=0, le=_MAX_TIME_S, description="How long processes may go on when the server is told to end.")] = 30.0
     retention_s: Annotated[
-        float, Meta(ge=0, le=_MAX_TIME_S, description="How long the events of an ended process wait for somebody to attach.")
+        float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long the events of an ended process wait for somebody to attach.")
     ] = 3600.0
     max_ended_processes: Annotated[
-        int, Meta(ge=0, le=_MAX_COUNT, description="Ended processes that are kept at most; the oldest go first.")
-    ] = 1024
+        int, Meta(ge=0, le=100_000, description="Ended processes that are kept at most; the oldest go first.")
+    ] = 1000
+    max_ended_bytes: Annotated[
+        int, Meta(ge=0, le=1 << 40, description="Bytes of events and logs of ended processes that are kept; the oldest go first.")
+    ] = 256 << 20
     kept_bytes: Annotated[
-        int, Meta(ge=1 << 10, le=1 << 32, description="Bytes of events of a process that are kept while nobody takes them.")
-    ] = 4 << 20
-    log_bytes: Annotated[int, Meta(ge=0, le=1 << 32, description="Bytes of output of a process that `pie logs` can show.")] = 256 << 10
+        int, Meta(ge=0, le=1 << 30, description="Bytes of events that are kept for a process to which nobody is attached.")
+    ] = 256 << 10
+    log_bytes: Annotated[int, Meta(ge=0, le=1 << 30, description="Bytes of output of a process that `pie logs` can show.")] = 64 << 10
+    window_bytes: Annotated[
+        int,
+        Meta(ge=1, le=1 << 30, description="Bytes of events that are sent ahead of what a client has acknowledged, for each process."),
+    ] = 1 << 20
 
 
 class ClientConfig(Struct, frozen=True, kw_only=True):
