@@ -12,6 +12,7 @@ from pie.config import Config, Flags, load
 from pie.engine import Engine
 from pie.errors import PieError
 from support.command import pie
+from support.engines import started
 from support.launching import LANGUAGES, load_interpreter, run
 
 FILE = """
@@ -33,24 +34,17 @@ def configured(folder: Path, text: str, *chosen: str) -> Config:
     return load(Flags(file=file, models=chosen), variables={})
 
 
-def started(config: Config) -> Iterator[Engine]:
-    with Engine.from_config(config) as engine:
-        engine.start()
-        yield engine
-        for model in engine.models:
-            model.check()
-            assert model.stats()["n_pages_used"] == 0
-
-
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    yield from started(configured(tmp_path_factory.mktemp("both"), FILE))
+    with started(Engine.from_config(configured(tmp_path_factory.mktemp("both"), FILE))) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module", params=["tiny", "hashes"])
 def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One of the two, served alone."""
-    yield from started(configured(tmp_path_factory.mktemp("alone"), FILE, request.param))
+    with started(Engine.from_config(configured(tmp_path_factory.mktemp("alone"), FILE, request.param))) as engine:
+        yield engine
 
 
 def transcript(engine: Engine, language: str, models: list[str | None]) -> list[Any]:
@@ -146,6 +140,5 @@ def test_run_chooses_a_model_of_the_configuration(tmp_path: Path) -> None:
 def test_a_quota_of_a_process_is_set(tmp_path: Path) -> None:
     text = "[model.a]\npath = 'pie-tiny'\ndriver = 'dummy'\nmax_contexts = 8\nmax_process_contexts = 3\n"
     ops = [{"op": "context", "as": f"c{n}"} for n in range(4)]
-    with Engine.from_config(configured(tmp_path, text)) as engine:
-        engine.start()
+    with started(Engine.from_config(configured(tmp_path, text))) as engine:
         assert run(engine, load_interpreter("python"), {"ops": ops}).value == [None, None, None, {"error": "limit-resources"}]

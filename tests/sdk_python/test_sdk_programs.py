@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,12 +12,9 @@ from pie.programs import Source
 from support.launching import Outcome, finish
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as engine:
-        engine.add_model(dummy=True)
-        engine.start()
-        yield engine
+@pytest.fixture
+def engine(dummy: Engine) -> Engine:
+    return dummy
 
 
 def run(engine: Engine, text: str, *, messages: tuple[str, ...] = (), seed: int = 7) -> Outcome:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,11 @@ VECTORS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in s
 RUNS = [(name, language) for name, vector in VECTORS.items() for language in vector.get("languages", LANGUAGES)]
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    with Engine() as engine:
-        model = engine.add_model(dummy=True)
-        yield engine
-        model.check()
-        assert model.stats()["n_pages_used"] == 0
-
-
 @pytest.mark.parametrize(("name", "language"), RUNS, ids=[f"{name}-{language}" for name, language in RUNS])
-def test_vector(engine: Engine, name: str, language: str) -> None:
+def test_vector(dummy: Engine, name: str, language: str) -> None:
     vector = VECTORS[name]
     ops = [op for op, _ in vector["rows"]]
-    process = engine.launch(load_interpreter(language), input={"ops": ops}, seed=vector["launch_seed"])
+    process = dummy.launch(load_interpreter(language), input={"ops": ops}, seed=vector["launch_seed"])
     for message in vector.get("messages", []):
         process.send(message)
     for file in vector.get("files", []):

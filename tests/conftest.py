@@ -1,0 +1,29 @@
+"""The engines that most tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pie.config import ModelConfig
+from pie.engine import Engine
+from support.engines import started
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Iterator[Engine]:
+    """The embedded model on the `cpu` back end."""
+    engine = Engine()
+    engine.add_model()
+    with started(engine):
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def dummy() -> Iterator[Engine]:
+    """The dummy driver with the embedded tokenizer."""
+    engine = Engine()
+    engine.add_model(options=ModelConfig(driver="dummy"))
+    with started(engine):
+        yield engine
