@@ -163,10 +163,10 @@ class Plan:
         words, out = ffi.from_buffer("uint32_t[]", arena), ffi.from_buffer("float[]", logits, require_writable=True)
         self._library.call("pie_k_step", self._plan, words, arena.size, out, logits.size)
 
-    def linear(self, index: int, x: F32, n_outputs: int) -> F32:
-        """Runs one linear on x [M, K]; answers y [M, N]."""
+    def linear(self, index: int, x: F32, n_outputs: int, *, y: F32 | None = None) -> F32:
+        """Runs one linear on x [M, K] into `y` [M, N], which is made if not given; answers it."""
         ffi = self._library.ffi
-        y = np.empty((len(x), n_outputs), np.float32)
+        y = np.empty((len(x), n_outputs), np.float32) if y is None else y
         out = ffi.from_buffer("float[]", y, require_writable=True)
         self._library.call("pie_k_linear", self._plan, index, len(x), ffi.from_buffer("float[]", x), x.size, out, y.size)
         return y
