@@ -134,3 +134,27 @@ def config_path(config: ConfigOption = None) -> None:
 
 
 client_commands.register(app)
+
+
+model_app = typer.Typer(help="Look at models.", no_args_is_help=True)
+app.add_typer(model_app, name="model")
+
+
+@model_app.command("show")
+def model_show(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|DIR]",
+            help="A model of the configuration, or a folder in the Hugging Face format; the default model if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    digest: Annotated[bool, typer.Option(help="Hash the weight files, which are read for that.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print what a model is: architecture, sizes, dtype, context, vocabulary, template, end tokens, memory a token, its card."""
+    from pie.cli.model import show_model
+
+    raise typer.Exit(show_model(config_flags(config, None if model is None else [model], False, None), digest=digest, as_json=as_json))
