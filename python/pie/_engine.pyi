@@ -6,11 +6,23 @@ lock, and Ctrl-C ends a wait. Every object may be used from any thread.
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Literal, final
+from typing import Literal, TypedDict, final
 
 from typing_extensions import Buffer
 
-__all__ = ["Batch", "Engine", "Event", "Model", "Process", "Setting", "__version__", "limit_settings"]
+__all__ = [
+    "Batch",
+    "Engine",
+    "Event",
+    "Model",
+    "Process",
+    "Setting",
+    "__version__",
+    "limit_settings",
+    "pack_program",
+    "read_manifest",
+    "read_packed",
+]
 
 __version__: str
 
@@ -45,6 +57,44 @@ class Setting:
     def optional(self) -> bool:
         """Whether it may be None."""
 
+class _Packed(TypedDict):
+    language: Literal["python", "javascript", "component"]
+    entry: str
+    files: dict[str, bytes]
+    runtime: str | None
+    manifest: str | None
+    standalone: bool
+
+def pack_program(
+    language: Literal["python", "javascript", "component"],
+    files: Mapping[str, bytes],
+    entry: str,
+    manifest: str | None = None,
+    runtime_digest: str | None = None,
+    standalone: bytes | None = None,
+) -> bytes:
+    """The bytes of a built program, a `.wasm` that is launched as any other; the same arguments give the same bytes.
+
+    `files` are the sources by path and `entry` is the path of the one that holds `main`. `manifest` is the text of a `Pie.toml`.
+    `runtime_digest` (`sha256:` and 64 digits) names the language runtime that it was built for; none: any that the engine has.
+    `standalone` are the bytes of that runtime, to be carried. The language `component` stands for a compiled program: no files, no
+    entry, and `standalone` is the program itself.
+
+    Raises PieError `invalid-manifest`, `invalid-program`, `limit-program` or `invalid-argument`.
+    """
+
+def read_packed(wasm: bytes, max_files_bytes: int = ...) -> _Packed | None:
+    """The parts of a built program; None for an ordinary component. `max_files_bytes` bounds its sources (64 MiB if not given).
+
+    Raises PieError `invalid-program` for one that is cut off, damaged or of another format, `limit-program` for one that is too large.
+    """
+
+def read_manifest(text: str, file: str = "Pie.toml") -> str:
+    """A manifest as a JSON text: `package`, `program`, `parameters` (a list in order, or null) and `dependencies`.
+
+    Raises PieError `invalid-manifest`, naming `file`, line, field, value and what is expected.
+    """
+
 @final
 class Engine:
     """One engine: models are added to it, programs launched in it. Several live in one process and share nothing."""
@@ -53,6 +103,7 @@ class Engine:
         cls,
         *,
         cache_dir: str | PathLike[str] | None = None,
+        data_dir: str | PathLike[str] | None = None,
         runtimes_dir: str | PathLike[str] | None = None,
         instance_id: str | None = None,
         worker_threads: int = 0,
@@ -63,7 +114,8 @@ class Engine:
     ) -> Engine:
         """Makes an engine without models.
 
-        `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `runtimes_dir` holds `python.wasm` and
+        `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below `runtimes`, the language
+        runtimes that the engine ran with, for programs that were built for them. `runtimes_dir` holds `python.wasm` and
         `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
         core), `worker_niceness` steps below the priority of this process. `max_processes` may live at once, each with `stack_bytes` of
         stack and what `limits` sets, by the names of `limit_settings`.
@@ -128,13 +180,15 @@ class Engine:
         args: Sequence[str] = ...,
         seed: int | None = None,
         username: str | None = None,
+        manifest: str | None = None,
     ) -> Process:
         """Launches a program from its files, by path relative to its folder; `entry` is the path of the one that holds `main`.
 
         `input` is a JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch seed
-        (random if not given), 0 to 2^64 - 1. What is wrong with the program itself is its last event.
+        (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`: the input is checked against its parameters. What is
+        wrong with the program itself is its last event.
 
-        Raises PieError `limit-resources`, `limit-message`, `invalid-argument` or `engine-stopped`.
+        Raises PieError `limit-resources`, `limit-message`, `invalid-argument`, `invalid-manifest` or `engine-stopped`.
         """
 
     def launch_component(
@@ -145,8 +199,12 @@ class Engine:
         args: Sequence[str] = ...,
         seed: int | None = None,
         username: str | None = None,
+        manifest: str | None = None,
     ) -> Process:
-        """Launches a WebAssembly component; the rest is as for `launch_source`."""
+        """Launches a WebAssembly component or a built program (`pack_program`); the rest is as for `launch_source`.
+
+        A `manifest` takes the place of the one that the program carries.
+        """
 
     def stop(self) -> None:
         """Ends every process with the error `engine-stopped`, and every model. A second call does nothing."""

@@ -11,6 +11,8 @@ use crate::{Error, Limits};
 pub struct HostConfig {
     /// Where compiled programs are kept between runs; none: nowhere.
     pub cache_dir: Option<PathBuf>,
+    /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in `runtimes` below it.
+    pub data_dir: Option<PathBuf>,
     /// The component that runs Python sources.
     pub python_runtime: Option<PathBuf>,
     /// The component that runs JavaScript and TypeScript sources.
@@ -35,6 +37,7 @@ impl Default for HostConfig {
     fn default() -> Self {
         Self {
             cache_dir: None,
+            data_dir: None,
             python_runtime: None,
             javascript_runtime: None,
             instance_id: None,

@@ -195,10 +195,13 @@ impl Host {
     ///
     /// # Errors
     /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-program` when it is no component, is damaged, or does not
-    /// fit the world of programs.
+    /// fit the world of programs, and `unknown-runtime` for a built program whose runtime is not there.
     pub fn compile(&self, component: &Component) -> Result<Preparation, Error> {
-        let (shared, component) = (self.shared.clone(), component.clone());
-        self.begin(async move { shared.programs.component(&component).await.map(drop) })
+        let (shared, program) = (self.shared.clone(), Program::from(component.clone()));
+        self.begin(async move {
+            let opened = program.opened(&shared.config.limits).await?;
+            shared.programs.code(&opened.code).await.map(drop)
+        })
     }
 
     /// Launches a program. What is wrong with the program itself is its last event.

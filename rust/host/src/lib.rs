@@ -27,5 +27,8 @@ pub use model::driver::Batch;
 pub use model::{Model, ModelConfig};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Stats};
 pub use process::{Event, Failure, LogText, Observer, Process, Reader, ServedProcess, Serving};
-pub use program::{Component, Language, Preparation, Program, SourceBundle};
+pub use program::{
+    Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters, Preparation,
+    Program, SourceBundle, is_program_name, is_program_version, parse_digest, runtime_name,
+};
 pub use settings::{Setting, Value};

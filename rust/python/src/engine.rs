@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pie_host::{
-    Component, EngineConfig, Host, HostConfig, Language, Launch, ModelConfig, SourceBundle,
+    Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
+    SourceBundle,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,6 +15,7 @@ use crate::boundary::{detached, duration, raise, waiting};
 use crate::config;
 use crate::model::PyModel;
 use crate::process::PyProcess;
+use crate::program;
 
 /// An engine; see the stub.
 #[pyclass(name = "Engine", module = "pie._engine", frozen)]
@@ -30,7 +32,7 @@ enum Form {
 impl PyEngine {
     #[new]
     #[pyo3(signature = (
-        *, cache_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5, max_processes = 256,
+        *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5, max_processes = 256,
         stack_bytes = None, limits = None,
     ))]
     #[expect(
@@ -40,6 +42,7 @@ impl PyEngine {
     fn new(
         py: Python<'_>,
         cache_dir: Option<PathBuf>,
+        data_dir: Option<PathBuf>,
         runtimes_dir: Option<PathBuf>,
         instance_id: Option<String>,
         worker_threads: usize,
@@ -56,6 +59,7 @@ impl PyEngine {
         };
         let config = HostConfig {
             cache_dir,
+            data_dir,
             python_runtime: runtime(Language::Python),
             javascript_runtime: runtime(Language::JavaScript),
             instance_id,
@@ -161,7 +165,7 @@ impl PyEngine {
         waiting(py, None, move |slice| preparation.wait_for(slice)).map(drop)
     }
 
-    #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None))]
+    #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None, manifest = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "each is a keyword of the Python method"
@@ -176,14 +180,16 @@ impl PyEngine {
         args: Vec<String>,
         seed: Option<u64>,
         username: Option<String>,
+        manifest: Option<String>,
     ) -> PyResult<PyProcess> {
+        let manifest = program::manifest(py, manifest)?;
         let language = language_of(py, language)?;
         let program = SourceBundle {
             language,
             files: Arc::new(files),
             entry,
-        }
-        .into();
+        };
+        let program = described(program.into(), manifest);
         self.launch(
             py,
             Launch {
@@ -196,7 +202,11 @@ impl PyEngine {
         )
     }
 
-    #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None))]
+    #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None, manifest = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the Python method"
+    )]
     fn launch_component(
         &self,
         py: Python<'_>,
@@ -205,8 +215,10 @@ impl PyEngine {
         args: Vec<String>,
         seed: Option<u64>,
         username: Option<String>,
+        manifest: Option<String>,
     ) -> PyResult<PyProcess> {
-        let program = py.detach(|| Component::new(wasm)).into();
+        let manifest = program::manifest(py, manifest)?;
+        let program = described(py.detach(|| Component::new(wasm)).into(), manifest);
         self.launch(
             py,
             Launch {
@@ -227,6 +239,13 @@ impl PyEngine {
 impl PyEngine {
     fn launch(&self, py: Python<'_>, launch: Launch) -> PyResult<PyProcess> {
         detached(py, || self.0.launch(launch)).map(PyProcess)
+    }
+}
+
+fn described(program: Program, manifest: Option<Manifest>) -> Program {
+    match manifest {
+        Some(manifest) => program.with_manifest(manifest),
+        None => program,
     }
 }
 

@@ -9,6 +9,7 @@ mod config;
 mod engine;
 mod model;
 mod process;
+mod program;
 
 // The symbols of the CPU kernels are exported from this library; `pie` opens it through cffi.
 use pie_kernels as _;
@@ -29,6 +30,8 @@ mod _engine {
     use super::model::PyModel;
     #[pymodule_export]
     use super::process::{PyEvent, PyProcess};
+    #[pymodule_export]
+    use super::program::{pack_program, read_manifest, read_packed};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,7 +15,8 @@ use crate::Error;
 use crate::host::Shared;
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::program::artefact::Prepared;
-use crate::program::{Kind, Program, SourceBundle};
+use crate::program::opened::Code;
+use crate::program::{Program, SourceBundle};
 use crate::sandbox::cpu::Metered;
 use crate::sandbox::fault;
 
@@ -56,7 +57,12 @@ async fn execute(
     input: String,
     outputs: &[Output; 2],
 ) -> Result<String, Failure> {
-    let (prepared, source) = prepare(&host, program).await?;
+    let opened = program.opened(&host.config.limits).await?;
+    let input = match &opened.manifest {
+        Some(manifest) => manifest.checked_input(input)?,
+        None => input,
+    };
+    let (prepared, source) = prepare(&host, &opened.code).await?;
     let config = host.config.clone();
     let engine = host.engine.clone();
     let mut store = Store::new(
@@ -102,16 +108,13 @@ async fn call(
 
 async fn prepare(
     host: &Shared,
-    program: Program,
+    code: &Code,
 ) -> Result<(Arc<Prepared>, Option<SourceBundle>), Failure> {
-    match program.0 {
-        Kind::Component(component) => Ok((host.programs.component(&component).await?, None)),
-        Kind::Source(source) => {
-            let source = source.prepared(&host.config.limits).await?;
-            let runtime = host.programs.runtime(source.language).await?;
-            Ok((runtime, Some(source)))
-        }
-    }
+    let source = match code {
+        Code::Component(_) => None,
+        Code::Source { source, .. } => Some(source.prepared(&host.config.limits).await?),
+    };
+    Ok((host.programs.code(code).await?, source))
 }
 
 async fn past_wall_limit(limit: Option<Duration>) -> Error {

@@ -16,6 +16,7 @@ use pie_core::ErrorCode;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::packed::hex;
 use crate::Error;
 
 /// Bytes that the folder may hold; beyond, what was used longest ago is removed.
@@ -169,10 +170,6 @@ fn is_whole(file: &mut File) -> io::Result<bool> {
     let mut checksum = [0; CHECKSUM_BYTES];
     file.read_exact(&mut checksum)?;
     Ok(hasher.finalize() == u32::from_le_bytes(checksum))
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,14 @@
 
 pub(crate) mod artefact;
 pub(crate) mod disk;
+pub(crate) mod fields;
+pub(crate) mod manifest;
 pub(crate) mod nesting;
+pub(crate) mod opened;
+pub(crate) mod packed;
+pub(crate) mod parameters;
 pub(crate) mod preparation;
+pub(crate) mod runtimes;
 pub(crate) mod source;
 pub(crate) mod store;
 pub(crate) mod typescript;
@@ -12,21 +18,63 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+pub use manifest::{Manifest, is_program_name, is_program_version};
+use opened::{Code, LazyComponent, Opened, RuntimeChoice};
+pub use packed::{Packed, parse_digest, runtime_name};
+pub use parameters::{Kind as ParameterKind, Parameter, Parameters};
 pub use preparation::Preparation;
 use source::LazySource;
 pub use source::{Language, SourceBundle};
 
+use crate::Error;
+use crate::limits::Limits;
+
 /// What can be launched, any number of times. What has to be done once for it is done at its first launch.
 #[derive(Clone, Debug)]
-pub struct Program(pub(crate) Kind);
+pub struct Program {
+    form: Form,
+    manifest: Option<Arc<Manifest>>,
+}
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Component(Component),
+enum Form {
+    Component(Arc<LazyComponent>),
     Source(Arc<LazySource>),
 }
 
-/// A WebAssembly component of the world `pie:inferlet/inferlet`.
+impl Program {
+    /// The program with a manifest, which takes the place of the one that it carries: inputs are checked against it.
+    #[must_use]
+    pub fn with_manifest(self, manifest: Manifest) -> Self {
+        Self {
+            manifest: Some(Arc::new(manifest)),
+            ..self
+        }
+    }
+
+    /// What is in it.
+    ///
+    /// # Errors
+    /// Those of [`Opened::new`].
+    pub(crate) async fn opened(&self, limits: &Limits) -> Result<Opened, Error> {
+        let opened = match &self.form {
+            Form::Component(component) => component.opened(limits).await?,
+            Form::Source(source) => Opened {
+                code: Code::Source {
+                    source: source.clone(),
+                    runtime: RuntimeChoice::Any,
+                },
+                manifest: None,
+            },
+        };
+        Ok(Opened {
+            manifest: self.manifest.clone().or(opened.manifest),
+            ..opened
+        })
+    }
+}
+
+/// A WebAssembly component of the world `pie:inferlet/inferlet`, or a built program ([`Packed`]).
 #[derive(Clone, Debug)]
 pub struct Component {
     pub(crate) bytes: Arc<[u8]>,
@@ -44,12 +92,18 @@ impl Component {
 
 impl From<Component> for Program {
     fn from(component: Component) -> Self {
-        Self(Kind::Component(component))
+        Self {
+            form: Form::Component(Arc::new(LazyComponent::new(component))),
+            manifest: None,
+        }
     }
 }
 
 impl From<SourceBundle> for Program {
     fn from(bundle: SourceBundle) -> Self {
-        Self(Kind::Source(Arc::new(LazySource::new(bundle))))
+        Self {
+            form: Form::Source(Arc::new(LazySource::new(bundle))),
+            manifest: None,
+        }
     }
 }

@@ -11,9 +11,9 @@ use crate::process::event::Failure;
 use crate::{Error, Limits};
 
 /// The most files that a program may have.
-const MAX_FILES: usize = 10_000;
+pub(crate) const MAX_FILES: usize = 10_000;
 /// The longest path in a program, in bytes.
-const MAX_PATH_BYTES: usize = 1024;
+pub(crate) const MAX_PATH_BYTES: usize = 1024;
 
 /// A language that has a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +73,11 @@ impl LazySource {
             bundle,
             prepared: OnceCell::new(),
         }
+    }
+
+    /// The language of the entry.
+    pub(crate) fn language(&self) -> Language {
+        self.bundle.language
     }
 
     /// The bundle as its runtime gets it; see [`SourceBundle::prepare`].
@@ -168,7 +173,7 @@ fn is_script(path: &str) -> bool {
 }
 
 /// True for a path of plain names below the program's folder.
-fn is_relative(path: &str) -> bool {
+pub(crate) fn is_relative(path: &str) -> bool {
     path.len() <= MAX_PATH_BYTES
         && !path.contains(['\0', '\\'])
         && path.split('/').all(|name| !matches!(name, "" | "." | ".."))

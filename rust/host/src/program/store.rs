@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use pie_core::ErrorCode;
 use tokio::sync::{OnceCell, Semaphore};
@@ -12,6 +12,9 @@ use wasmtime::component::Linker;
 use super::Component;
 use super::artefact::{self, Prepared};
 use super::disk::DiskCache;
+use super::opened::{Code, Opened, RuntimeChoice};
+use super::packed::runtime_name;
+use super::runtimes::KeptRuntimes;
 use super::source::Language;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
@@ -29,6 +32,7 @@ pub(crate) struct ProgramStore {
     programs: Arc<Linker<ProcessState>>,
     runtimes: Arc<Linker<ProcessState>>,
     disk: Option<Arc<DiskCache>>,
+    kept: Option<Arc<KeptRuntimes>>,
     compiled: Mutex<Compiled>,
     python: Runtime,
     javascript: Runtime,
@@ -45,12 +49,21 @@ struct Runtime {
     path: Option<PathBuf>,
     /// The component, from when it is first needed until it is compiled.
     component: Mutex<Option<Component>>,
+    /// Its digest, from when it was first read.
+    digest: OnceLock<[u8; 32]>,
     slot: Slot,
+}
+
+/// What a component is linked with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum World {
+    Program,
+    Runtime,
 }
 
 #[derive(Default)]
 struct Compiled {
-    slots: HashMap<[u8; 32], (u64, Slot)>,
+    slots: HashMap<(World, [u8; 32]), (u64, Slot)>,
     /// Counts uses, to find the program that was used longest ago.
     clock: u64,
 }
@@ -80,6 +93,10 @@ impl ProgramStore {
             programs: Arc::new(linkers.programs),
             runtimes: Arc::new(linkers.runtimes),
             disk,
+            kept: config
+                .data_dir
+                .as_deref()
+                .map(|data_dir| Arc::new(KeptRuntimes::new(data_dir))),
             compiled: Mutex::default(),
             python: Runtime::new(Language::Python, config.python_runtime.clone()),
             javascript: Runtime::new(Language::JavaScript, config.javascript_runtime.clone()),
@@ -89,16 +106,65 @@ impl ProgramStore {
         })
     }
 
-    /// A component of a user.
+    /// The code of a program.
     ///
     /// # Errors
-    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs.
-    pub(crate) async fn component(&self, component: &Component) -> Result<Arc<Prepared>, Error> {
+    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `unknown-runtime` when the runtime
+    /// that it names is not there.
+    pub(crate) async fn code(self: &Arc<Self>, code: &Code) -> Result<Arc<Prepared>, Error> {
+        match code {
+            Code::Component(component) => self.component(World::Program, component).await,
+            Code::Source { source, runtime } => self.runtime_for(source.language(), runtime).await,
+        }
+    }
+
+    async fn component(&self, world: World, component: &Component) -> Result<Arc<Prepared>, Error> {
         artefact::check_bytes(&component.bytes, &self.config.limits)?;
-        let slot = self.slot(component.digest);
-        slot.get_or_init(|| self.prepare(component.clone(), self.programs.clone()))
+        let linker = match world {
+            World::Program => &self.programs,
+            World::Runtime => &self.runtimes,
+        };
+        let slot = self.slot((world, component.digest));
+        slot.get_or_init(|| self.prepare(component.clone(), linker.clone()))
             .await
             .clone()
+    }
+
+    async fn runtime_for(
+        self: &Arc<Self>,
+        language: Language,
+        choice: &RuntimeChoice,
+    ) -> Result<Arc<Prepared>, Error> {
+        let digest = match choice {
+            RuntimeChoice::Any => return self.runtime(language).await,
+            RuntimeChoice::Named(digest) => *digest,
+            RuntimeChoice::Carried(component) => component.digest,
+        };
+        let store = self.clone();
+        let is_ours = move || store.runtime_of(language).digest() == Some(digest);
+        if blocking(is_ours).await? {
+            return self.runtime(language).await;
+        }
+        if let RuntimeChoice::Carried(component) = choice {
+            return self.component(World::Runtime, component).await;
+        }
+        let slot = self.slot((World::Runtime, digest));
+        if let Some(prepared) = slot.get() {
+            return prepared.clone();
+        }
+        let kept = self.kept.clone();
+        let load = move || kept.and_then(|kept| kept.load(&digest));
+        let Some(component) = blocking(load).await? else {
+            return Err(Error::new(
+                ErrorCode::UnknownRuntime,
+                format!(
+                    "the program was built for the {} runtime {}, which this engine neither brings nor has kept; build it again with this engine, or with --standalone",
+                    language.name(),
+                    runtime_name(&digest)
+                ),
+            ));
+        };
+        self.component(World::Runtime, &component).await
     }
 
     /// The runtime of a language.
@@ -114,8 +180,14 @@ impl ProgramStore {
             return prepared.clone();
         }
         let store = self.clone();
-        let read = tokio::task::spawn_blocking(move || store.runtime_of(language).read()).await;
-        let component = read.map_err(Error::internal)??;
+        let read = move || {
+            let component = store.runtime_of(language).read()?;
+            if let Some(kept) = &store.kept {
+                kept.keep(&component);
+            }
+            Ok(component)
+        };
+        let component = blocking(read).await??;
         let prepared = runtime
             .slot
             .get_or_init(|| self.prepare(component, self.runtimes.clone()))
@@ -125,13 +197,36 @@ impl ProgramStore {
         prepared
     }
 
-    /// True when a launch of the component does not have to compile it.
+    /// True when a launch of the component does not have to compile anything; false too for one that cannot be launched.
     pub(crate) fn has_component(&self, component: &Component) -> bool {
+        Opened::new(component, &self.config.limits).is_ok_and(|opened| self.has_code(&opened.code))
+    }
+
+    fn has_code(&self, code: &Code) -> bool {
+        let (language, choice) = match code {
+            Code::Component(component) => {
+                return self.has_compiled(World::Program, component.digest);
+            }
+            Code::Source { source, runtime } => (source.language(), runtime),
+        };
+        let digest = match choice {
+            RuntimeChoice::Any => return self.has_runtime(language),
+            RuntimeChoice::Named(digest) => *digest,
+            RuntimeChoice::Carried(component) => component.digest,
+        };
+        if self.runtime_of(language).digest() == Some(digest) {
+            self.has_runtime(language)
+        } else {
+            self.has_compiled(World::Runtime, digest)
+        }
+    }
+
+    fn has_compiled(&self, world: World, digest: [u8; 32]) -> bool {
         let known = lock(&self.compiled)
             .slots
-            .get(&component.digest)
+            .get(&(world, digest))
             .is_some_and(|(_, slot)| is_prepared(slot));
-        known || self.is_on_disk(component)
+        known || self.is_on_disk(&digest)
     }
 
     /// True when a launch in `language` does not have to compile its runtime.
@@ -139,14 +234,14 @@ impl ProgramStore {
         let runtime = self.runtime_of(language);
         is_prepared(&runtime.slot)
             || runtime
-                .read()
-                .is_ok_and(|component| self.is_on_disk(&component))
+                .digest()
+                .is_some_and(|digest| self.is_on_disk(&digest))
     }
 
-    fn is_on_disk(&self, component: &Component) -> bool {
+    fn is_on_disk(&self, digest: &[u8; 32]) -> bool {
         self.disk
             .as_ref()
-            .is_some_and(|disk| disk.has(&self.engine, &component.digest))
+            .is_some_and(|disk| disk.has(&self.engine, digest))
     }
 
     fn runtime_of(&self, language: Language) -> &Runtime {
@@ -156,22 +251,21 @@ impl ProgramStore {
         }
     }
 
-    fn slot(&self, digest: [u8; 32]) -> Slot {
+    fn slot(&self, key: (World, [u8; 32])) -> Slot {
         let mut compiled = lock(&self.compiled);
         compiled.clock += 1;
         let now = compiled.clock;
-        if compiled.slots.len() >= self.config.max_programs && !compiled.slots.contains_key(&digest)
-        {
+        if compiled.slots.len() >= self.config.max_programs && !compiled.slots.contains_key(&key) {
             let oldest = compiled
                 .slots
                 .iter()
                 .min_by_key(|(_, (used, _))| *used)
-                .map(|(digest, _)| *digest);
+                .map(|(key, _)| *key);
             if let Some(oldest) = oldest {
                 compiled.slots.remove(&oldest);
             }
         }
-        let (used, slot) = compiled.slots.entry(digest).or_default();
+        let (used, slot) = compiled.slots.entry(key).or_default();
         *used = now;
         slot.clone()
     }
@@ -240,6 +334,15 @@ async fn off_thread<T: Send + 'static>(
         .map_err(Error::internal)
 }
 
+/// Reads or hashes off the threads that run programs.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(Error::internal)
+}
+
 fn is_prepared(slot: &Slot) -> bool {
     slot.get().is_some_and(Result::is_ok)
 }
@@ -250,8 +353,17 @@ impl Runtime {
             language,
             path,
             component: Mutex::default(),
+            digest: OnceLock::new(),
             slot: Slot::default(),
         }
+    }
+
+    /// The digest of the component; none where it cannot be read.
+    fn digest(&self) -> Option<[u8; 32]> {
+        if self.digest.get().is_none() {
+            drop(self.read());
+        }
+        self.digest.get().copied()
     }
 
     /// Reads the component once.
@@ -274,7 +386,9 @@ impl Runtime {
                 path.display()
             ))
         })?;
-        Ok(component.insert(Component::new(bytes)).clone())
+        let component = component.insert(Component::new(bytes)).clone();
+        self.digest.get_or_init(|| component.digest);
+        Ok(component)
     }
 }
 
@@ -320,15 +434,16 @@ mod tests {
         let engine = wasm_engine(&config).unwrap();
         let store = || {
             let linkers = interface::linkers(&engine).unwrap();
-            ProgramStore::new(config.clone(), engine.clone(), linkers).unwrap()
+            Arc::new(ProgramStore::new(config.clone(), engine.clone(), linkers).unwrap())
         };
         // It is kept on disk before it is seen to fit no world.
         let component = Component::new(*b"\0asm\x0d\0\x01\0");
-        let compiled = store().component(&component).await.map(drop).unwrap_err();
+        let code = Code::Component(component.clone());
+        let compiled = store().code(&code).await.map(drop).unwrap_err();
         let store = store();
         assert!(store.has_component(&component));
         let _busy = store.compiling.acquire().await.unwrap();
-        let loading = store.component(&component);
+        let loading = store.code(&code);
         let loaded = tokio::time::timeout(Duration::from_secs(60), loading).await;
         let loaded = loaded.unwrap().map(drop).unwrap_err();
         assert_eq!(loaded.message, compiled.message);

@@ -1,0 +1,2 @@
+/** Promises of the engine. All waiting of the SDK is here. */
+export {};

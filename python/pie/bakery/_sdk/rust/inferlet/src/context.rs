@@ -1,0 +1,225 @@
+//! Contexts: sequences of tokens that the model reads and continues.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use elsa::FrozenVec;
+
+use crate::bindings::pie::core::context as raw;
+use crate::bindings::pie::core::types::Error;
+use crate::bindings::pie::instruct::chat::{self, Role};
+use crate::generation::{Generator, Machine};
+use crate::kept::Keeper;
+use crate::sample::Seeded;
+use crate::{Model, Result, task};
+
+/// A sequence of tokens with its keys and values in the engine: what was computed, a pending token, and a buffer of what
+/// was added since. Dropping it frees its pages at once.
+///
+/// A generator shares its context, so that everything here can be called while one lives.
+pub struct Context {
+    shared: Rc<Shared>,
+    model: Model,
+    /// What `buffer` has lent out since the last exclusive call.
+    shown: FrozenVec<Vec<u32>>,
+}
+
+impl Context {
+    /// A fresh, empty context.
+    ///
+    /// # Errors
+    /// `limit-resources`: the program holds as many contexts as it may.
+    pub fn new(model: &Model) -> Result<Self> {
+        Ok(Self::bind(
+            raw::Context::create(model.raw())?,
+            model.clone(),
+        ))
+    }
+
+    /// A copy of everything: tokens, pending token, buffer and turn state. Pages are shared until written.
+    ///
+    /// # Errors
+    /// `context-busy` while a pass is under way, `context-released`, `limit-resources`.
+    pub fn fork(&self) -> Result<Self> {
+        self.check()?;
+        Ok(Self::bind(self.shared.raw().fork()?, self.model.clone()))
+    }
+
+    /// Frees the pages now. A second release does nothing; every other call is then the error `context-released`.
+    pub fn release(&self) {
+        self.shared.raw().release();
+    }
+
+    /// Adds a system message.
+    pub fn system(&mut self, text: &str) -> &mut Self {
+        self.fill(Role::System, text)
+    }
+
+    /// Adds a user message, closing an open assistant turn first.
+    pub fn user(&mut self, text: &str) -> &mut Self {
+        self.fill(Role::User, text)
+    }
+
+    /// Adds a whole assistant message.
+    pub fn assistant(&mut self, text: &str) -> &mut Self {
+        self.fill(Role::Assistant, text)
+    }
+
+    /// Opens the assistant's turn, where the model starts speaking. Idempotent; `generate` does it by itself where a turn stands last.
+    pub fn cue(&mut self) -> &mut Self {
+        self.change(chat::cue)
+    }
+
+    /// Closes the assistant's turn. Idempotent; what the model itself wrote of the closing tokens is not written again.
+    pub fn seal(&mut self) -> &mut Self {
+        self.change(chat::seal)
+    }
+
+    /// Adds raw token ids.
+    pub fn append(&mut self, tokens: &[u32]) -> &mut Self {
+        self.change(|raw| raw.append(tokens))
+    }
+
+    /// Adds the tokens of a text, control tokens in it included.
+    pub fn append_text(&mut self, text: &str) -> &mut Self {
+        self.change(|raw| raw.append_text(text))
+    }
+
+    /// Computes what is pending and buffered, and commits the full pages. With nothing to compute, no pass runs.
+    /// It does not borrow the context: what is added while it runs stays in the buffer.
+    ///
+    /// # Errors
+    /// A kept error; `context-busy` while another pass is under way; `context-full`, `out-of-pages`, `driver-failed`.
+    pub fn flush(&self) -> impl Future<Output = Result<()>> + use<> {
+        let shared = Rc::clone(&self.shared);
+        async move {
+            shared.keeper.meet()?;
+            let pass = shared.raw().flush();
+            task::answer(pass).await
+        }
+    }
+
+    /// Drops the last `n` tokens: the pending one first, then those in pages that are not committed. The buffer stays.
+    ///
+    /// # Errors
+    /// A kept error; `truncate-range` where `n` reaches into committed pages; `context-busy` while a pass is under way.
+    pub fn truncate(&mut self, n: u32) -> Result<()> {
+        self.check()?;
+        Ok(self.shared.raw().truncate(n)?)
+    }
+
+    /// The model that it is bound to.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Tokens a page holds.
+    pub fn page_size(&self) -> u32 {
+        self.shared.raw.page_size()
+    }
+
+    /// Tokens in pages, and the pending one; the buffer is not counted. 0 where the call fails: its error is kept.
+    pub fn seq_len(&self) -> u32 {
+        self.shared.keeper.value_of(self.shared.raw().seq_len())
+    }
+
+    /// The tokens that the program added and that no pass has taken. Empty where the call fails: its error is kept.
+    pub fn buffer(&self) -> &[u32] {
+        let tokens = self.shared.keeper.value_of(self.shared.raw().buffer());
+        match self.shown.last() {
+            _ if tokens.is_empty() => &[],
+            Some(last) if last == tokens => last,
+            _ => self.shown.push_get(tokens),
+        }
+    }
+
+    /// Returns the error that an earlier call kept, once.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn check(&self) -> Result<()> {
+        self.shared.settle();
+        self.shared.keeper.meet()
+    }
+
+    /// A generator that continues this context: where a chat turn stands last, by the assistant's next one. It runs
+    /// nothing yet, and retires an older generator of this context.
+    pub fn generate(&self, sampler: impl Into<Seeded>) -> Generator {
+        self.shared.settle();
+        let machine = Machine::new(Rc::clone(&self.shared), sampler.into());
+        *self.shared.planned.borrow_mut() = Some(Rc::clone(&machine));
+        Generator::new(machine)
+    }
+
+    fn bind(raw: raw::Context, model: Model) -> Self {
+        Self {
+            shared: Rc::new(Shared {
+                raw,
+                keeper: Keeper::new(),
+                planned: RefCell::new(None),
+            }),
+            model,
+            shown: FrozenVec::new(),
+        }
+    }
+
+    fn fill(&mut self, role: Role, text: &str) -> &mut Self {
+        self.change(|raw| chat::fill(raw, role, text))
+    }
+
+    /// Changes the buffer, and keeps the error.
+    fn change(
+        &mut self,
+        change: impl FnOnce(&raw::Context) -> std::result::Result<(), Error>,
+    ) -> &mut Self {
+        self.shown.as_mut().clear();
+        self.shared.keeper.value_of(change(self.shared.raw()));
+        self
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Context")
+            .field("raw", &self.shared.raw)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.shared.settle();
+        if Rc::strong_count(&self.shared) > 1 {
+            self.shared.raw.release();
+        }
+    }
+}
+
+/// What a context shares with its generators.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    raw: raw::Context,
+    pub(crate) keeper: Keeper,
+    /// The newest generator, until the engine knows it.
+    planned: RefCell<Option<Rc<Machine>>>,
+}
+
+impl Shared {
+    /// The context as the engine knows it, after every earlier call.
+    pub(crate) fn raw(&self) -> &raw::Context {
+        self.settle();
+        &self.raw
+    }
+
+    /// Tells the engine of a generator that it does not know yet. The engine learns of one as late as this, so that a
+    /// chain of builder methods costs one call, and before anything that could tell the difference.
+    pub(crate) fn settle(&self) {
+        if let Some(machine) = self.planned.take() {
+            // A refusal is kept by the generator.
+            let _ = machine.make();
+        }
+    }
+}

@@ -1,0 +1,261 @@
+// Generated from tools/errors.toml by tools/gen_errors.py; do not edit.
+
+/// The stable name of what went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// No loaded model has that name.
+    UnknownModel,
+    /// There is no program or file of that name.
+    UnknownProgram,
+    /// The program cannot be run: it is not a component of the expected world, it is damaged, or its source does not parse.
+    InvalidProgram,
+    /// The program ended with an error of its own.
+    ProgramError,
+    /// Every task of the program waits, and nothing could wake one.
+    Deadlock,
+    /// The launch input does not fit what the entry of the program takes.
+    InvalidInput,
+    /// The program returned a value that is not JSON.
+    InvalidOutput,
+    /// An argument of a call is out of its range or of the wrong type.
+    InvalidArgument,
+    /// A token id lies outside the vocabulary of the model.
+    InvalidToken,
+    /// A parameter of a sampler is out of its range.
+    InvalidSampler,
+    /// There is nothing to generate from.
+    EmptyContext,
+    /// A pass of the context is under way, so that its state cannot be read or changed by this call.
+    ContextBusy,
+    /// The context was released.
+    ContextReleased,
+    /// The context would become longer than the model allows.
+    ContextFull,
+    /// More tokens were to be dropped than lie outside committed pages.
+    TruncateRange,
+    /// The pages that the pass needs cannot be had.
+    OutOfPages,
+    /// A newer generator, a truncation or a release retired this generator.
+    GeneratorRetired,
+    /// A step was opened and never executed, or executed without being opened.
+    StepPending,
+    /// The answer of this future was taken before.
+    FutureTaken,
+    /// The client has disconnected.
+    SessionClosed,
+    /// The program asked for more memory than one instance may have.
+    LimitMemory,
+    /// The program used more CPU time than one instance may use.
+    LimitCpu,
+    /// The program ran longer than one instance may run.
+    LimitWall,
+    /// The program recursed deeper than its stack allows.
+    LimitStack,
+    /// The program holds more contexts, generators, futures or other handles than one instance may hold.
+    LimitResources,
+    /// A message or a list is larger than one call may carry.
+    LimitMessage,
+    /// Too many requests or messages wait.
+    LimitQueue,
+    /// The program was stopped by a fault in its own code.
+    Trap,
+    /// The program or the pass was cancelled.
+    Cancelled,
+    /// The driver of the model failed while it ran the pass; the context is as it was before.
+    DriverFailed,
+    /// The driver answered with a row that holds NaN, or rows of the wrong shape; the context is as it was before.
+    BadLogits,
+    /// The engine is stopping.
+    EngineStopped,
+    /// The model folder cannot be loaded.
+    InvalidModel,
+    /// The chat template of the model is missing or failed.
+    TemplateError,
+    /// A setting is out of its range.
+    InvalidConfig,
+    /// The engine found a fault of its own.
+    Internal,
+    /// The program wrote more than one process may write in its life.
+    LimitOutput,
+    /// The program made more calls to the engine than one process may make.
+    LimitCalls,
+    /// The program holds more timers than one process may hold.
+    LimitTimers,
+    /// Compiling the program took more time or memory than a compilation may take.
+    LimitCompile,
+    /// The program is larger, or has more parts, than a program may have.
+    LimitProgram,
+    /// Too many processes live, of this user or in the engine.
+    LimitProcesses,
+    /// The tokens that the process may put into its contexts are used up.
+    TokenBudget,
+    /// There is no process of that number, or it is another user's.
+    UnknownProcess,
+    /// The language runtime that a built program names is not known to this engine.
+    UnknownRuntime,
+    /// The name of a program, a version or a user is not one.
+    InvalidName,
+    /// The manifest `Pie.toml` is damaged or does not fit the program.
+    InvalidManifest,
+    /// The program could not be built.
+    BuildFailed,
+    /// Another client is attached to the process and reads its events.
+    ProcessAttached,
+    /// The address to serve on is taken or cannot be used.
+    PortInUse,
+    /// The server cannot be reached, or the connection broke.
+    ConnectionFailed,
+    /// Client and server speak different versions of the protocol.
+    ProtocolVersion,
+    /// A message does not follow the protocol.
+    ProtocolError,
+    /// A web page of an origin that is not allowed tried to connect.
+    ForbiddenOrigin,
+    /// Too many clients are connected.
+    LimitConnections,
+    /// An upload is larger than one may be, or too many wait.
+    LimitUpload,
+    /// What arrived is not what the digest or the length of the upload says.
+    UploadDamaged,
+    /// The server is about to end and takes no new launches.
+    ServerDraining,
+}
+
+impl ErrorCode {
+    /// Every code, in the order of the reference.
+    pub const ALL: &'static [Self] = &[
+        Self::UnknownModel,
+        Self::UnknownProgram,
+        Self::InvalidProgram,
+        Self::ProgramError,
+        Self::Deadlock,
+        Self::InvalidInput,
+        Self::InvalidOutput,
+        Self::InvalidArgument,
+        Self::InvalidToken,
+        Self::InvalidSampler,
+        Self::EmptyContext,
+        Self::ContextBusy,
+        Self::ContextReleased,
+        Self::ContextFull,
+        Self::TruncateRange,
+        Self::OutOfPages,
+        Self::GeneratorRetired,
+        Self::StepPending,
+        Self::FutureTaken,
+        Self::SessionClosed,
+        Self::LimitMemory,
+        Self::LimitCpu,
+        Self::LimitWall,
+        Self::LimitStack,
+        Self::LimitResources,
+        Self::LimitMessage,
+        Self::LimitQueue,
+        Self::Trap,
+        Self::Cancelled,
+        Self::DriverFailed,
+        Self::BadLogits,
+        Self::EngineStopped,
+        Self::InvalidModel,
+        Self::TemplateError,
+        Self::InvalidConfig,
+        Self::Internal,
+        Self::LimitOutput,
+        Self::LimitCalls,
+        Self::LimitTimers,
+        Self::LimitCompile,
+        Self::LimitProgram,
+        Self::LimitProcesses,
+        Self::TokenBudget,
+        Self::UnknownProcess,
+        Self::UnknownRuntime,
+        Self::InvalidName,
+        Self::InvalidManifest,
+        Self::BuildFailed,
+        Self::ProcessAttached,
+        Self::PortInUse,
+        Self::ConnectionFailed,
+        Self::ProtocolVersion,
+        Self::ProtocolError,
+        Self::ForbiddenOrigin,
+        Self::LimitConnections,
+        Self::LimitUpload,
+        Self::UploadDamaged,
+        Self::ServerDraining,
+    ];
+
+    /// The code as programs and clients see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownModel => "unknown-model",
+            Self::UnknownProgram => "unknown-program",
+            Self::InvalidProgram => "invalid-program",
+            Self::ProgramError => "program-error",
+            Self::Deadlock => "deadlock",
+            Self::InvalidInput => "invalid-input",
+            Self::InvalidOutput => "invalid-output",
+            Self::InvalidArgument => "invalid-argument",
+            Self::InvalidToken => "invalid-token",
+            Self::InvalidSampler => "invalid-sampler",
+            Self::EmptyContext => "empty-context",
+            Self::ContextBusy => "context-busy",
+            Self::ContextReleased => "context-released",
+            Self::ContextFull => "context-full",
+            Self::TruncateRange => "truncate-range",
+            Self::OutOfPages => "out-of-pages",
+            Self::GeneratorRetired => "generator-retired",
+            Self::StepPending => "step-pending",
+            Self::FutureTaken => "future-taken",
+            Self::SessionClosed => "session-closed",
+            Self::LimitMemory => "limit-memory",
+            Self::LimitCpu => "limit-cpu",
+            Self::LimitWall => "limit-wall",
+            Self::LimitStack => "limit-stack",
+            Self::LimitResources => "limit-resources",
+            Self::LimitMessage => "limit-message",
+            Self::LimitQueue => "limit-queue",
+            Self::Trap => "trap",
+            Self::Cancelled => "cancelled",
+            Self::DriverFailed => "driver-failed",
+            Self::BadLogits => "bad-logits",
+            Self::EngineStopped => "engine-stopped",
+            Self::InvalidModel => "invalid-model",
+            Self::TemplateError => "template-error",
+            Self::InvalidConfig => "invalid-config",
+            Self::Internal => "internal",
+            Self::LimitOutput => "limit-output",
+            Self::LimitCalls => "limit-calls",
+            Self::LimitTimers => "limit-timers",
+            Self::LimitCompile => "limit-compile",
+            Self::LimitProgram => "limit-program",
+            Self::LimitProcesses => "limit-processes",
+            Self::TokenBudget => "token-budget",
+            Self::UnknownProcess => "unknown-process",
+            Self::UnknownRuntime => "unknown-runtime",
+            Self::InvalidName => "invalid-name",
+            Self::InvalidManifest => "invalid-manifest",
+            Self::BuildFailed => "build-failed",
+            Self::ProcessAttached => "process-attached",
+            Self::PortInUse => "port-in-use",
+            Self::ConnectionFailed => "connection-failed",
+            Self::ProtocolVersion => "protocol-version",
+            Self::ProtocolError => "protocol-error",
+            Self::ForbiddenOrigin => "forbidden-origin",
+            Self::LimitConnections => "limit-connections",
+            Self::LimitUpload => "limit-upload",
+            Self::UploadDamaged => "upload-damaged",
+            Self::ServerDraining => "server-draining",
+        }
+    }
+
+    /// The code of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,80 @@
+//! Errors as texts: `[code] message`.
+
+use crate::ErrorCode;
+use crate::bindings::pie::core::types::Error;
+
+/// What fallible calls return. The text of an engine error begins with `[code] `, which [`error_code`] reads.
+pub type Result<T> = std::result::Result<T, String>;
+
+/// The code at the front of an error text; none where the text begins otherwise or names no code of the list.
+///
+/// ```
+/// use inferlet::{ErrorCode, error_code};
+///
+/// assert_eq!(error_code("[context-busy] a pass is under way"), Some(ErrorCode::ContextBusy));
+/// assert_eq!(error_code("no such file"), None);
+/// ```
+pub fn error_code(text: &str) -> Option<ErrorCode> {
+    split(text).map(|(code, _)| code)
+}
+
+/// The code at the front of an error text and the message behind it.
+pub(crate) fn split(text: &str) -> Option<(ErrorCode, &str)> {
+    let (name, message) = text.strip_prefix('[')?.split_once("] ")?;
+    Some((ErrorCode::from_name(name)?, message))
+}
+
+/// An error text of this crate's own.
+pub(crate) fn text(code: ErrorCode, message: impl std::fmt::Display) -> String {
+    format!("[{code}] {message}")
+}
+
+impl From<Error> for String {
+    fn from(error: Error) -> Self {
+        format!("[{}] {}", error.code, error.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_read_back_from_its_text() {
+        for &code in ErrorCode::ALL {
+            assert_eq!(
+                split(&text(code, "what and why")),
+                Some((code, "what and why"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_known_code_has_none() {
+        for plain in [
+            "",
+            "[",
+            "[]",
+            "[no-such-code] text",
+            "[deadlock]",
+            "[deadlock]text",
+            "deadlock] text",
+            " [deadlock] text",
+        ] {
+            assert_eq!(error_code(plain), None, "{plain:?}");
+        }
+    }
+
+    #[test]
+    fn an_engine_error_shows_its_code_first() {
+        let error = Error {
+            code: "empty-context".into(),
+            message: "nothing to generate from".into(),
+            details: "{}".into(),
+        };
+        assert_eq!(
+            String::from(error),
+            "[empty-context] nothing to generate from"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! One step of a generator.
+
+use std::rc::Rc;
+
+use super::{Machine, Output, unasked};
+use crate::Result;
+use crate::bindings::pie::core::generation as raw;
+
+/// A step that [`Generator::next`](crate::Generator::next) opened. It does not borrow the generator.
+#[derive(Debug)]
+#[must_use = "a step that is opened and never executed is the error `step-pending` of the next one"]
+pub struct GenStep {
+    machine: Rc<Machine>,
+    index: u32,
+}
+
+impl GenStep {
+    pub(crate) fn new(machine: Rc<Machine>, index: u32) -> Self {
+        Self { machine, index }
+    }
+
+    /// Its number, counted from 0.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Runs one forward pass and accepts what it draws. Dropped before its end it is cancelled, and opened again.
+    ///
+    /// # Errors
+    /// `context-busy`, `context-full`, `out-of-pages`, `driver-failed`, `bad-logits`, `generator-retired`.
+    pub async fn execute(self) -> Result<Output> {
+        match self.machine.advance(raw::Until::Step).await? {
+            raw::Event::Step(output) => Ok(output.into()),
+            other => Err(unasked(&other)),
+        }
+    }
+}

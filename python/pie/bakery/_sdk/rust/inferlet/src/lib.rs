@@ -1,0 +1,77 @@
+//! The Rust SDK: programs that run beside the model.
+//!
+//! A program is a `cdylib` with one entry. It is built for `wasm32-wasip2` and runs in a sandbox inside the engine:
+//!
+//! ```no_run
+//! # mod program {
+//! use inferlet::prelude::*;
+//!
+//! #[inferlet::main]
+//! async fn main(question: String) -> Result<String> {
+//!     let model = Model::load("default")?;
+//!     let mut ctx = Context::new(&model)?;
+//!     ctx.user(&question);
+//!     ctx.generate(Sampler::top_p(0.6, 0.95)).max_tokens(64).collect_text().await
+//! }
+//! # }
+//! # fn main() {}
+//! ```
+//!
+//! The logic stands in the engine; this crate gives it Rust types and an executor. Natively it compiles, for editors and
+//! tests, but a call into the engine has nobody to answer it and panics.
+//!
+//! Calls that return no `Result` keep their first error: the next fallible call on the same value, or on what derives
+//! from it, returns it once, and an error that nobody met fails the program at its end.
+
+// `inferlet::…` names this crate inside itself, so that what the macros write compiles here too.
+extern crate self as inferlet;
+
+pub mod args;
+#[doc(hidden)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "written by wit-bindgen, which lifts and lowers by raw pointers"
+)]
+pub mod bindings;
+mod bridge;
+pub mod chat;
+pub mod context;
+mod entry;
+mod error_codes;
+mod errors;
+pub mod generation;
+mod kept;
+pub mod model;
+pub mod prelude;
+pub mod sample;
+pub mod session;
+pub mod task;
+pub mod tokenizer;
+
+/// The raw bindings, for what the typed API does not cover.
+pub use bindings::pie;
+/// What the engine tells of itself and of this launch.
+pub use bindings::pie::core::runtime;
+pub use inferlet_macros::main;
+
+pub use args::{Arguments, args, parse_args};
+pub use context::Context;
+pub use error_codes::ErrorCode;
+pub use errors::{Result, error_code};
+pub use generation::{FinishReason, GenStep, Generator, Output};
+pub use model::Model;
+pub use sample::Sampler;
+pub use session::{FutureBlobExt, FutureStringExt};
+pub use tokenizer::Tokenizer;
+
+/// What `#[inferlet::main]` expands to; no API.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::bindings::export_program;
+    pub use crate::bindings::exports::pie::inferlet::run::{Failure, Guest};
+    pub use crate::entry::run;
+    pub use serde::de::IgnoredAny as Anything;
+}

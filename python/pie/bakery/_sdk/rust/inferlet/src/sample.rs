@@ -1,0 +1,175 @@
+//! How a token is chosen.
+
+use crate::bindings::pie::core::generation as raw;
+
+/// Chooses one token per slot. In each: temperature, softmax, top-k, top-p or min-p over what is left, draw.
+/// Temperature 0 is argmax, and ties go to the lowest id.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sampler {
+    /// The likeliest token.
+    Argmax,
+    /// From the fewest tokens whose probabilities reach `p`.
+    TopP {
+        /// At least 0.
+        temperature: f32,
+        /// In (0, 1].
+        p: f32,
+    },
+    /// From the `k` likeliest tokens.
+    TopK {
+        /// At least 0.
+        temperature: f32,
+        /// At least 1.
+        k: u32,
+    },
+    /// From the tokens at least `p` times as likely as the likeliest.
+    MinP {
+        /// At least 0.
+        temperature: f32,
+        /// In [0, 1].
+        p: f32,
+    },
+    /// From the `k` likeliest tokens, then from the fewest of them whose probabilities reach `p`.
+    TopKTopP {
+        /// At least 0.
+        temperature: f32,
+        /// At least 1.
+        k: u32,
+        /// In (0, 1].
+        p: f32,
+    },
+    /// From all tokens.
+    Multinomial {
+        /// At least 0.
+        temperature: f32,
+        /// Independent draws in the slot; a generator needs 1.
+        draws: u32,
+    },
+}
+
+impl Sampler {
+    /// [`Sampler::TopP`].
+    pub const fn top_p(temperature: f32, p: f32) -> Self {
+        Self::TopP { temperature, p }
+    }
+
+    /// [`Sampler::TopK`].
+    pub const fn top_k(temperature: f32, k: u32) -> Self {
+        Self::TopK { temperature, k }
+    }
+
+    /// [`Sampler::MinP`].
+    pub const fn min_p(temperature: f32, p: f32) -> Self {
+        Self::MinP { temperature, p }
+    }
+
+    /// [`Sampler::TopKTopP`].
+    pub const fn top_k_top_p(temperature: f32, k: u32, p: f32) -> Self {
+        Self::TopKTopP { temperature, k, p }
+    }
+
+    /// [`Sampler::Multinomial`].
+    pub const fn multinomial(temperature: f32, draws: u32) -> Self {
+        Self::Multinomial { temperature, draws }
+    }
+
+    /// The same sampler with a seed of its own, used as given, 0 included, before the seed of the generator.
+    pub const fn seed(self, seed: u64) -> Seeded {
+        Seeded {
+            sampler: self,
+            seed: Some(seed),
+        }
+    }
+}
+
+/// A sampler and, where it was given one, its own seed. Wherever one is taken a plain [`Sampler`] fits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seeded {
+    sampler: Sampler,
+    seed: Option<u64>,
+}
+
+impl From<Sampler> for Seeded {
+    fn from(sampler: Sampler) -> Self {
+        Self {
+            sampler,
+            seed: None,
+        }
+    }
+}
+
+impl From<Seeded> for raw::Sampler {
+    fn from(seeded: Seeded) -> Self {
+        let method = match seeded.sampler {
+            Sampler::Argmax => raw::Method::Argmax,
+            Sampler::TopP { temperature, p } => raw::Method::TopP(raw::TopP { temperature, p }),
+            Sampler::TopK { temperature, k } => raw::Method::TopK(raw::TopK { temperature, k }),
+            Sampler::MinP { temperature, p } => raw::Method::MinP(raw::MinP { temperature, p }),
+            Sampler::TopKTopP { temperature, k, p } => {
+                raw::Method::TopKTopP(raw::TopKTopP { temperature, k, p })
+            }
+            Sampler::Multinomial { temperature, draws } => {
+                raw::Method::Multinomial(raw::Multinomial { temperature, draws })
+            }
+        };
+        Self {
+            method,
+            seed: seeded.seed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_build_the_variants() {
+        const NUCLEUS: Sampler = Sampler::top_p(0.6, 0.95);
+        assert_eq!(
+            NUCLEUS,
+            Sampler::TopP {
+                temperature: 0.6,
+                p: 0.95
+            }
+        );
+        assert_eq!(
+            Sampler::top_k(1.0, 5),
+            Sampler::TopK {
+                temperature: 1.0,
+                k: 5
+            }
+        );
+        assert_eq!(
+            Sampler::min_p(1.0, 0.1),
+            Sampler::MinP {
+                temperature: 1.0,
+                p: 0.1
+            }
+        );
+        assert_eq!(
+            Sampler::top_k_top_p(1.0, 5, 0.9),
+            Sampler::TopKTopP {
+                temperature: 1.0,
+                k: 5,
+                p: 0.9
+            }
+        );
+        assert_eq!(
+            Sampler::multinomial(1.0, 2),
+            Sampler::Multinomial {
+                temperature: 1.0,
+                draws: 2
+            }
+        );
+    }
+
+    #[test]
+    fn a_seed_of_zero_is_a_seed() {
+        assert_eq!(
+            raw::Sampler::from(Sampler::top_k(1.0, 5).seed(0)).seed,
+            Some(0)
+        );
+        assert_eq!(raw::Sampler::from(Seeded::from(Sampler::Argmax)).seed, None);
+    }
+}

@@ -1,0 +1,41 @@
+//! The channel to the client that launched the program.
+//!
+//! ```no_run
+//! use inferlet::pie::core::session;
+//! use inferlet::{FutureBlobExt, FutureStringExt};
+//!
+//! # async fn talk() {
+//! session::send("ready");
+//! let message: Option<String> = session::receive().wait_async().await;
+//! session::send_file(b"any bytes");
+//! let file: Option<Vec<u8>> = session::receive_file().wait_async().await;
+//! # }
+//! ```
+
+use crate::bindings::pie::core::futures::{FutureBlob, FutureString};
+pub use crate::bindings::pie::core::session::{receive, receive_file, send, send_file};
+use crate::task::answer;
+
+/// Awaiting a [`FutureString`].
+pub trait FutureStringExt {
+    /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no message.
+    fn wait_async(self) -> impl Future<Output = Option<String>>;
+}
+
+impl FutureStringExt for FutureString {
+    async fn wait_async(self) -> Option<String> {
+        answer(self).await.ok()
+    }
+}
+
+/// Awaiting a [`FutureBlob`].
+pub trait FutureBlobExt {
+    /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no file.
+    fn wait_async(self) -> impl Future<Output = Option<Vec<u8>>>;
+}
+
+impl FutureBlobExt for FutureBlob {
+    async fn wait_async(self) -> Option<Vec<u8>> {
+        answer(self).await.ok()
+    }
+}

@@ -1,0 +1,97 @@
+//! Waiting on the engine: the one file that knows what a pollable is.
+
+use std::time::Duration;
+
+use super::executor::{self, Deadlock, Event, Reactor, Source};
+use crate::Result;
+use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
+use crate::bindings::pie::core::generation::{self, FutureEvent};
+use crate::bindings::pie::core::types::Error;
+use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
+use crate::bindings::wasi::io::poll::{Pollable, poll};
+
+/// What the engine answers later: ready when its pollable is.
+pub(crate) trait HostFuture {
+    /// What it answers with.
+    type Value;
+
+    /// Where its readiness shows. A child of the future: to be dropped before it.
+    fn pollable(&self) -> Pollable;
+
+    /// The answer, once; none until it is ready.
+    fn get(&self) -> Option<std::result::Result<Self::Value, Error>>;
+}
+
+macro_rules! host_future {
+    ($future:ty, $value:ty) => {
+        impl HostFuture for $future {
+            type Value = $value;
+
+            fn pollable(&self) -> Pollable {
+                self.pollable()
+            }
+
+            fn get(&self) -> Option<std::result::Result<Self::Value, Error>> {
+                self.get()
+            }
+        }
+    };
+}
+
+host_future!(FutureUnit, ());
+host_future!(FutureString, String);
+host_future!(FutureBlob, Vec<u8>);
+host_future!(FutureEvent, generation::Event);
+
+/// The answer of a future of the engine. Dropping this drops the future, which cancels what it waits for.
+pub(crate) async fn answer<F: HostFuture>(future: F) -> Result<F::Value> {
+    loop {
+        event(future.pollable()).await;
+        if let Some(answer) = future.get() {
+            return Ok(answer?);
+        }
+    }
+}
+
+/// Done once `duration` has passed. The clock of the engine counts nanoseconds in 64 bits: 584 years are for ever.
+pub(crate) async fn elapsed(duration: Duration) {
+    event(subscribe_duration(
+        u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+    ))
+    .await;
+}
+
+/// Runs a future to its end.
+pub(crate) fn block_on<F: Future>(future: F) -> std::result::Result<F::Output, Deadlock> {
+    executor::block_on(reactor(), &Engine, future)
+}
+
+/// Done once the pollable is ready. It is dropped as soon as nobody waits for it any more.
+fn event(pollable: Pollable) -> Event<'static, Pollable> {
+    Event::new(reactor(), pollable)
+}
+
+/// The events of this thread's program. An instance has one thread and lives as long as its program.
+fn reactor() -> &'static Reactor<Pollable> {
+    thread_local! {
+        static REACTOR: &'static Reactor<Pollable> = Box::leak(Box::new(Reactor::new()));
+    }
+    REACTOR.with(|reactor| *reactor)
+}
+
+/// The pollables of the engine.
+struct Engine;
+
+impl Source for Engine {
+    type Pollable = Pollable;
+
+    fn wait(&self, pollables: &[&Pollable]) -> Vec<u32> {
+        poll(pollables)
+    }
+
+    fn look(&self, pollables: &[&Pollable]) -> Vec<u32> {
+        // A list with one that is ready from the start makes `poll` answer at once; its own index is past the last.
+        let at_once = subscribe_duration(0);
+        poll(&[pollables, &[&at_once]].concat())
+    }
+}

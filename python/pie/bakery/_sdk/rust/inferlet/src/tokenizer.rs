@@ -1,0 +1,50 @@
+//! Text to token ids and back.
+
+use std::cell::OnceCell;
+
+use crate::Result;
+use crate::bindings::pie::core::tokenizer as raw;
+
+/// The tokenizer of a model, from [`Model::tokenizer`](crate::Model::tokenizer).
+#[derive(Debug)]
+pub struct Tokenizer {
+    raw: raw::Tokenizer,
+    split_regex: OnceCell<String>,
+}
+
+impl Tokenizer {
+    pub(crate) fn new(raw: raw::Tokenizer) -> Self {
+        Self {
+            raw,
+            split_regex: OnceCell::new(),
+        }
+    }
+
+    /// Token ids of a text. Control tokens in it are parsed; nothing is added at the front or the end.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        self.raw.encode(text)
+    }
+
+    /// The text of token ids, control tokens included; bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// `invalid-token`: an id outside the vocabulary.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        Ok(self.raw.decode(ids)?)
+    }
+
+    /// Every id and its raw bytes, as two lists of the same length, in id order.
+    pub fn vocabs(&self) -> (Vec<u32>, Vec<Vec<u8>>) {
+        self.raw.vocabs()
+    }
+
+    /// The control tokens and their bytes, as two lists of the same length, in id order.
+    pub fn special_tokens(&self) -> (Vec<u32>, Vec<Vec<u8>>) {
+        self.raw.special_tokens()
+    }
+
+    /// The regular expression that splits text before byte-pair encoding; empty where the tokenizer has none.
+    pub fn split_regex(&self) -> &str {
+        self.split_regex.get_or_init(|| self.raw.split_regex())
+    }
+}
