@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pie.cli.arguments import parse_arguments, parse_input, parse_value
+from pie.cli.arguments import parse_arguments, parse_input, parse_value, read_input
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,26 @@ def test_deep_nesting_stays_text() -> None:
 )
 def test_launch_text(text: str, expected: object) -> None:
     assert parse_input(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": 1', "Expecting ',' delimiter at character 8"),
+        ("[1,]", "at character"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[" * 100_000, "nests too deeply"),
+        ('["\\ud800"]', "half a character"),
+    ],
+)
+def test_an_input_that_begins_like_json_and_is_none_is_noted(capsys: pytest.CaptureFixture[str], text: str, reason: str) -> None:
+    assert read_input((), text) == {"input": text}
+    noted = capsys.readouterr().err
+    assert noted.startswith("note: --input begins like JSON and is none")
+    assert reason in noted
+
+
+@pytest.mark.parametrize("text", ["Tell me a story.", "5 apples", '{"a": 1}', '{"input": "x"}', "", "nul"])
+def test_an_input_that_is_a_text_or_json_is_not_noted(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    read_input((), text)
+    assert capsys.readouterr().err == ""

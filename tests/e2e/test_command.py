@@ -216,3 +216,10 @@ def test_files_that_a_program_sends_are_saved_where_the_user_says(tmp_path: Path
     assert "a file of 2 bytes: out/file-1.bin" in saved.stderr
     told = pie("run", "p.py", "--dummy", "--seed", "1", cwd=tmp_path)
     assert "a file of 2 bytes, which was not saved; --files DIR saves files" in told.stderr
+
+
+def test_an_empty_path_is_no_program(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("def main(input):\n    return 'ran'\n")
+    done = pie("run", "", "--dummy", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the path is empty" in done.stderr

@@ -35,6 +35,13 @@ def _root(
     """Serve programs that run beside a language model."""
 
 
+def _program_path(text: str) -> Path:
+    """The path as it was given; an empty one would be the current folder."""
+    if not text:
+        raise typer.BadParameter("the path is empty; name a file or a folder, as in `.` for this one")
+    return Path(text)
+
+
 @app.command(context_settings={"allow_extra_args": True})
 def run(
     context: typer.Context,
@@ -44,6 +51,7 @@ def run(
             metavar="PROGRAM",
             help="A .py, .js, .ts or .wasm file, or a project folder; with --server also NAME@VERSION.",
             show_default=False,
+            parser=_program_path,
         ),
     ],
     config: ConfigOption = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -16,7 +17,7 @@ _BEGINS_VALUE = re.compile(r"-\.?\d")
 
 
 def read_input(arguments: Sequence[str], input_text: str | None) -> Json:
-    """The input that the command line gives a program.
+    """The input that the command line gives a program. Text that looks like JSON and is none is taken as text, with a note on stderr.
 
     Raises PieError `invalid-argument` where both forms were given, or for text that is not UTF-8.
     """
@@ -27,7 +28,10 @@ def read_input(arguments: Sequence[str], input_text: str | None) -> Json:
         return parse_arguments(arguments)
     if arguments:
         raise PieError("invalid-argument", f"both --input and arguments were given ({' '.join(arguments)!r}); use one of them")
-    return parse_input(input_text)
+    value = parse_input(input_text)
+    if value == {"input": input_text} and (reason := _mistake_in(input_text)):
+        print(f"note: --input begins like JSON and is none ({reason}); the program gets it as a text", file=sys.stderr)
+    return value
 
 
 def parse_value(text: str) -> Json:
@@ -97,6 +101,21 @@ class _Peekable(Iterator[str]):
     def has_value(self) -> bool:
         """Whether an argument follows that is no name."""
         return self._next_idx < len(self._arguments) and not _is_name(self._arguments[self._next_idx])
+
+
+def _mistake_in(text: str) -> str | None:
+    """Why a text that begins like an object or an array is no JSON; None for every other text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        return f"{error.msg} at character {error.pos + 1}"
+    except ValueError as error:
+        return str(error)
+    except RecursionError:
+        return "it nests too deeply"
+    return "it holds half a character"
 
 
 def _is_unicode(text: str) -> bool:

@@ -62,7 +62,9 @@ class Printer:
         # Languages that have tracebacks write them to stderr themselves.
         if traceback.strip() not in self._last_stderr:
             sys.stderr.write(traceback.rstrip("\n") + "\n")
-        report(code, _described(code, message, kind))
+        # A traceback says the message itself, and once is enough.
+        told = message.strip() != "" and message in traceback
+        report(code, f"the program ended with the {kind or 'error'} above" if told else _described(code, message, kind))
 
     def _end_line(self) -> None:
         if not self._at_line_start:
