@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from client.fake import Peer, fake_server
+from pie._engine import read_packed
 from support.command import PATIENCE_S, command, environment, pie
 
 RUNNING = {
@@ -228,3 +229,35 @@ def test_nobody_listens(arguments: tuple[str, ...]) -> None:
     done = pie(*arguments, "--server", "ws://127.0.0.1:1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error[connection-failed]: cannot connect to 'ws://127.0.0.1:1': Connection refused")
+
+
+def test_source_is_packed_with_the_manifest_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/main.py").write_text("import helper\n")
+    (tmp_path / "p/helper.py").write_text("x = 1\n")
+    (tmp_path / "p/Pie.toml").write_text('[package]\nname = "counter"\nversion = "2.0"\n')
+    uploads = []
+
+    async def script(peer: Peer) -> None:
+        for _ in range(2):
+            upload = await peer.expect("upload")
+            uploads.append(read_packed(upload["payload"]))
+            await peer.answer(upload)
+            request = await peer.receive()
+            if request["type"] == "install":
+                assert (request["name"], request["version"]) == ("counter", "2.0")
+                assert "counter" in request["manifest"]
+                await peer.answer(request)
+                continue
+            await peer.answer(request, pid=1, launch_seed=0)
+            await peer.event(1, "return", value="null")
+            await peer.serve_forever()
+
+    with serving(script) as address:
+        assert pie("run", "p", "--server", address, cwd=tmp_path).returncode == 0
+    with serving(script) as address:
+        assert pie("install", "p", "--server", address, cwd=tmp_path).stdout == "counter@2.0\n"
+    run, installed = uploads
+    assert run["files"] == installed["files"]
+    assert {"main.py": b"import helper\n", "helper.py": b"x = 1\n"}.items() <= run["files"].items()
+    assert (run["entry"], run["language"], run["runtime"], "counter" in (run["manifest"] or "")) == ("main.py", "python", None, True)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import age, print_table, size
+from pie.cli.tables import age, print_table, short_digest, size
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 MANIFEST = "Pie.toml"
 
 _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
-_DIGEST_CHARS = len("sha256:") + 12
 
 
 async def install(client: Client, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
     """Installs the program at a path and prints what it is called at the server."""
-    installed = await client.install(program, name=name, version=version, manifest=_read_manifest(program, manifest))
+    installed = await client.install(program, name=name, version=version, manifest=read_manifest(program, manifest))
     print(installed)
     return 0
 
@@ -40,14 +39,14 @@ async def print_programs(client: Client) -> int:
     print_table(
         _COLUMNS,
         [
-            (program.name, program.version, size(program.bytes), f"{age(now - program.installed)} ago", program.digest[:_DIGEST_CHARS])
+            (program.name, program.version, size(program.bytes), f"{age(now - program.installed)} ago", short_digest(program.digest))
             for program in await client.programs()
         ],
     )
     return 0
 
 
-def _read_manifest(program: Path, manifest: Path | None) -> str | None:
+def read_manifest(program: Path, manifest: Path | None) -> str | None:
     """The text of the manifest that was named, or that stands in the folder of the program."""
     if manifest is None:
         manifest = program / MANIFEST

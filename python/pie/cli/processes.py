@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import age, print_table
+from pie.cli.tables import age, print_table, short_digest
 from pie.cli.terminal import EXIT_ERROR, report
 from pie.errors import PieError
 
@@ -29,7 +29,7 @@ def _row(process: ProcessInfo, now: float) -> tuple[str, ...]:
     reader = "attached" if process.attached else "detached" if process.detached else "gone"
     return (
         str(process.pid),
-        process.program,
+        short_digest(process.program),
         process.state if process.exit is None else f"ended ({process.exit})",
         reader if process.state == "running" else "",
         age(until - process.started),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pie.cli.arguments import read_input
 from pie.cli.files import FileSink
+from pie.cli.install import read_manifest
 from pie.cli.printer import Printer
 from pie.cli.remote import Server, talk
 from pie.cli.stdin import stdin_messages
@@ -99,7 +100,7 @@ async def _send_program(client: Client, program: Path) -> str:
     """What to launch: a program at a path is uploaded, and anything else that can be a name is one of the server."""
     if not program.exists() and _INSTALLED.fullmatch(str(program)):
         return str(program)
-    return await client.upload(program)
+    return await client.upload(program, manifest=read_manifest(program, None))
 
 
 def _show(printer: Printer, event: AnyEvent) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+_DIGEST = "sha256:"
+_DIGEST_CHARS = len(_DIGEST) + 12
 _PIPED_WIDTH = 1 << 10
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
@@ -36,3 +38,8 @@ def size(n_bytes: int) -> str:
         if n_bytes >= unit_bytes:
             return f"{n_bytes / unit_bytes:.1f} {name}"
     return f"{n_bytes} B"
+
+
+def short_digest(program: str) -> str:
+    """As much of a digest as tells programs apart; a name as it is."""
+    return program[:_DIGEST_CHARS] if program.startswith(_DIGEST) else program

@@ -122,12 +122,13 @@ class Client:
         """Answers when the server does."""
         await self._connection.request("ping", {}, nothing)
 
-    async def upload(self, program: str | Path | bytes) -> str:
-        """Sends a program, or the source at a path, and answers its digest, which can be launched.
+    async def upload(self, program: str | Path | bytes, *, manifest: str | None = None) -> str:
+        """Sends a program, or the source at a path, and answers its digest, which can be launched on this connection.
 
-        Raises PieError `limit-upload` where it is larger than the server takes, and the errors of a program that cannot be read.
+        Source is packed with `manifest`, the text of a `Pie.toml`. Raises PieError
+        `limit-upload` where it is larger than the server takes, and the errors of a program that cannot be read.
         """
-        package = read_package(program)
+        package = read_package(program, manifest)
         await self._connection.upload(package.data, package.digest)
         return package.digest
 
@@ -175,7 +176,8 @@ class Client:
 
         `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens that the process
         may put into its contexts, and `limits` lowers limits of the engine by their names, as in `{"cpu_s": 10}`. A process ends some
-        time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they are read.
+        time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they are read, and more
+        hold the program up: detach from one whose events you do not want.
         """
         fields: dict[str, Any] = {"program": program, "input": input, "args": list(args), "detached": detached, "attach": True}
         optional = {"seed": seed, "token_budget": token_budget, "limits": dict(limits) if limits else None, "window_bytes": window_bytes}

@@ -30,15 +30,22 @@ class Package:
         return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
 
 
-def read_package(program: str | Path | bytes) -> Package:
-    """The program at a path, or that bytes are. Raises PieError `unknown-program` or `invalid-program`."""
+def read_package(program: str | Path | bytes, manifest: str | None = None) -> Package:
+    """The program at a path, or that bytes are.
+
+    Source is packed with its manifest (`Pie.toml`): the server's own language runtime runs it. Raises PieError `unknown-program`,
+    `invalid-program` or `invalid-manifest`.
+    """
     if isinstance(program, bytes):
         return Package(program, "program")
     path = Path(program)
     loaded = load_program(path)
     name = _NOT_IN_NAMES.sub("-", path.resolve().stem.lower()).strip("-._") or "program"
     if not isinstance(loaded, Component):
-        raise PieError("invalid-program", f"{str(path)!r} is source; build it with `pie build`, and send what that made")
+        # The engine is large, and only source needs it.
+        from pie._engine import pack_program  # noqa: PLC0415
+
+        return Package(pack_program(loaded.language, dict(loaded.files), loaded.entry, manifest), name)
     try:
         return Package(loaded.path.read_bytes(), name)
     except OSError as error:
