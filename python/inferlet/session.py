@@ -11,7 +11,7 @@ from inferlet import _arguments, _json
 from inferlet._wait import flush_output, resolve_or_block
 from inferlet.errors import ErrorCode, SessionClosed
 
-__all__ = ["SessionClosed", "receive", "receive_file", "send", "send_file"]
+__all__ = ["SessionClosed", "receive", "receive_file", "receive_signal", "send", "send_file"]
 
 
 def send(message: object) -> None:
@@ -31,6 +31,10 @@ def receive() -> Coroutine[Any, Any, str]:
     Outside of a running event loop it blocks and answers with the text itself. Cancelling the wait loses no message.
     """
     return resolve_or_block(_session.receive())
+
+
+receive_signal = receive
+"""Signals and messages come in one order, through one queue; this name says that a program expects a signal."""
 
 
 def send_file(data: bytes | bytearray | memoryview) -> None:

@@ -63,9 +63,10 @@ def test_a_file_comes_and_goes_unchanged(dummy: Engine, language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_signal_is_a_message(dummy: Engine, language: str) -> None:
-    for text, answer in (("stop", "stopped"), ("other", "going on")):
+    for texts, answer in ((["stop"], "stopped"), (["other", "go on"], "go on")):
         process = launched(dummy, language, "signals")
-        process.send(text)
+        for text in texts:
+            process.send(text)
         assert finish(process).value == answer
 
 
@@ -98,6 +99,12 @@ def test_a_file_over_the_limit_is_refused_by_name(dummy: Engine) -> None:
     assert getattr(refused.value, "code", None) == "limit-message"
     process.send_file(b"x")
     assert finish(process).sent == [b"x"]
+
+
+def test_a_file_that_is_more_than_a_call_may_carry_ends_the_program(dummy: Engine) -> None:
+    outcome = run(dummy, python_source("from inferlet import session\nsession.send_file(bytes(9 << 20))\n"))
+    assert outcome.code == "limit-message", outcome.message
+    assert outcome.sent == []
 
 
 def test_what_is_no_bytes_is_refused_by_name(dummy: Engine) -> None:

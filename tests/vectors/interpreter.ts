@@ -19,6 +19,7 @@ interface Arguments {
   text: string;
   tokens: number[];
   data: number[];
+  model?: string;
   n: number;
   ms: number;
   value: boolean;

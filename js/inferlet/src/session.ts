@@ -18,6 +18,9 @@ export function receive(): Promise<string> {
   return new Pending((settle: host.Settle<string>) => host.receive(settle), (text) => text);
 }
 
+/** Signals and messages come in one order, through one queue; this name says that a program expects a signal. */
+export const receiveSignal = receive;
+
 /**
  * Sends bytes: one `File` event of the client, in order with the messages. A slow client suspends the program.
  * @throws TypeError where `data` is no Uint8Array.

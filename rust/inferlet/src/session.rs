@@ -13,6 +13,8 @@
 //! ```
 
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString};
+/// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
+pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file, send, send_file};
 use crate::task::answer;
 

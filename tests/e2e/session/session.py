@@ -71,7 +71,7 @@ async def signals():
     if msg == "stop":
         return "stopped"
 
-    return "going on"
+    return await session.receive_signal()
 
 
 async def patience():

@@ -56,7 +56,7 @@ async function signals(): Promise<string> {
   const msg = await session.receive();
   if (msg === 'stop') return 'stopped';
 
-  return 'going on';
+  return await session.receiveSignal();
 }
 
 /** Gives a wait for a file up, and asks again when the client knows of it. */

@@ -108,7 +108,8 @@ async fn signals() -> Result<String> {
         return Ok("stopped".into());
     }
 
-    Ok("going on".into())
+    let signal = inferlet::session::receive_signal();
+    Ok(signal.wait_async().await.ok_or("client disconnected")?)
 }
 
 /// Gives a wait for a file up, and asks again when the client knows of it.
