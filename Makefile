@@ -31,7 +31,7 @@ test: lint test-rust test-js test-python ## Runs the linters and every test.
 
 lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the linters and the type checkers.
 	$(CARGO) fmt --check
-	for manifest in rust/js-runtime examples/rust tests/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
+	for manifest in rust/js-runtime examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/python tools/gen_config_docs.py --check
@@ -52,9 +52,11 @@ test-js: js/inferlet/node_modules
 test-python: build guests $(STAMPS)/test-requirements
 	$(BIN)/python -m pytest
 
-bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks and prints what they measure.
+bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks (a quarter of an hour) and writes docs/benchmarks.md; ROWS=Tax runs one.
+	$(CARGO) bench --profile release -p pie-host --no-run --quiet
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && \
-	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr
+	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr $(if $(ROWS),--bench '^[a-z]+\.$(ROWS)\.')
+	$(BIN)/python tools/write_benchmarks.py
 
 wheel: runtimes ## Builds the wheel into dist/.
 	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python

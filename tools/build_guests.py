@@ -1,4 +1,4 @@
-"""Builds the Rust examples and the programs of the tests to `build/programs/<name>.wasm`; cargo skips what is unchanged."""
+"""Builds the Rust examples and the programs of the tests and benchmarks to `build/programs/<name>.wasm`; cargo skips what is unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT))
 from tools.toolchain.machine import ToolchainError, cache_folder  # noqa: E402  # found by the line above
 from tools.toolchain.wasm import PROGRAMS, cargo_environment  # noqa: E402
 
-WORKSPACES = (ROOT / "examples" / "rust", ROOT / "tests" / "guests")
+WORKSPACES = (ROOT / "examples" / "rust", ROOT / "tests" / "guests", ROOT / "asv_benchmarks" / "guests")
 TARGET = ROOT / "build" / "programs"
 
 

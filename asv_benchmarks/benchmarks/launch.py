@@ -1,98 +1,49 @@
-"""Warm launches: from the call to the program's first instruction, in three languages (rows P7 and P8)."""
+"""P7: warm launches, from the call to the program's first instruction."""
 
 from __future__ import annotations
 
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import ClassVar
 
-from pie.engine import Engine, Program
-from pie.programs import Component, Source
+from benchmarks.harness import ROUNDS, Figure, Goal, Row, rust_bench, save
 
-ROOT = Path(__file__).resolve().parents[2]
-N_LAUNCHES = 200
+AT_ONCE = (1, 100, 1000)
+CASES = [f"{language} at {n}" for language in ("Rust", "JavaScript", "Python") for n in AT_ONCE]
 
-PROGRAMS: dict[str, Program] = {
-    "rust": Component(ROOT / "build/programs/hello.wasm"),
-    "javascript": Source("javascript", (("main.js", b"export function main() { return null; }"),), "main.js"),
-    "python": Source("python", (("main.py", b"def main(input):\n    return None\n"),), "main.py"),
-}
-
-FIRST_TOKEN = """
-from inferlet import Context, Model, Sampler
+ROW = Row(
+    name="P7",
+    title="Warm launch to the first instruction of the program, time for all that are launched at once",
+    driver="none",
+    path="Host::launch in Rust -> instance -> first instruction (Rust: entry of the component; sources: own first event read back)",
+    peer="bare wasmtime: pooled InstancePre::instantiate of the same component (of the runtime's, for sources), one thread",
+)
 
 
-async def main(input):
-    ctx = Context(Model.load("default"))
-    ctx.user("Hello!")
-    async for step in ctx.generate(Sampler.argmax(), max_tokens=1):
-        print((await step.execute()).tokens)
-"""
+def goals_of(language: str, n: int) -> list[Goal]:
+    """What the case should keep: microseconds for all, or a ratio."""
+    if language == "Rust":
+        return [Goal("ours", 15_000.0)] if n == 1000 else [Goal("ratio", 5.0)]
+    return [Goal("ours", n * (600.0 if language == "JavaScript" else 2500.0))]
+
+
+def measure() -> Iterator[Figure]:
+    """The samples of `rust/host/benches/launch.rs`."""
+    for line in rust_bench("launch", "--rounds", str(ROUNDS), timeout_s=900):
+        yield Figure(line["case"], line["unit"], line["ours"], line["peer"], goals_of(line["language"], line["programs"]))
 
 
 class WarmLaunch:
-    """Launches one after the other in an engine that has run the program before."""
+    """Time of so many launches at once, in microseconds."""
 
-    params: ClassVar[list[str]] = list(PROGRAMS)
-    param_names: ClassVar[list[str]] = ["language"]
+    params: ClassVar[list[str]] = CASES
+    param_names: ClassVar[list[str]] = ["case"]
+    timeout = 900
     unit = "us"
 
-    def setup(self, language: str) -> None:
-        """Starts an engine and launches once."""
-        self.engine = Engine()
-        self.engine.add_model(dummy=True)
-        self.launch_us(language)
+    def setup_cache(self) -> dict[str, Figure]:
+        """Measures all cases once."""
+        return save(ROW, measure())
 
-    def teardown(self, language: str) -> None:
-        """Stops the engine."""
-        self.engine.stop()
-
-    def launch_us(self, language: str) -> float:
-        """Launches once and waits for the end; answers the time from the launch to the entry of the component."""
-        process = self.engine.launch(PROGRAMS[language], input={})
-        while process.next_event() is not None:
-            pass
-        assert process.launch_s is not None
-        return 1e6 * process.launch_s
-
-    def whole_us(self, language: str) -> float:
-        """Launches once; answers the time from the call to the end of the program, which bounds its first own instruction."""
-        start_s = time.perf_counter()
-        process = self.engine.launch(PROGRAMS[language], input={})
-        while process.next_event() is not None:
-            pass
-        return 1e6 * (time.perf_counter() - start_s)
-
-    def track_entry(self, language: str) -> float:
-        """Launch to the entry of the component: the median, in microseconds."""
-        return statistics.median(self.launch_us(language) for _ in range(N_LAUNCHES))
-
-    def track_whole_run(self, language: str) -> float:
-        """Launch to the end of a program that does nothing (for Rust: that generates a greeting): the median, in microseconds."""
-        return statistics.median(self.whole_us(language) for _ in range(N_LAUNCHES))
-
-
-class ColdRun:
-    """`pie run` of a Python program from the shell, its runtime compiled before: start of the process to the first output."""
-
-    unit = "s"
-
-    def track_first_token(self) -> float:
-        """The median of five runs, in seconds."""
-        times_s = []
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "first_token.py")
-            path.write_text(FIRST_TOKEN, encoding="utf-8")
-            for _ in range(5):
-                start_s = time.perf_counter()
-                command = [sys.executable, "-m", "pie", "run", str(path)]
-                running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-                assert running.stdout is not None
-                running.stdout.readline()
-                times_s.append(time.perf_counter() - start_s)
-                running.communicate()
-        return statistics.median(times_s)
+    def track_launch(self, figures: dict[str, Figure], case: str) -> float:
+        """Median of the rounds."""
+        return figures[case].median("ours")

@@ -4,61 +4,84 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from benchmarks.harness import ROOT, ROUNDS, Figure, Row, save, show
 from pie.batch import Batch
 from pie.engine import Engine
 from pie.programs import load_program
 
-ROOT = Path(__file__).resolve().parents[2]
 N_PROGRAMS = 16
 ANIMALS = ["fox", "dog", "cat", "bird", "fish", "horse", "cow", "pig", "hen", "goat", "sheep", "mouse", "bear", "wolf", "owl", "frog"]
 PATHS = {
-    "rust": ROOT / "build/programs/chat.wasm",
-    "typescript": ROOT / "examples/typescript/chat.ts",
-    "python": ROOT / "examples/python/chat.py",
+    "Rust": ROOT / "build/programs/chat.wasm",
+    "TypeScript": ROOT / "examples/typescript/chat.ts",
+    "Python": ROOT / "examples/python/chat.py",
 }
+LANGUAGES = [*PATHS, "mixed"]
+
+ROW = Row(
+    name="width",
+    title="Sixteen chat examples at once, each asking for every step",
+    driver="cpu, pie-tiny (bfloat16), all cores",
+    path="program -> engine -> driver loop in Python -> driver",
+    peer="none: the widest batch is 16",
+)
+
+
+def chats(language: str) -> tuple[list[frozenset[int]], float]:
+    """Runs them once: the contexts of each batch, and the seconds from the first batch to the end of the last program."""
+    paths = list(PATHS.values()) if language == "mixed" else [PATHS[language]]
+    live: list[frozenset[int]] = []
+
+    def observe(batch: Batch, logits: Any) -> None:
+        live.append(frozenset(int(context) for context in batch.seq_context))
+
+    with Engine() as engine:
+        model = engine.add_model(observe=observe)
+        processes = [
+            engine.launch(load_program(paths[idx % len(paths)]), input={"prompt": f"Tell me a short story about a {animal}."}, seed=idx)
+            for idx, animal in enumerate(ANIMALS)
+        ]
+        while model.stats()["n_requests"] < N_PROGRAMS:
+            os.sched_yield()
+        start_s = time.perf_counter()
+        engine.start()
+        for process in processes:
+            while process.next_event() is not None:
+                pass
+        return live, time.perf_counter() - start_s
+
+
+def measure() -> Iterator[Figure]:
+    """Mean sequences a batch while all generate, and tokens per second of all together."""
+    for language in LANGUAGES:
+        widths, rates = [], []
+        for _ in range(ROUNDS):
+            live, spent_s = chats(language)
+            last = {context: batch_idx for batch_idx, contexts in enumerate(live) for context in contexts}
+            together = live[: min(last.values()) + 1]
+            widths.append(sum(map(len, together)) / len(together))
+            rates.append(sum(map(len, live)) / spent_s)
+        show(f"width: {language}: {widths}, {rates}")
+        yield Figure(f"{language}: width while all generate", "sequences", widths)
+        yield Figure(f"{language}: all programs together", "tokens/s", rates)
 
 
 class SteppingPrograms:
-    """Sixteen chat examples at once on the embedded model, each asking for every step."""
+    """Width and throughput of programs that step by themselves."""
 
-    params: ClassVar[list[str]] = [*PATHS, "mixed"]
-    param_names: ClassVar[list[str]] = ["language"]
+    params: ClassVar[list[str]] = [
+        f"{language}: {what}" for language in LANGUAGES for what in ("width while all generate", "all programs together")
+    ]
+    param_names: ClassVar[list[str]] = ["case"]
+    timeout = 600
 
-    def setup(self, language: str) -> None:
-        """Runs them once and keeps what was seen."""
-        paths = list(PATHS.values()) if language == "mixed" else [PATHS[language]]
-        self.live: list[frozenset[int]] = []
-        with Engine() as engine:
-            model = engine.add_model(observe=self._observe)
-            processes = [
-                engine.launch(load_program(paths[idx % len(paths)]), input={"prompt": f"Tell me a short story about a {animal}."}, seed=idx)
-                for idx, animal in enumerate(ANIMALS)
-            ]
-            while model.stats()["n_requests"] < N_PROGRAMS:
-                os.sched_yield()
-            start_s = time.perf_counter()
-            engine.start()
-            for process in processes:
-                while process.next_event() is not None:
-                    pass
-            self.elapsed_s = time.perf_counter() - start_s
+    def setup_cache(self) -> dict[str, Figure]:
+        """Measures all cases once."""
+        return save(ROW, measure())
 
-    def _observe(self, batch: Batch, logits: Any) -> None:
-        self.live.append(frozenset(int(context) for context in batch.seq_context))
-
-    def track_width_while_all_generate(self, language: str) -> float:
-        """Mean sequences a batch between the first batch and the first program's last one."""
-        last = {context: batch_idx for batch_idx, live in enumerate(self.live) for context in live}
-        widths = [len(live) for live in self.live[: min(last.values()) + 1]]
-        return sum(widths) / len(widths)
-
-    def track_width_of_the_whole_run(self, language: str) -> float:
-        """Mean sequences a batch, the programs that end late included."""
-        return sum(map(len, self.live)) / len(self.live)
-
-    def track_tokens_per_second(self, language: str) -> float:
-        """Tokens of all programs together."""
-        return sum(map(len, self.live)) / self.elapsed_s
+    def track_width(self, figures: dict[str, Figure], case: str) -> float:
+        """Median of the rounds."""
+        return figures[case].median("ours")

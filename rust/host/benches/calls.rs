@@ -1,19 +1,24 @@
 //! What a call and a launch cost, beside bare wasmtime in the same run: `cargo bench --profile release -p pie-host`.
 //!
-//! Ours and the peer run alternately; the figures are medians, with the smallest and the largest.
+//! Ours and the peer run in turns.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::panic,
+    missing_docs,
     reason = "a benchmark prints, and stops at the first fault"
 )]
+
+mod support;
 
 use std::time::{Duration, Instant};
 
 use pie_host::{Component, Event, Host, HostConfig, Launch, Program};
+use serde_json::Value;
+use support::{in_turns, number, report};
 use wasmtime::component::{Component as Wasm, Linker};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
-const ROUNDS: usize = 21;
 const CALLS: u32 = 1_000_000;
 
 /// A program that calls `launch-seed` as often as given, and returns `true`.
@@ -120,43 +125,29 @@ fn launch(host: &Host, program: &Program) -> (Duration, Duration) {
     (process.launch_time().unwrap(), started.elapsed())
 }
 
-fn report(what: &str, unit: &str, mut ours: Vec<f64>, mut peer: Vec<f64>) {
-    ours.sort_by(f64::total_cmp);
-    peer.sort_by(f64::total_cmp);
-    let middle = ROUNDS / 2;
-    println!(
-        "{what}: {:.3} {unit} ({:.3} to {:.3}); bare wasmtime {:.3} ({:.3} to {:.3}); ratio {:.2}",
-        ours[middle],
-        ours[0],
-        ours[ROUNDS - 1],
-        peer[middle],
-        peer[0],
-        peer[ROUNDS - 1],
-        ours[middle] / peer[middle]
-    );
-}
-
 fn main() {
+    let rounds = number("rounds", 21);
     let host = Host::new(HostConfig::default()).unwrap();
     let bare = Bare::new();
     let per_call = |time: Duration| time.as_secs_f64() * 1e9 / f64::from(CALLS);
 
     let many: Program = Component::new(caller(CALLS)).into();
     let many_bare = Wasm::from_binary(&bare.engine, &caller(CALLS)).unwrap();
-    let (mut ours, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    let ours = || {
         let (entered, ended) = launch(&host, &many);
-        ours.push(per_call(ended - entered));
-        peer.push(per_call(bare.run(&many_bare).1));
-    }
-    report("a getter over WIT", "ns", ours, peer);
+        per_call(ended - entered)
+    };
+    let samples = in_turns(rounds, ours, || per_call(bare.run(&many_bare).1));
+    report("a getter over WIT", "ns", samples, Value::Null);
 
     let none: Program = Component::new(caller(0)).into();
     let none_bare = Wasm::from_binary(&bare.engine, &caller(0)).unwrap();
-    let (mut ours, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        ours.push(launch(&host, &none).0.as_secs_f64() * 1e6);
-        peer.push(bare.run(&none_bare).0.as_secs_f64() * 1e6);
-    }
-    report("launch to entry", "us", ours, peer);
+    let ours = || launch(&host, &none).0.as_secs_f64() * 1e6;
+    let samples = in_turns(rounds, ours, || bare.run(&none_bare).0.as_secs_f64() * 1e6);
+    report(
+        "launch to entry, a minimal component",
+        "us",
+        samples,
+        Value::Null,
+    );
 }

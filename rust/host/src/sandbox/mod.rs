@@ -35,6 +35,7 @@ pub(crate) fn wasm_engine(config: &HostConfig) -> Result<Engine, Error> {
         .total_memories(n_processes.saturating_mul(MEMORIES))
         .total_tables(n_processes.saturating_mul(TABLES))
         .total_stacks(n_processes)
+        .max_unused_warm_slots(n_processes.saturating_mul(MEMORIES))
         .max_core_instances_per_component(CORE_INSTANCES)
         .max_memories_per_component(MEMORIES)
         .max_memories_per_module(MEMORIES)

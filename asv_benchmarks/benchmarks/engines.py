@@ -1,0 +1,175 @@
+"""Engines for the rows that go through the driver loop: so many programs on one model, generating greedily."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.harness import BUILD, ROOT, SEED
+from pie import _engine
+from pie.backends.base import Capabilities, Driver
+from pie.batch import Batch
+from pie.engine import EMBEDDED_MODEL, RUNTIMES
+from pie.runner import drive
+
+PROMPT = [1]
+"""What every program begins with: one token, so that no step is a prefill."""
+PATIENCE_S = 120.0
+
+WORKLOADS = {"Rust": ROOT / "build/programs/workload.wasm", "JavaScript": "workload.js", "Python": "workload.py"}
+
+
+class NullDriver:
+    """Answers at once and computes nothing: every row of logits prefers the same token."""
+
+    def __init__(self, vocab_size: int, n_pages: int, max_batch_tokens: int) -> None:
+        self._logits = np.zeros((max_batch_tokens, vocab_size), np.float32)
+        self._logits[:, 5] = 1.0
+        self.capabilities = Capabilities(
+            backend="null",
+            vocab_size=vocab_size,
+            max_positions=1 << 15,
+            page_size=16,
+            n_pages=n_pages,
+            max_batch_tokens=max_batch_tokens,
+        )
+
+    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """The rows that are wanted."""
+        return self._logits[: batch.n_rows]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Timed:
+    """A driver that notes when each of its runs begins and ends."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.capabilities = driver.capabilities
+        self.started_s: list[float] = []
+        self.ended_s: list[float] = []
+        self.n_rows = 0
+
+    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Runs the batch."""
+        self.started_s.append(time.perf_counter())
+        logits = self._driver.run(batch)
+        self.ended_s.append(time.perf_counter())
+        self.n_rows += batch.n_rows
+        return logits
+
+    def close(self) -> None:
+        """The driver belongs to who made it."""
+
+    def reset(self) -> None:
+        """Forgets what was noted."""
+        self.started_s, self.ended_s, self.n_rows = [], [], 0
+
+
+class Generations:
+    """An engine for so many programs beside one driver."""
+
+    observe: Callable[[Batch, Any], None] | None = None
+    """Sees each batch of the runs that follow, with its logits."""
+
+    def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_MODEL) -> None:
+        """`folder` holds the tokenizer; its vocabulary fits the driver's."""
+        self.driver = Timed(driver)
+        cache = BUILD / "cache"
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._engine = _engine.Engine(cache_dir=str(cache), runtimes_dir=str(RUNTIMES), max_processes=n_programs)
+        self._model = self._engine.add_model(
+            "default",
+            str(folder),
+            vocab_size=driver.capabilities.vocab_size,
+            max_context=driver.capabilities.max_positions,
+            page_size=driver.capabilities.page_size,
+            n_pages=driver.capabilities.n_pages,
+            max_batch_tokens=driver.capabilities.max_batch_tokens,
+            max_batch_seqs=n_programs,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._engine.stop()
+
+    def run(self, language: str, n_programs: int, mode: str, n_tokens: int) -> float:
+        """Generates with programs that all wait before the driver begins; answers the seconds from the first batch to the last one's end.
+
+        `mode` is `collect`, where the engine steps, or `step`, where each program takes part in each step.
+        """
+        launched = [self._launch(language, {mode: {"prompt": PROMPT, "tokens": n_tokens}}) for _ in range(n_programs)]
+        patience_s = time.monotonic() + PATIENCE_S
+        while self._model.stats()["n_requests"] < n_programs:
+            if (event := launched[0].next_event(0.0)) is not None or time.monotonic() > patience_s:
+                raise RuntimeError(f"not every program asked for a token within {PATIENCE_S} s; the first said {event}")
+            time.sleep(0.001)
+        self.driver.reset()
+        ends: list[str] = []
+        served = _Until(self._model, self.driver, n_programs * n_tokens)
+        loop = threading.Thread(target=drive, args=(served, self.driver), kwargs={"observe": self.observe})
+        loop.start()
+        for process in launched:
+            while not process.ended:
+                event = process.next_event(PATIENCE_S)
+                if event is None:
+                    raise RuntimeError(f"a program did nothing for {PATIENCE_S} s")
+                ends.append(f"{event.kind} {event.text}")
+        loop.join()
+        if ends != [f"return {n_tokens}"] * n_programs:
+            raise RuntimeError(f"programs ended otherwise than with {n_tokens} tokens: {sorted(set(ends))[:3]}")
+        return self.driver.ended_s[-1] - self.driver.started_s[0]
+
+    def _launch(self, language: str, work: Any) -> _engine.Process:
+        return launch(self._engine, language, work)
+
+
+class _Until:
+    """A model whose driver loop ends after so many rows."""
+
+    def __init__(self, model: _engine.Model, driver: Timed, n_rows: int) -> None:
+        self._model, self._driver, self._n_rows = model, driver, n_rows
+        self.next_batch, self.complete, self.fail = model.next_batch, model.complete, model.fail
+
+    @property
+    def stopped(self) -> bool:
+        """True when all rows were computed."""
+        return self._driver.n_rows >= self._n_rows or self._model.stopped
+
+
+def byte_model(folder: Path) -> int:
+    """Writes a tokenizer of 256 bytes, for steps in which drawing costs next to nothing; answers the size of its vocabulary."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    characters = {byte: chr(byte) for byte in shown} | {byte: chr(256 + idx) for idx, byte in enumerate(hidden)}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    content = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": byte_level,
+        "decoder": byte_level,
+        "model": {"type": "BPE", "vocab": {characters[byte]: byte for byte in range(256)}, "merges": []},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    return 256
+
+
+def launch(engine: _engine.Engine, language: str, work: Any) -> _engine.Process:
+    """Launches the workload of a language."""
+    text, where = json.dumps(work), WORKLOADS[language]
+    if not isinstance(where, str):
+        return engine.launch_component(where.read_bytes(), input=text, seed=SEED)
+    content = (ROOT / "asv_benchmarks/programs" / where).read_bytes()
+    return engine.launch_source("python" if where.endswith(".py") else "javascript", {where: content}, where, input=text, seed=SEED)

@@ -1,0 +1,29 @@
+// What the benchmarks have a JavaScript program do: the input names it, as in `asv_benchmarks/guests/workload`.
+
+import { Context, Model, Sampler, session } from 'inferlet';
+
+export async function main(input) {
+  if (input === 'nothing') return 0;
+  if (input === 'idle') {
+    session.send('idle');
+    await session.receive().catch(() => null);
+    return 0;
+  }
+  if (input.collect) {
+    const [, generation] = generate(input.collect);
+    return (await generation.collectTokens()).length;
+  }
+  if (input.step) {
+    const [, generation] = generate(input.step);
+    let tokens = 0;
+    for await (const step of generation) tokens += (await step.execute()).tokens.length;
+    return tokens;
+  }
+  throw new Error(`unknown work: ${JSON.stringify(input)}`);
+}
+
+function generate({ prompt, tokens }) {
+  const context = new Context(Model.load('default'));
+  context.append(prompt);
+  return [context, context.generate(Sampler.argmax(), { maxTokens: tokens }).ignoreEos()];
+}
