@@ -88,9 +88,8 @@ def measure() -> Iterator[Figure]:
 
                 ours()
                 figure = Figure(case.name, "us/token", *in_turns(ours, bare), goals=case.goals)
-                show(
-                    f"P5 {figure.case}: {figure.median('ours'):.2f} us, bare {figure.median('peer'):.2f}, tax {figure.median('difference'):.2f}"
-                )
+                peer, tax = figure.median("peer"), figure.median("difference")
+                show(f"P5 {case.name}: {peer:.2f} us bare, {tax:.2f} us tax")
                 yield figure
         ours_driver.close()
         bare_driver.close()
