@@ -17,14 +17,19 @@ from benchmarks.harness import BUILD, ROOT, SEED
 from pie import _engine
 from pie.backends.base import Capabilities, Driver
 from pie.batch import Batch
-from pie.engine import EMBEDDED_MODEL, RUNTIMES
+from pie.config import EMBEDDED_FOLDER
+from pie.engine import RUNTIMES
 from pie.runner import drive
 
 PROMPT = [1]
 """What every program begins with: one token, so that no step is a prefill."""
 PATIENCE_S = 120.0
 
-WORKLOADS = {"Rust": ROOT / "build/programs/workload.wasm", "JavaScript": "workload.js", "Python": "workload.py"}
+WORKLOADS = {
+    "Rust": ROOT / "build/programs/workload.wasm",
+    "JavaScript": ROOT / "asv_benchmarks/programs/workload.js",
+    "Python": ROOT / "asv_benchmarks/programs/workload.py",
+}
 
 
 class NullDriver:
@@ -82,7 +87,7 @@ class Generations:
     observe: Callable[[Batch, Any], None] | None = None
     """Sees each batch of the runs that follow, with its logits."""
 
-    def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_MODEL) -> None:
+    def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER) -> None:
         """`folder` holds the tokenizer; its vocabulary fits the driver's."""
         self.driver = Timed(driver)
         cache = BUILD / "cache"
@@ -168,8 +173,8 @@ def byte_model(folder: Path) -> int:
 
 def launch(engine: _engine.Engine, language: str, work: Any) -> _engine.Process:
     """Launches the workload of a language."""
-    text, where = json.dumps(work), WORKLOADS[language]
-    if not isinstance(where, str):
-        return engine.launch_component(where.read_bytes(), input=text, seed=SEED)
-    content = (ROOT / "asv_benchmarks/programs" / where).read_bytes()
-    return engine.launch_source("python" if where.endswith(".py") else "javascript", {where: content}, where, input=text, seed=SEED)
+    text, path = json.dumps(work), WORKLOADS[language]
+    if path.suffix == ".wasm":
+        return engine.launch_component(path.read_bytes(), input=text, seed=SEED)
+    files = {path.name: path.read_bytes()}
+    return engine.launch_source("python" if path.suffix == ".py" else "javascript", files, path.name, input=text, seed=SEED)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from benchmarks.engines import Generations, NullDriver, byte_model
 from benchmarks.harness import ROUNDS, Figure, Goal, Row, save, show
-from pie.engine import EMBEDDED_MODEL
+from pie.config import EMBEDDED_FOLDER
 
 WIDTHS = {1: 1000, 64: 400, 512: 200}
 """Tokens that each program generates, by the number of programs."""
@@ -32,7 +32,7 @@ def measure() -> list[Figure]:
         folder = Path(name)
         vocab_size = byte_model(folder)
         small = [_figure(width, vocab_size, folder, BYTES, [Goal("ours", GOALS_US[width])]) for width in WIDTHS]
-    return [*small, *(_figure(width, 4096, EMBEDDED_MODEL, TINY, []) for width in WIDTHS)]
+    return [*small, *(_figure(width, 4096, EMBEDDED_FOLDER, TINY, []) for width in WIDTHS)]
 
 
 def _figure(width: int, vocab_size: int, folder: Path, rows: str, goals: list[Goal]) -> Figure:

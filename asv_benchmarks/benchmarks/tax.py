@@ -13,7 +13,7 @@ from benchmarks.engines import Generations
 from benchmarks.harness import Figure, Goal, Row, in_turns, save, show
 from pie.backends.cpu import CpuOptions, open_driver
 from pie.batch import Batch
-from pie.engine import EMBEDDED_MODEL
+from pie.config import EMBEDDED_FOLDER
 
 WIDTHS = {1: 256, 64: 48, 512: 12}
 """Tokens that each program generates, by the number of programs."""
@@ -60,7 +60,7 @@ def measure() -> Iterator[Figure]:
     for width, n_tokens in WIDTHS.items():
         n_pages = width * (n_tokens // 16 + 2)
         options = CpuOptions(n_pages=n_pages, max_batch_tokens=width)
-        ours_driver, bare_driver = open_driver(EMBEDDED_MODEL, options), open_driver(EMBEDDED_MODEL, options)
+        ours_driver, bare_driver = open_driver(EMBEDDED_FOLDER, options), open_driver(EMBEDDED_FOLDER, options)
         recorded: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
 
         def record(batch: Batch, logits: Any, recorded: list[Any] = recorded) -> None:
