@@ -14,7 +14,6 @@ from pie.errors import PieError
 from pie.models.loader import load_checkpoint, read_config
 from support.arenas import Feed, batch
 from support.checkpoints import QWEN3, write_checkpoint, write_safetensors
-from support.kernels import isas
 
 
 def rewrite_config(folder: Path, **changes: object) -> None:
@@ -254,16 +253,6 @@ def test_stored_frequencies_of_older_checkpoints_are_left_out(tmp_path: Path) ->
     folder = write_checkpoint(tmp_path / "model")
     rewrite_header(folder, lambda header: header.update({"model.layers.0.self_attn.rotary_emb.inv_freq": header[NORM]}))
     assert NORM in load_checkpoint(folder).tensors
-
-
-def test_an_instruction_set_that_the_cpu_lacks_is_one_clear_error(tmp_path: Path, library: Path) -> None:
-    """On CPUs that have them all, the message is made for none; on others it is met by a real one."""
-    folder = write_checkpoint(tmp_path / "model")
-    missing = {"avx512", "avx2"} - set(isas(library))
-    for isa in missing:
-        with pytest.raises(PieError, match=r"this CPU has no .*choose auto, or one that it has:.* portable"):
-            open_driver(folder, CpuOptions(isa=isa, library=library))
-    assert "portable" in isas(library)
 
 
 @pytest.mark.parametrize(
