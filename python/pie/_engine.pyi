@@ -158,7 +158,7 @@ class Engine:
         process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back, `page_wait_s` how
         long a request waits for pages that others may release.
 
-        Raises PieError `invalid-model` or `invalid-config`.
+        Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
 
     def is_prepared(self, program: bytes | Literal["python", "javascript"]) -> bool:

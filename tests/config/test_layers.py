@@ -100,9 +100,13 @@ def test_the_environment_is_that_of_the_process_unless_given(monkeypatch: pytest
     assert load(variables={}).server.port == 8080
 
 
-@pytest.mark.parametrize("variable", ["PATH", "PIE_EXECUTOR", "PIE_HOME", "PIEX_SERVER__PORT", "SERVER__PORT", "PIE_"])
+@pytest.mark.parametrize(
+    "variable",
+    ["PATH", "PIE_EXECUTOR", "PIE_HOME", "PIEX_SERVER__PORT", "SERVER__PORT", "PIE_", "PIE_SERVER_PORT", "PIE_SERVER_SERVICE_HOST"],
+)
 def test_variables_of_others_are_let_be(variable: str) -> None:
-    assert load(variables={variable: "x"}) == load(variables={})
+    """Also those that Kubernetes makes for a service that is called pie-server."""
+    assert load(variables={variable: "tcp://10.0.0.1:8080"}) == load(variables={})
 
 
 @pytest.mark.parametrize(

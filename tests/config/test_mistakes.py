@@ -16,14 +16,14 @@ FILES = {
     # Names
     "unknown section": ("[sever]\nport = 1", ":1 sever: there is no section 'sever'; did you mean 'server'?"),
     "unknown section without a neighbour": ("x = 1\n[zzzzzz]\na = 1", ":1 x: there is no section 'x'; there are engine, limits, server"),
-    "unknown key": ("[server]\n\nprot = 1", ":3 server.prot: there is no setting of [server] 'prot'; did you mean 'port'?"),
-    "key of another case": ("[server]\nPort = 1", ":2 server.Port: there is no setting of [server] 'Port'; did you mean 'port'?"),
+    "unknown key": ("[server]\n\nprot = 1", ":3 server.prot: there is no setting 'prot' in [server]; did you mean 'port'?"),
+    "key of another case": ("[server]\nPort = 1", ":2 server.Port: there is no setting 'Port' in [server]; did you mean 'port'?"),
     "key with a hyphen": ("[limits]\ncpu-s = 1", "did you mean 'cpu_s'?"),
-    "unknown limit": ("[limits]\nmemory = 1", ":2 limits.memory: there is no setting of [limits] 'memory'; did you mean 'memory_bytes'?"),
-    "key without a neighbour": ("[client]\nzzz = 1", "there is no setting of [client] 'zzz'; there are url, user"),
-    "unknown key of a model": (MODEL + "kv_byte = 1", ":3 model.a.kv_byte: there is no setting of [model] 'kv_byte'; did you mean 'kv_bytes'?"),
-    "unknown key of the second model": ("[[model]]\nname='a'\npath='x'\n[[model]]\nname='b'\npat='y'", ":6 model.pat: there is no setting of [model] 'pat'; did you mean 'path'?"),
-    "name inside a named model": (MODEL + "name = 'b'", "there is no setting of [model] 'name'"),
+    "unknown limit": ("[limits]\nmemory = 1", ":2 limits.memory: there is no setting 'memory' in [limits]; did you mean 'memory_bytes'?"),
+    "key without a neighbour": ("[client]\nzzz = 1", "there is no setting 'zzz' in [client]; there are url, user"),
+    "unknown key of a model": (MODEL + "kv_byte = 1", ":3 model.a.kv_byte: there is no setting 'kv_byte' in [model]; did you mean 'kv_bytes'?"),
+    "unknown key of the second model": ("[[model]]\nname='a'\npath='x'\n[[model]]\nname='b'\npat='y'", ":6 model.pat: there is no setting 'pat' in [model]; did you mean 'path'?"),
+    "name inside a named model": (MODEL + "name = 'b'", "there is no setting 'name' in [model]"),
     "a very long key": ("[server]\n" + "x" * 5000 + " = 1", "x..."),
     # Values
     "text for a number": ("[server]\nport = 'http'", ":2: server.port = 'http' is not possible; give a whole number from 0 to 65535"),
@@ -93,23 +93,29 @@ def test_a_file_that_is_not_there_or_not_readable(tmp_path: Path) -> None:
 
 
 VARIABLES = {
-    "PIE_SERVER__PROT": "PIE_SERVER__PROT: there is no setting of [server] 'prot'; did you mean 'port'?",
+    "PIE_SERVER__PROT": "PIE_SERVER__PROT: there is no setting 'prot' in [server]; did you mean 'port'?",
     "PIE_SEVER__PORT": "the environment variable PIE_SEVER__PORT: there is no section 'SEVER'; did you mean 'SERVER'?",
-    "PIE_SERVER_PORT": "the environment variable PIE_SERVER_PORT is no setting; write it as PIE_SERVER__PORT",
-    "PIE_LIMITS_MEMORY_BYTES": "write it as PIE_LIMITS__MEMORY_BYTES",
     "PIE_SERVER__PORT": "PIE_SERVER__PORT: server.port = 'x' is not possible; give a whole number from 0 to 65535",
     "PIE_LIMITS__RESOURCES": "PIE_LIMITS__RESOURCES: limits.resources = 'x' is not possible; give a whole number from 16",
     "PIE_MODEL__B__PATH": "PIE_MODEL__B__PATH names no model, or two; the models are set by PIE_MODEL__PIE_TINY__...",
     "PIE_MODEL__PATH": "PIE_MODEL__PATH names no model",
-    "PIE_MODEL__PIE_TINY__NAME": "there is no setting of [model] 'name'",
-    "PIE_MODEL__PIE_TINY__DRIVR": "there is no setting of [model] 'drivr'; did you mean 'driver'?",
-    "PIE_SERVER__": "there is no setting of [server] ''",
+    "PIE_MODEL__PIE_TINY__NAME": "there is no setting 'name' in [model]",
+    "PIE_MODEL__PIE_TINY__DRIVR": "there is no setting 'drivr' in [model]; did you mean 'driver'?",
+    "PIE_SERVER__": "there is no setting '' in [server]",
 }
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_a_mistake_in_the_environment(variable: str) -> None:
     refused(VARIABLES[variable], Flags(), {variable: "x"}, names=variable)
+
+
+@pytest.mark.parametrize(("variable", "value"), [("PIE_SERVER_PORT", "80"), ("PIE_LIMITS_MEMORY_BYTES", "1GiB"), ("PIE_CLIENT_USER", "me")])
+def test_a_variable_with_an_underscore_too_few(variable: str, value: str) -> None:
+    section, name = variable.removeprefix("PIE_").split("_", 1)
+    words = f"the environment variable {variable} is no setting; write it as PIE_{section}__{name}"
+    refused(words, Flags(), {variable: value}, names=variable)
+    refused(words, Flags(), {variable: value, "PIE_SERVER__PORT": "1"}, names=variable)
 
 
 def test_a_variable_that_means_two_models(tmp_path: Path) -> None:
@@ -120,7 +126,7 @@ def test_a_variable_that_means_two_models(tmp_path: Path) -> None:
 
 FLAGS: dict[str, tuple[dict[str, Any], str, str]] = {
     "limit of no form": ({"limits": ("cpu_s",)}, "--limit 'cpu_s' is no setting; write it as NAME=NUMBER", "invalid-config"),
-    "unknown limit": ({"limits": ("cpu=1",)}, "--limit: there is no setting of [limits] 'cpu'; did you mean 'cpu_s'?", "invalid-config"),
+    "unknown limit": ({"limits": ("cpu=1",)}, "--limit: there is no setting 'cpu' in [limits]; did you mean 'cpu_s'?", "invalid-config"),
     "limit that is no number": ({"limits": ("cpu_s=x",)}, "--limit: limits.cpu_s = 'x' is not possible", "invalid-config"),
     "limit out of range": ({"limits": ("resources=1",)}, "--limit: limits.resources = 1 is not possible; give a whole number from 16", "invalid-config"),
     "limit of half a thing": ({"limits": ("resources=99.5",)}, "--limit: limits.resources = 99.5 is not possible", "invalid-config"),

@@ -20,7 +20,7 @@ def test_settings_out_of_range_are_named() -> None:
     with pytest.raises(PieError, match="max_processes = 0 is outside 1 to") as error:
         _engine.Engine(max_processes=0)
     assert error.value.code == "invalid-config"
-    with pytest.raises(PieError, match='no setting "speed" in limits'):
+    with pytest.raises(PieError, match=r'no setting "speed" in \[limits\]'):
         _engine.Engine(limits={"speed": 1})
     with pytest.raises(PieError, match="cpu_s"):
         _engine.Engine(limits={"cpu_s": -1.0})

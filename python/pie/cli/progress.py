@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pie.config import Config
 
 
 @contextmanager
@@ -18,3 +22,9 @@ def working(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(f"{what}..."):
         yield
+
+
+def loading(config: Config) -> AbstractContextManager[None]:
+    """Names the models while the body loads them, on a terminal; the embedded model is there before anybody could read it."""
+    names = [model.name for model in config.models if not model.is_embedded]
+    return working(f"Loading {', '.join(names)}") if names and sys.stderr.isatty() else nullcontext()

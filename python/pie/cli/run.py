@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
 from pie.cli.printer import Printer
-from pie.cli.progress import working
+from pie.cli.progress import loading, working
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import EXIT_ERROR, EXIT_INTERRUPTED, give_up_stdout, make_streams_sturdy, report
 from pie.errors import PieError
@@ -67,7 +67,9 @@ def _run(launch: Launch) -> int:
 
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
-    with Engine.from_config(config) as engine:
+    with loading(config):
+        loaded = Engine.from_config(config)
+    with loaded as engine:
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)

@@ -44,7 +44,10 @@ def config_file(flags: Flags, variables: Mapping[str, str]) -> Path | None:
     if given := variables.get(CONFIG_FILE):
         return Path(given)
     own = own_file()
-    return own if own.exists() else None
+    try:
+        return own if own.exists() else None
+    except OSError:
+        return own  # whoever reads it says why it cannot be
 
 
 def own_file() -> Path:
@@ -118,10 +121,7 @@ class _Layers:
                 continue
             origin = Origin("environment", variable)
             if not separator:
-                # Other software may have variables of this prefix: only what looks like a setting of ours is a mistake.
-                if section.partition("_")[0].lower() in settings():
-                    written = variable.replace("_", SEPARATOR, 2).replace(SEPARATOR, "_", 1)
-                    raise _invalid(f"the environment variable {variable} is no setting; write it as {written}")
+                _check_lookalike(section, variables[variable], origin)
                 continue
             if section.lower() not in settings():
                 raise unknown(section, [name.upper() for name in settings()], f"the environment variable {variable}", what="section")
@@ -196,11 +196,28 @@ class _Layers:
 _NAME_IS_GIVEN = ("name",)
 
 
+def _check_lookalike(text: str, value: str, origin: Origin) -> None:
+    """Refuses a setting with one underscore too few, whose value would do.
+
+    All else of that form is of other software: Kubernetes sets PIE_SERVER_PORT to an address where a service is called pie-server.
+    """
+    section, _, name = text.lower().partition("_")
+    setting = settings().get(section, {}).get(name)
+    if setting is None or section == "model":
+        return
+    try:
+        setting.parse(value, f"{section}.{name}", origin)
+    except PieError:
+        return
+    written = f"{PREFIX}{section.upper()}{SEPARATOR}{name.upper()}"
+    raise _invalid(f"the environment variable {origin} is no setting; write it as {written}")
+
+
 def _known(section: str, name: str, origin: Origin, *without: str) -> Setting:
     rows = settings()[section]
     if name in rows and name not in without:
         return rows[name]
-    raise unknown(name, [row for row in rows if row not in without], origin, what=f"setting of [{section}]")
+    raise unknown(name, [row for row in rows if row not in without], origin, what="setting", place=f" in [{section}]")
 
 
 def _from_file(setting: Setting, raw: Any, key: str, origin: Origin, file: File) -> Any:

@@ -14,12 +14,12 @@ def shortened(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "..."
 
 
-def unknown(name: str, known: Iterable[str], where: object, *, what: str) -> PieError:
-    """PieError `invalid-config` for `name`, which stands at `where` and is none of the `known` ones."""
+def unknown(name: str, known: Iterable[str], where: object, *, what: str, place: str = "") -> PieError:
+    """PieError `invalid-config` for `name`, which stands at `where` and is none of the `known` ones; `place` follows the name."""
     from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
 
     names = list(known)
     folded = {candidate.lower(): candidate for candidate in names}
     near = get_close_matches(name.lower()[:_MAX_SHOWN_CHARS], folded, n=1, cutoff=0.5)
     remedy = f"did you mean {folded[near[0]]!r}?" if near else f"there are {', '.join(names)}"
-    return PieError("invalid-config", f"{where}: there is no {what} {shortened(name)!r}; {remedy}", {"name": name, "known": names})
+    return PieError("invalid-config", f"{where}: there is no {what} {shortened(name)!r}{place}; {remedy}", {"name": name, "known": names})

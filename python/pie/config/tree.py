@@ -158,9 +158,14 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     ] = "auto"
 
     @property
+    def is_embedded(self) -> bool:
+        """Whether it is the model inside the package."""
+        return self.path == EMBEDDED
+
+    @property
     def folder(self) -> Path:
         """The folder of the model."""
-        return EMBEDDED_FOLDER if self.path == EMBEDDED else Path(self.path)
+        return EMBEDDED_FOLDER if self.is_embedded else Path(self.path)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ mod tests {
             (
                 "speed",
                 Value::Integer(1),
-                "no setting \"speed\" in limits; there are memory_bytes, cpu_s",
+                "no setting \"speed\" in [limits]; there are memory_bytes, cpu_s",
             ),
             (
                 "resources",

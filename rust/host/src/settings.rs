@@ -196,7 +196,7 @@ macro_rules! settings {
                         let known = [$($key),+].join(", ");
                         return Err($crate::Error::new(
                             pie_core::ErrorCode::InvalidConfig,
-                            format!("there is no setting {key:?} in {}; there are {known}", $section),
+                            format!("there is no setting {key:?} in [{}]; there are {known}", $section),
                         ));
                     }
                 };

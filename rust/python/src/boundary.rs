@@ -1,5 +1,7 @@
 //! Crossing from Python: releases the interpreter, maps errors, honours Ctrl-C.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode};
@@ -43,6 +45,36 @@ pub(crate) fn waiting<T: Send>(
             return Ok(None);
         }
     }
+}
+
+/// Runs `work`, which nothing can interrupt, on a thread of its own and waits for it; Ctrl-C ends the wait, and what `work` answers then
+/// is dropped.
+///
+/// # Errors
+/// Those of `work`, `internal` where no thread can be started, and what a signal handler raises.
+pub(crate) fn beside<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    // A caller that was interrupted wants no answer.
+    let thread = move || drop(sender.send(work()));
+    thread::Builder::new()
+        .name("pie-loading".to_owned())
+        .spawn(thread)
+        .map_err(|error| {
+            raise(
+                py,
+                Error::internal(format!("no thread can be started: {error}")),
+            )
+        })?;
+    let lost = || Error::internal("the thread that loads ended without an answer");
+    let wait = move |slice| match receiver.recv_timeout(slice) {
+        Ok(answer) => answer.map(Some),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Err(lost()),
+    };
+    waiting(py, None, wait)?.ok_or_else(|| raise(py, lost()))
 }
 
 /// A time in seconds from Python.

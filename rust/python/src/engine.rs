@@ -11,7 +11,7 @@ use pie_host::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::boundary::{detached, duration, raise, waiting};
+use crate::boundary::{beside, detached, duration, raise, waiting};
 use crate::config;
 use crate::model::PyModel;
 use crate::process::PyProcess;
@@ -132,8 +132,9 @@ impl PyEngine {
             page_wait_ns: nanoseconds("page_wait_s", page_wait_s, defaults.page_wait_ns)?,
             ..defaults
         };
-        let model = detached(py, || {
-            self.0.add_model(ModelConfig {
+        let host = self.0.clone();
+        let model = beside(py, move || {
+            host.add_model(ModelConfig {
                 folder: path,
                 engine,
             })
