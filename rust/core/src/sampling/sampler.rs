@@ -55,14 +55,18 @@ pub fn sample(
     key: Key,
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
-    if !all_finite(logits) {
+    let Some(top) = greatest(logits) else {
         let token = logits
             .iter()
             .position(|logit| !logit.is_finite())
             .unwrap_or(0);
         return Err(RowFault::NotFinite(token as u32));
-    }
-    let best = argmax(logits, mask).ok_or(RowFault::NothingAllowed)?;
+    };
+    let best = if mask.is_empty() && !logits.is_empty() {
+        candidate(0, logits, top)
+    } else {
+        argmax(logits, mask).ok_or(RowFault::NothingAllowed)?
+    };
     if params.temperature == 0.0 || params.top_k == 1 {
         return Ok(best.id);
     }
@@ -86,54 +90,60 @@ pub fn sample(
     Ok(draw(kept, key.bits()).unwrap_or(best.id))
 }
 
-/// The greatest allowed logit, ties to the lowest id.
+/// The greatest allowed logit, ties to the lowest id. The row is finite.
 fn argmax(logits: &[f32], mask: &[u32]) -> Option<Candidate> {
     let mut best: Option<Candidate> = None;
     for range in brle::allowed(mask, logits.len() as u32) {
         let row = &logits[range.start as usize..range.end as usize];
-        let top = greatest(row);
+        let Some(top) = greatest(row) else { continue };
         if best.is_none_or(|best| top > best.logit) {
-            let offset = row.iter().position(|&logit| logit == top).unwrap_or(0);
-            best = Some(Candidate {
-                id: range.start + offset as u32,
-                logit: top,
-                weight: 0,
-            });
+            best = Some(candidate(range.start, row, top));
         }
     }
     best
+}
+
+/// The first of a row's values that equals `top`; the row begins at token `first`.
+fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
+    let (blocks, _) = row.as_chunks::<LANES>();
+    // A whole block is compared without a branch, so that the compiler can use vectors.
+    let holds = |block: &[f32; LANES]| block.iter().fold(false, |hit, &logit| hit | (logit == top));
+    let start = blocks.iter().position(holds).unwrap_or(blocks.len()) * LANES;
+    let rest = row.get(start..).unwrap_or_default();
+    let offset = rest.iter().position(|&logit| logit == top).unwrap_or(0);
+    Candidate {
+        id: first + (start + offset) as u32,
+        logit: top,
+        weight: 0,
+    }
 }
 
 /// Values that are looked at side by side, so that the compiler can use vectors: a float's order of comparison is free here, but
 /// only the program may say so.
 const LANES: usize = 16;
 
-fn all_finite(row: &[f32]) -> bool {
-    const EXPONENT: u32 = 0x7f80_0000;
-    let mut bad = [0u32; LANES];
-    let (blocks, rest) = row.as_chunks::<LANES>();
-    for block in blocks {
-        for (bad, logit) in bad.iter_mut().zip(block) {
-            *bad |= u32::from(logit.to_bits() & EXPONENT == EXPONENT);
-        }
-    }
-    bad == [0; LANES] && rest.iter().all(|logit| logit.is_finite())
-}
-
-/// The greatest of finite values; minus infinity when there are none.
-fn greatest(row: &[f32]) -> f32 {
+/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass, since a batch of
+/// rows is larger than the caches.
+fn greatest(row: &[f32]) -> Option<f32> {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
     let mut tops = [f32::NEG_INFINITY; LANES];
+    // Zero times a finite value is zero; times any other it is NaN, which stays.
+    let mut zeros = [0.0_f32; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
     for block in blocks {
-        for (top, &logit) in tops.iter_mut().zip(block) {
+        for ((top, zero), &logit) in tops.iter_mut().zip(&mut zeros).zip(block) {
             *top = larger(logit, *top);
+            *zero += logit * 0.0;
         }
     }
-    tops.iter()
-        .chain(rest)
-        .copied()
-        .fold(f32::NEG_INFINITY, larger)
+    let finite =
+        zeros.iter().all(|&zero| zero == 0.0) && rest.iter().all(|logit| logit.is_finite());
+    finite.then(|| {
+        tops.iter()
+            .chain(rest)
+            .copied()
+            .fold(f32::NEG_INFINITY, larger)
+    })
 }
 
 fn allowed<'a>(logits: &'a [f32], mask: &'a [u32]) -> impl Iterator<Item = Candidate> + 'a {
