@@ -66,7 +66,7 @@ setup: $(STAMPS)/toolchain ## Makes the tool chain ready.
 
 build: $(STAMPS)/engine ## Builds the engine and the language runtimes into the virtual environment.
 
-runtimes: $(STAMPS)/python-runtime $(STAMPS)/js-runtime
+runtimes: $(STAMPS)/python-runtime $(STAMPS)/js-runtime $(STAMPS)/sdk
 
 guests: setup ## Builds the Rust examples and the programs of the tests.
 	$(BIN)/python tools/build_guests.py
@@ -75,7 +75,7 @@ lock: ## Writes the requirement locks anew.
 	$(BIN)/python tools/lock.py
 
 clean: ## Removes what was built in this folder.
-	rm -rf build dist $(VENV) js/inferlet/node_modules js/inferlet/dist python/pie/_engine*.so python/pie/runtimes/*.wasm
+	rm -rf build dist $(VENV) js/inferlet/node_modules js/inferlet/dist python/pie/_engine*.so python/pie/runtimes/*.wasm python/pie/bakery/_sdk
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -95,7 +95,7 @@ $(STAMPS)/bench-requirements: requirements/bench.txt $(STAMPS)/build-requirement
 	$(BIN)/python -m pip install --quiet -r $<
 	@touch $@
 
-$(STAMPS)/toolchain: $(wildcard tools/toolchain/*.py) $(STAMPS)/build-requirements
+$(STAMPS)/toolchain: $(wildcard tools/toolchain/*.py python/pie/bakery/toolchain/*.py) $(STAMPS)/build-requirements
 	$(BIN)/python -m tools.toolchain
 	@touch $@
 
@@ -107,7 +107,11 @@ $(STAMPS)/js-runtime: $(WIT) $(shell find js/inferlet/src rust/js-runtime -type 
 	$(BIN)/python tools/build_js_runtime.py
 	@touch $@
 
-$(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAMPS)/js-runtime
+$(STAMPS)/sdk: $(WIT) $(shell find js/inferlet/src rust/inferlet rust/inferlet-macros -type f) Cargo.toml examples/rust/Cargo.lock tools/build_sdk.py js/inferlet/node_modules $(STAMPS)/build-requirements
+	$(BIN)/python tools/build_sdk.py
+	@touch $@
+
+$(STAMPS)/engine: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python-runtime $(STAMPS)/js-runtime $(STAMPS)/sdk
 	@echo "Building the engine (minutes the first time)"
 	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@touch $@

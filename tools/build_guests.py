@@ -12,16 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.toolchain.machine import ToolchainError, cache_folder  # noqa: E402  # found by the line above
-from tools.toolchain.wasm import PROGRAMS, cargo_environment  # noqa: E402
+import tools.toolchain  # noqa: E402, F401  # found by the line above; it makes `pie` importable
+from pie.bakery.cargo import target_folder  # noqa: E402
+from pie.bakery.toolchain.machine import ToolchainError  # noqa: E402
+from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment  # noqa: E402
 
 WORKSPACES = (ROOT / "examples" / "rust", ROOT / "tests" / "guests", ROOT / "asv_benchmarks" / "guests")
 TARGET = ROOT / "build" / "programs"
-
-
-def target_folder() -> Path:
-    """Where cargo builds: one folder for all guests, so that what they share is built once, and a fresh clone finds it."""
-    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "guests"
 
 
 def build(workspace: Path, environment: dict[str, str]) -> list[Path]:

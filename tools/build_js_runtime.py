@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from pie.bakery.toolchain.machine import ToolchainError, cache_folder
 from tools.artefact import ROOT, Artefact, BuildError, make
-from tools.toolchain.machine import ToolchainError, cache_folder
-from tools.toolchain.wasm import JS_RUNTIME, cargo_environment
+from tools.toolchain import js_runtime
+from tools.toolchain.js_runtime import JS_RUNTIME
 
 SDK = ROOT / "js" / "inferlet"
 CRATE = ROOT / "rust" / "js-runtime"
@@ -50,7 +51,7 @@ def run(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] |
 def build() -> Path:
     """Builds the component."""
     try:
-        environment = cargo_environment(JS_RUNTIME)
+        environment = js_runtime.environment()
     except ToolchainError as error:
         raise BuildError(str(error)) from error
     if not (SDK / "node_modules").is_dir():

@@ -59,6 +59,7 @@ class Engine:
             raise PieError("invalid-config", message) from error
         self._engine = _engine.Engine(
             cache_dir=str(config.cache_dir),
+            data_dir=str(config.data_dir),
             runtimes_dir=str(RUNTIMES),
             worker_threads=config.worker_threads,
             worker_niceness=config.worker_niceness,
@@ -170,9 +171,13 @@ class Engine:
         """Launches a program with a JSON value as its input; everything that it does comes as events of the process."""
         text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
         if isinstance(program, Component):
-            return self._engine.launch_component(_component(program), input=text, args=args, seed=seed, username=username)
+            return self._engine.launch_component(
+                program.read(), input=text, args=args, seed=seed, username=username, manifest=program.manifest
+            )
         files = dict(program.files)
-        return self._engine.launch_source(program.language, files, program.entry, input=text, args=args, seed=seed, username=username)
+        return self._engine.launch_source(
+            program.language, files, program.entry, input=text, args=args, seed=seed, username=username, manifest=program.manifest
+        )
 
     def start(self) -> None:
         """Drives every model on a thread of its own, until `stop`."""
@@ -229,11 +234,4 @@ def _driver_options(options: ModelConfig) -> DriverOptions:
 
 def _form(program: Program) -> bytes | Language:
     """What is compiled for a program: the bytes of a component, or the name of the language whose runtime runs it."""
-    return _component(program) if isinstance(program, Component) else program.language
-
-
-def _component(program: Component) -> bytes:
-    try:
-        return program.path.read_bytes()
-    except OSError as error:
-        raise PieError("unknown-program", f"{str(program.path)!r} cannot be read: {error.strerror}") from error
+    return program.read() if isinstance(program, Component) else program.language

@@ -38,9 +38,17 @@ _SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\bimport\s*\()\s*(['"])(\.{1,
 
 @dataclass(frozen=True)
 class Component:
-    """A compiled program: a WebAssembly component."""
+    """A compiled or built program: a WebAssembly component."""
 
     path: Path
+    manifest: str | None = None
+    """The text of a manifest that takes the place of the one that it carries."""
+    content: bytes | None = None
+    """Its bytes, where they were built and lie in no file."""
+
+    def read(self) -> bytes:
+        """Its bytes; PieError `unknown-program` where they cannot be read."""
+        return _read(self.path) if self.content is None else self.content
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,8 @@ class Source:
     language: Language
     files: tuple[tuple[str, bytes], ...]
     entry: str
+    manifest: str | None = None
+    """The text of the manifest that inputs are checked against."""
 
 
 def load_program(path: Path) -> Component | Source:
@@ -88,13 +98,24 @@ def _shortened(path: Path) -> str:
 def _load_folder(folder: Path) -> Source:
     for entry in _ENTRIES:
         if (folder / entry).is_file():
-            language = _LANGUAGES[PurePosixPath(entry).suffix]
-            root = folder / PurePosixPath(entry).parent
-            return Source(language, _bundle(root, _walk(root)), PurePosixPath(entry).name)
+            return load_folder(folder, PurePosixPath(entry))
     raise PieError(
         "invalid-program",
         f"the folder {str(folder)!r} holds no program; its entry must be one of {', '.join(_ENTRIES)}",
     )
+
+
+def load_folder(folder: Path, entry: PurePosixPath) -> Source:
+    """The program whose entry is a file below `folder`: every file of the folder that the entry lies in, at any depth.
+
+    Raises PieError `invalid-program` where it is too large or in no known language.
+    """
+    language = _LANGUAGES.get(entry.suffix)
+    if language is None:
+        known = ", ".join(_LANGUAGES)
+        raise PieError("invalid-program", f"the entry {str(entry)!r} ends in {entry.suffix!r}; a program in source form ends in {known}")
+    root = folder / entry.parent
+    return Source(language, _bundle(root, _walk(root)), entry.name)
 
 
 def _walk(root: Path) -> Iterable[PurePosixPath]:

@@ -49,6 +49,12 @@ def test_what_is_inside(wheel: Path) -> None:
         "inferlet/py.typed",
         "pie/pie_tiny/model.safetensors",
         "pie/pie_tiny/tokenizer.json",
+        "pie/bakery/templates/rust/Cargo.toml.template",
+        "pie/bakery/templates/python/tests/test_main.py.template",
+        "pie/bakery/_sdk/rust/inferlet/src/lib.rs",
+        "pie/bakery/_sdk/rust/Cargo.lock",
+        "pie/bakery/_sdk/wit/world.wit",
+        "pie/bakery/_sdk/js/index.d.ts",
     ]
     assert [name for name in needed if name not in names] == []
     for language in ("python", "javascript"):
@@ -70,3 +76,16 @@ def test_a_program_runs_from_the_wheel_alone(installed: Path, tmp_path: Path, pr
     assert any(letter.isalpha() for letter in done.stdout)
     listed = subprocess.run([str(installed / "python"), "-c", "import torch"], capture_output=True, check=False)
     assert listed.returncode != 0, "torch was installed with the wheel"
+
+
+@pytest.mark.parametrize("language", ["python", "ts"])
+def test_a_program_is_made_and_built_from_the_wheel_alone(installed: Path, tmp_path: Path, language: str) -> None:
+    alone = {"PATH": str(installed), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    for command in (
+        ["pie", "new", "first", f"--{language}"],
+        ["bakery", "build", "first"],
+        ["pie", "run", "first/dist/first.wasm", "--dummy"],
+    ):
+        line = [str(installed / command[0]), *command[1:]]
+        done = subprocess.run(line, cwd=tmp_path, env=alone, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

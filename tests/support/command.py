@@ -11,7 +11,9 @@ from pathlib import Path
 PATIENCE_S = 120
 
 
-def pie(*arguments: str, cwd: Path | None = None, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+def pie(
+    *arguments: str, cwd: Path | None = None, stdin: str | None = None, patience_s: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
     """Runs `pie` with these arguments; stdin is empty unless given."""
     return subprocess.run(
         command(arguments),
@@ -19,7 +21,7 @@ def pie(*arguments: str, cwd: Path | None = None, stdin: str | None = None) -> s
         input=stdin or "",
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=patience_s,
         check=False,
         env=environment(),
     )

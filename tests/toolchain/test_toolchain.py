@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.toolchain.debian import Mirror, parse_list, parse_sources
-from tools.toolchain.wasm import PROGRAMS, cargo_environment
+from pie.bakery.toolchain.debian import Mirror, parse_list, parse_sources
+from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 

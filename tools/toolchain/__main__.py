@@ -7,9 +7,13 @@ import json
 import sys
 import time
 
-from .machine import ToolchainError
+from pie.bakery.toolchain.machine import ToolchainError
+from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment
+
+from . import js_runtime
 from .pieces import PIECES, Piece
-from .wasm import TARGETS, cargo_environment
+
+TARGETS = (PROGRAMS, js_runtime.JS_RUNTIME)
 
 
 def main() -> int:
@@ -49,7 +53,7 @@ def get(piece: Piece) -> bool:
 def print_environment(target: str, *, as_json: bool) -> int:
     """Prints the environment of a build, or what it lacks."""
     try:
-        environment = cargo_environment(target)
+        environment = cargo_environment(target) if target == PROGRAMS else js_runtime.environment()
     except ToolchainError as failure:
         print(failure, file=sys.stderr)
         return 1

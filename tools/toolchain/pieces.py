@@ -8,8 +8,10 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import debian, wasm
-from .machine import ROOT, answer, find, run
+from pie.bakery.toolchain import debian, wasm
+from pie.bakery.toolchain.machine import answer, find, run
+
+from . import ROOT, js_runtime
 
 VENV = ROOT / ".venv"
 REQUIREMENTS = ROOT / "requirements" / "build.txt"
@@ -85,7 +87,7 @@ def _rust_for(target: str, purpose: str) -> Piece:
     return Piece(
         f"Rust for {target}",
         purpose,
-        lambda: wasm.is_ready(target),
+        lambda: wasm.is_ready(target) if target == wasm.PROGRAMS else js_runtime.is_ready(),
         lambda: wasm.remedy(target),
         lambda: wasm.make_ready(target),
     )
@@ -102,7 +104,7 @@ PIECES = (
         "llvm",
     ),
     _rust_for(wasm.PROGRAMS, "builds the Rust examples"),
-    _rust_for(wasm.JS_RUNTIME, "builds the JavaScript runtime"),
+    _rust_for(js_runtime.JS_RUNTIME, "builds the JavaScript runtime"),
     Piece(
         f"Node {NODE_MAJOR} with npm",
         "type-checks and builds the JavaScript SDK",

@@ -10,10 +10,19 @@ _EXIT_INTERRUPTED = 130
 
 def main() -> None:
     """The console script `pie`."""
-    try:
-        from pie.cli.app import app
+    _run("pie")
 
-        app(prog_name="pie")
+
+def bakery() -> None:
+    """The console script `bakery`: `pie build` and `pie new` by another name."""
+    _run("bakery")
+
+
+def _run(name: str) -> None:
+    try:
+        from pie.cli import app
+
+        {"pie": app.app, "bakery": app.bakery_app}[name](prog_name=name)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
     finally:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pie.cli import client_commands
+from pie.cli import bakery_commands, client_commands
 from pie.cli.options import ConfigOption, DummyOption, LimitOption, ModelOption, config_flags
 from pie.cli.remote import Server, ServerOption, UserOption
 
@@ -46,14 +46,14 @@ def _program_path(text: str) -> Path:
 def run(
     context: typer.Context,
     program: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="PROGRAM",
             help="A .py, .js, .ts or .wasm file, or a project folder; with --server also NAME@VERSION.",
             show_default=False,
             parser=_program_path,
         ),
-    ],
+    ] = None,
     config: ConfigOption = None,
     model: ModelOption = None,
     dummy: DummyOption = False,
@@ -71,6 +71,13 @@ def run(
         ),
     ] = None,
     limit: LimitOption = None,
+    path: Annotated[Path | None, typer.Option("--path", metavar="PROGRAM", help="The same as PROGRAM.", show_default=False)] = None,
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The Pie.toml that the input is checked against; that of PROGRAM if not given.", show_default=False
+        ),
+    ] = None,
     files: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False),
@@ -82,10 +89,11 @@ def run(
 ) -> None:
     """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`), and print what it sends and returns.
 
-    Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`. Lines on stdin reach the
-    program as messages. The exit code is 0, 1 after an error and 130 after Ctrl-C.
+    Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints what its
+    manifest says of them. Lines on stdin reach the program as messages. The exit code is 0, 1 after an error and 130 after Ctrl-C.
     """
     flags = config_flags(config, model, dummy, limit)
+    program = _one_program(program, path)
     if server is not None:
         from pie.cli.remote_run import RemoteLaunch, run_in_server
 
@@ -104,6 +112,7 @@ def run(
 
     launch = Launch(
         program=program,
+        manifest=manifest,
         arguments=tuple(context.args),
         input_text=input_text,
         config=flags,
@@ -166,3 +175,19 @@ def model_show(
     from pie.cli.model import show_model
 
     raise typer.Exit(show_model(config_flags(config, None if model is None else [model], False, None), digest=digest, as_json=as_json))
+
+
+bakery_commands.register(app)
+
+bakery_app = typer.Typer(
+    name="bakery", help="Build programs for pie.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+bakery_commands.register(bakery_app)
+
+
+def _one_program(argument: Path | None, option: Path | None) -> Path:
+    """The program, which is given in one of two ways."""
+    given = [path for path in (argument, option) if path is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("give the program once: as PROGRAM or with --path", param_hint="PROGRAM")
+    return given[0]

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from pie.errors import PieError
@@ -16,8 +16,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _BEGINS_VALUE = re.compile(r"-\.?\d")
 
 
-def read_input(arguments: Sequence[str], input_text: str | None) -> Json:
-    """The input that the command line gives a program. Text that looks like JSON and is none is taken as text, with a note on stderr.
+def read_input(arguments: Sequence[str], input_text: str | None, *, texts: Collection[str] = ()) -> Json:
+    """The input that the command line gives a program; the values of the names in `texts` stay as they were typed.
+
+    Text that looks like JSON and is none is taken as text, with a note on stderr.
 
     Raises PieError `invalid-argument` where both forms were given, or for text that is not UTF-8.
     """
@@ -25,7 +27,7 @@ def read_input(arguments: Sequence[str], input_text: str | None) -> Json:
         if not _is_unicode(text):
             raise PieError("invalid-argument", f"the argument {text!r} is not UTF-8; give it in UTF-8, or in a file")
     if input_text is None:
-        return parse_arguments(arguments)
+        return parse_arguments(arguments, texts)
     if arguments:
         raise PieError("invalid-argument", f"both --input and arguments were given ({' '.join(arguments)!r}); use one of them")
     value = parse_input(input_text)
@@ -48,12 +50,16 @@ def parse_value(text: str) -> Json:
     return value  # type: ignore[no-any-return]  # json.loads is untyped; every remaining case is Json
 
 
-def parse_arguments(arguments: Sequence[str]) -> dict[str, Json]:
+def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> dict[str, Json]:
     """Folds `--key v`, `--key=v`, `-k v` and `--flag` into one object; the rest stands in `_positional`, in order.
 
     Hyphens in a name become underscores, a flag without a value is true, and a minus followed by a digit begins a value. The
-    last of several equal names wins, as with most command lines.
+    last of several equal names wins, as with most command lines. The values of the names in `texts` stay as they were typed.
     """
+
+    def value_of(key: str, text: str) -> Json:
+        return text if key in texts else parse_value(text)
+
     named: dict[str, Json] = {}
     positional: list[Json] = []
     rest = iter(_Peekable(arguments))
@@ -62,9 +68,9 @@ def parse_arguments(arguments: Sequence[str]) -> dict[str, Json]:
         if not _is_name(argument):
             positional.append(parse_value(argument))
         elif equals:
-            named[_key(name)] = parse_value(value)
+            named[_key(name)] = value_of(_key(name), value)
         elif rest.has_value():
-            named[_key(name)] = parse_value(next(rest))
+            named[_key(name)] = value_of(_key(name), next(rest))
         else:
             named[_key(name)] = True
     if positional:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pie.bakery.manifest import Manifest, usage
+from pie.bakery.project import open_project
 from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
 from pie.cli.printer import Printer
+from pie.cli.program import made_ready, text_parameters, wants_help
 from pie.cli.progress import loading, working
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import EXIT_ERROR, EXIT_INTERRUPTED, give_up_stdout, make_streams_sturdy, report
 from pie.errors import PieError
-from pie.programs import load_program
 
 if TYPE_CHECKING:
     from pie._engine import Process
@@ -29,6 +31,7 @@ class Launch:
     """What the command line asked for."""
 
     program: Path
+    manifest: Path | None
     arguments: tuple[str, ...]
     input_text: str | None
     config: Flags
@@ -37,9 +40,12 @@ class Launch:
     detach: bool
     verbose: bool
 
-    def input(self) -> Json:
-        """The input of the program; PieError `invalid-argument` where both forms were given."""
-        return read_input(self.arguments, self.input_text)
+    def input(self, manifest: Manifest | None) -> Json:
+        """The input of the program, whose manifest says which arguments are texts.
+
+        PieError `invalid-argument` where both forms were given.
+        """
+        return read_input(self.arguments, self.input_text, texts=text_parameters(manifest))
 
 
 def run_program(launch: Launch) -> int:
@@ -57,8 +63,12 @@ def run_program(launch: Launch) -> int:
 def _run(launch: Launch) -> int:
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
-    program = load_program(launch.program)
-    program_input = launch.input()
+    project = open_project(launch.program, launch.manifest)
+    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
+        print(usage(project.manifest))
+        return 0
+    program_input = launch.input(project.manifest)
+    program = made_ready(project)
     files = FileSink(launch.files)
 
     from pie.config import load

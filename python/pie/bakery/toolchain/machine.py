@@ -8,16 +8,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The repository."""
-
 
 class ToolchainError(Exception):
     """What could not be done, in one line."""
 
 
 def cache_folder() -> Path:
-    """What builds share beyond one clone of the repository."""
+    """What builds share, whatever they build."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pie-build"
 
 
@@ -32,7 +29,11 @@ def find(*names: str) -> str | None:
 
 
 def run(
-    command: Sequence[str | Path], *, folder: Path = ROOT, environment: Mapping[str, str] | None = None, timeout_s: float | None = None
+    command: Sequence[str | Path],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
 ) -> str:
     """Runs a command without any question to the user and answers what it printed; the ToolchainError names it and what it said last."""
     words = [str(word) for word in command]

@@ -12,8 +12,7 @@ from . import debian
 from .machine import ToolchainError, answer, cache_folder, find, run, tools_folder
 
 PROGRAMS = "wasm32-wasip2"
-JS_RUNTIME = "wasm32-unknown-unknown"
-TARGETS = (PROGRAMS, JS_RUNTIME)
+BARE = "wasm32-unknown-unknown"
 
 RUSTC = Path("/usr/bin/rustc")
 LIBRARY_SOURCES = Path("/usr/lib/rustlib/src/rust/library")
@@ -23,13 +22,12 @@ RUSTUP_PATIENCE_S = 120.0
 
 def cargo_environment(target: str) -> dict[str, str]:
     """What to add to the environment of `cargo build --target TARGET`; the ToolchainError says how to get what is missing."""
-    environment = c_environment() if target == JS_RUNTIME else {}
     if has_target(target):
-        return environment
+        return {}
     if not (has_compiler() and (linker := find_linker()) and (target != PROGRAMS or has_component_parts())):
-        raise ToolchainError(f"Rust for {target} is missing; mend it with: python3 -m tools.toolchain")
+        raise ToolchainError(f"Rust for {target} is missing; mend it with: {remedy(target)}")
     upper = target.upper().replace("-", "_")
-    environment |= {
+    environment = {
         "RUSTC": str(RUSTC),
         # Building the standard library is a feature of nightly compilers.
         "RUSTC_BOOTSTRAP": "1",
@@ -77,7 +75,7 @@ def remedy(target: str) -> str:
     """The command that mends a target that could not be had."""
     if not debian.has_apt():
         return f"rustup target add {target}"
-    return debian.install_command(*COMPILER_PACKAGES, linker_package()) + " && python3 -m tools.toolchain"
+    return debian.install_command(*COMPILER_PACKAGES, linker_package()) + f" && python3 -m {__package__}"
 
 
 def has_compiler() -> bool:
@@ -94,15 +92,6 @@ def linker_package() -> str:
 def find_linker() -> str | None:
     """The linker for wasm."""
     return find(f"wasm-ld-{linker_package().removeprefix('lld-')}")
-
-
-def c_environment() -> dict[str, str]:
-    """What the C of QuickJS is compiled with."""
-    compiler, archiver = find("clang-22", "clang"), find("llvm-ar-22", "llvm-ar", "llvm-ar-14")
-    if compiler is None or archiver is None:
-        raise ToolchainError(f"clang and llvm are missing; mend it with: {debian.install_command('clang', 'llvm')}")
-    suffix = JS_RUNTIME.replace("-", "_")
-    return {f"CC_{suffix}": compiler, f"AR_{suffix}": archiver, f"CFLAGS_{suffix}": f"--target={JS_RUNTIME} -O3"}
 
 
 def libc_folder() -> Path:

@@ -1,0 +1,1 @@
+"""Builds programs: a project or a file becomes one `.wasm` that runs anywhere."""

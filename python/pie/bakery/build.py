@@ -1,0 +1,147 @@
+"""`pie build`: a project or a file becomes one `.wasm`, with its `Pie.toml` beside it. The same input gives the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pie import _engine
+from pie.bakery import cargo, npm, pure_python
+from pie.bakery.manifest import FILE_NAME, Manifest, new_manifest, read_manifest
+from pie.bakery.project import Project, open_project
+from pie.errors import PieError
+from pie.programs import Component, Source
+
+RUNTIMES = Path(__file__).resolve().parents[1] / "runtimes"
+
+_DIST = "dist"
+_PREFIX = "sha256:"
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build made."""
+
+    wasm: Path
+    manifest_path: Path
+    manifest: Manifest
+    n_bytes: int
+    digest: str
+    """`sha256:` and the digest of the `.wasm`."""
+    runtime: str | None
+    """The digest of the language runtime that the program needs; None for a Rust program."""
+
+
+def build(path: Path, output: Path | None = None, *, standalone: bool = False) -> Built:
+    """Builds what lies at `path` to `output`; to `dist/NAME.wasm` in its folder if not given.
+
+    With `standalone`, a Python or JavaScript program carries its language runtime and runs in any engine.
+    Raises PieError `build-failed` for what the tools of the language refuse, and those of `open_project`.
+    """
+    project = open_project(path)
+    if project.kind == "component":
+        raise PieError("build-failed", f"{str(path)!r} is built already; give the folder or the file that it was made from")
+    manifest = project.manifest or new_manifest(project.name)
+    wasm, runtime = _program(project, manifest, standalone=standalone)
+    target = output or project.folder / _DIST / f"{manifest.name}.wasm"
+    if target.is_dir():
+        target = target / f"{manifest.name}.wasm"
+    _write(target, wasm)
+    beside = _manifest_place(target, manifest)
+    _write(beside, manifest.text.encode())
+    return Built(target, beside, manifest, len(wasm), _digest(wasm), runtime)
+
+
+def ready(project: Project) -> Component | Source:
+    """The program of a project, to be launched: as it is where it can run so, else built, which may take minutes.
+
+    Raises PieError as `build` does.
+    """
+    if project.source is not None and not needs_building(project):
+        return project.source
+    wasm, _ = _program(project, project.manifest or new_manifest(project.name), standalone=False)
+    return Component(project.path, content=wasm)
+
+
+def needs_building(project: Project) -> bool:
+    """Whether the program cannot run from its own files alone."""
+    return project.source is None or (isinstance(project.source, Source) and _has_dependencies(project))
+
+
+def _program(project: Project, manifest: Manifest, *, standalone: bool) -> tuple[bytes, str | None]:
+    """The bytes of the built program, and the digest of its runtime."""
+    if not isinstance(project.source, Source):
+        component = cargo.build(project.folder)
+        return _engine.pack_program("component", {}, "", manifest.text, None, component), None
+    source = project.source
+    files, entry = dict(source.files), source.entry
+    if _has_dependencies(project):
+        if source.language == "javascript":
+            files, entry = npm.bundle(project.folder, _entry_file(project, source)), npm.BUNDLE
+        else:
+            wanted = pure_python.requirements(project.folder, project.manifest)
+            files = _merged(files, pure_python.install(wanted, project.folder))
+    try:
+        runtime = (RUNTIMES / f"{source.language}.wasm").read_bytes()
+    except OSError as error:
+        message = f"the {source.language} runtime cannot be read ({error.strerror}); install the package again, or run `make build`"
+        raise PieError("build-failed", message) from error
+    digest = _digest(runtime)
+    return _engine.pack_program(source.language, files, entry, manifest.text, digest, runtime if standalone else None), digest
+
+
+def _has_dependencies(project: Project) -> bool:
+    if not project.path.is_dir():
+        return bool(project.manifest and project.manifest.python)
+    if project.kind == "javascript":
+        return npm.has_dependencies(project.folder)
+    return bool(pure_python.requirements(project.folder, project.manifest))
+
+
+def _entry_file(project: Project, source: Source) -> Path:
+    """Where the entry of a project lies."""
+    if not project.path.is_dir():
+        return project.path
+    folders = [project.folder / Path(project.manifest.entry).parent] if project.manifest and project.manifest.entry else []
+    candidates = [folder / source.entry for folder in (*folders, project.folder, project.folder / "src")]
+    return next(path for path in candidates if path.is_file())
+
+
+def _merged(own: dict[str, bytes], others: dict[str, bytes]) -> dict[str, bytes]:
+    if both := sorted(own.keys() & others.keys()):
+        raise PieError("build-failed", f"the program and one of its dependencies both have the file {both[0]!r}; rename the program's")
+    return own | others
+
+
+def _manifest_place(wasm: Path, manifest: Manifest) -> Path:
+    """`Pie.toml` beside the program; `NAME.Pie.toml` where that is another program's."""
+    place = wasm.with_name(FILE_NAME)
+    try:
+        is_free = not place.exists() or read_manifest(place).name == manifest.name
+    except PieError:
+        is_free = False
+    return place if is_free else wasm.with_name(f"{wasm.stem}.{FILE_NAME}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes at once, so that nobody reads half of a program; what is there already stays untouched."""
+    try:
+        if path.is_file() and path.read_bytes() == content:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except OSError as error:
+        raise PieError("build-failed", f"{str(path)!r} cannot be written: {error.strerror}") from error
+
+
+def _digest(content: bytes) -> str:
+    return _PREFIX + hashlib.sha256(content).hexdigest()

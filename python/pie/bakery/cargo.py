@@ -1,0 +1,66 @@
+"""Rust programs: cargo builds the project to a component for wasm32-wasip2."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pie.bakery import sdk
+from pie.bakery.command import run
+from pie.bakery.toolchain.machine import ToolchainError, cache_folder, find
+from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment
+from pie.errors import PieError
+
+
+def build(folder: Path) -> bytes:
+    """The component of the project in `folder`.
+
+    Builds in a folder that all programs share, so that the SDK and the standard library are built once. Raises PieError `build-failed`
+    with what cargo said, or with what is missing to build for wasm.
+    """
+    if find("cargo") is None:
+        raise PieError("build-failed", "building a Rust program needs cargo, which is not there; install Rust 1.95 or newer with rustup")
+    try:
+        environment = cargo_environment(PROGRAMS)
+    except ToolchainError as error:
+        raise PieError("build-failed", str(error)) from error
+    sdk.link(folder)
+    target = target_folder()
+    command = ["cargo", "build", "--release", "--target", PROGRAMS, "--quiet", "--message-format", "json-render-diagnostics"]
+    with _alone(target):
+        said = run(command, folder=folder, environment={**environment, "CARGO_TARGET_DIR": str(target)})
+        components = list(_components(said, folder))
+        if len(components) != 1:
+            names = ", ".join(path.name for path in components) or "none"
+            message = (
+                f'cargo made {len(components)} components of {str(folder)!r} ({names}); a program is one crate with crate-type = ["cdylib"]'
+            )
+            raise PieError("build-failed", message)
+        return components[0].read_bytes()
+
+
+def target_folder() -> Path:
+    """Where cargo builds programs: one folder for all, so that what they share is built once."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "guests"
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Nobody else builds meanwhile: two programs of one name have one place in the folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    with (target / ".pie-build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _components(said: str, folder: Path) -> Iterator[Path]:
+    """The components of the project itself in cargo's messages."""
+    for line in said.splitlines():
+        message = json.loads(line) if line.startswith("{") else {}
+        is_own = Path(message.get("manifest_path", "/")).is_relative_to(folder.resolve())
+        if message.get("reason") == "compiler-artifact" and is_own:
+            yield from (Path(name) for name in message["filenames"] if name.endswith(".wasm"))

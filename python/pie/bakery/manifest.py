@@ -1,0 +1,119 @@
+"""`Pie.toml`: reads the manifest of a project, and makes one where there is none. The engine itself knows the schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pie import _engine
+from pie.errors import PieError
+
+FILE_NAME = "Pie.toml"
+MAX_NAME_CHARS = 64
+
+_MAX_MANIFEST_BYTES = 64 << 10
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One field of the input."""
+
+    name: str
+    type: str
+    """`string`, `int`, `float`, `bool`, `array` or `object`."""
+    optional: bool
+    default: Any
+    """What it is where it is left out; None where there is no default."""
+    description: str | None
+    choices: tuple[Any, ...]
+    min: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that fits the schema."""
+
+    text: str
+    """As it is written; what the engine is given."""
+    name: str
+    version: str
+    description: str | None
+    language: str | None
+    entry: str | None
+    parameters: tuple[Parameter, ...] | None
+    """In order; None where the program takes any input."""
+    python: tuple[str, ...]
+    """The requirements that are bundled, as pip reads them."""
+
+
+def parse_manifest(text: str, file: str = FILE_NAME) -> Manifest:
+    """The manifest of a text; PieError `invalid-manifest` names the file, the line, the field, its value and what is expected."""
+    fields = json.loads(_engine.read_manifest(text, file))
+    parameters = fields["parameters"]
+    return Manifest(
+        text=text,
+        name=fields["package"]["name"],
+        version=fields["package"]["version"],
+        description=fields["package"]["description"],
+        language=fields["program"]["language"],
+        entry=fields["program"]["entry"],
+        parameters=None if parameters is None else tuple(Parameter(**one | {"choices": tuple(one["choices"])}) for one in parameters),
+        python=tuple(fields["dependencies"]["python"]),
+    )
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in a file; PieError `invalid-manifest` also where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_MANIFEST_BYTES + 1)
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise PieError("invalid-manifest", f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise PieError("invalid-manifest", f"the manifest {str(path)!r} cannot be read: {reason}") from error
+    return parse_manifest(text, str(path))
+
+
+def new_manifest(name: str) -> Manifest:
+    """A manifest for a program that has none, called as its file or folder as far as a name may be."""
+    plain = _NOT_IN_NAMES.sub("-", name.lower()).lstrip("._-")[:MAX_NAME_CHARS] or "program"
+    return parse_manifest(f'[package]\nname = "{plain}"\nversion = "0.1.0"\n')
+
+
+def usage(manifest: Manifest) -> str:
+    """What the program takes, for a terminal: one line a parameter."""
+    lines = [f"{manifest.name} {manifest.version}" + (f": {manifest.description}" if manifest.description else "")]
+    if manifest.parameters is None:
+        return "\n".join([*lines, "It takes any input."])
+    if not manifest.parameters:
+        return "\n".join([*lines, "It takes no input."])
+    rows = [(f"--{one.name.replace('_', '-')}", one.type, _explained(one)) for one in manifest.parameters]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines += [f"  {flag:<{widths[0]}}  {kind:<{widths[1]}}  {words}".rstrip() for flag, kind, words in rows]
+    return "\n".join(lines)
+
+
+def _explained(parameter: Parameter) -> str:
+    notes = []
+    if parameter.choices:
+        notes.append("one of " + ", ".join(map(_json, parameter.choices)))
+    if parameter.min is not None:
+        notes.append(f"at least {parameter.min}")
+    if parameter.max is not None:
+        notes.append(f"at most {parameter.max}")
+    if parameter.default is not None:
+        notes.append(f"default {_json(parameter.default)}")
+    elif not parameter.optional:
+        notes.append("required")
+    return " ".join(filter(None, [parameter.description, f"({'; '.join(notes)})" if notes else ""]))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,99 @@
+"""The dependencies of a Python program: pure wheels, bundled as sources."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from pie.bakery.command import run
+from pie.bakery.manifest import Manifest
+from pie.errors import PieError
+
+RUNTIME_PYTHON = "3.14"
+"""The version of the language runtime, by which wheels are chosen."""
+
+_PYPROJECT = "pyproject.toml"
+_REQUIREMENTS = "requirements.txt"
+_COMPILED = {".so", ".pyd", ".dll", ".dylib", ".a", ".wasm"}
+_NO_PURE = re.compile(
+    r"(?:No matching distribution found for|satisfies the requirement|has no usable wheels|only-binary)\W*([A-Za-z0-9._-]+)"
+)
+_PROVIDED = re.compile(r"^\s*(inferlet|pie-engine)\b(?![.-])", re.IGNORECASE)
+
+
+def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
+    """The arguments by which the installer gets what a project in `folder` depends on: of its manifest, then of the files of Python's own.
+
+    What the runtime brings (`inferlet`) is left out. Raises PieError `build-failed` for a `pyproject.toml` that cannot be read.
+    """
+    wanted = list(manifest.python) if manifest else []
+    project = folder / _PYPROJECT
+    if project.is_file():
+        try:
+            listed = tomllib.loads(project.read_text()).get("project", {}).get("dependencies", [])
+        except (OSError, ValueError, AttributeError) as error:
+            raise PieError("build-failed", f"{project} cannot be read: {error}") from error
+        wanted += [str(one) for one in listed]
+    wanted = [one for one in wanted if not _PROVIDED.match(one)]
+    if (folder / _REQUIREMENTS).is_file():
+        wanted += ["-r", _REQUIREMENTS]
+    return wanted
+
+
+def install(wanted: list[str], folder: Path) -> dict[str, bytes]:
+    """The files of the packages, by the paths under which they are imported. Relative paths in `wanted` start from `folder`.
+
+    Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not to be had.
+    """
+    with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
+        target = Path(name) / "packages"
+        try:
+            run([*_installer(target), *wanted], folder=folder)
+        except PieError as error:
+            if found := _NO_PURE.search(error.message):
+                message = (
+                    f"the dependency {found[1]!r} has no release in pure Python, or there is none by that name; programs run in a sandbox "
+                    f"that cannot load compiled extensions: choose another package, or a version that is pure\n{error.message}"
+                )
+                raise PieError("build-failed", message) from error
+            raise
+        return _collected(target)
+
+
+def _installer(target: Path) -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target", str(target)]
+        return [*pip, "--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none", f"--python-version={RUNTIME_PYTHON}"]
+    if uv := shutil.which("uv"):
+        return [uv, "pip", "install", "--quiet", "--target", str(target), "--only-binary=:all:", f"--python-version={RUNTIME_PYTHON}"]
+    raise PieError("build-failed", "the program has Python dependencies, but neither pip nor uv is there to install them; install one")
+
+
+def _collected(target: Path) -> dict[str, bytes]:
+    files = {}
+    for path in sorted(target.rglob("*")):
+        inside = path.relative_to(target)
+        if not path.is_file() or inside.parts[0] == "bin" or inside.parts[0].endswith(".dist-info") or "__pycache__" in inside.parts:
+            continue
+        if path.suffix in _COMPILED:
+            package = _package_of(target, inside)
+            message = (
+                f"the dependency {package!r} has a compiled extension ({inside}); programs run in a sandbox that cannot load it: "
+                "choose another package, or a version in pure Python"
+            )
+            raise PieError("build-failed", message)
+        files[inside.as_posix()] = path.read_bytes()
+    return files
+
+
+def _package_of(target: Path, file: Path) -> str:
+    """The distribution that brought a file."""
+    for record in sorted(target.glob("*.dist-info/RECORD")):
+        if any(line.partition(",")[0] == file.as_posix() for line in record.read_text().splitlines()):
+            return record.parent.name.partition("-")[0]
+    return file.parts[0]

@@ -1,0 +1,279 @@
+"""What is built of projects and files, and what their manifests and dependencies may be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pie import _engine
+from pie.bakery import npm, pure_python
+from pie.bakery.build import Built, build
+from pie.bakery.manifest import parse_manifest, usage
+from pie.bakery.project import open_project
+from pie.engine import Engine
+from pie.errors import PieError
+from pie.programs import Component
+from support.command import pie
+
+PACKAGE = '[package]\nname = "mine"\nversion = "1.2.3"\n'
+ECHO = "async def main(input):\n    return input\n"
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def last_event(engine: Engine, program: Component, input: Any = None) -> _engine.Event:
+    process = engine.launch(program, input=input)
+    last = None
+    while (event := process.next_event()) is not None:
+        last = event
+    assert last is not None
+    return last
+
+
+def returned(engine: Engine, built: Built, input: Any = None) -> Any:
+    event = last_event(engine, Component(built.wasm), input)
+    assert event.kind == "return", event.text
+    return json.loads(event.text)
+
+
+def test_a_file_is_built_with_what_it_imports(engine: Engine, tmp_path: Path) -> None:
+    write(tmp_path, {"Some Name.py": "import helper\nasync def main(input):\n    return helper.N\n", "helper.py": "N = 7", "other.py": ""})
+    built = build(tmp_path / "Some Name.py")
+    assert built.wasm == tmp_path / "dist" / "some-name.wasm"
+    assert parse_manifest(built.manifest_path.read_text()).name == "some-name"
+    packed = _engine.read_packed(built.wasm.read_bytes())
+    assert packed is not None
+    assert sorted(packed["files"]) == ["Some Name.py", "helper.py"]
+    assert returned(engine, built) == 7
+
+
+@pytest.mark.parametrize("source", [{"main.py": ECHO}, {"main.ts": "export async function main(input: unknown) { return input; }"}])
+def test_a_standalone_program_carries_its_runtime_and_shares_its_code(engine: Engine, tmp_path: Path, source: dict[str, str]) -> None:
+    write(tmp_path, source)
+    small, whole = build(tmp_path, tmp_path / "small.wasm"), build(tmp_path, tmp_path / "whole.wasm", standalone=True)
+    assert small.n_bytes < 1000 < 10**6 < whole.n_bytes
+    assert small.runtime == whole.runtime
+    assert returned(engine, small, {"a": 1}) == {"a": 1}
+    assert engine.is_prepared(Component(whole.wasm))
+    assert returned(engine, whole, {"a": 1}) == {"a": 1}
+
+
+def test_a_program_for_a_runtime_that_is_gone_says_so(engine: Engine, tmp_path: Path) -> None:
+    gone = "sha256:" + "0" * 64
+    wasm = _engine.pack_program("python", {"main.py": ECHO.encode()}, "main.py", None, gone)
+    event = last_event(engine, Component(tmp_path, content=wasm))
+    assert event.code == "unknown-runtime"
+    assert gone in event.text
+
+
+def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path: Path) -> None:
+    from pie.engine import RUNTIMES
+
+    wasm = build(write(tmp_path / "p", {"main.js": "export async function main() { return 5; }"})).wasm
+    folder = tmp_path / "runtimes"
+    folder.mkdir()
+    (folder / "javascript.wasm").write_bytes((RUNTIMES / "javascript.wasm").read_bytes())
+    data = {"cache_dir": tmp_path / "cache", "data_dir": tmp_path / "data", "runtimes_dir": folder}
+    first = _engine.Engine(**data)  # type: ignore[arg-type]
+    first.prepare(wasm.read_bytes())
+    first.stop()
+    # The next release brings another runtime.
+    (folder / "javascript.wasm").write_bytes((RUNTIMES / "javascript.wasm").read_bytes() + b"\0\x05\x04next")
+    second = _engine.Engine(**data)  # type: ignore[arg-type]
+    process = second.launch_component(wasm.read_bytes(), input="null")
+    event = process.next_event()
+    assert event is not None
+    assert (event.kind, event.text) == ("return", "5")
+    second.stop()
+
+
+def test_the_manifest_beside_another_program_is_left_alone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / name, {"main.py": ECHO, "Pie.toml": f'[package]\nname = "{name}"\nversion = "1"\n'})
+    out = tmp_path / "out"
+    assert build(tmp_path / "one", out / "one.wasm").manifest_path == out / "Pie.toml"
+    assert build(tmp_path / "two", out / "two.wasm").manifest_path == out / "two.Pie.toml"
+    assert build(tmp_path / "one", out / "one.wasm").manifest_path == out / "Pie.toml"
+    assert parse_manifest((out / "Pie.toml").read_text()).name == "one"
+
+
+def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "lib/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+            '[project]\nname = "greetings"\nversion = "1"\n',
+            "lib/greetings/__init__.py": "def greet(name):\n    return f'Hello {name}'\n",
+            "p/Pie.toml": PACKAGE + '[program]\nentry = "src/main.py"\n[dependencies]\npython = ["../lib"]\n',
+            "p/src/main.py": "import greetings\nasync def main(input):\n    return greetings.greet(input['name'])\n",
+        },
+    )
+    built = build(tmp_path / "p")
+    packed = _engine.read_packed(built.wasm.read_bytes())
+    assert packed is not None
+    assert sorted(packed["files"]) == ["greetings/__init__.py", "main.py"]
+    assert returned(engine, built, {"name": "Ada"}) == "Hello Ada"
+    done = pie("run", str(tmp_path / "p"), "--dummy", "--", "--name", "Ada")
+    assert done.stdout == "Hello Ada\n", done.stderr
+
+
+def test_a_compiled_extension_is_refused_by_name(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "lib/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+            '[project]\nname = "fast"\nversion = "1"\n[tool.setuptools]\npackages = ["fast"]\n'
+            '[tool.setuptools.package-data]\nfast = ["*.so"]\n',
+            "lib/fast/__init__.py": "",
+            "lib/fast/core.so": "machine code",
+            "p/main.py": ECHO,
+            "p/requirements.txt": "../lib\n",
+        },
+    )
+    with pytest.raises(PieError, match=r"the dependency 'fast' has a compiled extension \(fast/core.so\)") as error:
+        build(tmp_path / "p")
+    assert error.value.code == "build-failed"
+
+
+def test_where_requirements_come_from(tmp_path: Path) -> None:
+    write(tmp_path, {"pyproject.toml": '[project]\nname = "p"\ndependencies = ["attrs", "inferlet>=0.1"]\n', "requirements.txt": ""})
+    manifest = parse_manifest(PACKAGE + '[dependencies]\npython = ["six"]\n')
+    assert pure_python.requirements(tmp_path, manifest) == ["six", "attrs", "-r", "requirements.txt"]
+    (tmp_path / "pyproject.toml").write_text("dependencies =")
+    with pytest.raises(PieError, match=r"pyproject\.toml cannot be read"):
+        pure_python.requirements(tmp_path, None)
+
+
+def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "lib/package.json": '{"name": "greetings", "version": "1.0.0", "type": "module", "main": "index.js"}',
+            "lib/index.js": "export const greet = (name) => `Hello ${name}`;\n",
+            "p/package.json": '{"name": "p", "type": "module", "dependencies": {"greetings": "file:../lib"}}',
+            "p/Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"\nentry = "src/main.ts"\n',
+            "p/src/main.ts": "import { greet } from 'greetings';\nimport { runtime } from 'inferlet';\n"
+            "export async function main(input: { name: string }): Promise<string> {\n  runtime.models();\n  return greet(input.name);\n}\n",
+        },
+    )
+    built = build(tmp_path / "p")
+    packed = _engine.read_packed(built.wasm.read_bytes())
+    assert packed is not None
+    assert sorted(packed["files"]) == [npm.BUNDLE]
+    assert returned(engine, built, {"name": "Ada"}) == "Hello Ada"
+
+
+def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"package.json": '{"dependencies": {"left-pad": "1"}}', "main.js": "export async function main() {}"})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PieError, match="needs Node with npm") as error:
+        build(tmp_path)
+    assert error.value.code == "build-failed"
+    (tmp_path / "package.json").write_text('{"dependencies": {"inferlet": "*"}}')
+    assert build(tmp_path).n_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "expected"),
+    [
+        ({"main.py": ECHO, "Pie.toml": "[package"}, "invalid-manifest", r"Pie\.toml:1: this is no TOML"),
+        ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nentry = "app.py"'}, "invalid-manifest", "no such file"),
+        ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nlanguage = "rust"'}, "invalid-manifest", r"no Cargo\.toml"),
+        ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"'}, "invalid-manifest", "is python"),
+        ({"a.txt": "", "Pie.toml": PACKAGE + '[program]\nentry = "a.txt"'}, "invalid-program", "ends in '.txt'"),
+        ({"main.js": "", "package.json": "[]"}, "build-failed", r"package\.json cannot be read"),
+        ({"notes.txt": ""}, "invalid-program", "holds no program"),
+    ],
+)
+def test_a_project_that_cannot_be_built_says_why(tmp_path: Path, files: dict[str, str], code: str, expected: str) -> None:
+    with pytest.raises(PieError, match=expected) as error:
+        build(write(tmp_path, files))
+    assert error.value.code == code
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_manifest_that_is_no_text_is_named(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO})
+    (tmp_path / "Pie.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(PieError, match="byte 0 is not UTF-8") as error:
+        open_project(tmp_path)
+    assert error.value.code == "invalid-manifest"
+
+
+def test_a_built_program_is_not_built_again(tmp_path: Path) -> None:
+    built = build(write(tmp_path, {"main.py": ECHO}))
+    with pytest.raises(PieError, match="is built already"):
+        build(built.wasm)
+
+
+def test_rust_that_does_not_compile_shows_what_cargo_said(tmp_path: Path) -> None:
+    write(tmp_path, {"Cargo.toml": '[package]\nname = "broken"\nversion = "0.1.0"\n[dependencies', "src/lib.rs": ""})
+    with pytest.raises(PieError, match=r"Cargo\.toml") as error:
+        build(tmp_path)
+    assert error.value.code == "build-failed"
+
+
+PARAMETERS = (
+    PACKAGE
+    + """[parameters]
+prompt = { type = "string", description = "what to say" }
+style = { type = "string", default = "short", choices = ["short", "long"] }
+n = { type = "int", optional = true, min = 1, max = 9 }
+"""
+)
+
+
+def test_help_prints_the_parameters(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO, "Pie.toml": PARAMETERS})
+    expected = (
+        "mine 1.2.3\n"
+        "  --prompt  string  what to say (required)\n"
+        '  --style   string  (one of "short", "long"; default "short")\n'
+        "  --n       int     (at least 1; at most 9)\n"
+    )
+    assert usage(parse_manifest(PARAMETERS)) + "\n" == expected
+    assert pie("run", str(tmp_path), "--", "--help").stdout == expected
+    built = build(tmp_path)
+    assert pie("run", str(built.wasm), "--", "--help").stdout == expected
+
+
+def test_arguments_for_string_parameters_stay_text(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO, "Pie.toml": PARAMETERS})
+    done = pie("run", str(tmp_path), "--dummy", "--", "--prompt", "42", "--n", "3")
+    assert json.loads(done.stdout) == {"prompt": "42", "n": 3, "style": "short"}, done.stderr
+
+
+def test_a_manifest_that_is_given_takes_the_place_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO, "other.toml": PARAMETERS})
+    built = build(tmp_path)
+    done = pie("run", "--path", str(built.wasm), "--manifest", str(tmp_path / "other.toml"), "--dummy")
+    assert done.returncode == 1
+    assert 'error[invalid-input]: the parameter "prompt" is missing; expected a string (what to say)' in done.stderr
+
+
+def test_the_program_is_given_once(tmp_path: Path) -> None:
+    for arguments in ([], ["a.py", "--path", "b.py"]):
+        done = pie("run", *arguments)
+        assert done.returncode == 2
+        assert "give the program once" in done.stderr
+
+
+def test_bakery_is_the_same_by_another_name(tmp_path: Path) -> None:
+    import sys
+
+    write(tmp_path, {"main.py": ECHO, "Pie.toml": PACKAGE})
+    code = "import sys; from pie.cli import bakery; sys.argv = ['bakery', 'build', sys.argv[1], '-o', sys.argv[2]]; bakery()"
+    target = tmp_path / "x.wasm"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), str(target)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes() == build(tmp_path).wasm.read_bytes()
