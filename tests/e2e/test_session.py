@@ -33,6 +33,10 @@ def test_a_program_sends_texts_values_and_files(dummy: Engine, language: str) ->
     assert sent == ["hello", *values, PDF]
 
 
+def test_what_a_rust_program_prints_without_a_line_s_end_keeps_its_place(dummy: Engine) -> None:
+    assert finish(launched(dummy, "rust", "print")).sent == ["a", "b", "c", b"d", "e"]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_program_receives_a_text(dummy: Engine, language: str) -> None:
     process = launched(dummy, language, "receive")

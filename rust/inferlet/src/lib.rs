@@ -52,7 +52,15 @@ pub mod task;
 pub mod tokenizer;
 
 /// The raw bindings, for what the typed API does not cover.
-pub use bindings::pie;
+pub mod pie {
+    pub use crate::bindings::pie::instruct;
+
+    /// The interfaces of the engine. Of the session it is the typed API, which keeps the order of what is printed and sent.
+    pub mod core {
+        pub use crate::bindings::pie::core::*;
+        pub use crate::session;
+    }
+}
 /// What the engine tells of itself and of this launch.
 pub use bindings::pie::core::runtime;
 pub use inferlet_macros::main;

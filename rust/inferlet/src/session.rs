@@ -12,11 +12,32 @@
 //! # }
 //! ```
 
+use std::io::Write;
+
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString};
+use crate::bindings::pie::core::session as raw;
 /// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
 pub use crate::bindings::pie::core::session::receive as receive_signal;
-pub use crate::bindings::pie::core::session::{receive, receive_file, send, send_file};
+pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::task::answer;
+
+/// Sends a text: the client's `Stdout` event. What was printed before goes out before; a slow client suspends the program.
+pub fn send(message: &str) {
+    flush_output();
+    raw::send(message);
+}
+
+/// Sends bytes: one `File` event of the client, in order with the texts. A slow client suspends the program.
+pub fn send_file(data: &[u8]) {
+    flush_output();
+    raw::send_file(data);
+}
+
+/// Sends what was printed without a line's end: output is never held back while the program sleeps, or when it ends.
+pub(crate) fn flush_output() {
+    // Where stdout is closed there is nobody to send to.
+    drop(std::io::stdout().flush());
+}
 
 /// Awaiting a [`FutureString`].
 pub trait FutureStringExt {

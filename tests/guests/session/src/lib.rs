@@ -14,6 +14,16 @@ async fn main(snippet: String) -> Result<Value> {
         "files" => files().await,
         "signals" => Ok(json!(signals().await?)),
         "patience" => patience().await,
+        "print" => {
+            use inferlet::pie::core::session;
+
+            print!("a");
+            session::send("b");
+            print!("c");
+            session::send_file(b"d");
+            print!("e");
+            Ok(Value::Null)
+        }
         other => Err(format!("there is no snippet {other}")),
     }
 }
