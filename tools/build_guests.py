@@ -13,8 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tools.toolchain  # noqa: E402, F401  # found by the line above; it makes `pie` importable
-from pie.bakery.cargo import target_folder  # noqa: E402
-from pie.bakery.toolchain.machine import ToolchainError  # noqa: E402
+from pie.bakery.toolchain.machine import ToolchainError, target_folder  # noqa: E402
 from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment  # noqa: E402
 
 WORKSPACES = (ROOT / "examples" / "rust", ROOT / "tests" / "guests", ROOT / "asv_benchmarks" / "guests")

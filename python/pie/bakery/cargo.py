@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pie.bakery import sdk
 from pie.bakery.command import run
-from pie.bakery.toolchain.machine import ToolchainError, cache_folder, find
+from pie.bakery.toolchain.machine import ToolchainError, find, target_folder
 from pie.bakery.toolchain.wasm import PROGRAMS, cargo_environment
 from pie.errors import PieError
 
@@ -41,11 +40,6 @@ def build(folder: Path) -> bytes:
             )
             raise PieError("build-failed", message)
         return components[0].read_bytes()
-
-
-def target_folder() -> Path:
-    """Where cargo builds programs: one folder for all, so that what they share is built once."""
-    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "guests"
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pie.bakery.toolchain.machine import environment_with
 from pie.errors import PieError
 
 _SHOWN_LINES = 40
@@ -18,7 +18,7 @@ def run(command: Sequence[str | Path], *, folder: Path, environment: Mapping[str
     words = [str(word) for word in command]
     try:
         done = subprocess.run(
-            words, cwd=folder, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            words, cwd=folder, env=environment_with(environment), stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     except OSError as error:
         raise PieError("build-failed", f"`{words[0]}` cannot be run: {error.strerror}") from error

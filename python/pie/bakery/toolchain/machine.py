@@ -1,4 +1,7 @@
-"""What every part asks of the machine: where caches lie, what is on the path, and running a command."""
+"""What every part asks of the machine: where caches lie, what is on the path, and running a command.
+
+Reads the environment itself: it runs before anything is installed, and what it runs gets the environment as it is.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,16 @@ class ToolchainError(Exception):
 def cache_folder() -> Path:
     """What builds share, whatever they build."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pie-build"
+
+
+def target_folder() -> Path:
+    """Where cargo builds programs: one folder for all, so that what they share is built once."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "guests"
+
+
+def environment_with(additions: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of a command: that of this process, and more."""
+    return {**os.environ, **(additions or {})}
 
 
 def tools_folder() -> Path:
@@ -37,7 +50,7 @@ def run(
 ) -> str:
     """Runs a command without any question to the user and answers what it printed; the ToolchainError names it and what it said last."""
     words = [str(word) for word in command]
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", **(environment or {})}
+    quiet = environment_with({"DEBIAN_FRONTEND": "noninteractive", **(environment or {})})
     try:
         done = subprocess.run(
             words, cwd=folder, env=quiet, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
