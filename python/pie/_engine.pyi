@@ -16,8 +16,10 @@ __all__ = [
     "Event",
     "Model",
     "Process",
+    "Server",
     "Setting",
     "__version__",
+    "init_logging",
     "limit_settings",
     "pack_program",
     "read_manifest",
@@ -25,6 +27,9 @@ __all__ = [
 ]
 
 __version__: str
+
+def init_logging(level: str) -> None:
+    """Writes what the engine logs to stderr, from a level on: `off`, `error`, `warn`, `info`, `debug` or `trace`. The first call decides."""
 
 def limit_settings() -> list[Setting]:
     """Every limit of a process, in the order of the reference."""
@@ -206,6 +211,15 @@ class Engine:
         A `manifest` takes the place of the one that the program carries.
         """
 
+    def serve(
+        self, host: str, port: int, *, data_dir: str | PathLike[str], options: Mapping[str, float | Sequence[str]] | None = None
+    ) -> Server:
+        """Serves the models and programs to clients of the network, as the reference of the protocol says.
+
+        Port 0 picks a free one. Installed programs are kept under `data_dir`. `options` are the settings of the section `server` by
+        their names; the defaults hold for the rest. Raises PieError `port-in-use` or `invalid-config`.
+        """
+
     def stop(self) -> None:
         """Ends every process with the error `engine-stopped`, and every model. A second call does nothing."""
 
@@ -358,3 +372,25 @@ class Process:
 
     def cancel(self) -> None:
         """Ends the program; its last event is the error `cancelled`, unless it has ended before."""
+
+@final
+class Server:
+    """A running server. It stops when it is collected."""
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as in `127.0.0.1:8080`."""
+
+    @property
+    def n_live(self) -> int:
+        """Processes of clients that live."""
+
+    @property
+    def n_connections(self) -> int:
+        """Clients that are connected."""
+
+    def begin_drain(self) -> None:
+        """Refuses launches from now on and tells the clients; processes run on."""
+
+    def stop(self) -> None:
+        """Ends every process of clients, lets clients have what is left, and closes. Takes at most ten seconds; a second call does nothing."""

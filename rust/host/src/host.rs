@@ -24,7 +24,7 @@ use crate::program::{Component, Language, Program};
 use crate::sandbox::ticker::{Ticker, Ticking};
 use crate::sandbox::{priority, wasm_engine};
 use crate::sync::lock;
-use crate::{Error, HostConfig};
+use crate::{Error, HostConfig, Limits};
 
 /// How long a host waits for its processes to end when it stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -134,6 +134,11 @@ impl Host {
     /// The name by which programs know this engine.
     pub fn instance_id(&self) -> &str {
         &self.shared.instance_id
+    }
+
+    /// What each process may use.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.config.limits
     }
 
     /// Adds a model; somebody has to drive it.

@@ -9,13 +9,14 @@ use pie_host::{
     SourceBundle,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
 
 use crate::boundary::{beside, detached, duration, raise, waiting};
 use crate::config;
 use crate::model::PyModel;
 use crate::process::PyProcess;
 use crate::program;
+use crate::server::{self, PyServer};
 
 /// An engine; see the stub.
 #[pyclass(name = "Engine", module = "pie._engine", frozen)]
@@ -230,6 +231,18 @@ impl PyEngine {
                 username,
             },
         )
+    }
+
+    #[pyo3(signature = (host, port, *, data_dir, options = None))]
+    fn serve(
+        &self,
+        py: Python<'_>,
+        host: String,
+        port: u16,
+        data_dir: PathBuf,
+        options: Option<&Bound<'_, PyMapping>>,
+    ) -> PyResult<PyServer> {
+        server::serve(py, self.0.clone(), host, port, data_dir, options)
     }
 
     fn stop(&self, py: Python<'_>) {

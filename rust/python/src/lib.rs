@@ -10,6 +10,7 @@ mod engine;
 mod model;
 mod process;
 mod program;
+mod server;
 
 // The symbols of the CPU kernels are exported from this library; `pie` opens it through cffi.
 use pie_kernels as _;
@@ -32,6 +33,9 @@ mod _engine {
     use super::process::{PyEvent, PyProcess};
     #[pymodule_export]
     use super::program::{pack_program, read_manifest, read_packed};
+
+    #[pymodule_export]
+    use super::server::{PyServer, init_logging};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

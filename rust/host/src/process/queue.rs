@@ -340,6 +340,14 @@ impl EventQueue {
         self.writable.notify_waiters();
     }
 
+    /// True when the reader has acknowledged the last event, or is attached no more.
+    pub(crate) fn is_over(&self, reader: u64) -> bool {
+        let state = lock(&self.state);
+        let attached = state.reader.as_ref();
+        attached.is_none_or(|attached| attached.reader != reader)
+            || (state.ended && state.events.is_empty())
+    }
+
     /// Becomes ready when something changed after the call for a reader or for the log.
     pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()

@@ -189,6 +189,11 @@ impl Reader {
         self.record.events.acknowledge(self.number, seq);
     }
 
+    /// True when the last event was acknowledged, or when the reader is attached no more.
+    pub fn is_drained(&self) -> bool {
+        self.record.events.is_over(self.number)
+    }
+
     /// Ends the attachment at once; dropping the reader does the same.
     pub fn detach(&self) {
         self.record.events.detach(self.number);

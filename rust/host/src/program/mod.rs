@@ -88,6 +88,21 @@ impl Component {
         let digest = Sha256::digest(&bytes).into();
         Self { bytes, digest }
     }
+
+    /// Its bytes, as they were given.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many they are.
+    pub fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Their SHA-256.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
 }
 
 impl From<Component> for Program {

@@ -90,7 +90,12 @@ pub(crate) fn plain_bytes(body: &str) -> Vec<u8> {
 
 /// A program that uses the session, with the functions of [`SESSION_IMPORTS`].
 pub(crate) fn talking(body: &str) -> Program {
-    Component::new(component(SESSION, SESSION_ARGUMENTS, SESSION_IMPORTS, body)).into()
+    Component::new(talking_bytes(body)).into()
+}
+
+/// The bytes of [`talking`].
+pub(crate) fn talking_bytes(body: &str) -> Vec<u8> {
+    component(SESSION, SESSION_ARGUMENTS, SESSION_IMPORTS, body)
 }
 
 fn component(imports: &str, arguments: &str, core_imports: &str, body: &str) -> Vec<u8> {

@@ -1,0 +1,85 @@
+//! The server: the engine's models and programs for clients of the network.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pie_host::{Error, ErrorCode, Host};
+use pie_server::{Server, ServerConfig};
+use pyo3::prelude::*;
+use pyo3::types::PyMapping;
+
+use crate::boundary::{detached, raise};
+
+/// A running server; see the stub.
+#[pyclass(name = "Server", module = "pie._engine", frozen)]
+pub(crate) struct PyServer(Server);
+
+#[pymethods]
+impl PyServer {
+    #[getter]
+    fn address(&self) -> String {
+        self.0.address().to_string()
+    }
+
+    #[getter]
+    fn n_live(&self) -> usize {
+        self.0.n_live()
+    }
+
+    #[getter]
+    fn n_connections(&self) -> usize {
+        self.0.n_connections()
+    }
+
+    fn begin_drain(&self, py: Python<'_>) {
+        py.detach(|| self.0.begin_drain());
+    }
+
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.0.stop());
+    }
+}
+
+/// Starts a server on an engine.
+pub(crate) fn serve(
+    py: Python<'_>,
+    engine: Arc<Host>,
+    host: String,
+    port: u16,
+    data_dir: PathBuf,
+    options: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<PyServer> {
+    let mut config = ServerConfig {
+        host,
+        port,
+        ..ServerConfig::new(data_dir)
+    };
+    if let Some(options) = options {
+        for item in options.items()? {
+            let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
+            if name == "allowed_origins" {
+                config.allowed_origins = value.extract()?;
+            } else {
+                let value = value.extract()?;
+                config.set(&name, value).map_err(|error| raise(py, error))?;
+            }
+        }
+    }
+    detached(py, || Server::start(engine, config)).map(PyServer)
+}
+
+/// Writes what the engine logs to stderr, from a level on; the first call decides.
+#[pyfunction]
+pub(crate) fn init_logging(py: Python<'_>, level: &str) -> PyResult<()> {
+    let level: tracing_subscriber::filter::LevelFilter = level.parse().map_err(|_| {
+        let message = format!("{level:?} is no level; use off, error, warn, info, debug or trace");
+        raise(py, Error::new(ErrorCode::InvalidConfig, message))
+    })?;
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    // Where a subscriber is installed already, it stays.
+    drop(subscriber.try_init());
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The server of Pie: many clients over one WebSocket port, installed programs, and processes that outlive their clients.
+//!
+//! `docs/reference/protocol.md` is the contract; [`Server`] is the way in. A connection comes in by `listener`, says hello in
+//! `handshake`, and lives in `connection`: its requests reach the `processes`, the `uploads` and the `registry` of installed programs.
+//! Everything that a client can make grow is bounded, and one client that is slow, silent or hostile holds up no other.
+
+mod config;
+mod connection;
+mod handshake;
+mod listener;
+mod names;
+mod pacing;
+mod processes;
+mod protocol;
+mod registry;
+mod requests;
+mod server;
+mod shared;
+mod uploads;
+mod version;
+
+pub use config::ServerConfig;
+pub use server::Server;

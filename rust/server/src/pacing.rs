@@ -1,0 +1,81 @@
+//! Lines of programs in the log of the server: bounded in length and in number.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::shared::lock;
+
+/// Bytes of a line that are logged.
+const LINE_BYTES: usize = 1024;
+/// Lines of one process that are logged within [`WINDOW`].
+const LINES: u32 = 100;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Decides which lines of one process are logged.
+#[derive(Debug)]
+pub(crate) struct Pacing(Mutex<Window>);
+
+#[derive(Debug)]
+struct Window {
+    began: Instant,
+    n_lines: u32,
+    n_left_out: u64,
+}
+
+impl Pacing {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Window {
+            began: Instant::now(),
+            n_lines: 0,
+            n_left_out: 0,
+        }))
+    }
+
+    /// Gives the lines of `text` to `log` that are to be logged at the time `now`, and before the first one after a pause, how many
+    /// were left out.
+    pub(crate) fn lines(&self, text: &str, now: Instant, mut log: impl FnMut(&str)) {
+        let mut window = lock(&self.0);
+        if now.duration_since(window.began) >= WINDOW {
+            if window.n_left_out > 0 {
+                log(&format!("({} lines were left out)", window.n_left_out));
+            }
+            *window = Window {
+                began: now,
+                n_lines: 0,
+                n_left_out: 0,
+            };
+        }
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if window.n_lines >= LINES {
+                window.n_left_out += 1;
+            } else {
+                window.n_lines += 1;
+                log(&line[..line.floor_char_boundary(LINE_BYTES)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(pacing: &Pacing, text: &str, now: Instant) -> Vec<String> {
+        let mut lines = Vec::new();
+        pacing.lines(text, now, |line| lines.push(line.to_owned()));
+        lines
+    }
+
+    #[test]
+    fn lines_are_bounded_in_length_and_number() {
+        let pacing = Pacing::new();
+        let now = Instant::now();
+        assert_eq!(logged(&pacing, "a\n\nb\n", now), ["a", "b"]);
+        assert_eq!(logged(&pacing, &"ß".repeat(1000), now)[0].len(), LINE_BYTES);
+        assert_eq!(logged(&pacing, &"x\n".repeat(1000), now).len(), 97);
+        assert_eq!(
+            logged(&pacing, "y", now + WINDOW),
+            ["(903 lines were left out)", "y"]
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! The processes of all clients: whose they are, how long they live, and what is kept of those that have ended.
+
+mod observer;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pie_host::{Error, ErrorCode, Event, Host, Launch, Reader, ServedProcess, Serving};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use self::observer::Watch;
+use self::table::{End, Entry, Table};
+use crate::ServerConfig;
+use crate::shared::lock;
+
+/// The number of a connection, for the life of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+/// Who launches, and how.
+pub(crate) struct Launcher {
+    pub(crate) user: String,
+    pub(crate) connection: ConnectionId,
+    /// What the process is called in lists.
+    pub(crate) label: String,
+    pub(crate) detached: bool,
+    /// The window of the reader, where one shall be attached.
+    pub(crate) window_bytes: Option<usize>,
+}
+
+/// The processes of all clients.
+pub(crate) struct Processes {
+    table: Mutex<Table>,
+    /// Something is due earlier than before.
+    due: Notify,
+    /// The last process has ended.
+    idle: Notify,
+    grace: Duration,
+    kept_bytes: usize,
+    log_bytes: usize,
+}
+
+impl Processes {
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        Self {
+            table: Mutex::new(Table::new(config)),
+            due: Notify::new(),
+            idle: Notify::new(),
+            grace: config.grace,
+            kept_bytes: config.kept_bytes,
+            log_bytes: config.log_bytes,
+        }
+    }
+
+    /// Launches a program for a user.
+    ///
+    /// # Errors
+    /// `limit-processes` when too many of the user live, and those of the host.
+    pub(crate) fn launch(
+        self: &Arc<Self>,
+        host: &Host,
+        launch: Launch,
+        launcher: Launcher,
+    ) -> Result<(ServedProcess, Option<Reader>), Error> {
+        let Launcher {
+            user,
+            connection,
+            label,
+            detached,
+            window_bytes,
+        } = launcher;
+        lock(&self.table).reserve(&user)?;
+        let serving = Serving {
+            kept_bytes: self.kept_bytes,
+            log_bytes: self.log_bytes,
+            window_bytes,
+            observer: Arc::new(Watch::new(self, label.clone())),
+        };
+        let launched = host.launch_served(launch, serving);
+        let mut table = lock(&self.table);
+        match launched {
+            Ok((process, reader)) => {
+                tracing::info!(pid = process.pid(), user, program = label, "launched");
+                table.insert(Entry {
+                    user,
+                    label,
+                    process: process.clone(),
+                    detached,
+                    holder: Some(connection),
+                    grace_until: None,
+                    started_s: now_s(),
+                    end: None,
+                });
+                Ok((process, reader))
+            }
+            Err(error) => {
+                table.release(&user);
+                Err(error)
+            }
+        }
+    }
+
+    /// A process of the user.
+    ///
+    /// # Errors
+    /// `unknown-process` when there is none of that number, or when it is another user's.
+    pub(crate) fn of_user(&self, user: &str, pid: u64) -> Result<ServedProcess, Error> {
+        lock(&self.table)
+            .of_user(user, pid)
+            .map(|entry| entry.process.clone())
+    }
+
+    /// Attaches a connection to a process, which belongs to it from then on.
+    ///
+    /// # Errors
+    /// `unknown-process`, `process-attached`.
+    pub(crate) fn attach(
+        &self,
+        user: &str,
+        pid: u64,
+        connection: ConnectionId,
+        window_bytes: usize,
+    ) -> Result<Reader, Error> {
+        let mut table = lock(&self.table);
+        let entry = table.of_user(user, pid)?;
+        let reader = entry.process.attach(window_bytes)?;
+        entry.holder = Some(connection);
+        entry.grace_until = None;
+        Ok(reader)
+    }
+
+    /// The connection has gone: its processes wait for another one, those that are not detached for the time of grace.
+    pub(crate) fn orphan(&self, connection: ConnectionId) {
+        lock(&self.table).orphan(connection, Instant::now() + self.grace);
+        self.due.notify_one();
+    }
+
+    /// The processes of a user, by number; those that have ended only with `all`.
+    pub(crate) fn list(&self, user: &str, all: bool) -> Value {
+        let table = lock(&self.table);
+        let processes: Vec<Value> = table
+            .of(user)
+            .filter(|entry| all || entry.end.is_none())
+            .map(described)
+            .collect();
+        json!({ "processes": processes })
+    }
+
+    /// True while the process is in the table.
+    pub(crate) fn knows(&self, pid: u64) -> bool {
+        lock(&self.table).knows(pid)
+    }
+
+    /// Processes that live, and that have ended and are kept.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        lock(&self.table).counts()
+    }
+
+    /// Waits until no process lives.
+    pub(crate) async fn all_ended(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.counts().0 == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Ends every process that lives.
+    pub(crate) fn cancel_all(&self, reason: &str) {
+        for process in lock(&self.table).living() {
+            process.cancel(reason);
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        let forgotten = lock(&self.table).clear();
+        drop(forgotten);
+    }
+
+    /// Ends what has outlived its grace and forgets what has outlived its retention, for ever.
+    pub(crate) async fn tend(&self) {
+        loop {
+            let due = self.due.notified();
+            let next = lock(&self.table).sweep(Instant::now());
+            match next {
+                Some(next) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(next.into()) => {}
+                        () = due => {}
+                    }
+                }
+                None => due.await,
+            }
+        }
+    }
+
+    /// A process has ended with `last`.
+    fn ended(&self, pid: u64, last: &Event) {
+        let exit = match last {
+            Event::Error(failure) => failure.code.clone().unwrap_or_else(|| failure.kind.clone()),
+            _ => "return".to_owned(),
+        };
+        tracing::info!(pid, exit, "ended");
+        let mut table = lock(&self.table);
+        table.end(
+            pid,
+            End {
+                at: Instant::now(),
+                at_s: now_s(),
+                exit,
+                last_bytes: last.payload_bytes(),
+            },
+        );
+        let idle = table.counts().0 == 0;
+        drop(table);
+        self.due.notify_one();
+        if idle {
+            self.idle.notify_waiters();
+        }
+    }
+}
+
+/// A process as it is listed.
+fn described(entry: &Entry) -> Value {
+    let process = &entry.process;
+    json!({
+        "pid": process.pid(),
+        "program": entry.label,
+        "state": if entry.end.is_some() { "ended" } else { "running" },
+        "attached": process.is_attached(),
+        "detached": entry.detached,
+        "started": entry.started_s,
+        "ended": entry.end.as_ref().map(|end| end.at_s),
+        "cpu_s": process.cpu().as_secs_f64(),
+        "exit": entry.end.as_ref().map(|end| end.exit.as_str()),
+        "dropped": process.n_dropped(),
+    })
+}
+
+/// Seconds since 1970.
+pub(crate) fn now_s() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
+}

@@ -1,0 +1,18 @@
+//! The messages of `docs/reference/protocol.md`: reading those of clients, writing those of the server.
+
+pub(crate) mod incoming;
+pub(crate) mod outgoing;
+
+use pie_host::{Error, ErrorCode};
+
+/// The version that this server speaks.
+pub(crate) const VERSION: u64 = 1;
+/// Requests of one connection that may be open at once.
+pub(crate) const OPEN_REQUESTS: usize = 64;
+/// Bytes of one part of an upload.
+pub(crate) const UPLOAD_PART_BYTES: usize = 1 << 20;
+
+/// A message that does not follow the protocol.
+pub(crate) fn violation(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::ProtocolError, message)
+}

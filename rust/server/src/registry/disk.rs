@@ -1,0 +1,242 @@
+//! Installed programs on disk: `<folder>/<user>/<name>@<version>/` with one content file and `program.json`.
+//!
+//! The rename of `program.json` is the moment in which a program becomes visible: the content that it names was written and synced
+//! before, under its digest. So whatever ends the server in between, the old program or the new one stands there whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use pie_host::{Component, Error, ErrorCode};
+use serde::{Deserialize, Serialize};
+
+use crate::names;
+use crate::processes::now_s;
+use crate::uploads::check_digest;
+
+const RECORD: &str = "program.json";
+/// A record is no larger than the manifest that a frame can carry.
+const MAX_RECORD_BYTES: u64 = 64 << 20;
+
+/// The folder of one installed program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    /// The parts have passed the checks of [`names`].
+    pub(super) fn of(folder: &Path, user: &str, name: &str, version: &str) -> Self {
+        Self(folder.join(user).join(format!("{name}@{version}")))
+    }
+
+    fn content(&self, digest: &str) -> PathBuf {
+        self.0.join(content_name(digest))
+    }
+}
+
+/// One installed program.
+#[derive(Clone, Debug)]
+pub(crate) struct Installed {
+    pub(super) version: String,
+    pub(super) digest: String,
+    pub(super) n_bytes: u64,
+    /// Seconds since 1970.
+    pub(super) at_s: f64,
+    pub(super) manifest: Option<String>,
+    pub(super) place: Place,
+}
+
+/// What `program.json` holds.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    format: u32,
+    digest: String,
+    bytes: u64,
+    installed: f64,
+    manifest: Option<String>,
+}
+
+/// Everything installed under `folder`, with users and names. What is not whole is removed, what is not ours is left alone.
+pub(super) fn scan(folder: &Path) -> Result<Vec<(String, String, Installed)>, Error> {
+    let unusable = |error: io::Error| {
+        let message = format!(
+            "the folder {} for installed programs cannot be used ({error}); give another one with engine.data_dir",
+            folder.display()
+        );
+        Error::new(ErrorCode::InvalidConfig, message)
+    };
+    fs::create_dir_all(folder).map_err(unusable)?;
+    let mut found = Vec::new();
+    for (user, user_folder) in folders(folder).map_err(unusable)? {
+        if names::check_user(&user).is_err() {
+            continue;
+        }
+        for (program, program_folder) in folders(&user_folder).map_err(unusable)? {
+            let Some((name, version)) = program.split_once('@') else {
+                continue;
+            };
+            if names::check_program(name).is_err() || names::check_version(version).is_err() {
+                continue;
+            }
+            match open(Place(program_folder), version) {
+                Ok(Some(installed)) => found.push((user.clone(), name.to_owned(), installed)),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(user, program, %error, "an installed program cannot be read and is left out")
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Writes a program; it replaces the one that is in its place.
+pub(super) fn write(
+    place: Place,
+    version: String,
+    digest: String,
+    component: &Component,
+    manifest: Option<String>,
+) -> Result<Installed, Error> {
+    let record = Record {
+        format: 1,
+        digest,
+        bytes: component.n_bytes() as u64,
+        installed: now_s(),
+        manifest,
+    };
+    commit(&place, &record, component)
+        .map_err(|error| Error::internal(format!("the program cannot be written: {error}")))?;
+    if let Err(error) = remove_leftovers(&place, &record.digest) {
+        tracing::warn!(%error, "what a replaced program left cannot be removed");
+    }
+    Ok(Installed {
+        version,
+        digest: record.digest,
+        n_bytes: record.bytes,
+        at_s: record.installed,
+        manifest: record.manifest,
+        place,
+    })
+}
+
+/// Removes a program.
+pub(super) fn remove(place: &Place) -> Result<(), Error> {
+    let removed = fs::remove_file(place.0.join(RECORD)).and_then(|()| fs::remove_dir_all(&place.0));
+    removed.map_err(|error| Error::internal(format!("the program cannot be removed: {error}")))
+}
+
+/// Reads the content of a program and verifies it.
+pub(super) fn read(place: &Place, digest: &str, label: &str) -> Result<Component, Error> {
+    let bytes = fs::read(place.content(digest)).map_err(|error| {
+        let message = format!("the program {label} cannot be read ({error}); install it again");
+        Error::new(ErrorCode::UnknownProgram, message)
+    })?;
+    let component = Component::new(bytes);
+    if digest_of(&component) != digest {
+        let message = format!("the file of the program {label} is damaged; install it again");
+        return Err(Error::new(ErrorCode::InvalidProgram, message));
+    }
+    Ok(component)
+}
+
+/// The digest of a component as it travels and stands in names.
+pub(crate) fn digest_of(component: &Component) -> String {
+    let digits: String = component
+        .digest()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sha256:{digits}")
+}
+
+fn content_name(digest: &str) -> String {
+    format!("{}.wasm", digest.trim_start_matches("sha256:"))
+}
+
+/// The program in a folder; none, and no folder, where an install or an uninstall was interrupted.
+fn open(place: Place, version: &str) -> io::Result<Option<Installed>> {
+    let path = place.0.join(RECORD);
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.len() > MAX_RECORD_BYTES => {
+            return Err(io::Error::other(format!("{RECORD} is too large")));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::remove_dir_all(&place.0)?;
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    }
+    let record: Record = serde_json::from_slice(&fs::read(&path)?)?;
+    if check_digest(&record.digest).is_err() || record.format != 1 {
+        return Err(io::Error::other(format!("{RECORD} is of another format")));
+    }
+    if fs::metadata(place.content(&record.digest))?.len() != record.bytes {
+        return Err(io::Error::other("the content has another length"));
+    }
+    remove_leftovers(&place, &record.digest)?;
+    Ok(Some(Installed {
+        version: version.to_owned(),
+        digest: record.digest,
+        n_bytes: record.bytes,
+        at_s: record.installed,
+        manifest: record.manifest,
+        place,
+    }))
+}
+
+fn commit(place: &Place, record: &Record, component: &Component) -> io::Result<()> {
+    fs::create_dir_all(&place.0)?;
+    replace(&place.0, &content_name(&record.digest), component.bytes())?;
+    sync_folder(&place.0)?;
+    replace(&place.0, RECORD, &serde_json::to_vec(record)?)?;
+    sync_folder(&place.0)?;
+    // The folders above may be new.
+    for above in place.0.ancestors().skip(1).take(2) {
+        sync_folder(above)?;
+    }
+    Ok(())
+}
+
+/// Writes a file beside its place, and renames it there when it is on the disk.
+fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(folder.join(name))
+        .map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Removes what neither is the record nor the content that it names.
+fn remove_leftovers(place: &Place, digest: &str) -> io::Result<()> {
+    let content = content_name(digest);
+    for entry in fs::read_dir(&place.0)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name != RECORD && name != content.as_str() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The folders in a folder that have names in UTF-8.
+fn folders(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && entry.file_type()?.is_dir()
+        {
+            folders.push((name, entry.path()));
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}

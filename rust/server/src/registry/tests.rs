@@ -1,0 +1,160 @@
+//! Installed programs over restarts and interruptions.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+const MANIFEST: &str = "[package]\nname = \"p\"\nversion = \"1.0.0\"\n";
+
+fn open(folder: &Path) -> Registry {
+    Registry::open(folder.to_owned(), 1000).unwrap()
+}
+
+fn install(
+    registry: &Registry,
+    user: &str,
+    program: &str,
+    content: &[u8],
+) -> Result<bool, ErrorCode> {
+    let (name, version) = program.split_once('@').unwrap();
+    let component = Component::new(content);
+    let install = Install {
+        user: user.to_owned(),
+        name: name.to_owned(),
+        version: version.to_owned(),
+        digest: digest_of(&component),
+        component,
+        manifest: Some(MANIFEST.to_owned()),
+    };
+    registry.install(install).map_err(|error| error.code)
+}
+
+/// The content that a user gets under a name, read from the disk.
+fn content(registry: &Registry, user: &str, program: &str) -> Result<Vec<u8>, ErrorCode> {
+    let found = registry.find(user, program).map_err(|error| error.code)?;
+    let component = disk::read(&found.place, &found.digest, &found.label);
+    component
+        .map(|component| component.bytes().to_vec())
+        .map_err(|error| error.code)
+}
+
+#[test]
+fn programs_belong_to_their_users_and_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    assert_eq!(install(&registry, "alice", "p@1.0", b"one"), Ok(false));
+    assert_eq!(install(&registry, "alice", "p@1.10", b"ten"), Ok(false));
+    assert_eq!(install(&registry, "alice", "p@1.9", b"nine"), Ok(false));
+    assert_eq!(install(&registry, "bob", "p@1.0", b"his"), Ok(false));
+    assert_eq!(install(&registry, "alice", "p@1.0", b"one again"), Ok(true));
+    for registry in [registry, open(folder.path())] {
+        assert_eq!(content(&registry, "alice", "p@1.0").unwrap(), b"one again");
+        assert_eq!(content(&registry, "alice", "p").unwrap(), b"ten");
+        assert_eq!(content(&registry, "bob", "p").unwrap(), b"his");
+        let digest = digest_of(&Component::new(*b"nine"));
+        assert_eq!(content(&registry, "alice", &digest).unwrap(), b"nine");
+        assert_eq!(
+            content(&registry, "bob", &digest),
+            Err(ErrorCode::UnknownProgram)
+        );
+        assert_eq!(
+            content(&registry, "al", "p"),
+            Err(ErrorCode::UnknownProgram)
+        );
+        let found = registry.find("bob", "p").unwrap();
+        assert_eq!(
+            (found.label.as_str(), found.manifest.as_deref()),
+            ("p@1.0", Some(MANIFEST))
+        );
+        let listed = registry.list("alice");
+        let versions: Vec<_> = listed["programs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["version"].clone())
+            .collect();
+        assert_eq!(versions, ["1.0", "1.9", "1.10"]);
+    }
+}
+
+#[test]
+fn what_was_uninstalled_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", b"one").unwrap();
+    registry.uninstall("alice", "p", "1").unwrap();
+    let again = registry.uninstall("alice", "p", "1").unwrap_err();
+    assert_eq!(again.code, ErrorCode::UnknownProgram);
+    for registry in [registry, open(folder.path())] {
+        assert_eq!(
+            content(&registry, "alice", "p@1"),
+            Err(ErrorCode::UnknownProgram)
+        );
+    }
+    assert!(!folder.path().join("alice/p@1").exists());
+}
+
+#[test]
+fn an_interrupted_install_leaves_the_old_program() {
+    let folder = tempfile::tempdir().unwrap();
+    install(&open(folder.path()), "alice", "p@1", b"old").unwrap();
+    let place = folder.path().join("alice/p@1");
+    // As far as an install gets before its record is renamed.
+    fs::write(place.join(format!("{}.wasm", "a".repeat(64))), b"new").unwrap();
+    fs::write(place.join(".tmpXYZ"), b"half").unwrap();
+    let first = folder.path().join("alice/q@1");
+    fs::create_dir(&first).unwrap();
+    fs::write(first.join(format!("{}.wasm", "b".repeat(64))), b"new").unwrap();
+    let registry = open(folder.path());
+    assert_eq!(content(&registry, "alice", "p@1").unwrap(), b"old");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
+    assert_eq!(
+        content(&registry, "alice", "q@1"),
+        Err(ErrorCode::UnknownProgram)
+    );
+    assert!(!first.exists());
+}
+
+#[test]
+fn damage_is_told_and_harms_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", b"whole").unwrap();
+    install(&registry, "alice", "q@1", b"other").unwrap();
+    let content_file = |program: &str| {
+        let entries = fs::read_dir(folder.path().join("alice").join(program)).unwrap();
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .find(|path| path.extension().is_some_and(|end| end == "wasm"))
+            .unwrap()
+    };
+    fs::write(content_file("p@1"), b"WHOLE").unwrap();
+    assert_eq!(
+        content(&registry, "alice", "p"),
+        Err(ErrorCode::InvalidProgram)
+    );
+    fs::write(content_file("p@1"), b"short").unwrap();
+    fs::write(folder.path().join("alice/p@1/program.json"), b"{").unwrap();
+    fs::create_dir(folder.path().join("not a user")).unwrap();
+    let registry = open(folder.path());
+    assert_eq!(
+        content(&registry, "alice", "p"),
+        Err(ErrorCode::UnknownProgram)
+    );
+    assert_eq!(content(&registry, "alice", "q").unwrap(), b"other");
+}
+
+#[test]
+fn what_is_installed_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", &[0; 900]).unwrap();
+    assert_eq!(
+        install(&registry, "bob", "p@1", &[0; 101]),
+        Err(ErrorCode::LimitProgram)
+    );
+    assert_eq!(install(&registry, "alice", "p@1", &[1; 1000]), Ok(true));
+    registry.uninstall("alice", "p", "1").unwrap();
+    assert_eq!(install(&registry, "bob", "p@1", &[0; 101]), Ok(false));
+}

@@ -1,0 +1,203 @@
+//! The requests of one connection, one function each.
+
+mod programs;
+mod running;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use pie_host::Error;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::connection::attachments::Attachments;
+use crate::connection::writer::Outbox;
+use crate::processes::ConnectionId;
+use crate::protocol::incoming::{self, Ack, Request};
+use crate::protocol::{OPEN_REQUESTS, outgoing, violation};
+use crate::shared::{Phase, Shared, lock};
+use crate::uploads::Uploads;
+
+/// What a handler answers: the object after `ok`, or an error.
+type Answer = Result<Value, Error>;
+
+/// One client and what it holds.
+pub(crate) struct Session {
+    id: ConnectionId,
+    user: String,
+    shared: Arc<Shared>,
+    outbox: Outbox,
+    uploads: Arc<Mutex<Uploads>>,
+    attachments: Arc<Mutex<Attachments>>,
+    /// The ids of requests that are not answered.
+    open: Arc<Mutex<HashSet<u64>>>,
+    /// Requests that take their time.
+    tasks: JoinSet<()>,
+}
+
+impl Session {
+    pub(crate) fn new(id: ConnectionId, user: String, shared: Arc<Shared>, outbox: Outbox) -> Self {
+        let uploads = Arc::new(Mutex::new(Uploads::new(shared.clone())));
+        Self {
+            id,
+            user,
+            shared,
+            outbox,
+            uploads,
+            attachments: Arc::default(),
+            open: Arc::default(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// What the client has taken.
+    pub(crate) fn acknowledge(&self, ack: &Ack) {
+        lock(&self.attachments).acknowledge(ack.pid, ack.seq);
+    }
+
+    /// Answers a request, at once or when it is through.
+    pub(crate) async fn request(&mut self, mut request: Request) {
+        while self.tasks.try_join_next().is_some() {}
+        let id = request.id;
+        if let Err(error) = self.open(id) {
+            self.outbox.control(outgoing::answer(id, Err(error))).await;
+            return;
+        }
+        let answer = match request.kind.as_str() {
+            "ping" => request.fields::<incoming::Nothing>().map(|_| json!({})),
+            "programs" => request
+                .fields::<incoming::Nothing>()
+                .map(|_| self.shared.registry.list(&self.user)),
+            "stats" => request.fields::<incoming::Nothing>().map(|_| self.stats()),
+            "attach" => return self.attach(request).await,
+            "detach" => self.detach(&mut request),
+            "send" | "signal" => self.send(&mut request),
+            "close_input" => self.close_input(&mut request),
+            "terminate" => self.terminate(&mut request),
+            "processes" => request.fields::<incoming::Processes>().map(|fields| {
+                self.shared
+                    .processes
+                    .list(&self.user, fields.all.unwrap_or(false))
+            }),
+            "launch" => return self.launch(request).await,
+            "install" => return self.install(request).await,
+            "uninstall" => return self.uninstall(request).await,
+            "logs" => return self.logs(request).await,
+            "upload" | "file" => Err(violation(format!("{:?} is a binary message", request.kind))),
+            unknown => Err(violation(format!(
+                "there is no message of the type {unknown:?}"
+            ))),
+        };
+        self.answer(id, answer).await;
+    }
+
+    /// Answers a request that came with bytes.
+    pub(crate) async fn binary_request(&mut self, mut request: Request, payload: &[u8]) {
+        let id = request.id;
+        let continues = request.kind == "upload" && lock(&self.uploads).is_arriving(id);
+        if !continues && let Err(error) = self.open(id) {
+            self.outbox.control(outgoing::answer(id, Err(error))).await;
+            return;
+        }
+        match request.kind.as_str() {
+            "upload" => self.upload(request, payload).await,
+            "file" => {
+                let answer = self.send_file(&mut request, payload);
+                self.answer(id, answer).await;
+            }
+            unknown => {
+                let error = violation(format!(
+                    "there is no binary message of the type {unknown:?}"
+                ));
+                self.answer(id, Err(error)).await;
+            }
+        }
+    }
+
+    /// Waits until the events of the attached processes, all of which have ended, have gone out.
+    pub(crate) async fn flushed(&self) {
+        let carried = lock(&self.attachments).carried();
+        loop {
+            let carrying = carried.notified();
+            if lock(&self.attachments).are_carried() {
+                break;
+            }
+            carrying.await;
+        }
+        self.outbox.events_taken().await;
+    }
+
+    /// Lets go of everything: requests are given up, attachments end, processes wait for another client.
+    pub(crate) async fn end(&mut self) {
+        self.tasks.shutdown().await;
+        lock(&self.attachments).clear();
+        self.shared.processes.orphan(self.id);
+    }
+
+    /// Notes that a request is open.
+    fn open(&self, id: u64) -> Result<(), Error> {
+        let mut open = lock(&self.open);
+        if open.contains(&id) {
+            return Err(violation(format!(
+                "the id {id} belongs to a request that is still open; choose another one"
+            )));
+        }
+        if open.len() >= OPEN_REQUESTS {
+            return Err(violation(format!(
+                "{OPEN_REQUESTS} requests are open, the most that one connection may have; wait for an answer"
+            )));
+        }
+        open.insert(id);
+        Ok(())
+    }
+
+    async fn answer(&self, id: u64, answer: Answer) {
+        reply(&self.outbox, &self.open, id, answer).await;
+    }
+
+    /// Answers with what `work` gives when it is through.
+    fn later(&mut self, id: u64, work: impl Future<Output = Answer> + Send + 'static) {
+        let (outbox, open) = (self.outbox.clone(), self.open.clone());
+        self.tasks.spawn(async move {
+            let answer = work.await;
+            reply(&outbox, &open, id, answer).await;
+        });
+    }
+
+    fn stats(&self) -> Value {
+        let (n_live, n_ended) = self.shared.processes.counts();
+        let mut models = serde_json::Map::new();
+        for name in self.shared.host.models() {
+            if let Some(model) = self.shared.host.model(&name) {
+                let stats = model.stats();
+                let numbers = json!({
+                    "n_pages": stats.n_pages, "n_pages_used": stats.n_pages_used, "n_contexts": stats.n_contexts,
+                });
+                models.insert(name, numbers);
+            }
+        }
+        json!({
+            "uptime_s": self.shared.started.elapsed().as_secs_f64(),
+            "draining": *self.shared.phase.borrow() != Phase::Serving,
+            "n_connections": self.shared.n_connections.load(std::sync::atomic::Ordering::Relaxed),
+            "n_live": n_live,
+            "n_ended": n_ended,
+            "models": models,
+        })
+    }
+}
+
+async fn reply(outbox: &Outbox, open: &Mutex<HashSet<u64>>, id: u64, answer: Answer) {
+    // The client may use the id again as soon as it has the answer.
+    lock(open).remove(&id);
+    outbox.control(outgoing::answer(id, answer)).await;
+}
+
+/// Runs work that blocks, off the threads of the connections.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal(error)))
+}

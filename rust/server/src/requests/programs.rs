@@ -1,0 +1,100 @@
+//! Requests about programs: uploads, and what is installed.
+
+use pie_host::Component;
+
+use super::*;
+use crate::names;
+use crate::protocol::incoming::{Install, Uninstall, Upload};
+use crate::registry;
+use crate::uploads::Part;
+use pie_host::ErrorCode;
+
+impl Session {
+    /// Takes a part of an upload; the last one is answered.
+    pub(super) async fn upload(&mut self, mut request: Request, payload: &[u8]) {
+        let id = request.id;
+        let part = request
+            .fields::<Upload>()
+            .and_then(|header| lock(&self.uploads).part(id, header, payload));
+        match part {
+            Ok(Part::More | Part::Skipped) => {}
+            Ok(Part::Whole { digest, bytes }) => {
+                let uploads = self.uploads.clone();
+                self.later(id, async move {
+                    let n_bytes = bytes.len();
+                    let component = blocking(move || Ok(Component::new(bytes))).await?;
+                    let actual = registry::digest_of(&component);
+                    let mut uploads = lock(&uploads);
+                    if actual != digest {
+                        uploads.free(n_bytes);
+                        let message = format!(
+                            "what arrived has the digest {actual} and not {digest}; send it again"
+                        );
+                        return Err(Error::new(ErrorCode::UploadDamaged, message));
+                    }
+                    uploads.keep(digest.clone(), component);
+                    Ok(json!({ "digest": digest, "bytes": n_bytes }))
+                });
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
+    }
+
+    /// Installs an upload.
+    pub(super) async fn install(&mut self, mut request: Request) {
+        let id = request.id;
+        match self.checked_install(&mut request) {
+            Ok(install) => {
+                let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
+                self.later(id, async move {
+                    let (name, version, digest) =
+                        (install.name.clone(), install.version.clone(), install.digest.clone());
+                    tracing::info!(user = install.user, name, version, digest, "installing");
+                    let replaced = blocking(move || shared.registry.install(install)).await?;
+                    lock(&uploads).forget(&digest);
+                    Ok(json!({ "name": name, "version": version, "digest": digest, "replaced": replaced }))
+                });
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
+    }
+
+    fn checked_install(&self, request: &mut Request) -> Result<registry::Install, Error> {
+        let Install {
+            name,
+            version,
+            digest,
+            manifest,
+        } = request.fields()?;
+        names::check_program(&name)?;
+        names::check_version(&version)?;
+        let arrived = lock(&self.uploads).get(&digest).ok_or_else(|| {
+            let message =
+                "nothing of that digest was uploaded over this connection; upload it first";
+            Error::new(ErrorCode::UnknownProgram, message)
+        })?;
+        Ok(registry::Install {
+            user: self.user.clone(),
+            name,
+            version,
+            digest,
+            component: arrived.component,
+            manifest,
+        })
+    }
+
+    /// Uninstalls a program.
+    pub(super) async fn uninstall(&mut self, mut request: Request) {
+        let id = request.id;
+        match request.fields::<Uninstall>() {
+            Ok(Uninstall { name, version }) => {
+                let (shared, user) = (self.shared.clone(), self.user.clone());
+                self.later(id, async move {
+                    blocking(move || shared.registry.uninstall(&user, &name, &version)).await?;
+                    Ok(json!({}))
+                });
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Requests about processes.
+
+use pie_host::{ErrorCode, Launch, Program, Reader};
+
+use super::*;
+use crate::processes::Launcher;
+use crate::protocol::incoming::{self as wire, Attach, Logs, OfProcess, Send};
+use crate::registry;
+
+impl Session {
+    /// Launches a program; what has to be read from the disk first does not hold up other requests.
+    pub(super) async fn launch(&mut self, mut request: Request) {
+        let id = request.id;
+        let launching = match request.fields::<wire::Launch>() {
+            Ok(fields) => self.launching(fields),
+            Err(error) => Err(error),
+        };
+        let (launching, content) = match launching {
+            Ok(launching) => launching,
+            Err(error) => return self.answer(id, Err(error)).await,
+        };
+        match content {
+            Content::Held(program) => launching.launch(id, program).await,
+            Content::OnDisk(found) => {
+                let shared = self.shared.clone();
+                self.tasks.spawn(async move {
+                    match blocking(move || shared.registry.load(&found)).await {
+                        Ok(program) => launching.launch(id, program).await,
+                        Err(error) => {
+                            reply(&launching.outbox, &launching.open, id, Err(error)).await
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// Checks what is asked for.
+    fn launching(&self, fields: wire::Launch) -> Result<(Launching, Content), Error> {
+        if *self.shared.phase.borrow() != Phase::Serving {
+            let message = "the server is about to end and takes no new launches; come back when it has started again";
+            return Err(Error::new(ErrorCode::ServerDraining, message));
+        }
+        let uploaded = lock(&self.uploads).get(&fields.program);
+        let (label, content) = match uploaded {
+            Some(arrived) => (fields.program.clone(), Content::Held(arrived.program)),
+            None => {
+                let found = self.shared.registry.find(&self.user, &fields.program)?;
+                let label = found.label.clone();
+                let content = match self.shared.registry.held(&found) {
+                    Some(program) => Content::Held(program),
+                    None => Content::OnDisk(found),
+                };
+                (label, content)
+            }
+        };
+        let window_bytes = self.window(fields.window_bytes)?;
+        let attach = fields.attach.unwrap_or(false);
+        if attach {
+            lock(&self.attachments).make_room(|pid| self.shared.processes.knows(pid))?;
+        }
+        let launching = Launching {
+            launcher: Launcher {
+                user: self.user.clone(),
+                connection: self.id,
+                label,
+                detached: fields.detached.unwrap_or(false),
+                window_bytes: attach.then_some(window_bytes),
+            },
+            input: fields.input.to_string(),
+            args: fields.args.unwrap_or_default(),
+            seed: fields.seed,
+            shared: self.shared.clone(),
+            attachments: self.attachments.clone(),
+            outbox: self.outbox.clone(),
+            open: self.open.clone(),
+        };
+        Ok((launching, content))
+    }
+
+    /// Attaches to a process; the answer goes out before the first event.
+    pub(super) async fn attach(&mut self, mut request: Request) {
+        let id = request.id;
+        match request
+            .fields::<Attach>()
+            .and_then(|fields| self.attached(&fields))
+        {
+            Ok((pid, reader)) => {
+                let answer = json!({ "pid": pid, "next_seq": reader.first_seq() });
+                self.answer(id, Ok(answer)).await;
+                lock(&self.attachments).add(pid, reader, &self.outbox);
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
+    }
+
+    fn attached(&self, fields: &Attach) -> Result<(u64, Reader), Error> {
+        let window_bytes = self.window(fields.window_bytes)?;
+        lock(&self.attachments).make_room(|pid| self.shared.processes.knows(pid))?;
+        let reader = self
+            .shared
+            .processes
+            .attach(&self.user, fields.pid, self.id, window_bytes)?;
+        Ok((fields.pid, reader))
+    }
+
+    pub(super) fn detach(&self, request: &mut Request) -> Answer {
+        let OfProcess { pid } = request.fields()?;
+        self.shared.processes.of_user(&self.user, pid)?;
+        lock(&self.attachments).remove(pid);
+        Ok(json!({}))
+    }
+
+    pub(super) fn send(&self, request: &mut Request) -> Answer {
+        let Send { pid, text } = request.fields()?;
+        self.shared.processes.of_user(&self.user, pid)?.send(text)?;
+        Ok(json!({}))
+    }
+
+    pub(super) fn send_file(&self, request: &mut Request, payload: &[u8]) -> Answer {
+        let OfProcess { pid } = request.fields()?;
+        let process = self.shared.processes.of_user(&self.user, pid)?;
+        process.send_file(payload.to_vec())?;
+        Ok(json!({}))
+    }
+
+    pub(super) fn close_input(&self, request: &mut Request) -> Answer {
+        let OfProcess { pid } = request.fields()?;
+        self.shared
+            .processes
+            .of_user(&self.user, pid)?
+            .close_input();
+        Ok(json!({}))
+    }
+
+    pub(super) fn terminate(&self, request: &mut Request) -> Answer {
+        let OfProcess { pid } = request.fields()?;
+        let process = self.shared.processes.of_user(&self.user, pid)?;
+        process.cancel("the process was terminated by its user");
+        Ok(json!({}))
+    }
+
+    /// Answers with output that is kept, with `follow` when there is some.
+    pub(super) async fn logs(&mut self, mut request: Request) {
+        let id = request.id;
+        let found = request.fields::<Logs>().and_then(|fields| {
+            let process = self.shared.processes.of_user(&self.user, fields.pid)?;
+            Ok((fields, process))
+        });
+        match found {
+            Ok((fields, process)) => {
+                let after = fields.after.unwrap_or(0);
+                self.later(id, async move {
+                    if fields.follow.unwrap_or(false) {
+                        process.log_grown(after).await;
+                    }
+                    let log = process.log(after, fields.tail_bytes.unwrap_or(usize::MAX));
+                    Ok(json!({
+                        "text": log.text, "next": log.next, "dropped_bytes": log.n_dropped_bytes, "ended": log.ended,
+                    }))
+                });
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
+    }
+
+    /// The window that a client asks for, at most the configured one.
+    fn window(&self, asked: Option<usize>) -> Result<usize, Error> {
+        let most = self.shared.config.window_bytes;
+        match asked {
+            None => Ok(most),
+            Some(0) => {
+                let message = format!("window_bytes = 0 lets no event through; give 1 to {most}");
+                Err(Error::new(ErrorCode::InvalidArgument, message))
+            }
+            Some(asked) => Ok(asked.min(most)),
+        }
+    }
+}
+
+/// Where the content of a program is.
+enum Content {
+    Held(Program),
+    OnDisk(registry::Found),
+}
+
+/// A launch whose program is found.
+struct Launching {
+    launcher: Launcher,
+    input: String,
+    args: Vec<String>,
+    seed: Option<u64>,
+    shared: Arc<Shared>,
+    attachments: Arc<Mutex<Attachments>>,
+    outbox: Outbox,
+    open: Arc<Mutex<HashSet<u64>>>,
+}
+
+impl Launching {
+    /// Launches and answers; the answer goes out before the first event.
+    async fn launch(self, id: u64, program: Program) {
+        let launch = Launch {
+            program,
+            input: self.input,
+            args: self.args,
+            seed: self.seed,
+            username: Some(self.launcher.user.clone()),
+        };
+        match self
+            .shared
+            .processes
+            .launch(&self.shared.host, launch, self.launcher)
+        {
+            Ok((process, reader)) => {
+                let pid = process.pid();
+                let answer = json!({ "pid": pid, "launch_seed": process.launch_seed() });
+                reply(&self.outbox, &self.open, id, Ok(answer)).await;
+                if let Some(reader) = reader {
+                    lock(&self.attachments).add(pid, reader, &self.outbox);
+                }
+            }
+            Err(error) => reply(&self.outbox, &self.open, id, Err(error)).await,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What one connection has uploaded: parts that arrive, and wholes that wait to be installed or launched.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pie_host::{Component, Error, ErrorCode, Program};
+
+use crate::protocol::incoming::Upload;
+use crate::protocol::{UPLOAD_PART_BYTES, violation};
+use crate::shared::Shared;
+
+/// Connections whose uploads may be full at the same time.
+const FULL_CONNECTIONS: usize = 16;
+
+/// The uploads of one connection.
+pub(crate) struct Uploads {
+    shared: Arc<Shared>,
+    /// By the id of their request.
+    arriving: HashMap<u64, Arriving>,
+    /// By digest.
+    arrived: HashMap<String, Arrived>,
+    held_bytes: usize,
+}
+
+/// An upload whose last part has not come.
+struct Arriving {
+    digest: String,
+    total_bytes: u64,
+    bytes: Vec<u8>,
+    /// The request was answered with an error; the other parts are skipped.
+    refused: bool,
+}
+
+/// What was uploaded whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) component: Component,
+    /// The same, as it is launched.
+    pub(crate) program: Program,
+}
+
+/// What is to be done after a part.
+pub(crate) enum Part {
+    /// Nothing until the next one.
+    More,
+    /// The request has been answered; the last part of a refused upload.
+    Skipped,
+    /// All has come: it is to be verified, off the threads of the connections.
+    Whole { digest: String, bytes: Vec<u8> },
+}
+
+impl Uploads {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            arriving: HashMap::new(),
+            arrived: HashMap::new(),
+            held_bytes: 0,
+        }
+    }
+
+    /// True when the request is known: what comes is a further part.
+    pub(crate) fn is_arriving(&self, id: u64) -> bool {
+        self.arriving.contains_key(&id)
+    }
+
+    /// Takes a part.
+    ///
+    /// # Errors
+    /// `limit-upload`, `upload-damaged`, `protocol-error`, `invalid-argument`; the upload is given up, and its other parts are skipped.
+    pub(crate) fn part(&mut self, id: u64, header: Upload, payload: &[u8]) -> Result<Part, Error> {
+        let Upload {
+            digest,
+            bytes: total_bytes,
+            offset,
+            last,
+        } = header;
+        if self
+            .arriving
+            .get(&id)
+            .is_some_and(|arriving| arriving.refused)
+        {
+            if last {
+                self.arriving.remove(&id);
+                return Ok(Part::Skipped);
+            }
+            return Ok(Part::More);
+        }
+        let taken = self.take(id, &digest, total_bytes, offset, payload, last);
+        match taken {
+            Ok(false) => Ok(Part::More),
+            Ok(true) => {
+                let bytes = self
+                    .arriving
+                    .remove(&id)
+                    .map_or_else(Vec::new, |arriving| arriving.bytes);
+                Ok(Part::Whole { digest, bytes })
+            }
+            Err(error) => {
+                let held = self
+                    .arriving
+                    .remove(&id)
+                    .map_or(0, |arriving| arriving.bytes.len());
+                self.free(held);
+                if !last {
+                    let refused = Arriving {
+                        digest,
+                        total_bytes,
+                        bytes: Vec::new(),
+                        refused: true,
+                    };
+                    self.arriving.insert(id, refused);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds the payload; true when it was the last part and the length is right.
+    fn take(
+        &mut self,
+        id: u64,
+        digest: &str,
+        total_bytes: u64,
+        offset: u64,
+        payload: &[u8],
+        last: bool,
+    ) -> Result<bool, Error> {
+        if payload.len() > UPLOAD_PART_BYTES {
+            return Err(violation(format!(
+                "a part of an upload has {} bytes; at most {UPLOAD_PART_BYTES} go into one",
+                payload.len()
+            )));
+        }
+        if !self.arriving.contains_key(&id) {
+            self.begin(id, digest, total_bytes)?;
+        }
+        let arrived = self
+            .arriving
+            .get(&id)
+            .map_or(0, |arriving| arriving.bytes.len() as u64);
+        let same = self.arriving.get(&id).is_some_and(|arriving| {
+            arriving.digest == digest && arriving.total_bytes == total_bytes
+        });
+        let after = arrived + payload.len() as u64;
+        if !same || offset != arrived || after > total_bytes || (last && after != total_bytes) {
+            let message = format!(
+                "a part at {offset} of {total_bytes} bytes does not continue the upload, of which {arrived} bytes have arrived; send it again"
+            );
+            return Err(Error::new(ErrorCode::UploadDamaged, message));
+        }
+        self.reserve(payload.len())?;
+        if let Some(arriving) = self.arriving.get_mut(&id) {
+            arriving.bytes.extend_from_slice(payload);
+        }
+        Ok(last)
+    }
+
+    fn begin(&mut self, id: u64, digest: &str, total_bytes: u64) -> Result<(), Error> {
+        check_digest(digest)?;
+        let most = self.shared.config.max_upload_bytes;
+        if total_bytes > most as u64 {
+            let message = format!(
+                "an upload of {total_bytes} bytes is larger than server.max_upload_bytes = {most}; make the program smaller, or raise the limit"
+            );
+            return Err(Error::new(ErrorCode::LimitUpload, message));
+        }
+        let arriving = Arriving {
+            digest: digest.to_owned(),
+            total_bytes,
+            bytes: Vec::new(),
+            refused: false,
+        };
+        self.arriving.insert(id, arriving);
+        Ok(())
+    }
+
+    fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
+        let most = self.shared.config.max_upload_bytes;
+        if self.held_bytes + n_bytes > most {
+            let message = format!(
+                "the uploads of this connection would hold more than server.max_upload_bytes = {most}; install what has arrived, or connect again"
+            );
+            return Err(Error::new(ErrorCode::LimitUpload, message));
+        }
+        let most_of_all = most.saturating_mul(FULL_CONNECTIONS);
+        let reserved =
+            self.shared
+                .upload_bytes
+                .try_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                    held.checked_add(n_bytes)
+                        .filter(|held| *held <= most_of_all)
+                });
+        if reserved.is_err() {
+            let message = format!(
+                "the uploads of all clients hold {most_of_all} bytes, the most that fits; send it again later"
+            );
+            return Err(Error::new(ErrorCode::LimitUpload, message));
+        }
+        self.held_bytes += n_bytes;
+        Ok(())
+    }
+
+    /// Keeps a whole that was verified.
+    pub(crate) fn keep(&mut self, digest: String, component: Component) {
+        let n_bytes = component.n_bytes();
+        let program = component.clone().into();
+        let arrived = Arrived { component, program };
+        if self.arrived.insert(digest, arrived).is_some() {
+            self.free(n_bytes);
+        }
+    }
+
+    /// Gives up a whole of so many bytes that was not what its digest says.
+    pub(crate) fn free(&mut self, n_bytes: usize) {
+        self.held_bytes -= n_bytes;
+        self.shared
+            .upload_bytes
+            .fetch_sub(n_bytes, Ordering::Relaxed);
+    }
+
+    /// What was uploaded under a digest.
+    pub(crate) fn get(&self, digest: &str) -> Option<Arrived> {
+        self.arrived.get(digest).cloned()
+    }
+
+    /// Forgets what was uploaded under a digest.
+    pub(crate) fn forget(&mut self, digest: &str) {
+        if let Some(arrived) = self.arrived.remove(digest) {
+            self.free(arrived.component.n_bytes());
+        }
+    }
+}
+
+impl Drop for Uploads {
+    fn drop(&mut self) {
+        self.free(self.held_bytes);
+    }
+}
+
+/// Checks the form of a digest, `sha256:` and 64 lowercase hexadecimal digits.
+///
+/// # Errors
+/// `invalid-argument`.
+pub(crate) fn check_digest(digest: &str) -> Result<(), Error> {
+    let digits = digest.strip_prefix("sha256:").unwrap_or_default();
+    let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if digits.len() == 64 && digits.bytes().all(hexadecimal) {
+        return Ok(());
+    }
+    let shown: String = digest.chars().take(80).collect();
+    let message = format!(
+        "{shown:?} is no digest; it has the form sha256: and 64 lowercase hexadecimal digits"
+    );
+    Err(Error::new(ErrorCode::InvalidArgument, message))
+}

@@ -1,0 +1,250 @@
+//! Clients that are slow, silent, broken or greedy: each is bounded, and the others are served.
+
+use std::time::Duration;
+
+use futures_util::SinkExt;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::client::Client;
+use crate::world::{World, chatty, quick};
+
+/// A program runs for another client as if nothing were.
+async fn served_as_before(world: &World) {
+    let mut client = world.client("bystander").await;
+    let digest = client.upload(&quick()).await;
+    let pid = client.launch(&digest).await;
+    assert_eq!(client.events(pid).await.1["value"], "true");
+}
+
+#[test]
+fn handshakes_that_do_not_end_are_in_nobodys_way() {
+    let world = World::with(|config| config.max_connections = 2);
+    world.run(async {
+        let address = world.server.address();
+        let mut silent = Vec::new();
+        for n in 0..600 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            if n % 2 == 0 {
+                stream
+                    .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nUpg")
+                    .await
+                    .unwrap();
+            }
+            silent.push(stream);
+        }
+        served_as_before(&world).await;
+        // The oldest had to give way.
+        let mut nothing = Vec::new();
+        assert!(!matches!(
+            silent[0].read_to_end(&mut nothing).await,
+            Ok(1..)
+        ));
+    });
+}
+
+#[test]
+fn a_handshake_has_its_time() {
+    let world = World::with(|config| config.handshake_timeout = Duration::from_millis(20));
+    world.run(async {
+        let mut client = Client::silent(world.server.address()).await;
+        assert_eq!(client.hear().await, json!({ "close": null }));
+        let mut stream = TcpStream::connect(world.server.address()).await.unwrap();
+        stream.write_all(b"GET / HT").await.unwrap();
+        let mut nothing = Vec::new();
+        assert!(!matches!(stream.read_to_end(&mut nothing).await, Ok(1..)));
+    });
+}
+
+#[test]
+fn a_silent_client_is_let_go() {
+    let world = World::with(|config| config.idle_timeout = Duration::from_millis(200));
+    world.run(async {
+        let mut client = world.client("alice").await;
+        assert_eq!(client.hear().await, json!({ "close": 1000 }));
+    });
+}
+
+#[test]
+fn a_client_that_answers_pings_stays() {
+    let world = World::with(|config| {
+        config.ping_interval = Duration::from_millis(10);
+        config.idle_timeout = Duration::from_millis(2000);
+    });
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&crate::world::echoing()).await;
+        let pid = client.launch(&digest).await;
+        // Reading answers the pings; the program waits for longer than the connection may be silent.
+        let silence = tokio::time::timeout(Duration::from_millis(3000), client.hear()).await;
+        assert!(silence.is_err(), "{silence:?}");
+        client
+            .request(json!({"type": "send", "pid": pid, "text": "x"}))
+            .await
+            .unwrap();
+        assert_eq!(client.events(pid).await.0, ["x"]);
+    });
+}
+
+#[test]
+fn garbage_ends_only_its_connection() {
+    let world = World::new();
+    world.run(async {
+        for garbage in [
+            "",
+            "null",
+            "[]",
+            "{",
+            "\"x\"",
+            "{\"type\":\"ping\"}",
+            "{\"id\":1}",
+            &"[".repeat(100_000),
+        ] {
+            let mut client = world.client("mallory").await;
+            client.socket.send(Message::text(garbage)).await.unwrap();
+            assert_eq!(
+                client.hear().await["error"]["code"],
+                "protocol-error",
+                "{garbage:.20}"
+            );
+            assert_eq!(client.hear().await, json!({ "close": 1002 }));
+        }
+        for frame in [
+            vec![],
+            vec![1, 2, 3],
+            vec![0xff; 100],
+            vec![3, 0, 0, 0, b'{', b'}', b'x'],
+        ] {
+            let mut client = world.client("mallory").await;
+            client.socket.send(Message::binary(frame)).await.unwrap();
+            assert_eq!(client.hear().await["error"]["code"], "protocol-error");
+        }
+        // Bytes that are no frame at all.
+        let mut client = world.client("mallory").await;
+        client
+            .socket
+            .get_mut()
+            .write_all(&[0xff; 64])
+            .await
+            .unwrap();
+        assert_eq!(client.hear().await["error"]["code"], "protocol-error");
+        // A text that is not UTF-8, masked with zeros.
+        let mut client = world.client("mallory").await;
+        client
+            .socket
+            .get_mut()
+            .write_all(&[0x81, 0x82, 0, 0, 0, 0, 0xc3, 0x28])
+            .await
+            .unwrap();
+        assert_eq!(client.hear().await["error"]["code"], "protocol-error");
+        served_as_before(&world).await;
+    });
+}
+
+#[test]
+fn a_frame_that_is_too_large_is_refused_by_its_header() {
+    let world = World::with(|config| config.max_frame_bytes = 1 << 20);
+    world.run(async {
+        let mut client = world.client("mallory").await;
+        let mut header = vec![0x82, 0xff];
+        header.extend((100_u64 << 20).to_be_bytes());
+        header.extend([0; 4]);
+        client.socket.get_mut().write_all(&header).await.unwrap();
+        assert_eq!(client.hear().await["error"]["code"], "limit-message");
+        assert_eq!(client.hear().await, json!({ "close": 1009 }));
+        // In fragments, each of them small.
+        let mut client = world.client("mallory").await;
+        let stream = client.socket.get_mut();
+        for n in 0..20 {
+            let mut fragment = vec![if n == 0 { 0x02 } else { 0x00 }, 0xff];
+            fragment.extend((100_u64 << 10).to_be_bytes());
+            fragment.extend(vec![0; 4 + (100 << 10)]);
+            if stream.write_all(&fragment).await.is_err() {
+                break;
+            }
+        }
+        let heard = client.hear().await;
+        assert!(
+            heard["error"]["code"] == "limit-message" || heard["close"].is_null(),
+            "{heard}"
+        );
+        served_as_before(&world).await;
+    });
+}
+
+#[test]
+fn half_a_frame_and_a_vanished_client_disturb_nobody() {
+    let world = World::new();
+    world.run(async {
+        for _ in 0..50 {
+            let mut client = world.client("mallory").await;
+            client
+                .socket
+                .get_mut()
+                .write_all(&[0x81, 0xfe, 0x10])
+                .await
+                .unwrap();
+            drop(client);
+        }
+        served_as_before(&world).await;
+    });
+}
+
+#[test]
+fn a_client_that_never_reads_is_bounded_and_holds_up_nobody() {
+    let world = World::with(|config| {
+        config.idle_timeout = Duration::from_millis(500);
+        config.ping_interval = Duration::from_millis(100);
+        config.window_bytes = 64 << 20;
+    });
+    world.run(async {
+        let mut client = world.client("mallory").await;
+        let digest = client.upload(&chatty(2_000_000)).await;
+        for _ in 0..8 {
+            client
+                .ask(json!({"type": "launch", "program": digest, "attach": true}))
+                .await;
+        }
+        // Requests whose answers nobody takes.
+        let flood = async {
+            loop {
+                let ping = Message::text(json!({"id": 1_000_000, "type": "ping"}).to_string());
+                if client.socket.send(ping).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let bystander = async {
+            for _ in 0..5 {
+                served_as_before(&world).await;
+            }
+        };
+        tokio::join!(flood, bystander);
+    });
+}
+
+#[test]
+fn the_clients_are_bounded() {
+    let world = World::with(|config| config.max_connections = 1);
+    world.run(async {
+        let first = world.client("alice").await;
+        let mut second = Client::silent(world.server.address()).await;
+        second.say(&json!({"type": "hello", "protocol": 1})).await;
+        second
+            .hear_that(|message| {
+                message["type"] == "error" && message["error"]["code"] == "limit-connections"
+            })
+            .await;
+        second.hear_that(|message| message["close"] == 1013).await;
+        drop(first);
+        loop {
+            let mut third = Client::silent(world.server.address()).await;
+            third.say(&json!({"type": "hello", "protocol": 1})).await;
+            if third.hear().await["type"] == "hello" {
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,305 @@
+//! Processes and their clients: who outlives whom, and what waits for whom.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::client::Client;
+use crate::world::{World, chatty, echoing, quick, spinning};
+
+#[test]
+fn a_detached_process_waits_with_its_events_for_whoever_attaches() {
+    let world = World::with(|config| config.grace = Duration::from_millis(1));
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&echoing()).await;
+        let launch = json!({"type": "launch", "program": digest, "detached": true});
+        let pid = client.request(launch).await.unwrap()["pid"]
+            .as_u64()
+            .unwrap();
+        drop(client);
+        let mut client = world.client("alice").await;
+        client
+            .request(json!({"type": "send", "pid": pid, "text": "kept"}))
+            .await
+            .unwrap();
+        let listed = client.until(pid, "state", &json!("ended")).await;
+        assert_eq!(
+            (&listed["exit"], &listed["detached"]),
+            (&json!("return"), &json!(true))
+        );
+        let attached = client
+            .request(json!({"type": "attach", "pid": pid}))
+            .await
+            .unwrap();
+        assert_eq!(attached, json!({"pid": pid, "next_seq": 1}));
+        let (texts, last) = client.events(pid).await;
+        assert_eq!(
+            (texts, &last["value"]),
+            (vec!["kept".to_owned()], &json!("true"))
+        );
+    });
+}
+
+#[test]
+fn without_a_client_a_process_ends_after_its_grace() {
+    let world = World::with(|config| config.grace = Duration::from_millis(20));
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&spinning()).await;
+        let pid = client.launch(&digest).await;
+        drop(client);
+        let mut client = world.client("alice").await;
+        client.until(pid, "exit", &json!("cancelled")).await;
+        client
+            .request(json!({"type": "attach", "pid": pid}))
+            .await
+            .unwrap();
+        let last = client.event(pid).await;
+        assert!(
+            last["message"]
+                .as_str()
+                .unwrap()
+                .contains("server.grace_s = 0.02 s"),
+            "{last}"
+        );
+    });
+}
+
+#[test]
+fn what_was_not_acknowledged_goes_to_the_next_client() {
+    let world = World::new();
+    world.run(async {
+        let mut first = world.client("alice").await;
+        let digest = first.upload(&chatty(10)).await;
+        let pid = first.launch(&digest).await;
+        for _ in 0..4 {
+            first.event(pid).await;
+        }
+        for _ in 0..3 {
+            first.unacknowledged(pid).await;
+        }
+        // The acknowledgements have arrived when a later request was answered.
+        first.request(json!({"type": "ping"})).await.unwrap();
+        drop(first);
+        let mut second = world.client("alice").await;
+        second.until(pid, "attached", &json!(false)).await;
+        let attached = second
+            .request(json!({"type": "attach", "pid": pid}))
+            .await
+            .unwrap();
+        assert_eq!(attached["next_seq"], 5);
+        for seq in 5..=11 {
+            assert_eq!(second.event(pid).await["seq"], seq);
+        }
+    });
+}
+
+#[test]
+fn after_a_detach_no_event_follows_and_nothing_is_lost() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(500)).await;
+        let id = client
+            .ask(json!({"type": "launch", "program": digest, "attach": true, "window_bytes": 20}))
+            .await;
+        let pid = client.answer(id).await.unwrap()["pid"].as_u64().unwrap();
+        client.event(pid).await;
+        let detaching = client.ask(json!({"type": "detach", "pid": pid})).await;
+        client.answer(detaching).await.unwrap();
+        client.until(pid, "state", &json!("ended")).await;
+        let attaching = client.ask(json!({"type": "attach", "pid": pid})).await;
+        let next_seq = client.answer(attaching).await.unwrap()["next_seq"]
+            .as_u64()
+            .unwrap();
+        let mut seen = 0;
+        while seen < 501 {
+            let event = client.event(pid).await;
+            let seq = event["seq"].as_u64().unwrap();
+            assert!(
+                seq == seen + 1 || seq <= seen || seq == next_seq,
+                "{event} after {seen}"
+            );
+            seen = seen.max(seq);
+        }
+    });
+}
+
+#[test]
+fn unread_output_is_dropped_and_counted_and_the_end_is_kept() {
+    let world = World::with(|config| config.kept_bytes = 3 * (64 + 5));
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(50)).await;
+        let launch = json!({"type": "launch", "program": digest});
+        let pid = client.request(launch).await.unwrap()["pid"]
+            .as_u64()
+            .unwrap();
+        let listed = client.until(pid, "state", &json!("ended")).await;
+        assert_eq!(listed["dropped"], 47);
+        let attached = client
+            .request(json!({"type": "attach", "pid": pid}))
+            .await
+            .unwrap();
+        assert_eq!(attached["next_seq"], 47);
+        let first = client.event(pid).await;
+        assert_eq!(
+            (&first["kind"], &first["seq"]),
+            (&json!("message"), &json!(47))
+        );
+        assert_eq!(
+            first["text"],
+            "47 events (235 bytes) were dropped while nobody was attached"
+        );
+        let (texts, last) = client.events(pid).await;
+        assert_eq!((texts.len(), &last["seq"]), (3, &json!(51)));
+    });
+}
+
+#[test]
+fn ended_processes_are_forgotten_in_time_and_in_number() {
+    let world = World::with(|config| config.max_ended_processes = 2);
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&quick()).await;
+        let mut pids = Vec::new();
+        for _ in 0..4 {
+            let pid = client.launch(&digest).await;
+            client.events(pid).await;
+            pids.push(pid);
+        }
+        let listed = client
+            .request(json!({"type": "processes", "all": true}))
+            .await
+            .unwrap();
+        let kept: Vec<_> = listed["processes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["pid"].as_u64().unwrap())
+            .collect();
+        assert_eq!(kept, pids[2..]);
+        let gone = client
+            .request(json!({"type": "attach", "pid": pids[0]}))
+            .await;
+        assert_eq!(gone, Err("unknown-process".to_owned()));
+    });
+    let world = World::with(|config| config.retention = Duration::from_millis(1));
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&quick()).await;
+        let pid = client.launch(&digest).await;
+        client.events(pid).await;
+        loop {
+            let stats = client.request(json!({"type": "stats"})).await.unwrap();
+            if (&stats["n_live"], &stats["n_ended"]) == (&json!(0), &json!(0)) {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn the_processes_of_a_user_are_bounded() {
+    let world = World::with(|config| config.max_processes_per_user = 2);
+    world.run(async {
+        let mut alice = world.client("alice").await;
+        let digest = alice.upload(&spinning()).await;
+        let pid = alice.launch(&digest).await;
+        alice.launch(&digest).await;
+        let third = alice
+            .request(json!({"type": "launch", "program": digest}))
+            .await;
+        assert_eq!(third, Err("limit-processes".to_owned()));
+        let mut bob = world.client("bob").await;
+        let his = bob.upload(&quick()).await;
+        let his = bob.launch(&his).await;
+        assert_eq!(bob.events(his).await.1["value"], "true");
+        alice
+            .request(json!({"type": "terminate", "pid": pid}))
+            .await
+            .unwrap();
+        alice.events(pid).await;
+        alice.launch(&digest).await;
+    });
+}
+
+#[test]
+fn draining_refuses_launches_and_lets_processes_end() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&echoing()).await;
+        let pid = client.launch(&digest).await;
+        world.server.begin_drain();
+        client
+            .hear_that(|message| message["type"] == "draining")
+            .await;
+        let refused = client
+            .request(json!({"type": "launch", "program": digest}))
+            .await;
+        assert_eq!(refused, Err("server-draining".to_owned()));
+        assert_eq!(world.server.n_live(), 1);
+        client
+            .request(json!({"type": "send", "pid": pid, "text": "last words"}))
+            .await
+            .unwrap();
+        let (texts, last) = client.events(pid).await;
+        assert_eq!(
+            (texts, &last["value"]),
+            (vec!["last words".to_owned()], &json!("true"))
+        );
+    });
+    assert!(world.server.drain(crate::client::PATIENCE));
+}
+
+#[test]
+fn a_stop_delivers_what_is_left_and_says_goodbye() {
+    let world = World::new();
+    let (mut client, pid) = world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&spinning()).await;
+        let pid = client.launch(&digest).await;
+        (client, pid)
+    });
+    world.server.stop();
+    world.run(async {
+        let last = client.unacknowledged(pid).await;
+        assert_eq!(
+            (&last["kind"], &last["code"]),
+            (&json!("error"), &json!("cancelled"))
+        );
+        client.hear_that(|message| message["close"] == 1001).await;
+    });
+    assert_eq!(world.server.n_live(), 0);
+    world.server.stop();
+    let refused = world.run(async {
+        tokio::net::TcpStream::connect(world.server.address())
+            .await
+            .is_err()
+    });
+    assert!(refused);
+}
+
+#[test]
+fn a_client_may_come_back_within_the_grace() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&echoing()).await;
+        let pid = client.launch(&digest).await;
+        drop(client);
+        let mut again: Client = world.client("alice").await;
+        again.until(pid, "attached", &json!(false)).await;
+        again
+            .request(json!({"type": "attach", "pid": pid}))
+            .await
+            .unwrap();
+        again
+            .request(json!({"type": "send", "pid": pid, "text": "back"}))
+            .await
+            .unwrap();
+        assert_eq!(again.events(pid).await.0, ["back"]);
+    });
+}

@@ -1,0 +1,169 @@
+//! Uploads and installed programs.
+
+use std::sync::Arc;
+
+use pie_host::HostConfig;
+use serde_json::json;
+
+use crate::client::digest;
+use crate::world::{World, chatty, quick, spinning};
+
+#[test]
+fn installed_programs_survive_a_restart() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let world = World::over(folder.clone(), HostConfig::default(), |_| ());
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let installed = client.install("p", "1.9", &quick()).await;
+        assert_eq!(installed["replaced"], false);
+        assert_eq!(
+            client.install("p", "1.10", &chatty(1)).await["replaced"],
+            false
+        );
+    });
+    drop(world);
+    let world = World::over(folder, HostConfig::default(), |_| ());
+    world.run(async {
+        let mut client = world.client("alice").await;
+        for (program, n_texts) in [("p", 1), ("p@1.9", 0), (digest(&quick()).as_str(), 0)] {
+            let pid = client.launch(program).await;
+            let (texts, last) = client.events(pid).await;
+            assert_eq!(
+                (texts.len(), &last["value"]),
+                (n_texts, &json!("true")),
+                "{program}"
+            );
+        }
+        let listed = client.request(json!({"type": "programs"})).await.unwrap();
+        let programs = listed["programs"].as_array().unwrap();
+        let versions: Vec<_> = programs.iter().map(|program| &program["version"]).collect();
+        assert_eq!(versions, ["1.9", "1.10"]);
+        client
+            .request(json!({"type": "uninstall", "name": "p", "version": "1.10"}))
+            .await
+            .unwrap();
+        let gone = client
+            .request(json!({"type": "launch", "program": "p@1.10"}))
+            .await;
+        assert_eq!(gone, Err("unknown-program".to_owned()));
+    });
+}
+
+#[test]
+fn a_replaced_program_runs_on_where_it_runs() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        client.install("p", "1", &spinning()).await;
+        let old = client.launch("p@1").await;
+        assert_eq!(client.install("p", "1", &quick()).await["replaced"], true);
+        let new = client.launch("p@1").await;
+        assert_eq!(client.events(new).await.1["value"], "true");
+        client
+            .request(json!({"type": "terminate", "pid": old}))
+            .await
+            .unwrap();
+        assert_eq!(client.events(old).await.1["code"], "cancelled");
+    });
+}
+
+#[test]
+fn names_that_could_be_paths_are_refused() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&quick()).await;
+        for (name, version) in [
+            ("../p", "1"),
+            ("p/q", "1"),
+            ("..", "1"),
+            (".p", "1"),
+            ("p\0", "1"),
+            ("P", "1"),
+            ("", "1"),
+            ("p", ""),
+            ("p", "../1"),
+            ("p", "1/2"),
+            ("p", ".."),
+            ("p", "1@2"),
+        ] {
+            let request =
+                json!({"type": "install", "name": name, "version": version, "digest": digest});
+            assert_eq!(
+                client.request(request).await,
+                Err("invalid-name".to_owned()),
+                "{name:?} {version:?}"
+            );
+        }
+    });
+    let installed = std::fs::read_dir(world.folder.path().join("programs"))
+        .unwrap()
+        .count();
+    assert_eq!(installed, 0);
+}
+
+#[test]
+fn uploads_in_parts_are_put_together_and_damage_is_told() {
+    let world = World::with(|config| config.max_upload_bytes = 3 << 20);
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let whole: Vec<u8> = (0..2_500_000_u32).map(|n| n as u8).collect();
+        let digest = digest(&whole);
+        let part = |id: u64, offset: usize, end: usize, last: bool| {
+            (json!({"id": id, "type": "upload", "digest": digest, "bytes": whole.len(), "offset": offset, "last": last}), offset..end)
+        };
+        for (header, range) in [part(100, 0, 1 << 20, false), part(100, 1 << 20, 2 << 20, false), part(100, 2 << 20, whole.len(), true)] {
+            client.say_binary(&header, &whole[range]).await;
+        }
+        assert_eq!(client.answer(100).await.unwrap()["bytes"], whole.len());
+        // No room for it twice.
+        let (header, range) = part(101, 0, 1 << 20, false);
+        client.say_binary(&header, &whole[range]).await;
+        assert_eq!(client.answer(101).await, Err("limit-upload".to_owned()));
+        let (header, _) = part(101, 0, 0, true);
+        client.say_binary(&header, &[]).await;
+        let mut client = world.client("alice").await;
+        let mut wrong = whole.clone();
+        wrong[7] ^= 1;
+        for (steps, content) in [
+            (vec![part(102, 0, 1 << 20, false), part(102, 7, 9, false), part(102, 9, 9, true)], &whole),
+            (vec![part(103, 0, 1 << 20, false), part(103, 1 << 20, 1 << 20, true)], &whole),
+            (vec![part(104, 0, 1 << 20, false), part(104, 1 << 20, 2 << 20, false), part(104, 2 << 20, whole.len(), true)], &wrong),
+        ] {
+            let id = steps[0].0["id"].as_u64().unwrap();
+            for (header, range) in steps {
+                client.say_binary(&header, &content[range]).await;
+            }
+            assert_eq!(client.answer(id).await, Err("upload-damaged".to_owned()), "{id}");
+        }
+        let large = json!({"id": 105, "type": "upload", "digest": digest, "bytes": 100 << 20, "offset": 0, "last": true});
+        client.say_binary(&large, &[]).await;
+        assert_eq!(client.answer(105).await, Err("limit-upload".to_owned()));
+        let odd = json!({"id": 106, "type": "upload", "digest": "md5:x", "bytes": 1, "offset": 0, "last": true});
+        client.say_binary(&odd, &[0]).await;
+        assert_eq!(client.answer(106).await, Err("invalid-argument".to_owned()));
+        assert_eq!(client.upload(&quick()).await.len(), 71);
+    });
+}
+
+#[test]
+fn what_is_no_program_says_so_as_its_last_event() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client
+            .upload(b"\x7fELF, a precompiled artefact that poses as a program")
+            .await;
+        let pid = client.launch(&digest).await;
+        assert_eq!(client.events(pid).await.1["code"], "invalid-program");
+        let mut other = world.client("alice").await;
+        let launched = other
+            .request(json!({"type": "launch", "program": digest}))
+            .await;
+        assert_eq!(
+            launched,
+            Err("unknown-program".to_owned()),
+            "an upload belongs to its connection"
+        );
+    });
+}
