@@ -29,7 +29,10 @@ __all__ = [
 __version__: str
 
 def init_logging(level: str) -> None:
-    """Writes what the engine logs to stderr, from a level on: `off`, `error`, `warn`, `info`, `debug` or `trace`. The first call decides."""
+    """Writes what the engine logs to stderr, from a level on; the first call decides.
+
+    Levels are `off`, `error`, `warn`, `info`, `debug` and `trace`; another one is PieError `invalid-config`.
+    """
 
 def limit_settings() -> list[Setting]:
     """Every limit of a process, in the order of the reference."""
@@ -393,4 +396,4 @@ class Server:
         """Refuses launches from now on and tells the clients; processes run on."""
 
     def stop(self) -> None:
-        """Ends every process of clients, lets clients have what is left, and closes. Takes at most ten seconds; a second call does nothing."""
+        """Ends every process of clients, lets clients have what is left, and closes, within ten seconds. A second call does nothing."""

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::connection;
@@ -42,12 +42,17 @@ pub(crate) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
                 }
             },
             Some(_) = clients.join_next() => {}
-            _ = phase.wait_for(|phase| *phase == Phase::Closing) => break,
+            () = reached(&mut phase, Phase::Closing) => break,
         }
     }
     drop(listener);
     handshakes.clear();
     while clients.join_next().await.is_some() {}
+}
+
+/// Waits until the server has come so far, or is gone.
+async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
+    drop(phase.wait_for(|phase| *phase >= awaited).await);
 }
 
 /// One client, from the first byte to the last.

@@ -43,8 +43,8 @@ impl Attachments {
     /// `limit-processes` when there are too many.
     pub(crate) fn make_room(&mut self, is_known: impl Fn(u64) -> bool) -> Result<(), Error> {
         if self.by_process.len() >= MAX_ATTACHED {
-            self.0
-                .retain(|pid, attachment| !attachment.carrier.is_finished() || is_known(*pid));
+            self.by_process
+                .retain(|pid, attachment| !attachment.is_carried() || is_known(*pid));
         }
         if self.by_process.len() >= MAX_ATTACHED {
             let message = format!(

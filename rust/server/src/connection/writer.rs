@@ -78,7 +78,7 @@ impl Outbox {
     /// Ends the writing: control messages that wait go out, then the goodbye.
     pub(crate) fn close(&self, code: CloseCode, reason: &'static str) {
         // The first reason stands.
-        drop(self.said.set((code, reason)));
+        self.said.get_or_init(|| (code, reason));
         self.goodbye.notify_one();
     }
 }
