@@ -1,7 +1,5 @@
 //! What clients say.
 
-use std::collections::BTreeMap;
-
 use pie_host::Error;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -87,8 +85,6 @@ pub(crate) struct Launch {
     pub(crate) input: Value,
     pub(crate) args: Option<Vec<String>>,
     pub(crate) seed: Option<u64>,
-    pub(crate) token_budget: Option<u64>,
-    pub(crate) limits: Option<BTreeMap<String, f64>>,
     pub(crate) detached: Option<bool>,
     pub(crate) attach: Option<bool>,
     pub(crate) window_bytes: Option<usize>,
