@@ -4,6 +4,7 @@
 //! to its answer, and to the return value. The peer is one connection that launches one after another.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     dead_code,
     reason = "a benchmark prints, and stops at the first fault; it shares the client of the tests"

@@ -300,8 +300,10 @@ fn users_see_their_own_only() {
 
 #[test]
 fn a_thousand_launches_over_fifty_connections_leave_nothing() {
-    let mut host = pie_host::HostConfig::default();
-    host.max_processes = 2000;
+    let host = pie_host::HostConfig {
+        max_processes: 2000,
+        ..pie_host::HostConfig::default()
+    };
     let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
     let world = World::over(folder, host, |config| {
         config.max_processes_per_user = 2000;
