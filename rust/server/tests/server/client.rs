@@ -26,6 +26,7 @@ impl Client {
     /// Connects without a hello.
     pub(crate) async fn silent(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let url = format!("ws://{address}/");
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         Self {
