@@ -19,6 +19,7 @@ __all__ = [
     "Server",
     "Setting",
     "__version__",
+    "compile_worker",
     "init_logging",
     "limit_settings",
     "pack_program",
@@ -33,6 +34,9 @@ def init_logging(level: str) -> None:
 
     Levels are `off`, `error`, `warn`, `info`, `debug` and `trace`; another one is PieError `invalid-config`.
     """
+
+def compile_worker(order: str) -> int:
+    """Compiles the component on standard input to standard output as an engine ordered; answers the exit code of the process."""
 
 def limit_settings() -> list[Setting]:
     """Every limit of a process, in the order of the reference."""
@@ -118,6 +122,7 @@ class Engine:
         worker_niceness: int = 5,
         max_processes: int = 256,
         stack_bytes: int | None = None,
+        compiler: Sequence[str] | None = None,
         limits: Mapping[str, float | None] | None = None,
     ) -> Engine:
         """Makes an engine without models.
@@ -126,7 +131,8 @@ class Engine:
         runtimes that the engine ran with, for programs that were built for them. `runtimes_dir` holds `python.wasm` and
         `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
         core), `worker_niceness` steps below the priority of this process. `max_processes` may live at once, each with `stack_bytes` of
-        stack and what `limits` sets, by the names of `limit_settings`.
+        stack and what `limits` sets, by the names of `limit_settings`. `compiler` is the command of a process that calls `compile_worker`
+        with its last argument: components are compiled in such a one, within `compile_s` and `compile_bytes`; in this one if not given.
 
         Raises PieError `invalid-config`.
         """
@@ -189,14 +195,17 @@ class Engine:
         seed: int | None = None,
         username: str | None = None,
         manifest: str | None = None,
+        token_budget: int | None = None,
+        limits: Mapping[str, float | None] | None = None,
     ) -> Process:
         """Launches a program from its files, by path relative to its folder; `entry` is the path of the one that holds `main`.
 
         `input` is a JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch seed
-        (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`: the input is checked against its parameters. What is
-        wrong with the program itself is its last event.
+        (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`: the input is checked against its parameters. At most
+        `token_budget` tokens enter the contexts of the process. `limits` lowers those of the engine for this process, by the names of
+        `limit_settings`. What is wrong with the program itself is its last event.
 
-        Raises PieError `limit-resources`, `limit-message`, `invalid-argument`, `invalid-manifest` or `engine-stopped`.
+        Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest` or `engine-stopped`.
         """
 
     def launch_component(
@@ -208,6 +217,8 @@ class Engine:
         seed: int | None = None,
         username: str | None = None,
         manifest: str | None = None,
+        token_budget: int | None = None,
+        limits: Mapping[str, float | None] | None = None,
     ) -> Process:
         """Launches a WebAssembly component or a built program (`pack_program`); the rest is as for `launch_source`.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pie import _engine
 from pie.backends import open_driver
 from pie.backends.base import DriverOptions
+from pie.compiler import COMMAND
 from pie.config import Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
 from pie.memory import check_memory
@@ -65,6 +66,7 @@ class Engine:
             worker_niceness=config.worker_niceness,
             max_processes=config.max_processes,
             stack_bytes=config.stack_bytes,
+            compiler=COMMAND,
             limits=dict(limits or {}),
         )
         self._stopped = threading.Event()
@@ -159,7 +161,7 @@ class Engine:
         """Compiles the program, or the runtime of its language, into the cache; seconds the first time."""
         self._engine.prepare(_form(program))
 
-    def launch(
+    def launch(  # noqa: PLR0913  # keywords of one launch
         self,
         program: Program,
         *,
@@ -167,16 +169,36 @@ class Engine:
         args: Sequence[str] = (),
         seed: int | None = None,
         username: str | None = None,
+        token_budget: int | None = None,
+        limits: Mapping[str, float | None] | None = None,
     ) -> _engine.Process:
-        """Launches a program with a JSON value as its input; everything that it does comes as events of the process."""
+        """Launches a program with a JSON value as its input; everything that it does comes as events of the process.
+
+        At most `token_budget` tokens enter its contexts, and `limits` lowers those of the engine for it.
+        """
         text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
         if isinstance(program, Component):
             return self._engine.launch_component(
-                program.read(), input=text, args=args, seed=seed, username=username, manifest=program.manifest
+                program.read(),
+                input=text,
+                args=args,
+                seed=seed,
+                username=username,
+                manifest=program.manifest,
+                token_budget=token_budget,
+                limits=limits,
             )
-        files = dict(program.files)
         return self._engine.launch_source(
-            program.language, files, program.entry, input=text, args=args, seed=seed, username=username, manifest=program.manifest
+            program.language,
+            dict(program.files),
+            program.entry,
+            input=text,
+            args=args,
+            seed=seed,
+            username=username,
+            manifest=program.manifest,
+            token_budget=token_budget,
+            limits=limits,
         )
 
     def start(self) -> None:

@@ -85,6 +85,10 @@ def run(
     server: ServerOption = None,
     user: UserOption = None,
     detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
+    token_budget: Annotated[
+        int | None,
+        typer.Option(min=0, max=2**64 - 1, metavar="N", help="The most tokens that may enter the program's contexts.", show_default=False),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
 ) -> None:
     """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`), and print what it sends and returns.
@@ -117,6 +121,7 @@ def run(
         input_text=input_text,
         config=flags,
         seed=seed,
+        token_budget=token_budget,
         files=files,
         detach=detach,
         verbose=verbose,

@@ -36,6 +36,7 @@ class Launch:
     input_text: str | None
     config: Flags
     seed: int | None
+    token_budget: int | None
     files: Path | None
     detach: bool
     verbose: bool
@@ -83,7 +84,7 @@ def _run(launch: Launch) -> int:
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)
-        process = engine.launch(program, input=program_input, args=launch.arguments, seed=launch.seed)
+        process = engine.launch(program, input=program_input, args=launch.arguments, seed=launch.seed, token_budget=launch.token_budget)
         events = _Events(engine, process, Printer(files))
         events.start()
         threading.Thread(target=_forward_stdin, args=(process,), name="pie-stdin", daemon=True).start()

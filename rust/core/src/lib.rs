@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod brle;
+mod budget;
 pub mod config;
 mod context;
 pub mod dummy;
@@ -19,6 +20,7 @@ mod sched;
 mod slab;
 
 pub use batch::{Batch, DriverFailure, SampleJobs, Sampled};
+pub use budget::TokenBudget;
 pub use config::EngineConfig;
 pub use engine::{Answer, Engine, Plan, Progress, Stats, Submission};
 pub use errors::{Error, ErrorCode, Result};

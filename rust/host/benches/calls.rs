@@ -110,11 +110,8 @@ impl Bare {
 /// Time from the launch to the entry of the program, and from the launch to its last event.
 fn launch(host: &Host, program: &Program) -> (Duration, Duration) {
     let launch = Launch {
-        program: program.clone(),
-        input: "null".to_owned(),
-        args: Vec::new(),
         seed: Some(7),
-        username: None,
+        ..Launch::new(program.clone(), "null")
     };
     let started = Instant::now();
     let process = host.launch(launch).unwrap();

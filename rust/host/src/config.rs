@@ -23,8 +23,13 @@ pub struct HostConfig {
     pub worker_threads: usize,
     /// How much lower the priority of those threads is than the driver's, in steps of `nice`, 0 to 19.
     pub worker_niceness: u8,
+    /// The same of the threads that run programs which compute without waiting, `worker_niceness` to 19.
+    pub background_niceness: u8,
     /// Processes that may live at once.
     pub max_processes: u32,
+    /// The command of the process that compiles what users supply, to which its order is added as an argument: a program that calls
+    /// [`crate::compile_worker`]. None: components are compiled in this process, without limits.
+    pub compiler: Option<Vec<String>>,
     /// Compiled programs kept in memory, beside the language runtimes.
     pub max_programs: usize,
     /// Bytes of stack that a program may use.
@@ -43,7 +48,9 @@ impl Default for HostConfig {
             instance_id: None,
             worker_threads: 0,
             worker_niceness: 5,
+            background_niceness: 19,
             max_processes: 256,
+            compiler: None,
             max_programs: 64,
             stack_bytes: 32 << 20,
             limits: Limits::default(),
@@ -59,6 +66,12 @@ impl HostConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
         in_range("worker_threads", self.worker_threads as u64, 0, 1024)?;
         in_range("worker_niceness", u64::from(self.worker_niceness), 0, 19)?;
+        in_range(
+            "background_niceness",
+            u64::from(self.background_niceness),
+            u64::from(self.worker_niceness),
+            19,
+        )?;
         in_range("max_processes", u64::from(self.max_processes), 1, 20_000)?;
         in_range("max_programs", self.max_programs as u64, 1, 1 << 20)?;
         in_range("stack_bytes", self.stack_bytes as u64, 64 << 10, 256 << 20)?;

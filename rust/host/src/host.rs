@@ -1,28 +1,26 @@
 //! The host: models, programs and processes of one engine. Several live in one process; nothing is shared between them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pie_core::ErrorCode;
-use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use pie_core::{ErrorCode, TokenBudget};
+use tokio::runtime::{Handle, Runtime};
 
 use crate::interface;
 use crate::model::registry::Models;
 use crate::model::{Model, ModelConfig, dummy};
-use crate::process::mailbox::Mailbox;
-use crate::process::queue::{Capacity, EventQueue, Keeping};
-use crate::process::state::Record;
-use crate::process::{Process, Reader, ServedProcess, Serving, task};
+use crate::process::state::{Given, Record};
+use crate::process::{Process, Reader, ServedProcess, Serving, pace, task};
 use crate::program::preparation::Preparation;
 use crate::program::store::ProgramStore;
 use crate::program::{Component, Language, Program};
 use crate::sandbox::ticker::{Ticker, Ticking};
 use crate::sandbox::{priority, wasm_engine};
+use crate::settings::Value;
 use crate::sync::lock;
 use crate::{Error, HostConfig, Limits};
 
@@ -45,6 +43,25 @@ pub struct Launch {
     pub seed: Option<u64>,
     /// The user; none: `anonymous`.
     pub username: Option<String>,
+    /// The most tokens that may enter the contexts of the process; none: any number.
+    pub token_budget: Option<u64>,
+    /// Limits of this process by their names in [`crate::Limits::settings`], none above the engine's.
+    pub limits: BTreeMap<String, Value>,
+}
+
+impl Launch {
+    /// A launch of `program` with an input, and the defaults for the rest.
+    pub fn new(program: impl Into<Program>, input: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            input: input.into(),
+            args: Vec::new(),
+            seed: None,
+            username: None,
+            token_budget: None,
+            limits: BTreeMap::new(),
+        }
+    }
 }
 
 /// What the tasks of the processes share with the host.
@@ -84,7 +101,17 @@ pub struct Host {
     next_pid: AtomicU64,
     drivers: Mutex<Vec<JoinHandle<()>>>,
     /// None once the host has stopped.
-    runtime: Mutex<Option<Runtime>>,
+    runtimes: Mutex<Option<Runtimes>>,
+    /// Where programs run that compute without waiting.
+    background: Handle,
+}
+
+/// The threads of a host that run programs.
+struct Runtimes {
+    /// Those of the tasks.
+    foreground: Runtime,
+    /// Those of lower priority, which tasks are handed to.
+    background: Runtime,
 }
 
 impl fmt::Debug for Host {
@@ -111,7 +138,10 @@ impl Host {
             Some(instance_id) => instance_id.clone(),
             None => format!("{:016x}", random_seed()?),
         };
-        let runtime = async_runtime(&config)?;
+        let runtimes = Runtimes {
+            foreground: async_runtime(&config, "pie-worker", config.worker_niceness)?,
+            background: async_runtime(&config, "pie-background", config.background_niceness)?,
+        };
         let ticker = Ticker::start(engine.clone())?;
         let shared = Shared {
             config,
@@ -127,7 +157,8 @@ impl Host {
             ticker,
             next_pid: AtomicU64::new(1),
             drivers: Mutex::default(),
-            runtime: Mutex::new(Some(runtime)),
+            background: runtimes.background.handle().clone(),
+            runtimes: Mutex::new(Some(runtimes)),
         })
     }
 
@@ -205,15 +236,15 @@ impl Host {
         let (shared, program) = (self.shared.clone(), Program::from(component.clone()));
         self.begin(async move {
             let opened = program.opened(&shared.config.limits).await?;
-            shared.programs.code(&opened.code).await.map(drop)
+            shared.programs.code(&opened.code, "").await.map(drop)
         })
     }
 
     /// Launches a program. What is wrong with the program itself is its last event.
     ///
     /// # Errors
-    /// `limit-resources` when too many processes live, `limit-message` for an input that is too long, `invalid-argument` for arguments
-    /// beyond their bounds, `engine-stopped` after [`Host::stop`].
+    /// `limit-processes` when too many processes live, `limit-message` for an input that is too long, `invalid-argument` for arguments
+    /// or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
         let (record, task) = self.admitted(launch, None)?;
         self.start(&record, task)?;
@@ -251,8 +282,10 @@ impl Host {
             args,
             seed,
             username,
+            token_budget,
+            limits,
         } = launch;
-        let limits = &self.shared.config.limits;
+        let limits = self.shared.config.limits.lowered(&limits)?;
         let input = json_input(input);
         check_size("the input", input.len(), limits.message_bytes)?;
         check_size(
@@ -271,42 +304,24 @@ impl Host {
             Some(seed) => seed,
             None => random_seed()?,
         };
-        let capacity = Capacity {
-            entries: limits.queue_events,
-            bytes: limits.queue_bytes,
-        };
         let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
-        let observer = serving.as_ref().map(|serving| serving.observer.clone());
-        let events = match serving {
-            None => EventQueue::new(capacity),
-            Some(serving) => EventQueue::keeping(
-                capacity,
-                Keeping {
-                    pid,
-                    kept_bytes: serving.kept_bytes,
-                    log_bytes: serving.log_bytes,
-                    observer: serving.observer,
-                },
-            ),
-        };
-        let record = Arc::new(Record {
-            pid,
+        let given = Given {
             launch_seed,
             username,
             args,
-            events: Arc::new(events),
-            observer,
-            mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
-            files: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
-            cpu: Arc::default(),
-            launched,
-            entered_ns: AtomicU64::new(0),
-            n_arrivals: AtomicU64::new(0),
-            n_drops: AtomicU64::new(0),
-            stop: watch::Sender::new(None),
-        });
+            serving,
+            budget: token_budget.map(TokenBudget::new),
+            limits,
+        };
+        let record = Arc::new(Record::new(pid, launched, given));
         self.admit(&record)?;
-        let task = task::run(self.shared.clone(), record.clone(), program, input);
+        let life = Box::pin(task::run(
+            self.shared.clone(),
+            record.clone(),
+            program,
+            input,
+        ));
+        let task = pace::run(life, record.clone(), self.background.clone());
         Ok((record, task))
     }
 
@@ -322,7 +337,7 @@ impl Host {
 
     /// Ends every process and every driver. Later launches are refused; a second call does nothing.
     pub fn stop(&self) {
-        let runtime = lock(&self.runtime).take();
+        let runtimes = lock(&self.runtimes).take();
         let mut live = lock(&self.shared.live);
         live.stopped = true;
         for (record, _) in live.processes.values() {
@@ -341,6 +356,7 @@ impl Host {
                 .0;
         }
         drop(live);
+        self.shared.programs.stop();
         for model in self.shared.models.all() {
             model.stop();
         }
@@ -348,8 +364,9 @@ impl Host {
             // A panic of a driver thread was printed when it happened.
             drop(driver.join());
         }
-        if let Some(runtime) = runtime {
-            runtime.shutdown_background();
+        if let Some(runtimes) = runtimes {
+            runtimes.foreground.shutdown_background();
+            runtimes.background.shutdown_background();
         }
     }
 
@@ -363,7 +380,7 @@ impl Host {
             let message = format!(
                 "{most} processes live, the most that max_processes allows; wait for one to end, or raise the limit"
             );
-            return Err(Error::new(ErrorCode::LimitResources, message));
+            return Err(Error::new(ErrorCode::LimitProcesses, message));
         }
         live.processes
             .insert(record.pid, (record.clone(), self.ticker.enter()));
@@ -384,8 +401,9 @@ impl Host {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let runtime = lock(&self.runtime);
-        runtime.as_ref().ok_or_else(stopped)?.spawn(task);
+        let runtimes = lock(&self.runtimes);
+        let runtimes = runtimes.as_ref().ok_or_else(stopped)?;
+        runtimes.foreground.spawn(task);
         Ok(())
     }
 }
@@ -396,12 +414,11 @@ impl Drop for Host {
     }
 }
 
-fn async_runtime(config: &HostConfig) -> Result<Runtime, Error> {
-    let niceness = config.worker_niceness;
+fn async_runtime(config: &HostConfig, name: &'static str, niceness: u8) -> Result<Runtime, Error> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder
         .enable_time()
-        .thread_name("pie-worker")
+        .thread_name(name)
         .on_thread_start(move || priority::lower_this_thread(niceness));
     if config.worker_threads > 0 {
         builder.worker_threads(config.worker_threads);
@@ -451,18 +468,13 @@ mod tests {
     fn a_launch_that_the_stop_overtakes_leaves_no_process() {
         let host = Host::new(HostConfig::default()).unwrap();
         // As far as `stop` has come when it overtakes a launch that was admitted.
-        let runtime = lock(&host.runtime).take().unwrap();
-        let launch = Launch {
-            program: Component::new(*b"").into(),
-            input: "null".to_owned(),
-            args: Vec::new(),
-            seed: None,
-            username: None,
-        };
+        let runtimes = lock(&host.runtimes).take().unwrap();
+        let launch = Launch::new(Component::new(*b""), "null");
         let refused = host.launch(launch).unwrap_err();
         assert_eq!(refused.code, ErrorCode::EngineStopped);
         assert!(lock(&host.shared.live).processes.is_empty());
-        runtime.shutdown_background();
+        runtimes.foreground.shutdown_background();
+        runtimes.background.shutdown_background();
     }
 
     #[test]

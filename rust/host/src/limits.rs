@@ -1,8 +1,12 @@
 //! What one process may use.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::settings::settings;
+use pie_core::ErrorCode;
+
+use crate::Error;
+use crate::settings::{Value, settings};
 
 /// The shortest and the longest time that a limit may be.
 const LEAST: Duration = Duration::from_millis(1);
@@ -11,14 +15,22 @@ const MOST: Duration = Duration::from_secs(1_000_000_000);
 settings! {
     /// What one process may use.
     pub struct Limits in "limits" {
-        /// Bytes of memory, summed over the memories of the instance.
+        /// Bytes of memory, summed over the memories and the tables of the instance and what the engine holds behind its decoders.
         memory_bytes "memory_bytes": u64 = 256 << 20, 64_u64 << 10 => 4_u64 << 30;
         /// Processor time of the program itself; none: without limit.
         cpu "cpu_s": Option<Duration> = Some(Duration::from_secs(300)), LEAST => MOST;
         /// Time from launch to end; none: without limit.
         wall "wall_s": Option<Duration> = None, LEAST => MOST;
+        /// Calls that the program may make to the engine, waits included.
+        calls "calls": u64 = 100_000_000, 100_u64 => 1_000_000_000_000_u64;
         /// Handles held at once: contexts, generators, futures, pollables, streams.
         resources "resources": usize = 10_000, 16_usize => 10_000_000_usize;
+        /// Futures held at once, which is what the tasks of one program can wait for.
+        futures "futures": usize = 4096, 1_usize => 10_000_000_usize;
+        /// Timers held at once.
+        timers "timers": usize = 1024, 1_usize => 10_000_000_usize;
+        /// Bytes that the program may write in its life, to its outputs and to its client.
+        output_bytes "output_bytes": u64 = 1 << 30, 1_u64 << 10 => 1_u64 << 50;
         /// Bytes that one call may carry from the program to the host, or one message or file from the client to the program.
         message_bytes "message_bytes": usize = 8 << 20, 1_usize << 10 => 1_usize << 30;
         /// Events that wait for the client, and messages, and files, that wait for the program, before the writer waits or is refused.
@@ -30,13 +42,70 @@ settings! {
         source_bytes "source_bytes": usize = 64 << 20, 1_usize => 1_usize << 30;
         /// Bytes of a component.
         component_bytes "component_bytes": usize = 256 << 20, 8_usize => 1_usize << 30;
+        /// Functions of a component, in all its modules.
+        functions "functions": usize = 60_000, 1_usize => 1_000_000_usize;
+        /// Time that compiling a component may take.
+        compile "compile_s": Duration = Duration::from_secs(60), Duration::from_millis(100) => Duration::from_secs(86_400);
+        /// Bytes of memory that compiling a component may take.
+        compile_bytes "compile_bytes": u64 = 2 << 30, 256_u64 << 20 => 1_u64 << 40;
+    }
+}
+
+/// The limits that belong to the engine as a whole: a launch cannot set them.
+const OF_ENGINE: [&str; 5] = [
+    "source_bytes",
+    "component_bytes",
+    "functions",
+    "compile_s",
+    "compile_bytes",
+];
+
+impl Limits {
+    /// These limits with what a launch lowers.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a name that is no limit of a launch, a value out of its range, or one above the engine's.
+    pub(crate) fn lowered(&self, changes: &BTreeMap<String, Value>) -> Result<Self, Error> {
+        let invalid = |message: String| Error::new(ErrorCode::InvalidArgument, message);
+        let mut lowered = self.clone();
+        for (key, &value) in changes {
+            lowered
+                .set(key, value)
+                .map_err(|error| invalid(error.message))?;
+            if OF_ENGINE.contains(&key.as_str()) {
+                return Err(invalid(format!(
+                    "limits.{key} belongs to the engine; a launch cannot set it"
+                )));
+            }
+        }
+        lowered.check().map_err(|error| invalid(error.message))?;
+        let values = self.values().into_iter().zip(lowered.values());
+        for (setting, (most, value)) in Self::settings().iter().zip(values) {
+            if is_above(value, most) {
+                return Err(invalid(format!(
+                    "limits.{} = {value} is above the engine's {most}; a launch can only lower it: give at most that, or raise the engine's",
+                    setting.name
+                )));
+            }
+        }
+        Ok(lowered)
+    }
+}
+
+fn is_above(value: Value, most: Value) -> bool {
+    match (value, most) {
+        (_, Value::Unlimited) => false,
+        (Value::Unlimited, _) => true,
+        (Value::Integer(value), Value::Integer(most)) => value > most,
+        (Value::Seconds(value), Value::Seconds(most)) => value > most,
+        // Both are values of one setting.
+        (Value::Integer(_), Value::Seconds(_)) | (Value::Seconds(_), Value::Integer(_)) => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Value;
 
     #[test]
     fn every_default_is_in_its_range_and_every_edge_is_the_last_that_is() {
@@ -99,6 +168,33 @@ mod tests {
         limits.set("cpu_s", Value::Unlimited).unwrap();
         assert_eq!(limits.cpu, None);
         limits.check().unwrap();
+    }
+
+    #[test]
+    fn a_launch_only_lowers() {
+        let engine = Limits::default();
+        let change =
+            |name: &str, value| engine.lowered(&BTreeMap::from([(name.to_owned(), value)]));
+        let lowered = change("resources", Value::Integer(100)).unwrap();
+        assert_eq!((lowered.resources, lowered.futures), (100, engine.futures));
+        let year = change("wall_s", Value::Seconds(1e7)).unwrap();
+        assert_eq!(year.wall, Some(Duration::from_secs(10_000_000)));
+        for (name, value, part) in [
+            (
+                "resources",
+                Value::Integer(20_000),
+                "above the engine's 10000",
+            ),
+            ("cpu_s", Value::Seconds(301.0), "above the engine's 300"),
+            ("cpu_s", Value::Unlimited, "above the engine's 300"),
+            ("resources", Value::Integer(1), "outside 16 to 10000000"),
+            ("compile_s", Value::Seconds(1.0), "belongs to the engine"),
+            ("nonsense", Value::Integer(1), "there is no setting"),
+        ] {
+            let error = change(name, value).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument);
+            assert!(error.message.contains(part), "{}", error.message);
+        }
     }
 
     fn beyond(value: Value) -> Value {

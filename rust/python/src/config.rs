@@ -1,5 +1,7 @@
 //! Settings from Python keywords, and what there is to know of them.
 
+use std::collections::BTreeMap;
+
 use pie_host::{Error, ErrorCode, Limits, Setting, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -18,6 +20,22 @@ pub(crate) fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
         limits
             .set(&name, number(&name, &value)?)
             .map_err(|error| raise(value.py(), error))?;
+    }
+    Ok(limits)
+}
+
+/// What a launch lowers, by name.
+///
+/// # Errors
+/// `invalid-config` for a value of another kind; the launch itself checks names and ranges.
+pub(crate) fn launch_limits(
+    given: Option<&Bound<'_, PyDict>>,
+) -> PyResult<BTreeMap<String, Value>> {
+    let mut limits = BTreeMap::new();
+    for (name, value) in given.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let value = number(&name, &value)?;
+        limits.insert(name, value);
     }
     Ok(limits)
 }

@@ -34,7 +34,7 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5, max_processes = 256,
-        stack_bytes = None, limits = None,
+        stack_bytes = None, compiler = None, limits = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -50,6 +50,7 @@ impl PyEngine {
         worker_niceness: u8,
         max_processes: u32,
         stack_bytes: Option<usize>,
+        compiler: Option<Vec<String>>,
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let defaults = HostConfig::default();
@@ -68,6 +69,7 @@ impl PyEngine {
             worker_niceness,
             max_processes,
             stack_bytes: stack_bytes.unwrap_or(defaults.stack_bytes),
+            compiler,
             limits: config::limits(limits)?,
             ..defaults
         };
@@ -167,7 +169,7 @@ impl PyEngine {
         waiting(py, None, move |slice| preparation.wait_for(slice)).map(drop)
     }
 
-    #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None, manifest = None))]
+    #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None, manifest = None, token_budget = None, limits = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "each is a keyword of the Python method"
@@ -183,6 +185,8 @@ impl PyEngine {
         seed: Option<u64>,
         username: Option<String>,
         manifest: Option<String>,
+        token_budget: Option<u64>,
+        limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyProcess> {
         let manifest = program::manifest(py, manifest)?;
         let language = language_of(py, language)?;
@@ -200,11 +204,13 @@ impl PyEngine {
                 args,
                 seed,
                 username,
+                token_budget,
+                limits: config::launch_limits(limits)?,
             },
         )
     }
 
-    #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None, manifest = None))]
+    #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None, manifest = None, token_budget = None, limits = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "each is a keyword of the Python method"
@@ -218,6 +224,8 @@ impl PyEngine {
         seed: Option<u64>,
         username: Option<String>,
         manifest: Option<String>,
+        token_budget: Option<u64>,
+        limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyProcess> {
         let manifest = program::manifest(py, manifest)?;
         let program = described(py.detach(|| Component::new(wasm)).into(), manifest);
@@ -229,6 +237,8 @@ impl PyEngine {
                 args,
                 seed,
                 username,
+                token_budget,
+                limits: config::launch_limits(limits)?,
             },
         )
     }
@@ -261,6 +271,12 @@ fn described(program: Program, manifest: Option<Manifest>) -> Program {
         Some(manifest) => program.with_manifest(manifest),
         None => program,
     }
+}
+
+/// The whole of a process that compiles for an engine; see the stub.
+#[pyfunction]
+pub(crate) fn compile_worker(py: Python<'_>, order: &str) -> i32 {
+    py.detach(|| pie_host::compile_worker(order))
 }
 
 fn language_of(py: Python<'_>, name: &str) -> PyResult<Language> {

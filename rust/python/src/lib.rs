@@ -26,7 +26,7 @@ mod _engine {
     #[pymodule_export]
     use super::config::{PySetting, limit_settings};
     #[pymodule_export]
-    use super::engine::PyEngine;
+    use super::engine::{PyEngine, compile_worker};
     #[pymodule_export]
     use super::model::PyModel;
     #[pymodule_export]

@@ -111,6 +111,15 @@ impl ChatDecoder {
         Ok(event)
     }
 
+    /// Bytes of memory that it takes, about: to charge its holder with.
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.reply.capacity()
+            + self.n_queued_bytes
+            + self.queue.capacity() * size_of::<ChatEvent>()
+            + self.stop.len() * size_of::<u64>()
+    }
+
     /// Forgets what was said and queued: for the next turn.
     pub fn reset(&mut self) {
         self.utf8 = Utf8::default();

@@ -123,6 +123,17 @@ impl Engine {
                 )
             });
         }
+        let process = context.process;
+        if let (PassKind::Run(_), None) = (pass.kind, finish)
+            && let Some(budget) = self
+                .processes
+                .get(&process)
+                .and_then(|process| process.budget.as_ref())
+            && pass.drawn().len() as u64 >= budget.left()
+        {
+            let error = budget.exhausted(pass.drawn().len() as u64 + 1);
+            return self.fail(sequence.request, error);
+        }
         let done = match pass.kind {
             PassKind::Flush => pass.n_remaining() == 0,
             PassKind::Step(_) => token.is_some(),

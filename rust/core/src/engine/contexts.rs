@@ -77,7 +77,7 @@ impl Engine {
     ///
     /// # Errors
     /// `invalid-token` for an id outside the vocabulary; `context-full` when the context would become longer than the model allows;
-    /// `context-busy` while a run to the end is under way; `context-released`.
+    /// `token-budget` where the process may not add as many; `context-busy` while a run to the end is under way; `context-released`.
     pub fn append(&mut self, context: ContextId, tokens: &[u32]) -> Result<()> {
         self.check_tokens(tokens)?;
         let (limit, page_size) = (self.config.max_context, self.config.page_size);
@@ -107,6 +107,11 @@ impl Engine {
                 ],
             ));
         }
+        let process = state.process;
+        if let Some(budget) = self.budget(process) {
+            budget.spend(tokens.len())?;
+        }
+        let state = live_mut(&mut self.contexts, context)?;
         state.settle(page_size);
         state.buffer.extend_from_slice(tokens);
         Ok(())

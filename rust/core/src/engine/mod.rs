@@ -15,6 +15,7 @@ mod stats;
 use std::collections::{HashMap, HashSet};
 
 use crate::batch::ArenaBuilder;
+use crate::budget::TokenBudget;
 use crate::config::EngineConfig;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
@@ -60,6 +61,8 @@ struct Process {
     generators: HashSet<GeneratorId>,
     /// Its requests that were entered and not yet taken.
     n_requests: usize,
+    /// None: any number of tokens may enter its contexts.
+    budget: Option<TokenBudget>,
 }
 
 #[derive(Debug)]
@@ -135,9 +138,22 @@ impl Engine {
                 contexts: HashSet::new(),
                 generators: HashSet::new(),
                 n_requests: 0,
+                budget: None,
             },
         );
         Ok(())
+    }
+
+    /// Caps the tokens that enter the contexts of a process from now on. An unknown process is none.
+    pub fn set_token_budget(&mut self, process: ProcessId, budget: TokenBudget) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.budget = Some(budget);
+        }
+    }
+
+    /// The budget of a process that has one.
+    fn budget(&self, process: ProcessId) -> Option<&TokenBudget> {
+        self.processes.get(&process)?.budget.as_ref()
     }
 
     /// Ends a process: releases everything that it owns and cancels its requests, which nobody will take. An unknown process is none.

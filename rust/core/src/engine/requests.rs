@@ -42,7 +42,7 @@ impl Engine {
     /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it takes the answer.
     ///
     /// # Errors
-    /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `out-of-pages` when the pass could
+    /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `token-budget` when no token may be drawn; `out-of-pages` when the pass could
     /// never fit the pool; `limit-queue` when too many wait, of the process or in all; `invalid-argument` for a request name that is in use.
     pub fn submit(
         &mut self,
@@ -116,6 +116,12 @@ impl Engine {
 
     fn generation_pass(&self, request: RequestId, id: GeneratorId, kind: PassKind) -> Result<Pass> {
         let generator = self.generator(id)?;
+        if let Some(budget) = self.budget(generator.process) {
+            // A generation draws a token at least; one that could not enter is not drawn.
+            if budget.left() == 0 {
+                return Err(budget.exhausted(1));
+            }
+        }
         let state = self.live(generator.context)?;
         let origin = if generator.counted {
             0
@@ -170,7 +176,7 @@ impl Engine {
 
     /// Takes the answer of a request, once: folds it into what the program sees, and forgets the request. None: not ready.
     ///
-    /// The inner error is that of the pass: `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it
+    /// The inner error is that of the pass: `token-budget` when it drew more than may enter the contexts of its process, `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it
     /// was before the request.
     pub fn take(&mut self, request: RequestId) -> Option<Result<Answer>> {
         let context = match self.requests.get(&request) {
@@ -187,12 +193,36 @@ impl Engine {
         let mut pass = state.pass.take()?;
         self.forget(request);
         match pass.outcome.take()? {
-            Ok(()) => Some(Ok(self.fold(context, pass))),
+            Ok(()) => match self.charge(context, &pass) {
+                Ok(()) => Some(Ok(self.fold(context, pass))),
+                Err(error) => {
+                    self.give_up(context, &pass);
+                    Some(Err(error))
+                }
+            },
             Err(error) => {
                 self.undo_generation(&pass);
                 Some(Err(error))
             }
         }
+    }
+
+    /// Charges the tokens that a pass drew to the budget of its process.
+    fn charge(&self, context: ContextId, pass: &Pass) -> Result<()> {
+        let process = self.contexts.get(context.0).map(|state| state.process);
+        match process.and_then(|process| self.budget(process)) {
+            Some(budget) => budget.spend(pass.drawn().len()),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops what a pass computed and drew: its context is as it was before.
+    fn give_up(&mut self, context: ContextId, pass: &Pass) {
+        let page_size = self.config.page_size;
+        if let Some(state) = self.contexts.get_mut(context.0) {
+            state.trim(&mut self.pool, page_size);
+        }
+        self.undo_generation(pass);
     }
 
     /// Folds a pass that succeeded into its context and its generator.
@@ -237,9 +267,9 @@ impl Engine {
             return;
         };
         let pass = state.pass.take();
-        state.trim(&mut self.pool, page_size);
-        if let Some(pass) = pass {
-            self.undo_generation(&pass);
+        match pass {
+            Some(pass) => self.give_up(context, &pass),
+            None => state.trim(&mut self.pool, page_size),
         }
     }
 

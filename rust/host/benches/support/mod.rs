@@ -95,11 +95,8 @@ pub fn config(max_processes: u32) -> HostConfig {
 /// Launches a program with a JSON text as its input.
 pub fn launch(host: &Host, program: &Program, input: &str) -> Process {
     let launch = Launch {
-        program: program.clone(),
-        input: input.to_owned(),
-        args: Vec::new(),
         seed: Some(7),
-        username: None,
+        ..Launch::new(program.clone(), input)
     };
     host.launch(launch).unwrap()
 }

@@ -8,15 +8,29 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::model::ModelHandle;
-use super::{CallResult, counted, text_error, with_text};
+use super::{CallError, CallResult, counted, text_error, with_text};
 use crate::process::state::ProcessState;
 
 /// What stands behind a `decoder` handle.
-pub struct DecoderHandle(ChatDecoder);
+pub struct DecoderHandle {
+    decoder: ChatDecoder,
+    /// What it is charged with in the memory of the program.
+    charged_bytes: usize,
+}
 
 impl ProcessState {
     fn chat_of(&self, model: &Resource<ModelHandle>) -> CallResult<Arc<Chat>> {
         Ok(self.table.get(model)?.0.chat().clone())
+    }
+
+    /// Charges a decoder with what it holds.
+    fn recharge(&mut self, this: &Resource<DecoderHandle>) -> wasmtime::Result<()> {
+        let handle = self.table.get_mut(this)?;
+        let before = std::mem::replace(&mut handle.charged_bytes, handle.decoder.held_bytes());
+        if self.memory.recharge(before, handle.charged_bytes) {
+            return Ok(());
+        }
+        Err(self.memory_refused())
     }
 
     /// The tokens that `call` makes with the chat template of a model.
@@ -82,17 +96,21 @@ impl HostDecoder for ProcessState {
         &mut self,
         model: Resource<ModelHandle>,
     ) -> wasmtime::Result<Resource<DecoderHandle>> {
-        let chat = self.table.get(&model)?.0.chat().clone();
-        Ok(self.table.push(DecoderHandle(ChatDecoder::new(chat)))?)
+        let decoder = ChatDecoder::new(self.table.get(&model)?.0.chat().clone());
+        let charged_bytes = decoder.held_bytes();
+        if !self.memory.recharge(0, charged_bytes) {
+            return Err(self.memory_refused());
+        }
+        Ok(self.table.push(DecoderHandle {
+            decoder,
+            charged_bytes,
+        })?)
     }
 
     fn feed(&mut self, this: Resource<DecoderHandle>, tokens: Vec<u32>) -> CallResult<chat::Event> {
-        let event = self
-            .table
-            .get_mut(&this)?
-            .0
-            .feed(&tokens)
-            .map_err(text_error)?;
+        let handle = self.table.get_mut(&this)?;
+        let event = handle.decoder.feed(&tokens).map_err(text_error)?;
+        self.recharge(&this).map_err(CallError::Trap)?;
         Ok(match event {
             ChatEvent::Idle => chat::Event::Idle,
             ChatEvent::Delta(text) => chat::Event::Delta(text),
@@ -102,13 +120,14 @@ impl HostDecoder for ProcessState {
     }
 
     fn reset(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
-        self.table.get_mut(&this)?.0.reset();
-        Ok(())
+        self.table.get_mut(&this)?.decoder.reset();
+        self.recharge(&this)
     }
 
     fn drop(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
         self.count_drop();
-        self.table.delete(this)?;
+        let handle = self.table.delete(this)?;
+        self.memory.recharge(handle.charged_bytes, 0);
         Ok(())
     }
 }

@@ -168,7 +168,7 @@ impl HostContext for ProcessState {
     fn flush(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<Resource<FutureUnit>> {
         let context = self.table.get(&this)?.0.clone();
         let future = Flush::submit(&context.model, Submission::Flush(context.id));
-        Ok(self.table.push(future)?)
+        self.push_future(future)
     }
 
     fn truncate(&mut self, this: Resource<ContextHandle>, n_tokens: u32) -> CallResult<()> {

@@ -140,8 +140,7 @@ impl ProcessState {
         future: Resource<Future<S>>,
     ) -> wasmtime::Result<()> {
         self.count_drop();
-        self.table.delete(future)?;
-        Ok(())
+        self.delete_future(future)
     }
 }
 

@@ -200,7 +200,7 @@ impl HostGenerator for ProcessState {
         until: Until,
     ) -> wasmtime::Result<Resource<FutureEvent>> {
         let generator = self.table.get(&this)?.0.clone();
-        Ok(self.table.push(Advance::submit(generator, until))?)
+        self.push_future(Advance::submit(generator, until))
     }
 
     fn tokens_generated(&mut self, this: Resource<GeneratorHandle>) -> CallResult<u32> {

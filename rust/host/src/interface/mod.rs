@@ -7,9 +7,11 @@
 
 pub(crate) mod bindings;
 pub(crate) mod chat;
+pub(crate) mod clocks;
 pub(crate) mod context;
 pub(crate) mod futures;
 pub(crate) mod generation;
+pub(crate) mod held;
 pub(crate) mod model;
 pub(crate) mod poll;
 pub(crate) mod runtime;
@@ -99,6 +101,7 @@ pub(crate) fn linkers(engine: &Engine) -> wasmtime::Result<Linkers> {
     let mut programs = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut programs)?;
     poll::add_to_linker(&mut programs)?;
+    clocks::add_to_linker(&mut programs)?;
     types::add_to_linker::<_, HasSelf<_>>(&mut programs, |state| state)?;
     futures::add_to_linker(&mut programs)?;
     runtime::add_to_linker(&mut programs)?;

@@ -7,6 +7,7 @@ use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll;
 
 use crate::process::state::ProcessState;
+use crate::sandbox::fault::handles_limit;
 
 /// The state of a process, as the interface sees it.
 pub(crate) struct Polls<'a>(&'a mut ProcessState);
@@ -26,6 +27,11 @@ impl Polls<'_> {
 impl poll::Host for Polls<'_> {
     async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
         self.count();
+        // Each entry costs the host memory, and one pollable may stand in the list any number of times.
+        let limits = &self.0.record.limits;
+        if pollables.len() > limits.resources {
+            return Err(handles_limit(limits).into());
+        }
         self.0.table.poll(pollables).await
     }
 }
@@ -42,6 +48,7 @@ impl poll::HostPollable for Polls<'_> {
     }
 
     fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
+        self.0.uncount_timer(pollable.rep());
         poll::HostPollable::drop(&mut self.0.table, pollable)
     }
 }

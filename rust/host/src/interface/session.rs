@@ -11,23 +11,25 @@ use crate::process::state::ProcessState;
 
 impl session::Host for ProcessState {
     async fn send(&mut self, message: String) -> wasmtime::Result<()> {
+        self.record.count_output(message.len())?;
         self.record.events.send(Event::Stdout(message)).await;
         Ok(())
     }
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
         let future = receive(&self.record.mailbox);
-        Ok(self.table.push(future)?)
+        self.push_future(future)
     }
 
     async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {
+        self.record.count_output(data.len())?;
         self.record.events.send(Event::File(data)).await;
         Ok(())
     }
 
     fn receive_file(&mut self) -> wasmtime::Result<Resource<FutureBlob>> {
         let future = receive(&self.record.files);
-        Ok(self.table.push(future)?)
+        self.push_future(future)
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use pie_core::ErrorCode;
 use pie_text::Tokenizer;
+use pie_text::limits::MAX_TEXT_BYTES;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::bindings::pie::core::tokenizer::{self, HostTokenizer};
 use super::{CallResult, counted, text_error, with_text};
+use crate::Error;
 use crate::process::state::ProcessState;
 
 /// What stands behind a `tokenizer` handle.
@@ -23,7 +26,10 @@ impl HostTokenizer for ProcessState {
         this: Resource<TokenizerHandle>,
         text: String,
     ) -> wasmtime::Result<Vec<u32>> {
-        // The call has no error to give: what the tokenizer refuses (a text beyond its bound) ends the program by name.
+        // The call has no error to give: a text beyond the bound of the tokenizer ends the program by name.
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(too_long(text.len()).into());
+        }
         let tokenizer = &self.table.get(&this)?.0;
         Ok(with_text(&text, |text| tokenizer.encode(text)).map_err(text_error)?)
     }
@@ -54,6 +60,15 @@ impl HostTokenizer for ProcessState {
         self.table.delete(this)?;
         Ok(())
     }
+}
+
+fn too_long(n_bytes: usize) -> Error {
+    Error::new(
+        ErrorCode::LimitMessage,
+        format!(
+            "a text of {n_bytes} bytes is longer than the {MAX_TEXT_BYTES} that one encode takes; encode it in parts"
+        ),
+    )
 }
 
 /// Adds the interface to the linker.

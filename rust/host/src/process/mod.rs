@@ -3,6 +3,7 @@
 pub(crate) mod event;
 mod log;
 pub(crate) mod mailbox;
+pub(crate) mod pace;
 pub(crate) mod queue;
 pub(crate) mod random;
 mod served;

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use pie_core::ProcessId;
+use pie_core::{ProcessId, TokenBudget};
 use tokio::sync::watch;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::event::Event;
 use super::mailbox::Mailbox;
-use super::queue::EventQueue;
+use super::queue::{Capacity, EventQueue, Keeping};
 use super::random::seed_wasi;
-use super::served::Observer;
+use super::served::{Observer, Serving};
 use super::stdio::Output;
 use crate::Error;
 use crate::host::Shared;
+use crate::interface::held::Held;
+use crate::limits::Limits;
 use crate::model::Model;
 use crate::program::SourceBundle;
 use crate::sandbox::cpu::CpuMeter;
+use crate::sandbox::fault::{calls_limit, cpu_limit, memory_limit, output_limit};
 use crate::sandbox::memory::MemoryLimiter;
 
 /// What the host and the holder of a [`super::Process`] share about one process.
@@ -42,8 +45,25 @@ pub(crate) struct Record {
     pub(crate) n_arrivals: AtomicU64,
     /// The drops among them.
     pub(crate) n_drops: AtomicU64,
+    /// What the program has written to its outputs and to its client.
+    pub(crate) n_output_bytes: AtomicU64,
+    /// The tokens that may enter its contexts; none: any number.
+    pub(crate) budget: Option<TokenBudget>,
+    /// What it may use.
+    pub(crate) limits: Limits,
     /// Set once, to the reason, when the process shall end.
     pub(crate) stop: watch::Sender<Option<Error>>,
+}
+
+/// What a launch gives its process.
+pub(crate) struct Given {
+    pub(crate) launch_seed: u64,
+    pub(crate) username: String,
+    pub(crate) args: Vec<String>,
+    /// How its events are kept, where it outlives its readers.
+    pub(crate) serving: Option<Serving>,
+    pub(crate) budget: Option<TokenBudget>,
+    pub(crate) limits: Limits,
 }
 
 impl fmt::Debug for Record {
@@ -57,6 +77,54 @@ impl fmt::Debug for Record {
 }
 
 impl Record {
+    /// The record of a process that begins.
+    pub(crate) fn new(pid: u64, launched: Instant, given: Given) -> Self {
+        let Given {
+            launch_seed,
+            username,
+            args,
+            serving,
+            budget,
+            limits,
+        } = given;
+        let capacity = Capacity {
+            entries: limits.queue_events,
+            bytes: limits.queue_bytes,
+        };
+        let observer = serving.as_ref().map(|serving| serving.observer.clone());
+        let events = match serving {
+            None => EventQueue::new(capacity),
+            Some(serving) => EventQueue::keeping(
+                capacity,
+                Keeping {
+                    pid,
+                    kept_bytes: serving.kept_bytes,
+                    log_bytes: serving.log_bytes,
+                    observer: serving.observer,
+                },
+            ),
+        };
+        Self {
+            pid,
+            launch_seed,
+            username,
+            args,
+            events: Arc::new(events),
+            observer,
+            mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
+            files: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
+            cpu: Arc::default(),
+            launched,
+            entered_ns: AtomicU64::new(0),
+            n_arrivals: AtomicU64::new(0),
+            n_drops: AtomicU64::new(0),
+            n_output_bytes: AtomicU64::new(0),
+            budget,
+            limits,
+            stop: watch::Sender::new(None),
+        }
+    }
+
     /// The program has ended: what waits for it is dropped, and its observer is told.
     pub(crate) fn ended(&self, last: &Event) {
         self.mailbox.discard();
@@ -101,6 +169,38 @@ impl Record {
             .load(Ordering::Relaxed)
             .saturating_sub(self.n_drops.load(Ordering::Relaxed))
     }
+
+    /// Looks, while the program runs, at the limits that no single call of it meets.
+    ///
+    /// # Errors
+    /// `limit-cpu`, `limit-calls`.
+    pub(crate) fn check_slice(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        if limits
+            .cpu
+            .is_some_and(|limit| self.cpu.used_with_running_poll() > limit)
+        {
+            return Err(cpu_limit(limits));
+        }
+        if self.n_calls() > limits.calls {
+            return Err(calls_limit(limits));
+        }
+        Ok(())
+    }
+
+    /// Counts what the program writes.
+    ///
+    /// # Errors
+    /// `limit-output` beyond what it may write in its life.
+    pub(crate) fn count_output(&self, n_bytes: usize) -> Result<(), Error> {
+        let before = self
+            .n_output_bytes
+            .fetch_add(n_bytes as u64, Ordering::Relaxed);
+        if before.saturating_add(n_bytes as u64) <= self.limits.output_bytes {
+            return Ok(());
+        }
+        Err(output_limit(&self.limits))
+    }
 }
 
 /// What the calls of one instance reach. It lives in the store and is thrown away with it.
@@ -108,6 +208,7 @@ pub(crate) struct ProcessState {
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
     pub(crate) memory: MemoryLimiter,
+    pub(crate) held: Held,
     pub(crate) host: Arc<Shared>,
     pub(crate) record: Arc<Record>,
     /// The program, where a language runtime runs it.
@@ -133,7 +234,7 @@ impl ProcessState {
         source: Option<SourceBundle>,
         outputs: &[Output; 2],
     ) -> Self {
-        let limits = &host.config.limits;
+        let limits = &record.limits;
         let mut wasi = WasiCtxBuilder::new();
         // No arguments, environment, folders, network or name lookup: what is not given cannot leak.
         wasi.stdout(outputs[0].clone())
@@ -148,6 +249,7 @@ impl ProcessState {
             wasi: wasi.build(),
             table,
             memory,
+            held: Held::default(),
             host,
             record,
             source,
@@ -168,10 +270,21 @@ impl ProcessState {
         if self.joined.iter().any(|joined| Arc::ptr_eq(joined, model)) {
             return Ok(());
         }
-        model
-            .with_engine(|engine| engine.new_process(self.process_id(), self.record.launch_seed))?;
+        model.with_engine(|engine| {
+            engine.new_process(self.process_id(), self.record.launch_seed)?;
+            if let Some(budget) = &self.record.budget {
+                engine.set_token_budget(self.process_id(), budget.clone());
+            }
+            Ok::<_, Error>(())
+        })?;
         self.joined.push(model.clone());
         Ok(())
+    }
+
+    /// The error of memory that was refused.
+    pub(crate) fn memory_refused(&self) -> wasmtime::Error {
+        let refused_bytes = self.memory.refused().unwrap_or_default();
+        memory_limit(refused_bytes, &self.record.limits).into()
     }
 
     /// Notes that what arrived was the drop of a handle.

@@ -10,7 +10,7 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::event::Event;
-use super::queue::EventQueue;
+use super::state::Record;
 use crate::sync::lock;
 
 /// Bytes that one write may carry.
@@ -19,7 +19,7 @@ const WRITE_BYTES: usize = 64 << 10;
 /// One of the two output streams of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
-    events: Arc<EventQueue>,
+    record: Arc<Record>,
     event: fn(String) -> Event,
     /// The first bytes of a character whose others have not been written.
     torn: Arc<Mutex<Vec<u8>>>,
@@ -28,18 +28,18 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn stdout(events: Arc<EventQueue>) -> Self {
+    pub(crate) fn stdout(record: Arc<Record>) -> Self {
         Self {
-            events,
+            record,
             event: Event::Stdout,
             torn: Arc::default(),
             permit: Arc::default(),
         }
     }
 
-    pub(crate) fn stderr(events: Arc<EventQueue>) -> Self {
+    pub(crate) fn stderr(record: Arc<Record>) -> Self {
         Self {
-            events,
+            record,
             event: Event::Stderr,
             torn: Arc::default(),
             permit: Arc::default(),
@@ -50,7 +50,8 @@ impl Output {
     pub(crate) fn finish(&self) {
         let torn = std::mem::take(&mut *lock(&self.torn));
         if !torn.is_empty() {
-            self.events
+            self.record
+                .events
                 .push((self.event)(String::from_utf8_lossy(&torn).into_owned()));
         }
     }
@@ -87,7 +88,7 @@ fn whole_characters(pending: &mut Vec<u8>) -> String {
 #[async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {
-        self.events.writable().await;
+        self.record.events.writable().await;
     }
 }
 
@@ -102,12 +103,15 @@ impl OutputStream for Output {
                 bytes.len()
             )));
         }
+        self.record
+            .count_output(bytes.len())
+            .map_err(|error| StreamError::Trap(error.into()))?;
         let mut torn = lock(&self.torn);
         torn.extend_from_slice(&bytes);
         let text = whole_characters(&mut torn);
         drop(torn);
         if !text.is_empty() {
-            self.events.push((self.event)(text));
+            self.record.events.push((self.event)(text));
         }
         Ok(())
     }
@@ -117,7 +121,7 @@ impl OutputStream for Output {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        let permit = if self.events.has_room() {
+        let permit = if self.record.events.has_room() {
             WRITE_BYTES
         } else {
             0
@@ -151,16 +155,45 @@ impl StdoutStream for Output {
 
 #[cfg(test)]
 mod tests {
-    use super::super::queue::Capacity;
+    use std::time::Instant;
+
+    use super::super::state::Given;
     use super::*;
+    use crate::Limits;
+
+    fn output(limits: Limits) -> Output {
+        let given = Given {
+            launch_seed: 0,
+            username: String::new(),
+            args: Vec::new(),
+            serving: None,
+            budget: None,
+            limits,
+        };
+        Output::stdout(Arc::new(Record::new(1, Instant::now(), given)))
+    }
+
+    #[test]
+    fn what_is_written_is_bounded_in_total() {
+        let mut output = output(Limits {
+            output_bytes: 5,
+            ..Limits::default()
+        });
+        for (bytes, fits) in [("abc", true), ("de", true), ("f", false)] {
+            output.check_write().unwrap();
+            assert_eq!(
+                output.write(Bytes::from_static(bytes.as_bytes())).is_ok(),
+                fits
+            );
+        }
+    }
 
     #[test]
     fn a_write_without_a_permit_is_a_fault() {
-        let events = Arc::new(EventQueue::new(Capacity {
-            entries: 1,
-            bytes: 1 << 20,
-        }));
-        let mut output = Output::stdout(events);
+        let mut output = output(Limits {
+            queue_events: 1,
+            ..Limits::default()
+        });
         let unasked = output.write(Bytes::from_static(b"x"));
         assert!(matches!(unasked, Err(StreamError::Trap(_))));
         assert_eq!(output.check_write().unwrap(), WRITE_BYTES);

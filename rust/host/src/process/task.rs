@@ -20,12 +20,15 @@ use crate::program::{Program, SourceBundle};
 use crate::sandbox::cpu::Metered;
 use crate::sandbox::fault;
 
+/// Processor time that a program has at least before others get their turn.
+const SLICE: Duration = Duration::from_millis(2);
+
 /// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
 /// before the last event can be read.
 pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program, input: String) {
     let outputs = [
-        Output::stdout(record.events.clone()),
-        Output::stderr(record.events.clone()),
+        Output::stdout(record.clone()),
+        Output::stderr(record.clone()),
     ];
     let program = Metered::new(
         record.cpu.clone(),
@@ -34,7 +37,7 @@ pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program
     let outcome = tokio::select! {
         biased;
         reason = record.stopped() => Err(Failure::from(reason)),
-        error = past_wall_limit(host.config.limits.wall) => Err(Failure::from(error)),
+        error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome,
     };
     for output in &outputs {
@@ -62,7 +65,7 @@ async fn execute(
         Some(manifest) => manifest.checked_input(input)?,
         None => input,
     };
-    let (prepared, source) = prepare(&host, &opened.code).await?;
+    let (prepared, source) = prepare(&host, &opened.code, &record.username).await?;
     let config = host.config.clone();
     let engine = host.engine.clone();
     let mut store = Store::new(
@@ -70,24 +73,30 @@ async fn execute(
         ProcessState::new(host, record.clone(), source, outputs),
     );
     store.limiter(|state| &mut state.memory);
-    store.set_hostcall_fuel(config.limits.message_bytes);
+    store.set_hostcall_fuel(record.limits.message_bytes);
     store.set_epoch_deadline(1);
-    let cpu_limit = config.limits.cpu.unwrap_or(Duration::MAX);
-    store.epoch_deadline_callback(move |store| {
-        let used = store.data().record.cpu.used_with_running_poll();
+    store.epoch_deadline_callback(|store| {
+        let record = &store.data().record;
+        record.check_slice()?;
+        // A program that has just been woken meets the ticks of the time in which it waited.
+        if record.cpu.running_poll() < SLICE {
+            return Ok(UpdateDeadline::Continue(1));
+        }
         // Yielding lets the other programs of the thread run, and lets the task be dropped when the process shall end.
-        Ok(if used > cpu_limit {
-            UpdateDeadline::Interrupt
-        } else {
-            UpdateDeadline::Yield(1)
-        })
+        record.cpu.note_yield();
+        Ok(UpdateDeadline::Yield(1))
     });
     let result = call(&prepared, &mut store, &record, &input).await;
     let refused_bytes = store.data().memory.refused();
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
         Ok(Err(failure)) => Err(program_failure(failure)),
-        Err(error) => Err(fault::describe(&error, &config, refused_bytes)),
+        Err(error) => Err(fault::describe(
+            &error,
+            &record.limits,
+            config.stack_bytes,
+            refused_bytes,
+        )),
     }
 }
 
@@ -109,12 +118,13 @@ async fn call(
 async fn prepare(
     host: &Shared,
     code: &Code,
+    user: &str,
 ) -> Result<(Arc<Prepared>, Option<SourceBundle>), Failure> {
     let source = match code {
         Code::Component(_) => None,
         Code::Source { source, .. } => Some(source.prepared(&host.config.limits).await?),
     };
-    Ok((host.programs.code(code).await?, source))
+    Ok((host.programs.code(code, user).await?, source))
 }
 
 async fn past_wall_limit(limit: Option<Duration>) -> Error {

@@ -24,11 +24,14 @@ const COMPONENT: &[u8; 4] = &[0x0d, 0, 1, 0];
 /// `invalid-program`, saying what they are instead. What was compiled before is refused: it is machine code, which nothing can check.
 pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     if bytes.len() > limits.component_bytes {
-        return Err(invalid(format!(
-            "the component has {} bytes, more than limits.component_bytes = {}",
-            bytes.len(),
-            limits.component_bytes
-        )));
+        return Err(Error::new(
+            ErrorCode::LimitProgram,
+            format!(
+                "the component has {} bytes, more than limits.component_bytes = {}; make it smaller, or raise the limit",
+                bytes.len(),
+                limits.component_bytes
+            ),
+        ));
     }
     if Engine::detect_precompiled(bytes).is_some() {
         return Err(invalid("the file was compiled to machine code before; give the WebAssembly component that it was made from".to_owned()));
@@ -88,7 +91,7 @@ fn causes(error: &wasmtime::Error) -> String {
         .collect()
 }
 
-fn invalid(message: String) -> Error {
+pub(crate) fn invalid(message: String) -> Error {
     Error::new(ErrorCode::InvalidProgram, message)
 }
 

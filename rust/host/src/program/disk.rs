@@ -95,12 +95,10 @@ impl DiskCache {
         self.path(engine, digest).is_file()
     }
 
-    /// Stores a component. Failing to is no error for the program: it is compiled again the next time.
-    pub(crate) fn store(&self, engine: &Engine, digest: &[u8; 32], component: &Component) {
-        if let Ok(code) = component.serialize() {
-            drop(self.write(&self.path(engine, digest), &code));
-            drop(self.prune());
-        }
+    /// Stores the machine code of a component. Failing to is no error for the program: it is compiled again the next time.
+    pub(crate) fn store(&self, engine: &Engine, digest: &[u8; 32], code: &[u8]) {
+        drop(self.write(&self.path(engine, digest), code));
+        drop(self.prune());
     }
 
     fn path(&self, engine: &Engine, digest: &[u8; 32]) -> PathBuf {
@@ -152,6 +150,15 @@ impl DiskCache {
     }
 }
 
+/// The component of machine code that a worker of ours has just made.
+///
+/// # Errors
+/// Those of wasmtime, where the worker was another version.
+pub(crate) fn load_code(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the code comes through a file without a name from the process that this engine started to compile it.
+    unsafe { Component::deserialize(engine, code) }
+}
+
 /// True when the checksum at the end of the file is that of what stands before it.
 fn is_whole(file: &mut File) -> io::Result<bool> {
     let Some(mut n_left) = file.metadata()?.len().checked_sub(CHECKSUM_BYTES as u64) else {
@@ -184,11 +191,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::open(&dir.path().join("cache")).unwrap();
         let engine = Engine::default();
-        cache.store(
-            &engine,
-            &KEY,
-            &Component::new(&engine, "(component)").unwrap(),
-        );
+        let code = engine.precompile_component(b"(component)").unwrap();
+        cache.store(&engine, &KEY, &code);
         let path = cache.path(&engine, &KEY);
         (dir, cache, engine, path)
     }

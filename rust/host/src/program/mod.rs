@@ -1,6 +1,7 @@
 //! Programs: what can be launched.
 
 pub(crate) mod artefact;
+pub(crate) mod compiler;
 pub(crate) mod disk;
 pub(crate) mod fields;
 pub(crate) mod manifest;
@@ -10,9 +11,12 @@ pub(crate) mod packed;
 pub(crate) mod parameters;
 pub(crate) mod preparation;
 pub(crate) mod runtimes;
+pub(crate) mod shape;
 pub(crate) mod source;
 pub(crate) mod store;
+pub(crate) mod turns;
 pub(crate) mod typescript;
+pub(crate) mod worker;
 
 use std::sync::Arc;
 

@@ -5,22 +5,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pie_core::ErrorCode;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{OnceCell, Semaphore, watch};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::Component;
 use super::artefact::{self, Prepared};
-use super::disk::DiskCache;
+use super::compiler::compile_apart;
+use super::disk::{self, DiskCache};
 use super::opened::{Code, Opened, RuntimeChoice};
 use super::packed::runtime_name;
 use super::runtimes::KeptRuntimes;
+use super::shape;
 use super::source::Language;
+use super::turns::Turns;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
 use crate::{Error, HostConfig};
 
-/// Compilations that run at once; each one uses every core by itself.
+/// Compilations that run at once; each one uses several cores by itself.
 const PARALLEL_COMPILATIONS: usize = 1;
 /// Compiled components that are read from disk at once: milliseconds each, beside any compilation.
 const PARALLEL_LOADS: usize = 4;
@@ -36,8 +39,10 @@ pub(crate) struct ProgramStore {
     compiled: Mutex<Compiled>,
     python: Runtime,
     javascript: Runtime,
-    compiling: Arc<Semaphore>,
+    compiling: Arc<Turns>,
     loading: Arc<Semaphore>,
+    /// Changed, or dropped with the store, to end the workers.
+    stopping: watch::Sender<()>,
 }
 
 /// The place of a program; whoever asks first compiles, the others wait. A failure is kept too: the same bytes fail again.
@@ -100,40 +105,60 @@ impl ProgramStore {
             compiled: Mutex::default(),
             python: Runtime::new(Language::Python, config.python_runtime.clone()),
             javascript: Runtime::new(Language::JavaScript, config.javascript_runtime.clone()),
-            compiling: Arc::new(Semaphore::new(PARALLEL_COMPILATIONS)),
+            compiling: Turns::new(PARALLEL_COMPILATIONS),
             loading: Arc::new(Semaphore::new(PARALLEL_LOADS)),
+            stopping: watch::Sender::new(()),
             config,
         })
     }
 
-    /// The code of a program.
+    /// The code of a program that `user` supplied.
     ///
     /// # Errors
     /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `unknown-runtime` when the runtime
-    /// that it names is not there.
-    pub(crate) async fn code(self: &Arc<Self>, code: &Code) -> Result<Arc<Prepared>, Error> {
+    /// that it names is not there; `limit-program` when it has too many parts, `limit-compile` when compiling it takes too much,
+    /// `limit-queue` when too many of the user wait for that.
+    pub(crate) async fn code(
+        self: &Arc<Self>,
+        code: &Code,
+        user: &str,
+    ) -> Result<Arc<Prepared>, Error> {
         match code {
-            Code::Component(component) => self.component(World::Program, component).await,
-            Code::Source { source, runtime } => self.runtime_for(source.language(), runtime).await,
+            Code::Component(component) => self.component(World::Program, component, user).await,
+            Code::Source { source, runtime } => {
+                self.runtime_for(source.language(), runtime, user).await
+            }
         }
     }
 
-    async fn component(&self, world: World, component: &Component) -> Result<Arc<Prepared>, Error> {
+    async fn component(
+        &self,
+        world: World,
+        component: &Component,
+        user: &str,
+    ) -> Result<Arc<Prepared>, Error> {
         artefact::check_bytes(&component.bytes, &self.config.limits)?;
         let linker = match world {
             World::Program => &self.programs,
             World::Runtime => &self.runtimes,
         };
-        let slot = self.slot((world, component.digest));
-        slot.get_or_init(|| self.prepare(component.clone(), linker.clone()))
+        let key = (world, component.digest);
+        let slot = self.slot(key);
+        let prepared = slot
+            .get_or_init(|| self.prepare(component.clone(), linker.clone(), Some(user)))
             .await
-            .clone()
+            .clone();
+        if prepared.as_ref().is_err_and(is_passing) {
+            self.forget(key, &slot);
+        }
+        prepared
     }
 
     async fn runtime_for(
         self: &Arc<Self>,
         language: Language,
         choice: &RuntimeChoice,
+        user: &str,
     ) -> Result<Arc<Prepared>, Error> {
         let digest = match choice {
             RuntimeChoice::Any => return self.runtime(language).await,
@@ -146,7 +171,7 @@ impl ProgramStore {
             return self.runtime(language).await;
         }
         if let RuntimeChoice::Carried(component) = choice {
-            return self.component(World::Runtime, component).await;
+            return self.component(World::Runtime, component, user).await;
         }
         let slot = self.slot((World::Runtime, digest));
         if let Some(prepared) = slot.get() {
@@ -164,7 +189,7 @@ impl ProgramStore {
                 ),
             ));
         };
-        self.component(World::Runtime, &component).await
+        self.component(World::Runtime, &component, user).await
     }
 
     /// The runtime of a language.
@@ -190,7 +215,7 @@ impl ProgramStore {
         let component = blocking(read).await??;
         let prepared = runtime
             .slot
-            .get_or_init(|| self.prepare(component, self.runtimes.clone()))
+            .get_or_init(|| self.prepare(component, self.runtimes.clone(), None))
             .await
             .clone();
         *lock(&runtime.component) = None;
@@ -270,11 +295,29 @@ impl ProgramStore {
         slot.clone()
     }
 
-    /// Loads or compiles, off the threads that run programs.
+    /// Ends the workers that compile.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(());
+    }
+
+    /// Lets the next launch try again.
+    fn forget(&self, key: (World, [u8; 32]), slot: &Slot) {
+        let mut compiled = lock(&self.compiled);
+        if compiled
+            .slots
+            .get(&key)
+            .is_some_and(|(_, kept)| Arc::ptr_eq(kept, slot))
+        {
+            compiled.slots.remove(&key);
+        }
+    }
+
+    /// Loads or compiles, off the threads that run programs. What comes from a user is compiled apart; a runtime is our own.
     async fn prepare(
         &self,
         component: Component,
         linker: Arc<Linker<ProcessState>>,
+        user: Option<&str>,
     ) -> Result<Arc<Prepared>, Error> {
         let component = Arc::new(component);
         if let Some(disk) = self.disk.clone() {
@@ -288,30 +331,71 @@ impl ProgramStore {
                 return prepared.map(Arc::new);
             }
         }
-        let (engine, disk) = (self.engine.clone(), self.disk.clone());
+        let turn = self.compiling.take(user.unwrap_or_default()).await?;
+        let job = Job {
+            engine: self.engine.clone(),
+            disk: self.disk.clone(),
+            config: self.config.clone(),
+            apart: user.is_some(),
+            stopping: self.stopping.subscribe(),
+        };
         let compile = move || {
-            let compiled = compile(&engine, disk.as_deref(), &component)?;
+            let _turn = turn;
+            let compiled = job.compile(&component)?;
             artefact::link(&compiled, &linker).map(Arc::new)
         };
-        off_thread(&self.compiling, compile).await?
+        tokio::task::spawn_blocking(compile)
+            .await
+            .map_err(Error::internal)?
     }
 }
 
-/// Compiles a component and keeps it on disk.
-fn compile(
-    engine: &Engine,
-    disk: Option<&DiskCache>,
-    component: &Component,
-) -> Result<wasmtime::component::Component, Error> {
-    // Who had this turn before may have compiled the same, for a launch that was cancelled.
-    if let Some(stored) = disk.and_then(|disk| disk.load(engine, &component.digest)) {
-        return Ok(stored);
+/// What a compilation needs.
+struct Job {
+    engine: Engine,
+    disk: Option<Arc<DiskCache>>,
+    config: Arc<HostConfig>,
+    /// Whether limits hold for it.
+    apart: bool,
+    stopping: watch::Receiver<()>,
+}
+
+impl Job {
+    /// Compiles a component and keeps it on disk.
+    fn compile(&self, component: &Component) -> Result<wasmtime::component::Component, Error> {
+        let (engine, disk) = (&self.engine, self.disk.as_deref());
+        // Who had this turn before may have compiled the same, for a launch that was cancelled.
+        if let Some(stored) = disk.and_then(|disk| disk.load(engine, &component.digest)) {
+            return Ok(stored);
+        }
+        if self.apart {
+            shape::check(&component.bytes, &self.config.limits)?;
+        }
+        let (compiled, code) = match self.config.compiler.as_deref().filter(|_| self.apart) {
+            Some(command) => {
+                let code = compile_apart(command, &self.config, &component.bytes, &self.stopping)?;
+                let compiled = disk::load_code(engine, &code).map_err(Error::internal)?;
+                (compiled, code)
+            }
+            None => {
+                let compiled = artefact::compile(engine, &component.bytes)?;
+                let code = compiled.serialize().map_err(Error::internal)?;
+                (compiled, code)
+            }
+        };
+        if let Some(disk) = disk {
+            disk.store(engine, &component.digest, &code);
+        }
+        Ok(compiled)
     }
-    let compiled = artefact::compile(engine, &component.bytes)?;
-    if let Some(disk) = disk {
-        disk.store(engine, &component.digest, &compiled);
-    }
-    Ok(compiled)
+}
+
+/// Whether a failure may not come again: it says nothing of the component.
+fn is_passing(error: &Error) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::Internal | ErrorCode::LimitQueue | ErrorCode::EngineStopped
+    )
 }
 
 /// Runs `work` off the threads that run programs. The permit stays with the work, which goes on when the launch that waits for it is
@@ -439,11 +523,11 @@ mod tests {
         // It is kept on disk before it is seen to fit no world.
         let component = Component::new(*b"\0asm\x0d\0\x01\0");
         let code = Code::Component(component.clone());
-        let compiled = store().code(&code).await.map(drop).unwrap_err();
+        let compiled = store().code(&code, "user").await.map(drop).unwrap_err();
         let store = store();
         assert!(store.has_component(&component));
-        let _busy = store.compiling.acquire().await.unwrap();
-        let loading = store.code(&code);
+        let _busy = store.compiling.take("another").await.unwrap();
+        let loading = store.code(&code, "user");
         let loaded = tokio::time::timeout(Duration::from_secs(60), loading).await;
         let loaded = loaded.unwrap().map(drop).unwrap_err();
         assert_eq!(loaded.message, compiled.message);

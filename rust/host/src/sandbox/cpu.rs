@@ -9,7 +9,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub(crate) struct CpuMeter {
     used_ns: AtomicU64,
     /// The thread's clock when the task was last polled.
     poll_started_ns: AtomicU64,
+    /// The task was last polled until its turn was over, not until it waits.
+    yielded: AtomicBool,
 }
 
 impl CpuMeter {
@@ -29,8 +31,23 @@ impl CpuMeter {
 
     /// Time used, the running poll included; to be called from within it.
     pub(crate) fn used_with_running_poll(&self) -> Duration {
-        let running = thread_cpu_ns().saturating_sub(self.poll_started_ns.load(Ordering::Relaxed));
-        self.used() + Duration::from_nanos(running)
+        self.used() + self.running_poll()
+    }
+
+    /// Time used in the running poll; to be called from within it.
+    pub(crate) fn running_poll(&self) -> Duration {
+        let started_ns = self.poll_started_ns.load(Ordering::Relaxed);
+        Duration::from_nanos(thread_cpu_ns().saturating_sub(started_ns))
+    }
+
+    /// Notes that the running poll ends because the turn of the program is over.
+    pub(crate) fn note_yield(&self) {
+        self.yielded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the last poll ended so; asking forgets it.
+    pub(crate) fn take_yielded(&self) -> bool {
+        self.yielded.swap(false, Ordering::Relaxed)
     }
 }
 

@@ -5,23 +5,27 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
+use crate::Error;
 use crate::Limits;
 use crate::process::event::Failure;
-use crate::{Error, HostConfig};
 
 /// How wasmtime says that a call carried too much; its type is private. A test meets this text with a real guest.
 const MESSAGE_LIMIT_TEXT: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// How wasmtime begins to name the address of a fault; its type is private. A test meets this text with a real guest.
+const FAULT_TEXT: &str = "memory fault at wasm address 0x";
 
 /// What ended an instance, with the functions of the program that led to it. `refused_bytes` is the memory that it would have had
 /// with the last growth that was refused.
 pub(crate) fn describe(
     error: &wasmtime::Error,
-    config: &HostConfig,
+    limits: &Limits,
+    stack_bytes: usize,
     refused_bytes: Option<u64>,
 ) -> Failure {
     let reason = match error.downcast_ref::<Error>() {
         Some(error) => error.clone(),
-        None => reason(error, config, refused_bytes),
+        None => reason(error, limits, stack_bytes, refused_bytes),
     };
     Failure {
         traceback: functions(error),
@@ -29,8 +33,12 @@ pub(crate) fn describe(
     }
 }
 
-fn reason(error: &wasmtime::Error, config: &HostConfig, refused_bytes: Option<u64>) -> Error {
-    let limits = &config.limits;
+fn reason(
+    error: &wasmtime::Error,
+    limits: &Limits,
+    stack_bytes: usize,
+    refused_bytes: Option<u64>,
+) -> Error {
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Error::new(
             ErrorCode::ProgramError,
@@ -41,13 +49,7 @@ fn reason(error: &wasmtime::Error, config: &HostConfig, refused_bytes: Option<u6
         );
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {
-        return Error::new(
-            ErrorCode::LimitResources,
-            format!(
-                "the program holds limits.resources = {} handles (contexts, generators, futures, streams); release those that are done, or raise the limit",
-                limits.resources
-            ),
-        );
+        return handles_limit(limits);
     }
     if error
         .chain()
@@ -65,11 +67,13 @@ fn reason(error: &wasmtime::Error, config: &HostConfig, refused_bytes: Option<u6
         Some(Trap::StackOverflow) => Error::new(
             ErrorCode::LimitStack,
             format!(
-                "the program recursed beyond stack_bytes = {}; recurse less deeply, or raise the limit",
-                config.stack_bytes
+                "the program recursed beyond stack_bytes = {stack_bytes}; recurse less deeply, or raise the limit"
             ),
         ),
-        Some(Trap::Interrupt) => cpu_limit(limits),
+        Some(Trap::MemoryOutOfBounds) if ran_out_of_stack(error) => Error::new(
+            ErrorCode::LimitStack,
+            "the program recursed beyond the stack in its own memory; recurse less deeply, or build it with a larger stack (linker option -z stack-size)",
+        ),
         _ => match refused_bytes {
             Some(bytes) => memory_limit(bytes, limits),
             None => Error::new(
@@ -83,8 +87,36 @@ fn reason(error: &wasmtime::Error, config: &HostConfig, refused_bytes: Option<u6
     }
 }
 
+/// How many bytes below address 0 a stack may have grown when it is found out.
+const BELOW_ZERO_BYTES: u64 = 64 << 20;
+/// How often a function stands in the trace of a recursion, at least.
+const RECURSIONS: usize = 3;
+
+/// True where a program that keeps a stack in its own memory grew it below address 0.
+///
+/// Compilers for WebAssembly put that stack at the beginning of the memory (`wasm-ld --stack-first`), so that one which overflows meets
+/// an address just below 0, from within a recursion.
+fn ran_out_of_stack(error: &wasmtime::Error) -> bool {
+    let below_zero = error.chain().any(|cause| {
+        let text = cause.to_string();
+        let address = text
+            .strip_prefix(FAULT_TEXT)
+            .and_then(|rest| rest.split_once(' '))
+            .and_then(|(address, _)| u64::from_str_radix(address, 16).ok());
+        // Offsets of loads and stores may carry the address past 2^32.
+        address.is_some_and(|address| address >= (1 << 32) - BELOW_ZERO_BYTES)
+    });
+    let Some(trace) = error.downcast_ref::<WasmBacktrace>() else {
+        return false;
+    };
+    let functions = || trace.frames().iter().map(wasmtime::FrameInfo::func_index);
+    below_zero
+        && functions()
+            .any(|function| functions().filter(|other| *other == function).count() >= RECURSIONS)
+}
+
 /// The error of a program that used up its processor time.
-fn cpu_limit(limits: &Limits) -> Error {
+pub(crate) fn cpu_limit(limits: &Limits) -> Error {
     let limit = limits.cpu.unwrap_or_default().as_secs_f64();
     Error::new(
         ErrorCode::LimitCpu,
@@ -94,8 +126,63 @@ fn cpu_limit(limits: &Limits) -> Error {
     )
 }
 
+/// The error of a program that made too many calls.
+pub(crate) fn calls_limit(limits: &Limits) -> Error {
+    Error::new(
+        ErrorCode::LimitCalls,
+        format!(
+            "the program made more than limits.calls = {} calls to the engine; call less often, or raise the limit",
+            limits.calls
+        ),
+    )
+}
+
+/// The error of a program that wrote too much.
+pub(crate) fn output_limit(limits: &Limits) -> Error {
+    Error::new(
+        ErrorCode::LimitOutput,
+        format!(
+            "the program wrote more than limits.output_bytes = {} bytes; write less, or raise the limit",
+            limits.output_bytes
+        ),
+    )
+}
+
+/// The error of a program that holds too many handles.
+pub(crate) fn handles_limit(limits: &Limits) -> Error {
+    Error::new(
+        ErrorCode::LimitResources,
+        format!(
+            "the program holds limits.resources = {} handles (contexts, generators, futures, streams); release those that are done, or raise the limit",
+            limits.resources
+        ),
+    )
+}
+
+/// The error of a program that holds too many futures.
+pub(crate) fn futures_limit(limits: &Limits) -> Error {
+    Error::new(
+        ErrorCode::LimitResources,
+        format!(
+            "the program waits for limits.futures = {} things at once; wait for fewer, or raise the limit",
+            limits.futures
+        ),
+    )
+}
+
+/// The error of a program that holds too many timers.
+pub(crate) fn timers_limit(limits: &Limits) -> Error {
+    Error::new(
+        ErrorCode::LimitTimers,
+        format!(
+            "the program holds limits.timers = {} timers at once; let some end first, or raise the limit",
+            limits.timers
+        ),
+    )
+}
+
 /// The error of a program that was refused memory and could not go on.
-fn memory_limit(bytes: u64, limits: &Limits) -> Error {
+pub(crate) fn memory_limit(bytes: u64, limits: &Limits) -> Error {
     Error::new(
         ErrorCode::LimitMemory,
         format!(

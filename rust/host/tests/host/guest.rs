@@ -145,11 +145,8 @@ pub(crate) fn host_with(change: impl FnOnce(&mut HostConfig)) -> Host {
 /// Launches a program with an input.
 pub(crate) fn launch(host: &Host, program: &Program, input: &str) -> Process {
     let launch = Launch {
-        program: program.clone(),
-        input: input.to_owned(),
-        args: Vec::new(),
         seed: Some(7),
-        username: None,
+        ..Launch::new(program.clone(), input)
     };
     host.launch(launch).unwrap()
 }

@@ -49,13 +49,7 @@ fn stopping_ends_every_process_by_name_and_refuses_launches() {
     for process in &processes {
         check(&failure_of(process), "engine-stopped", &[]);
     }
-    let launch = Launch {
-        program: plain(TRUE),
-        input: "null".to_owned(),
-        args: Vec::new(),
-        seed: None,
-        username: None,
-    };
+    let launch = Launch::new(plain(TRUE), "null");
     assert_eq!(
         host.launch(launch).unwrap_err().code.as_str(),
         "engine-stopped"
@@ -68,15 +62,7 @@ fn a_process_that_nobody_holds_ends() {
     let host = host_with(|config| config.max_processes = 1);
     drop(launch(&host, &plain(SPIN), "null"));
     // Its place becomes free; until then launches are refused.
-    let next = || {
-        host.launch(Launch {
-            program: plain(TRUE),
-            input: "null".to_owned(),
-            args: Vec::new(),
-            seed: None,
-            username: None,
-        })
-    };
+    let next = || host.launch(Launch::new(plain(TRUE), "null"));
     let process = (0..10_000).find_map(|_| {
         std::thread::yield_now();
         next().ok().or_else(|| {
@@ -95,11 +81,8 @@ fn a_launch_seed_is_reported_and_random_unless_given() {
     let host = host();
     let seed = |seed| {
         host.launch(Launch {
-            program: plain(TRUE),
-            input: "null".to_owned(),
-            args: Vec::new(),
             seed,
-            username: None,
+            ..Launch::new(plain(TRUE), "null")
         })
         .unwrap()
         .launch_seed()

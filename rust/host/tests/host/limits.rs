@@ -193,3 +193,133 @@ fn a_future_cannot_be_dropped_before_its_pollable() {
     );
     check(&failed(&host(), &careless), "trap", &["children"]);
 }
+
+#[test]
+fn futures_are_bounded() {
+    let host = host_with(|config| config.limits.futures = 10);
+    let hoarder = talking(
+        r#"(func (export "run") (param i32 i32) (result i32) (loop $again (drop (call $receive)) (br $again)) (unreachable))"#,
+    );
+    check(
+        &failed(&host, &hoarder),
+        "limit-resources",
+        &["limits.futures = 10", "wait for fewer"],
+    );
+    let frugal = talking(
+        r#"(func (export "run") (param i32 i32) (result i32)
+            (local $n i32)
+            (loop $again
+              (call $drop_future (call $receive))
+              (local.set $n (i32.add (local.get $n) (i32.const 1)))
+              (br_if $again (i32.lt_u (local.get $n) (i32.const 100))))
+            (call $ok (i32.const 1024) (i32.const 4)))"#,
+    );
+    assert_eq!(returned(&host, &frugal, "null"), "true");
+}
+
+#[test]
+fn calls_are_bounded() {
+    let host = host_with(|config| config.limits.calls = 1000);
+    let caller = talking(
+        r#"(func (export "run") (param i32 i32) (result i32) (loop $again (call $drop_future (call $receive)) (br $again)) (unreachable))"#,
+    );
+    check(
+        &failed(&host, &caller),
+        "limit-calls",
+        &["limits.calls = 1000", "raise the limit"],
+    );
+}
+
+#[test]
+fn output_is_bounded_in_total() {
+    let host = host_with(|config| config.limits.output_bytes = 2000);
+    let chatty = talking(
+        r#"(func (export "run") (param i32 i32) (result i32) (loop $again (call $send (i32.const 1039) (i32.const 5)) (br $again)) (unreachable))"#,
+    );
+    let process = launch(&host, &chatty, "null");
+    let events = crate::guest::events(&process);
+    let (last, sent) = events.split_last().unwrap();
+    assert_eq!(sent.len(), 400);
+    let pie_host::Event::Error(failure) = last else {
+        panic!("{last:?}");
+    };
+    check(failure, "limit-output", &["limits.output_bytes = 2000"]);
+}
+
+#[test]
+fn tables_count_as_memory() {
+    let greedy = plain(
+        r#"(table $t 0 90000 funcref)
+        (func (export "run") (param i32 i32) (result i32)
+            (loop $again (br_if $again (i32.ne (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))))
+            (unreachable))"#,
+    );
+    let host = host_with(|config| config.limits.memory_bytes = 256 << 10);
+    check(
+        &failed(&host, &greedy),
+        "limit-memory",
+        &["limits.memory_bytes = 262144"],
+    );
+}
+
+#[test]
+fn a_stack_in_the_memory_of_the_program_is_a_stack() {
+    // What compilers make of a recursion: each call moves a stack pointer down from the beginning of the memory.
+    let recursion = plain(
+        r#"(global $stack (mut i32) (i32.const 4096))
+        (func $deeper
+            (global.set $stack (i32.sub (global.get $stack) (i32.const 64)))
+            (i32.store (global.get $stack) (i32.const 1))
+            (call $deeper))
+        (func (export "run") (param i32 i32) (result i32) (call $deeper) (unreachable))"#,
+    );
+    check(
+        &failed(&host(), &recursion),
+        "limit-stack",
+        &["stack in its own memory", "recurse less deeply"],
+    );
+}
+
+#[test]
+fn a_launch_lowers_limits_for_itself_alone() {
+    let host = host();
+    let lowered = pie_host::Launch {
+        limits: [("cpu_s".to_owned(), pie_host::Value::Seconds(0.02))].into(),
+        ..pie_host::Launch::new(plain(LOOP), "null")
+    };
+    let process = host.launch(lowered).unwrap();
+    check(&failure_of(&process), "limit-cpu", &["limits.cpu_s = 0.02"]);
+    let raised = pie_host::Launch {
+        limits: [("resources".to_owned(), pie_host::Value::Integer(1_000_000))].into(),
+        ..pie_host::Launch::new(plain(TRUE), "null")
+    };
+    let error = host.launch(raised).unwrap_err();
+    assert_eq!(error.code.as_str(), "invalid-argument");
+    assert!(
+        error.message.contains("engine's 10000"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
+fn a_loop_in_the_start_function_meets_the_limit() {
+    let host = host_with(|config| config.limits.cpu = Some(Duration::from_millis(30)));
+    let starts = plain(
+        r#"(func $spin (loop $again (br $again))) (start $spin)
+        (func (export "run") (param i32 i32) (result i32) (unreachable))"#,
+    );
+    check(&failed(&host, &starts), "limit-cpu", &[]);
+}
+
+#[test]
+fn a_program_with_too_many_tables_or_memories_is_refused() {
+    let host = host();
+    for part in ["(table 1 funcref)", "(memory 1)"] {
+        let many = plain(&format!(
+            r#"{} (func (export "run") (param i32 i32) (result i32) (unreachable))"#,
+            part.repeat(20)
+        ));
+        check(&failed(&host, &many), "invalid-program", &[]);
+    }
+}

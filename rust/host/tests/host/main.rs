@@ -7,6 +7,8 @@
 
 mod guest;
 mod hosts;
+mod leftovers;
 mod limits;
 mod programs;
+mod random;
 mod session;

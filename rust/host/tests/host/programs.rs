@@ -179,15 +179,9 @@ fn a_launch_beyond_its_bounds_is_refused() {
         r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#,
     );
     let spinning = launch(&host, &spins, "null");
-    let plain_launch = |input: String| Launch {
-        program: program.clone(),
-        input,
-        args: Vec::new(),
-        seed: None,
-        username: None,
-    };
+    let plain_launch = |input: String| Launch::new(program.clone(), input);
     let error = host.launch(plain_launch("null".to_owned())).unwrap_err();
-    assert_eq!(error.code.as_str(), "limit-resources");
+    assert_eq!(error.code.as_str(), "limit-processes");
     let error = host.launch(plain_launch("1".repeat(9 << 20))).unwrap_err();
     assert_eq!(error.code.as_str(), "limit-message");
     drop(spinning);

@@ -85,6 +85,9 @@ pub(crate) struct Launch {
     pub(crate) input: Value,
     pub(crate) args: Option<Vec<String>>,
     pub(crate) seed: Option<u64>,
+    pub(crate) token_budget: Option<u64>,
+    #[serde(default)]
+    pub(crate) limits: Map<String, Value>,
     pub(crate) detached: Option<bool>,
     pub(crate) attach: Option<bool>,
     pub(crate) window_bytes: Option<usize>,

@@ -1,6 +1,8 @@
 //! Requests about processes.
 
-use pie_host::{ErrorCode, Launch, Program, Reader};
+use std::collections::BTreeMap;
+
+use pie_host::{ErrorCode, Launch, Program, Reader, Value};
 
 use super::*;
 use crate::processes::Launcher;
@@ -70,6 +72,8 @@ impl Session {
             input: fields.input.to_string(),
             args: fields.args.unwrap_or_default(),
             seed: fields.seed,
+            token_budget: fields.token_budget,
+            limits: limits(&fields.limits)?,
             shared: self.shared.clone(),
             attachments: self.attachments.clone(),
             outbox: self.outbox.clone(),
@@ -178,6 +182,25 @@ impl Session {
     }
 }
 
+/// Limits by their names, as numbers or null; the launch checks names and ranges.
+fn limits(
+    given: &serde_json::Map<String, serde_json::Value>,
+) -> Result<BTreeMap<String, Value>, Error> {
+    let value = |(name, value): (&String, &serde_json::Value)| {
+        let number = value
+            .as_u64()
+            .map(Value::Integer)
+            .or_else(|| value.as_f64().map(Value::Seconds))
+            .or_else(|| value.is_null().then_some(Value::Unlimited));
+        number.map(|number| (name.clone(), number)).ok_or_else(|| {
+            let message =
+                format!("limits.{name} = {value} is no number; give one, or null for no limit");
+            Error::new(ErrorCode::InvalidArgument, message)
+        })
+    };
+    given.iter().map(value).collect()
+}
+
 /// Where the content of a program is.
 enum Content {
     Held(Program),
@@ -190,6 +213,8 @@ struct Launching {
     input: String,
     args: Vec<String>,
     seed: Option<u64>,
+    token_budget: Option<u64>,
+    limits: BTreeMap<String, Value>,
     shared: Arc<Shared>,
     attachments: Arc<Mutex<Attachments>>,
     outbox: Outbox,
@@ -200,11 +225,12 @@ impl Launching {
     /// Launches and answers; the answer goes out before the first event.
     async fn launch(self, id: u64, program: Program) {
         let launch = Launch {
-            program,
-            input: self.input,
             args: self.args,
             seed: self.seed,
             username: Some(self.launcher.user.clone()),
+            token_budget: self.token_budget,
+            limits: self.limits,
+            ..Launch::new(program, self.input)
         };
         match self
             .shared

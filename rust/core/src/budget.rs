@@ -1,0 +1,84 @@
+//! The cap on the tokens that enter the contexts of one process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::errors::{Error, ErrorCode, Result};
+
+/// A hard cap on tokens, shared by everything that one process does in the engines of all its models.
+///
+/// Tokens enter with an append and when the result of a generation is taken; whether their keys and values are computed, copied or
+/// shared makes no difference. Forks share what has entered. What is cancelled, fails or is truncated gives nothing back and, where it
+/// never entered, costs nothing.
+#[derive(Clone, Debug)]
+pub struct TokenBudget(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl TokenBudget {
+    /// A budget of `limit` tokens.
+    pub fn new(limit: u64) -> Self {
+        Self(Arc::new(State {
+            limit,
+            used: AtomicU64::new(0),
+        }))
+    }
+
+    /// Tokens that may still enter.
+    pub fn left(&self) -> u64 {
+        self.0
+            .limit
+            .saturating_sub(self.0.used.load(Ordering::Relaxed))
+    }
+
+    /// Lets `n` tokens enter.
+    ///
+    /// # Errors
+    /// `token-budget` when fewer are left; none enters then.
+    pub fn spend(&self, n: usize) -> Result<()> {
+        let fits = |used: u64| {
+            used.checked_add(n as u64)
+                .filter(|used| *used <= self.0.limit)
+        };
+        let spent = self
+            .0
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        spent.map(drop).map_err(|_| self.exhausted(n as u64))
+    }
+
+    /// The error of `n` tokens that do not fit.
+    pub(crate) fn exhausted(&self, n: u64) -> Error {
+        let (limit, left) = (self.0.limit, self.left());
+        Error::with_values(
+            ErrorCode::TokenBudget,
+            format!(
+                "{n} more tokens do not fit token_budget = {limit}, of which {left} are left; use fewer tokens, or launch with a larger token_budget"
+            ),
+            &[("tokens", n), ("token_budget", limit), ("left", left)],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_costs_nothing() {
+        let budget = TokenBudget::new(10);
+        let same = budget.clone();
+        budget.spend(6).unwrap();
+        let error = same.spend(5).unwrap_err();
+        assert_eq!(error.code, ErrorCode::TokenBudget);
+        assert_eq!(budget.left(), 4);
+        same.spend(4).unwrap();
+        assert_eq!(budget.left(), 0);
+        assert!(budget.spend(usize::MAX).is_err());
+        budget.spend(0).unwrap();
+    }
+}

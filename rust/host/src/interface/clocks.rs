@@ -1,0 +1,49 @@
+//! `wasi:clocks/monotonic-clock`, with a bound on the timers that a program holds.
+
+use wasmtime::component::{HasData, Linker, Resource};
+use wasmtime_wasi::clocks::WasiClocksView;
+use wasmtime_wasi::p2::DynPollable;
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::{self, Duration, Instant};
+
+use crate::process::state::ProcessState;
+
+/// The state of a process, as the interface sees it.
+pub(crate) struct Clocks<'a>(&'a mut ProcessState);
+
+struct HasClocks;
+
+impl HasData for HasClocks {
+    type Data<'a> = Clocks<'a>;
+}
+
+impl monotonic_clock::Host for Clocks<'_> {
+    fn now(&mut self) -> wasmtime::Result<Instant> {
+        self.0.clocks().now()
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Duration> {
+        self.0.clocks().resolution()
+    }
+
+    fn subscribe_instant(&mut self, when: Instant) -> wasmtime::Result<Resource<DynPollable>> {
+        self.0.check_room_for_timer()?;
+        let timer = self.0.clocks().subscribe_instant(when)?;
+        self.0.count_timer(&timer);
+        Ok(timer)
+    }
+
+    fn subscribe_duration(&mut self, when: Duration) -> wasmtime::Result<Resource<DynPollable>> {
+        self.0.check_room_for_timer()?;
+        let timer = self.0.clocks().subscribe_duration(when)?;
+        self.0.count_timer(&timer);
+        Ok(timer)
+    }
+}
+
+/// Puts the bounded interface in the place of the plain one.
+pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    monotonic_clock::add_to_linker::<ProcessState, HasClocks>(linker, |state| Clocks(state))?;
+    linker.allow_shadowing(false);
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Where a program runs. One that waits often runs on the threads of programs; one that computes without waiting is handed to threads of
+//! lower priority, until it waits again. So programs that spin share what the model and the programs that use it leave.
+//!
+//! Nothing that a program can see depends on where it runs.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::state::Record;
+
+/// Processor time that a program may use without waiting before it is handed to the background.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The life of a process, as a task that moves between threads.
+pub(crate) type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs a process to its end, on the calling runtime and on `background` in turns.
+pub(crate) async fn run(mut life: Life, record: Arc<Record>, background: Handle) {
+    while foreground(&mut life, &record).await == Turn::Computes {
+        let record = record.clone();
+        let turn = background.spawn(async move {
+            let turn = in_background(&mut life, &record).await;
+            (life, turn)
+        });
+        match turn.await {
+            Ok((_, Turn::Ended)) => return,
+            Ok((back, _)) => life = back,
+            // The background was shut down with the host; a panic was printed when it happened.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Why a turn was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Ended,
+    Computes,
+    Waits,
+}
+
+/// Runs until the process has ended, or has computed for [`PATIENCE`] without waiting.
+async fn foreground(life: &mut Life, record: &Record) -> Turn {
+    let mut waited_at = record.cpu.used();
+    poll_fn(|context| {
+        if life.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Turn::Ended);
+        }
+        let used = record.cpu.used();
+        if !record.cpu.take_yielded() {
+            waited_at = used;
+        } else if used.saturating_sub(waited_at) >= PATIENCE {
+            return Poll::Ready(Turn::Computes);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Runs until the process has ended or waits.
+async fn in_background(life: &mut Life, record: &Record) -> Turn {
+    poll_fn(|context| {
+        if life.as_mut().poll(context).is_ready() {
+            Poll::Ready(Turn::Ended)
+        } else if record.cpu.take_yielded() {
+            Poll::Pending
+        } else {
+            // Whoever polls next is woken by what it waits for.
+            Poll::Ready(Turn::Waits)
+        }
+    })
+    .await
+}
