@@ -23,7 +23,7 @@ pub struct HostConfig {
     pub worker_threads: usize,
     /// How much lower the priority of those threads is than the driver's, in steps of `nice`, 0 to 19.
     pub worker_niceness: u8,
-    /// The same of the threads that run programs which compute without waiting, `worker_niceness` to 19.
+    /// The same of the threads that run programs which compute without waiting, 0 to 19; never less than `worker_niceness`.
     pub background_niceness: u8,
     /// Processes that may live at once.
     pub max_processes: u32,
@@ -48,7 +48,7 @@ impl Default for HostConfig {
             instance_id: None,
             worker_threads: 0,
             worker_niceness: 5,
-            background_niceness: 19,
+            background_niceness: 10,
             max_processes: 256,
             compiler: None,
             max_programs: 64,
@@ -69,7 +69,7 @@ impl HostConfig {
         in_range(
             "background_niceness",
             u64::from(self.background_niceness),
-            u64::from(self.worker_niceness),
+            0,
             19,
         )?;
         in_range("max_processes", u64::from(self.max_processes), 1, 20_000)?;

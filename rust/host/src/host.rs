@@ -140,7 +140,11 @@ impl Host {
         };
         let runtimes = Runtimes {
             foreground: async_runtime(&config, "pie-worker", config.worker_niceness)?,
-            background: async_runtime(&config, "pie-background", config.background_niceness)?,
+            background: async_runtime(
+                &config,
+                "pie-background",
+                config.background_niceness.max(config.worker_niceness),
+            )?,
         };
         let ticker = Ticker::start(engine.clone())?;
         let shared = Shared {

@@ -13,8 +13,9 @@ use tokio::runtime::Handle;
 
 use super::state::Record;
 
-/// Processor time that a program may use without waiting before it is handed to the background.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Processor time that a program may use without waiting before it is handed to the background: several times what a language runtime
+/// takes to start a program, which would wait long among programs that spin.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The life of a process, as a task that moves between threads.
 pub(crate) type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
