@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+from msgspec.structs import asdict
 
 from pie import _engine
 from pie.backends import open_driver
@@ -160,6 +162,24 @@ class Engine:
     def prepare(self, program: Program) -> None:
         """Compiles the program, or the runtime of its language, into the cache; seconds the first time."""
         self._engine.prepare(_form(program))
+
+    def runtimes_are_prepared(self) -> bool:
+        """Whether programs of every language can start without their runtime being compiled first."""
+        return all(self._engine.is_prepared(language) for language in get_args(Language))
+
+    def prepare_runtimes(self) -> None:
+        """Compiles the runtimes of all languages into the cache; seconds the first time."""
+        for language in get_args(Language):
+            self._engine.prepare(language)
+
+    def serve(self, config: Config) -> _engine.Server:
+        """Opens the address of the configuration to clients, who are answered while the engine is driven, until `Server.stop`.
+
+        Raises PieError `port-in-use` where the address cannot be had, `invalid-config` where the data folder cannot be used.
+        """
+        options = asdict(config.server)
+        host, port = options.pop("host"), options.pop("port")
+        return self._engine.serve(host, port, data_dir=str(config.engine.data_dir), options=options)
 
     def launch(  # noqa: PLR0913  # keywords of one launch
         self,

@@ -129,6 +129,29 @@ def run(
     raise typer.Exit(run_program(launch))
 
 
+@app.command()
+def serve(
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    dummy: DummyOption = False,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="The address to serve on; 127.0.0.1 if not given.", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, metavar="N", help="The port; 8080 if not given, 0 for a free one.", show_default=False)
+    ] = None,
+    limit: LimitOption = None,
+) -> None:
+    """Serve programs that clients install and launch.
+
+    Prints a line for each model, then the address. SIGTERM lets what runs end, a second one does not; the exit code is 0 after the first,
+    143 after the second and 130 after Ctrl-C.
+    """
+    from pie.cli.serve import serve as serve_until_signal
+
+    raise typer.Exit(serve_until_signal(config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port})))
+
+
 config_app = typer.Typer(help="Show the configuration: defaults, then the file, the environment and the flags.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 

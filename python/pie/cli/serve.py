@@ -1,0 +1,97 @@
+"""`pie serve`: an engine that clients launch programs in, until a signal ends it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from pie.cli.progress import working
+from pie.cli.terminal import EXIT_ERROR, EXIT_INTERRUPTED, make_streams_sturdy, report
+from pie.errors import PieError
+
+if TYPE_CHECKING:
+    from pie._engine import Server
+    from pie.config import Config, Flags
+    from pie.engine import Engine
+
+EXIT_TERMINATED = 143
+
+_DRAIN_SLICE_S = 0.05
+
+
+def serve(flags: Flags) -> int:
+    """Serves until SIGTERM or Ctrl-C; answers the exit code: 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C."""
+    make_streams_sturdy()
+    try:
+        return _serve(flags)
+    except PieError as error:
+        report(error.code, error.message)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _serve(flags: Flags) -> int:
+    from pie.config import load
+
+    config = load(flags)
+
+    from pie.engine import Engine  # the engine is large: mistakes above are told without it
+
+    with Engine.from_config(config) as engine:
+        if not engine.runtimes_are_prepared():
+            with working("Preparing the language runtimes (once)"):
+                engine.prepare_runtimes()
+        server = engine.serve(config)
+        try:
+            ending = _Ending(engine, server, config.server.drain_s)
+            signal.signal(signal.SIGTERM, ending.on_signal)
+            _say_ready(config, server)
+            engine.drive()
+            return ending.exit_code
+        finally:
+            server.stop()
+
+
+def _say_ready(config: Config, server: Server) -> None:
+    for model in config.models:
+        print(f"model {model.name} ({model.driver}, {model.path})")
+    print(f"serving at ws://{server.address}", flush=True)
+
+
+class _Ending:
+    """What SIGTERM does: the first drains, the second does not wait for what runs.
+
+    The handler runs on the thread that drives, and the batches that end the processes need it: all that waits has a thread of its own.
+    """
+
+    def __init__(self, engine: Engine, server: Server, drain_s: float) -> None:
+        self.exit_code = 0
+        self._engine = engine
+        self._server = server
+        self._drain_s = drain_s
+        self._at_once = threading.Event()
+        self._drain = threading.Thread(target=self._end, name="pie-drain", daemon=True)
+        self._is_draining = False
+
+    def on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """Handles SIGTERM."""
+        if self._is_draining:
+            self.exit_code = EXIT_TERMINATED
+            self._at_once.set()
+        else:
+            self._is_draining = True
+            self._drain.start()
+
+    def _end(self) -> None:
+        self._server.begin_drain()
+        print(f"draining: {self._server.n_live} processes have {self._drain_s:g} s to end", file=sys.stderr, flush=True)
+        deadline_s = time.monotonic() + self._drain_s
+        while self._server.n_live and time.monotonic() < deadline_s and not self._at_once.wait(_DRAIN_SLICE_S):
+            pass
+        self._server.stop()
+        self._engine.stop()

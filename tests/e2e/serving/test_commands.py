@@ -1,0 +1,136 @@
+"""The commands of a client against a real server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.command import PATIENCE_S, command, environment, pie
+from support.launching import ROOT
+from support.serving import ECHO, SPIN, Served
+
+
+@pytest.mark.parametrize("path", ["examples/python/chat.py", "examples/typescript/chat.ts", "build/programs/chat.wasm"])
+def test_an_example_prints_the_same_here_and_in_a_server(server: Served, path: str) -> None:
+    arguments = (str(ROOT / path), "--seed", "7")
+    here = pie("run", *arguments, "--dummy", "--", "--max-tokens", "16")
+    there = pie("run", *arguments, "--server", server.url, "--", "--max-tokens", "16")
+    assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, "")
+
+
+def test_a_program_is_installed_listed_run_and_removed(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "greet.py").write_text("def main(input):\n    return 'hello ' + input['name']\n")
+    to = ("--server", server.url, "--user", "carol")
+    assert pie("install", "greet.py", "--version", "2.1", *to, cwd=tmp_path).stdout == "greet@2.1\n"
+    done = pie("programs", *to)
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [["NAME", "VERSION"], ["greet", "2.1"]]
+    for name in ("greet", "greet@2.1"):
+        assert pie("run", name, *to, "--", "--name", "you").stdout == "hello you\n"
+    assert pie("uninstall", "greet@2.1", *to).returncode == 0
+    done = pie("run", "greet", *to)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[unknown-program]")
+
+
+def test_a_detached_program_is_listed_logged_and_stopped(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "spin.py").write_text(SPIN)
+    to = ("--server", server.url, "--user", "dave")
+    done = pie("run", "spin.py", "--detach", *to, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pid = done.stdout.strip()
+    with subprocess.Popen(command(["logs", pid, "--follow", *to]), env=environment(), stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "spinning\n"
+        [_, line] = pie("ps", *to).stdout.splitlines()
+        assert line.split()[0] == pid
+        assert "running" in line
+        assert pie("stop", pid, *to).returncode == 0
+        assert following.wait(PATIENCE_S) == 0
+    assert len(pie("ps", *to).stdout.splitlines()) == 1
+    assert "ended (cancelled)" in pie("ps", "--all", *to).stdout
+    assert pie("logs", pid, *to).stdout == "spinning\n"
+    done = pie("stop", "999999", *to)
+    assert (done.returncode, done.stderr.split("]")[0]) == (1, "error[unknown-process")
+
+
+def test_lines_on_stdin_reach_a_program_in_a_server(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    done = pie("run", "echo.py", "--server", server.url, cwd=tmp_path, stdin="one\nzwei ü\n\nlast")
+    assert (done.returncode, done.stdout) == (0, "ready<one><zwei ü><><last>\n4\n")
+
+
+def test_more_lines_than_a_queue_holds_wait_for_the_program(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "count.py").write_text(
+        "from inferlet import session\nasync def main(input):\n    n = 0\n    try:\n        while True:\n"
+        "            await session.receive()\n            n += 1\n    except session.SessionClosed:\n        return n\n"
+    )
+    assert pie("run", "count.py", "--server", server.url, cwd=tmp_path, stdin="line\n" * 5_000).stdout == "5000\n"
+
+
+def test_errors_have_the_same_form_as_here(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def main(input):\n    return {}['x']\n")
+    here = pie("run", "bad.py", "--dummy", "--seed", "1", cwd=tmp_path)
+    there = pie("run", "bad.py", "--server", server.url, "--seed", "1", cwd=tmp_path)
+    assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
+    assert here.returncode == 1
+
+
+def test_ctrl_c_ends_the_program_in_the_server(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "spin.py").write_text(SPIN)
+    to = ("--server", server.url, "--user", "erin")
+    running = subprocess.Popen(
+        command(["run", "spin.py", *to]),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "spinning\n"
+    running.send_signal(signal.SIGINT)
+    _, stderr = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, stderr) == (130, "")
+    [pid] = [line.split()[0] for line in pie("ps", "--all", *to).stdout.splitlines()[1:]]
+    assert pie("logs", pid, "--follow", *to).stdout == "spinning\n"
+    assert "ended (cancelled)" in pie("ps", "--all", *to).stdout
+
+
+def test_a_reader_that_goes_away_ends_the_program(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "flood.py").write_text("def main(input):\n    while True:\n        print('x' * 1000)\n")
+    to = ("--server", server.url, "--user", "frank")
+    line = " ".join([*command(["run", "flood.py", *to]), "| head -c 100 > /dev/null; exit ${PIPESTATUS[0]}"])
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    [pid] = [line.split()[0] for line in pie("ps", "--all", *to).stdout.splitlines()[1:]]
+    assert pie("logs", pid, "--follow", *to).returncode == 0
+    assert "ended (cancelled)" in pie("ps", "--all", *to).stdout
+
+
+def test_where_the_server_is_may_be_configured(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(f'[client]\nurl = "{server.url}"\nuser = "grace"\n')
+    configured = environment() | {"PIE_CONFIG": str(tmp_path / "c.toml")}
+    done = subprocess.run(command(["ps"]), env=configured, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["PID", "PROGRAM"])
+
+
+def test_options_that_mean_nothing_with_a_server(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("def main(input):\n    return 1\n")
+    for options in (["--dummy", "--server", server.url], ["--detach"]):
+        done = pie("run", "p.py", *options, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error[invalid-argument]")
+
+
+def test_what_run_reports_of_a_remote_run(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("def main(input):\n    return 1\n")
+    done = pie("run", "p.py", "--server", server.url, "--seed", "9", "--verbose", cwd=tmp_path)
+    assert json.loads(done.stderr)["launch_seed"] == 9

@@ -1,0 +1,172 @@
+"""How a server ends: drained, at once, killed, by Ctrl-C; and one that cannot begin."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pie.client import Event
+from support.command import PATIENCE_S, command
+from support.serving import (
+    ECHO,
+    SPIN,
+    STREAM,
+    client_of,
+    collect,
+    install_source,
+    refused,
+    scenario,
+    server_environment,
+    serving,
+    streamed,
+)
+
+LONG = 64
+
+
+@scenario
+async def test_sigterm_under_load_lets_what_runs_end(tmp_path: Path) -> None:
+    with serving(tmp_path, server__drain_s=600) as served:
+        async with client_of(served) as client:
+            await install_source(client, tmp_path, STREAM, "stream")
+            await install_source(client, tmp_path, ECHO, "echo")
+            waiting = await client.launch("echo")
+            assert await anext(waiting.events()) == Event.Stdout("ready")
+            streams = [await client.launch("stream", input={"prompt": "p", "n": LONG}, seed=1) for _ in range(8)]
+            assert isinstance(await anext(streams[0].events()), Event.Stdout)
+            served.signal(signal.SIGTERM)
+            while (await refused_or_launched(client)) != "server-draining":
+                pass
+            assert client.is_draining
+            assert served.process.poll() is None
+            outputs = [streamed(await collect(stream)) for stream in streams]
+            assert {len(output.split()) for output in outputs[1:]} == {LONG}
+            assert len(set(outputs[1:])) == 1
+            await waiting.close_input()
+            assert await waiting.result() == 0
+            assert (await refused(ping_until_closed(client))).code == "connection-failed"
+        assert served.wait() == 0
+        assert "Traceback" not in served.stderr
+
+
+async def refused_or_launched(client) -> str:
+    """The code of the error of a launch; one that succeeds is ended."""
+    try:
+        process = await client.launch("echo")
+    except Exception as error:
+        return error.code
+    await process.close_input()
+    await process.result()
+    return ""
+
+
+async def ping_until_closed(client) -> None:
+    while True:
+        await client.ping()
+
+
+@scenario
+async def test_the_time_to_drain_is_bounded_and_the_rest_is_cancelled(tmp_path: Path) -> None:
+    with serving(tmp_path, server__drain_s=0.2) as served:
+        async with client_of(served) as client:
+            await install_source(client, tmp_path, SPIN, "spin")
+            process = await client.launch("spin", detached=True)
+            events = process.events()
+            assert await anext(events) == Event.Stdout("spinning\n")
+            served.signal(signal.SIGTERM)
+            last = await anext(events)
+            assert isinstance(last, Event.Error)
+            assert last.code in {"cancelled", "engine-stopped"}
+        assert served.wait() == 0
+
+
+@scenario
+async def test_a_second_sigterm_ends_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path, server__drain_s=600) as served:
+        async with client_of(served) as client:
+            await install_source(client, tmp_path, SPIN, "spin")
+            process = await client.launch("spin")
+            assert await anext(process.events()) == Event.Stdout("spinning\n")
+            served.signal(signal.SIGTERM)
+            while (await refused(client.launch("nothing"))).code != "server-draining":
+                pass
+            served.signal(signal.SIGTERM)
+            assert (await refused(process.result())).code in {"connection-failed", "engine-stopped", "cancelled"}
+        assert served.wait() == 143
+
+
+@scenario
+async def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        async with client_of(served) as client:
+            await install_source(client, tmp_path, SPIN, "spin")
+            process = await client.launch("spin", detached=True)
+            assert await anext(process.events()) == Event.Stdout("spinning\n")
+            served.signal(signal.SIGINT)
+            assert (await refused(process.result())).code in {"connection-failed", "engine-stopped", "cancelled"}
+        assert served.wait() == 130
+        assert "Traceback" not in served.stderr
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", served.port), PATIENCE_S)
+
+
+@scenario
+async def test_a_server_that_was_killed_starts_again_at_once_with_its_programs(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        async with client_of(served) as client:
+            await install_source(client, tmp_path, ECHO, "echo")
+            process = await client.launch("echo", detached=True)
+            assert await anext(process.events()) == Event.Stdout("ready")
+            served.signal(signal.SIGKILL)
+            assert (await refused(process.result())).code == "connection-failed"
+        assert served.wait() == -signal.SIGKILL
+    with serving(tmp_path, "--dummy", "--port", str(served.port)) as again:
+        assert again.port == served.port
+        async with client_of(again) as client:
+            assert (await refused(client.attach(process.pid))).code == "unknown-process"
+            process = await client.launch("echo@0.1.0")
+            await process.close_input()
+            assert await collect(process) == [Event.Stdout("ready"), Event.Return("0")]
+
+
+def serve_in_vain(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """A server that cannot begin."""
+    return subprocess.run(
+        command(["serve", "--dummy", *options]),
+        env=server_environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_a_port_in_use_is_one_clear_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = serve_in_vain(tmp_path, "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[port-in-use]")
+    assert str(port) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--host", "no host"], "port-in-use"),
+        (["--host", "192.0.2.1"], "port-in-use"),
+        (["--model", "/no/such/folder"], "invalid-model"),
+        (["--config", "/no/such/file.toml"], "invalid-config"),
+        (["--limit", "wishes=3"], "invalid-config"),
+    ],
+)
+def test_what_cannot_be_served(tmp_path: Path, options: list[str], code: str) -> None:
+    done = serve_in_vain(tmp_path, "--port", "0", *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error[{code}]")
+    assert "Traceback" not in done.stderr
