@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from pie.client import Event, connect
 from support.serving import (
     ECHO,
@@ -193,11 +191,17 @@ async def test_an_installed_program_is_replaced_while_it_runs(server: Served, tm
         assert (await refused(client.launch("v@1.0"))).code == "unknown-program"
 
 
-@pytest.mark.parametrize("limits", [{"cpu_s": 1}])
 @scenario
-async def test_a_launch_may_lower_limits(server: Served, tmp_path: Path, limits: dict[str, float]) -> None:
+async def test_a_launch_may_lower_limits_and_bound_its_tokens(server: Served, tmp_path: Path) -> None:
     async with client_of(server) as client:
         await install_source(client, tmp_path, FLOOD, "flood")
-        assert (await refused((await client.launch("flood", limits=limits)).result())).code == "limit-cpu"
-        assert (await refused(client.launch("flood", limits={"cpu_s": 1e9}))).code == "invalid-argument"
-        assert (await refused(client.launch("flood", limits={"wishes": 3}))).code == "invalid-argument"
+        await install_source(client, tmp_path, STREAM, "stream")
+        for limits, code in ({"cpu_s": 1}, "limit-cpu"), ({"cpu_s": 1.0, "memory_bytes": 200 << 20}, "limit-cpu"):
+            process = await client.launch("flood", limits=limits)
+            last = (await collect(process))[-1]
+            assert isinstance(last, Event.Error)
+            assert last.code == code
+        for mistake in ({"cpu_s": 1e9}, {"cpu_s": None}, {"wishes": 3}):
+            assert (await refused(client.launch("flood", limits=mistake))).code == "invalid-argument"
+        process = await client.launch("stream", input={"prompt": "p"}, token_budget=40)
+        assert (await refused(process.result())).code == "token-budget"
