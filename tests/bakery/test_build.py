@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +108,27 @@ def test_the_manifest_beside_another_program_is_left_alone(tmp_path: Path) -> No
     assert parse_manifest((out / "Pie.toml").read_text()).name == "one"
 
 
+def wheel(folder: Path, name: str, files: dict[str, str]) -> str:
+    """A wheel that says of itself that it is pure; answers the name of the file."""
+    path = folder / f"{name}-1-py3-none-any.whl"
+    info = f"{name}-1.dist-info"
+    described = {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    described[f"{info}/RECORD"] = "".join(f"{file},,\n" for file in (*files, *described, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in (files | described).items():
+            archive.writestr(file, text)
+    return path.name
+
+
 def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path) -> None:
+    name = wheel(tmp_path, "greetings", {"greetings/__init__.py": "def greet(name):\n    return f'Hello {name}'\n"})
     write(
         tmp_path,
         {
-            "lib/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
-            '[project]\nname = "greetings"\nversion = "1"\n',
-            "lib/greetings/__init__.py": "def greet(name):\n    return f'Hello {name}'\n",
-            "p/Pie.toml": PACKAGE + '[program]\nentry = "src/main.py"\n[dependencies]\npython = ["../lib"]\n',
+            "p/Pie.toml": PACKAGE + f'[program]\nentry = "src/main.py"\n[dependencies]\npython = ["../{name}"]\n',
             "p/src/main.py": "import greetings\nasync def main(input):\n    return greetings.greet(input['name'])\n",
         },
     )
@@ -128,18 +142,8 @@ def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path) ->
 
 
 def test_a_compiled_extension_is_refused_by_name(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "lib/pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
-            '[project]\nname = "fast"\nversion = "1"\n[tool.setuptools]\npackages = ["fast"]\n'
-            '[tool.setuptools.package-data]\nfast = ["*.so"]\n',
-            "lib/fast/__init__.py": "",
-            "lib/fast/core.so": "machine code",
-            "p/main.py": ECHO,
-            "p/requirements.txt": "../lib\n",
-        },
-    )
+    name = wheel(tmp_path, "fast", {"fast/__init__.py": "", "fast/core.so": "machine code"})
+    write(tmp_path, {"p/main.py": ECHO, "p/requirements.txt": f"../{name}\n"})
     with pytest.raises(PieError, match=r"the dependency 'fast' has a compiled extension \(fast/core.so\)") as error:
         build(tmp_path / "p")
     assert error.value.code == "build-failed"
