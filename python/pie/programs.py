@@ -33,6 +33,8 @@ _ENTRIES = (
     "src/index.js",
 )
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "target", "build", "dist", "venv"}
+# Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next time.
+_SKIPPED_FILES = (".pyc", ".wasm", "Pie.toml")
 _SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\bimport\s*\()\s*(['"])(\.{1,2}/[^'"\n]+)\1""")
 
 
@@ -122,7 +124,7 @@ def _walk(root: Path) -> Iterable[PurePosixPath]:
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in _SKIPPED_FOLDERS and not name.startswith("."))
         for name in sorted(files):
-            if not name.startswith(".") and not name.endswith(".pyc"):
+            if not name.startswith(".") and not name.endswith(_SKIPPED_FILES):
                 yield PurePosixPath(Path(folder, name).relative_to(root).as_posix())
 
 
