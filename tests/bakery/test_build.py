@@ -265,11 +265,16 @@ def test_a_manifest_that_is_given_takes_the_place_of_its_own(tmp_path: Path) -> 
     assert 'error[invalid-input]: the parameter "prompt" is missing; expected a string (what to say)' in done.stderr
 
 
-def test_the_program_is_given_once(tmp_path: Path) -> None:
-    for arguments in ([], ["a.py", "--path", "b.py"]):
-        done = pie("run", *arguments)
-        assert done.returncode == 2
-        assert "give the program once" in done.stderr
+def test_with_a_path_all_that_follows_is_for_the_program(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO})
+    done = pie("run", "--dummy", "--path", str(tmp_path), "--", "./word", "--n", "3")
+    assert json.loads(done.stdout) == {"_positional": ["./word"], "n": 3}, done.stderr
+
+
+def test_a_program_has_to_be_named() -> None:
+    done = pie("run", "--dummy")
+    assert done.returncode == 2
+    assert "name the program" in done.stderr
 
 
 def test_bakery_is_the_same_by_another_name(tmp_path: Path) -> None:

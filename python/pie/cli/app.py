@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -35,23 +36,15 @@ def _root(
     """Serve programs that run beside a language model."""
 
 
-def _program_path(text: str) -> Path:
-    """The path as it was given; an empty one would be the current folder."""
-    if not text:
-        raise typer.BadParameter("the path is empty; name a file or a folder, as in `.` for this one")
-    return Path(text)
-
-
 @app.command(context_settings={"allow_extra_args": True})
 def run(
     context: typer.Context,
     program: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
             metavar="PROGRAM",
             help="A .py, .js, .ts or .wasm file, or a project folder; with --server also NAME@VERSION.",
             show_default=False,
-            parser=_program_path,
         ),
     ] = None,
     config: ConfigOption = None,
@@ -97,13 +90,13 @@ def run(
     manifest says of them. Lines on stdin reach the program as messages. The exit code is 0, 1 after an error and 130 after Ctrl-C.
     """
     flags = config_flags(config, model, dummy, limit)
-    program = _one_program(program, path)
+    chosen, arguments = _program_and_arguments(program, path, context.args)
     if server is not None:
         from pie.cli.remote_run import RemoteLaunch, run_in_server
 
         remote = RemoteLaunch(
-            program=program,
-            arguments=tuple(context.args),
+            program=chosen,
+            arguments=arguments,
             input_text=input_text,
             seed=seed,
             files=files,
@@ -115,9 +108,9 @@ def run(
     from pie.cli.run import Launch, run_program
 
     launch = Launch(
-        program=program,
+        program=chosen,
         manifest=manifest,
-        arguments=tuple(context.args),
+        arguments=arguments,
         input_text=input_text,
         config=flags,
         seed=seed,
@@ -213,9 +206,12 @@ bakery_app = typer.Typer(
 bakery_commands.register(bakery_app)
 
 
-def _one_program(argument: Path | None, option: Path | None) -> Path:
-    """The program, which is given in one of two ways."""
-    given = [path for path in (argument, option) if path is not None]
-    if len(given) != 1:
-        raise typer.BadParameter("give the program once: as PROGRAM or with --path", param_hint="PROGRAM")
-    return given[0]
+def _program_and_arguments(first: str | None, path: Path | None, rest: Sequence[str]) -> tuple[Path, tuple[str, ...]]:
+    """The program, and what it is given: with `--path`, also the word that stands in the program's place is for the program."""
+    if path is not None:
+        return path, (*([] if first is None else [first]), *rest)
+    if first is None:
+        raise typer.BadParameter("name the program: as PROGRAM, or with --path", param_hint="PROGRAM")
+    if not first:
+        raise typer.BadParameter("the path is empty; name a file or a folder, as in `.` for this one", param_hint="PROGRAM")
+    return Path(first), tuple(rest)

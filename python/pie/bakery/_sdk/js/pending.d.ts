@@ -1,2 +1,0 @@
-/** Promises of the engine. All waiting of the SDK is here. */
-export {};

@@ -1,6 +1,0 @@
-//! The common names: `use inferlet::prelude::*;`.
-
-pub use crate::{
-    Context, FutureStringExt, GenStep, Generator, Model, Output, Result, Sampler, chat, main,
-    runtime,
-};
