@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import tools.toolchain  # noqa: F401  # found by the line above; it makes `pie` importable
 from pie.bakery.toolchain.machine import ToolchainError, cache_folder
 from tools.artefact import ROOT, Artefact, BuildError, make
 from tools.toolchain import js_runtime
