@@ -19,7 +19,7 @@ CARGO := cargo
 RUST_SOURCES := $(shell find rust -name '*.rs' -not -path '*/target/*' -o -name Cargo.toml -path 'rust/*') Cargo.toml Cargo.lock
 WIT := $(shell find wit -name '*.wit')
 
-.PHONY: help run test lint bench wheel clean setup build runtimes guests lock test-rust test-python test-js
+.PHONY: help run test lint bench fuzz wheel clean setup build runtimes guests lock test-rust test-python test-js
 
 help: ## Lists the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -43,8 +43,10 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(BIN)/lint-imports
 	cd js/inferlet && npm run --silent check
 
+# The SDK is tested by itself: the features of its macros' dependencies would have wasmtime compiled a second time.
 test-rust: setup
-	$(CARGO) test --release --workspace --exclude pie-python --quiet
+	$(CARGO) test --release --workspace --exclude pie-python --exclude inferlet --exclude inferlet-macros --quiet
+	$(CARGO) test --release -p inferlet -p inferlet-macros --quiet
 
 test-js: js/inferlet/node_modules
 	cd js/inferlet && npm test --silent
@@ -57,6 +59,9 @@ bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks (a quart
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && \
 	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr $(if $(ROWS),--bench '^[a-z]+\.$(ROWS)\.')
 	$(BIN)/python tools/write_benchmarks.py
+
+fuzz: setup ## Runs the fuzzers, a minute each; TARGETS=packed runs one, SECONDS=600 runs longer.
+	$(BIN)/python tools/fuzz.py $(TARGETS) $(if $(SECONDS),--seconds $(SECONDS))
 
 wheel: runtimes ## Builds the wheel into dist/.
 	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python

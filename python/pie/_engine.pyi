@@ -19,6 +19,7 @@ __all__ = [
     "Server",
     "Setting",
     "__version__",
+    "check_address",
     "compile_worker",
     "init_logging",
     "limit_settings",
@@ -28,6 +29,9 @@ __all__ = [
 ]
 
 __version__: str
+
+def check_address(host: str, port: int) -> None:
+    """Looks whether `Engine.serve` could listen there. Raises PieError `port-in-use`."""
 
 def init_logging(level: str) -> None:
     """Writes what the engine logs to stderr, from a level on; the first call decides.
@@ -120,6 +124,7 @@ class Engine:
         instance_id: str | None = None,
         worker_threads: int = 0,
         worker_niceness: int = 5,
+        background_niceness: int = 10,
         max_processes: int = 256,
         stack_bytes: int | None = None,
         compiler: Sequence[str] | None = None,
@@ -130,7 +135,7 @@ class Engine:
         `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below `runtimes`, the language
         runtimes that the engine ran with, for programs that were built for them. `runtimes_dir` holds `python.wasm` and
         `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
-        core), `worker_niceness` steps below the priority of this process. `max_processes` may live at once, each with `stack_bytes` of
+        core), `worker_niceness` steps below the priority of this process, `background_niceness` those that compute without waiting. `max_processes` may live at once, each with `stack_bytes` of
         stack and what `limits` sets, by the names of `limit_settings`. `compiler` is the command of a process that calls `compile_worker`
         with its last argument: components are compiled in such a one, within `compile_s` and `compile_bytes`; in this one if not given.
 

@@ -66,6 +66,7 @@ class Engine:
             runtimes_dir=str(RUNTIMES),
             worker_threads=config.worker_threads,
             worker_niceness=config.worker_niceness,
+            background_niceness=config.background_niceness,
             max_processes=config.max_processes,
             stack_bytes=config.stack_bytes,
             compiler=COMMAND,
@@ -179,6 +180,7 @@ class Engine:
         """
         options = asdict(config.server)
         host, port = options.pop("host"), options.pop("port")
+        del options["log_level"]  # logging belongs to the process: the command line sets it
         return self._engine.serve(host, port, data_dir=str(config.engine.data_dir), options=options)
 
     def launch(  # noqa: PLR0913  # keywords of one launch

@@ -12,7 +12,8 @@ from pie.config import EMBEDDED_FOLDER
 from pie.config.settings import Setting, settings
 from pie.errors import PieError
 
-ENGINE = ("worker_threads", "worker_niceness", "max_processes", "stack_bytes")
+ENGINE = ("worker_threads", "worker_niceness", "background_niceness", "max_processes", "stack_bytes")
+NOT_NUMBERS = ("host", "port", "allowed_origins", "log_level")
 MODEL = (
     "page_size",
     "n_pages",
@@ -34,12 +35,16 @@ def add_model(**values: Any) -> object:
     return _engine.Engine().add_model("m", EMBEDDED_FOLDER, vocab_size=4096, max_context=64, **values)
 
 
+def serve(**values: Any) -> object:
+    return _engine.Engine().serve("127.0.0.1", 0, data_dir="/nonexistent", options=values)
+
+
 def disagreements(setting: Setting, use: Callable[..., object]) -> list[str]:
     """The values just outside the range of the tree that the engine takes, or refuses for another range."""
-    low, high = int(setting.meta.ge or 0), int(setting.meta.le or 0)
+    low, high = setting.meta.ge or 0, int(setting.meta.le or 0)
     found = []
     # 0 has a meaning of the tree's own where it is allowed, and the engine never sees it.
-    for value in [high + 1, *([low - 1] if low else [])]:
+    for value in [high + 1, *([low - 1 if isinstance(low, int) else low / 2] if low else [])]:
         try:
             use(**{setting.name: value})
         except PieError as error:
@@ -59,3 +64,8 @@ def test_of_the_engine(name: str) -> None:
 @pytest.mark.parametrize("name", MODEL)
 def test_of_a_model(name: str) -> None:
     assert disagreements(settings()["model"][name], add_model) == []
+
+
+@pytest.mark.parametrize("name", [name for name in settings()["server"] if name not in NOT_NUMBERS])
+def test_of_the_server(name: str) -> None:
+    assert disagreements(settings()["server"][name], serve) == []

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 EXIT_TERMINATED = 143
 
 _DRAIN_SLICE_S = 0.05
-# What a client does wrong is told to the client; on stderr stands what its operator should know.
-_LOG_LEVEL = "warn"
 
 
 def serve(flags: Flags) -> int:
@@ -42,10 +40,11 @@ def _serve(flags: Flags) -> int:
 
     config = load(flags)
 
-    from pie._engine import init_logging  # the engine is large: mistakes above are told without it
+    from pie._engine import check_address, init_logging  # the engine is large: mistakes above are told without it
     from pie.engine import Engine
 
-    init_logging(_LOG_LEVEL)
+    init_logging(config.server.log_level)
+    check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
     with Engine.from_config(config) as engine:
         if not engine.runtimes_are_prepared():
             with working("Preparing the language runtimes (once)"):

@@ -22,6 +22,7 @@ EMBEDDED = "pie-tiny"
 EMBEDDED_FOLDER = Path(__file__).resolve().parents[1] / "pie_tiny"
 
 DriverName = Literal["cpu", "reference", "dummy"]
+LogLevel = Literal["off", "error", "warn", "info", "debug", "trace"]
 Limit = int | float | None
 
 _MAX_BYTES = 1 << 50
@@ -46,6 +47,10 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
     worker_niceness: Annotated[
         int, Meta(ge=0, le=19, description="How much lower their priority is than that of the driver, in steps of `nice`.")
     ] = 5
+    background_niceness: Annotated[
+        int,
+        Meta(ge=0, le=19, description="The same of programs that compute for long without waiting; never less than `worker_niceness`."),
+    ] = 10
     max_processes: Annotated[int, Meta(ge=1, le=20_000, description="Processes that may live at once.")] = 256
     stack_bytes: Annotated[int, Meta(ge=64 << 10, le=256 << 20, description="Bytes of stack that a program may use.")] = 32 << 20
 
@@ -95,6 +100,12 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, le=1 << 30, description="Bytes of events that are sent ahead of what a client has acknowledged, for each process."),
     ] = 1 << 20
+    log_level: Annotated[
+        LogLevel,
+        Meta(
+            description="What is written to stderr: `warn`, what its operator should know; `info`, also connections and launches; and so on."
+        ),
+    ] = "warn"
 
 
 class ClientConfig(Struct, frozen=True, kw_only=True):

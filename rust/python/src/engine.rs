@@ -33,8 +33,8 @@ enum Form {
 impl PyEngine {
     #[new]
     #[pyo3(signature = (
-        *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5, max_processes = 256,
-        stack_bytes = None, compiler = None, limits = None,
+        *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5,
+        background_niceness = 10, max_processes = 256, stack_bytes = None, compiler = None, limits = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -48,6 +48,7 @@ impl PyEngine {
         instance_id: Option<String>,
         worker_threads: usize,
         worker_niceness: u8,
+        background_niceness: u8,
         max_processes: u32,
         stack_bytes: Option<usize>,
         compiler: Option<Vec<String>>,
@@ -67,6 +68,7 @@ impl PyEngine {
             instance_id,
             worker_threads,
             worker_niceness,
+            background_niceness,
             max_processes,
             stack_bytes: stack_bytes.unwrap_or(defaults.stack_bytes),
             compiler,

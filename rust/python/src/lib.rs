@@ -35,7 +35,7 @@ mod _engine {
     use super::program::{pack_program, read_manifest, read_packed};
 
     #[pymodule_export]
-    use super::server::{PyServer, init_logging};
+    use super::server::{PyServer, check_address, init_logging};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

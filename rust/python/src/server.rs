@@ -40,6 +40,12 @@ impl PyServer {
     }
 }
 
+/// See the stub.
+#[pyfunction]
+pub(crate) fn check_address(py: Python<'_>, host: &str, port: u16) -> PyResult<()> {
+    detached(py, || pie_server::check_address(host, port))
+}
+
 /// Starts a server on an engine.
 pub(crate) fn serve(
     py: Python<'_>,

@@ -122,22 +122,32 @@ fn count(name: &str, value: f64, low: u64, high: u64) -> Result<usize, Error> {
     if value.fract() == 0.0 && (low as f64..=high as f64).contains(&value) {
         return Ok(value as usize);
     }
-    let message = format!("server.{name} = {value} is no whole number from {low} to {high}");
-    Err(Error::new(ErrorCode::InvalidConfig, message))
+    Err(outside(
+        name,
+        value,
+        &format!("{low} to {high} (a whole number)"),
+    ))
 }
 
 /// A time of up to ten years, so that deadlines can be computed.
 fn time(name: &str, value: f64) -> Result<Duration, Error> {
-    const LONGEST_S: f64 = 10.0 * 366.0 * 86_400.0;
-    Duration::try_from_secs_f64(value)
-        .ok()
-        .filter(|time| !time.is_zero() && value <= LONGEST_S)
-        .ok_or_else(|| {
-            let message = format!(
-                "server.{name} = {value} is no time in seconds above 0 and up to {LONGEST_S}"
-            );
-            Error::new(ErrorCode::InvalidConfig, message)
-        })
+    const SHORTEST_S: f64 = 0.001;
+    const LONGEST_S: f64 = 300_000_000.0;
+    if (SHORTEST_S..=LONGEST_S).contains(&value) {
+        return Ok(Duration::from_secs_f64(value));
+    }
+    Err(outside(
+        name,
+        value,
+        &format!("{SHORTEST_S} to {LONGEST_S} (seconds)"),
+    ))
+}
+
+fn outside(name: &str, value: f64, range: &str) -> Error {
+    Error::new(
+        ErrorCode::InvalidConfig,
+        format!("server.{name} = {value} is outside {range}"),
+    )
 }
 
 #[cfg(test)]
@@ -164,12 +174,20 @@ mod tests {
         );
         for (name, value, part) in [
             ("port", 1.0, "server.port is no setting"),
-            ("max_connections", 0.0, "from 1 to 100000"),
-            ("max_connections", 1.5, "1.5 is no whole number"),
-            ("max_connections", f64::NAN, "NaN"),
-            ("grace_s", -1.0, "-1 is no time"),
-            ("grace_s", f64::INFINITY, "inf is no time"),
-            ("idle_timeout_s", 0.0, "0 is no time"),
+            ("max_connections", 0.0, "is outside 1 to 100000"),
+            (
+                "max_connections",
+                1.5,
+                "1.5 is outside 1 to 100000 (a whole number)",
+            ),
+            ("max_connections", f64::NAN, "NaN is outside"),
+            (
+                "grace_s",
+                -1.0,
+                "-1 is outside 0.001 to 300000000 (seconds)",
+            ),
+            ("grace_s", f64::INFINITY, "inf is outside"),
+            ("idle_timeout_s", 0.0, "0 is outside"),
         ] {
             let message = set(name, value).unwrap_err();
             assert!(message.contains(part), "{message}");

@@ -20,4 +20,4 @@ mod uploads;
 mod version;
 
 pub use config::ServerConfig;
-pub use server::Server;
+pub use server::{Server, check_address};

@@ -153,17 +153,28 @@ impl Drop for Server {
     }
 }
 
+/// Looks whether an address can be listened on, so that whoever has much to make ready first knows early.
+///
+/// # Errors
+/// `port-in-use`, as [`Server::start`] would say.
+pub fn check_address(host: &str, port: u16) -> Result<(), Error> {
+    std::net::TcpListener::bind((host, port))
+        .map(drop)
+        .map_err(|error| unusable(host, port, &error))
+}
+
 async fn bind(config: &ServerConfig) -> Result<(TcpListener, SocketAddr), Error> {
-    let unusable = |error: std::io::Error| {
-        let message = format!(
-            "{}:{} cannot be served on ({error}); give another port (0 picks a free one), or end what listens there",
-            config.host, config.port
-        );
-        Error::new(ErrorCode::PortInUse, message)
-    };
+    let unusable = |error: std::io::Error| unusable(&config.host, config.port, &error);
     let listener = TcpListener::bind((config.host.as_str(), config.port))
         .await
         .map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
     Ok((listener, address))
+}
+
+fn unusable(host: &str, port: u16, error: &std::io::Error) -> Error {
+    let message = format!(
+        "{host}:{port} cannot be served on ({error}); give another port (0 picks a free one), or end what listens there"
+    );
+    Error::new(ErrorCode::PortInUse, message)
 }

@@ -10,5 +10,4 @@ mod hosts;
 mod leftovers;
 mod limits;
 mod programs;
-mod random;
 mod session;

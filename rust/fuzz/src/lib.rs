@@ -1,0 +1,21 @@
+//! What fuzzers do with the bytes that they make up. Each function takes any bytes, turns them into what a user could supply, and panics
+//! where the engine is not what it promises to be: it never panics, every program ends in an answer or in an error of its own, and
+//! nothing is left behind. `make fuzz` runs them under libFuzzer; `tests/` runs them on seeds.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a fuzzer that cannot go on has found something"
+)]
+
+mod components;
+mod engine;
+mod host_calls;
+mod packed;
+mod protocol;
+mod world;
+
+pub use components::components;
+pub use host_calls::host_calls;
+pub use packed::packed;
+pub use protocol::protocol;

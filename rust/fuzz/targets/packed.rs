@@ -1,0 +1,4 @@
+//! Built programs and manifests.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pie_fuzz::packed(data));

@@ -1,0 +1,4 @@
+//! Clients that send anything.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pie_fuzz::protocol(data));
