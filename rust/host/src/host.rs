@@ -14,7 +14,8 @@ use crate::interface;
 use crate::model::registry::Models;
 use crate::model::{Model, ModelConfig, dummy};
 use crate::process::state::{Given, Record};
-use crate::process::{Process, Reader, ServedProcess, Serving, pace, task};
+use crate::process::task::{self, Ending};
+use crate::process::{Process, Reader, ServedProcess, Serving, pace};
 use crate::program::preparation::Preparation;
 use crate::program::store::ProgramStore;
 use crate::program::{Component, Language, Program};
@@ -251,7 +252,7 @@ impl Host {
     /// or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
         let (record, task) = self.admitted(launch, None)?;
-        self.start(&record, task)?;
+        self.spawn(task)?;
         Ok(Process::new(record))
     }
 
@@ -269,11 +270,11 @@ impl Host {
         let reader = window_bytes
             .map(|window_bytes| Reader::first(record.clone(), window_bytes))
             .transpose()?;
-        self.start(&record, task)?;
+        self.spawn(task)?;
         Ok((ServedProcess::new(record), reader))
     }
 
-    /// Makes the record of a process, which lives from now on, and the task that runs it.
+    /// Makes the record of a process, which lives from now on, and the task that runs it. A task that is dropped ends the process.
     fn admitted(
         &self,
         launch: Launch,
@@ -300,7 +301,9 @@ impl Host {
         let username = username.unwrap_or_else(|| "anonymous".to_owned());
         if args.len() > MAX_ARGS || username.len() > MAX_USERNAME_BYTES {
             let message = format!(
-                "a launch takes at most {MAX_ARGS} arguments and a user name of {MAX_USERNAME_BYTES} bytes"
+                "the launch has {} arguments and a user name of {} bytes, of at most {MAX_ARGS} and {MAX_USERNAME_BYTES}; put what is longer into the input",
+                args.len(),
+                username.len()
             );
             return Err(Error::new(ErrorCode::InvalidArgument, message));
         }
@@ -319,24 +322,10 @@ impl Host {
         };
         let record = Arc::new(Record::new(pid, launched, given));
         self.admit(&record)?;
-        let life = Box::pin(task::run(
-            self.shared.clone(),
-            record.clone(),
-            program,
-            input,
-        ));
+        let ending = Ending::new(self.shared.clone(), record.clone());
+        let life = Box::pin(task::run(ending, program, input));
         let task = pace::run(life, record.clone(), self.background.clone());
         Ok((record, task))
-    }
-
-    fn start(
-        &self,
-        record: &Record,
-        task: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Error> {
-        // A process without a task would never end by itself.
-        self.spawn(task)
-            .inspect_err(|_| self.shared.end_process(record))
     }
 
     /// Ends every process and every driver. Later launches are refused; a second call does nothing.
@@ -467,6 +456,7 @@ pub(crate) fn stopped() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Event;
 
     #[test]
     fn a_launch_that_the_stop_overtakes_leaves_no_process() {
@@ -479,6 +469,21 @@ mod tests {
         assert!(lock(&host.shared.live).processes.is_empty());
         runtimes.foreground.shutdown_background();
         runtimes.background.shutdown_background();
+    }
+
+    #[test]
+    fn a_process_whose_task_is_dropped_ends() {
+        let host = Host::new(HostConfig::default()).unwrap();
+        let launch = Launch::new(Component::new(*b"any"), "null");
+        let (record, task) = host.admitted(launch, None).unwrap();
+        assert_eq!(lock(&host.shared.live).processes.len(), 1);
+        drop(task);
+        assert!(lock(&host.shared.live).processes.is_empty());
+        let last = Process::new(record).next_event(None);
+        assert!(
+            matches!(&last, Some(Event::Error(failure)) if failure.code.as_deref() == Some("engine-stopped")),
+            "{last:?}"
+        );
     }
 
     #[test]

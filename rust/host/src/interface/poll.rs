@@ -7,7 +7,7 @@ use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll;
 
 use crate::process::state::ProcessState;
-use crate::sandbox::fault::handles_limit;
+use crate::sandbox::fault::poll_limit;
 
 /// The state of a process, as the interface sees it.
 pub(crate) struct Polls<'a>(&'a mut ProcessState);
@@ -30,7 +30,7 @@ impl poll::Host for Polls<'_> {
         // Each entry costs the host memory, and one pollable may stand in the list any number of times.
         let limits = &self.0.record.limits;
         if pollables.len() > limits.resources {
-            return Err(handles_limit(limits).into());
+            return Err(poll_limit(pollables.len(), limits).into());
         }
         self.0.table.poll(pollables).await
     }

@@ -12,7 +12,7 @@ use super::event::{Event, Failure};
 use super::state::{ProcessState, Record};
 use super::stdio::Output;
 use crate::Error;
-use crate::host::Shared;
+use crate::host::{Shared, stopped};
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::program::artefact::Prepared;
 use crate::program::opened::Code;
@@ -23,16 +23,57 @@ use crate::sandbox::fault;
 /// Processor time that a program has at least before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
 
+/// Reports the end of a process once, whatever becomes of its task: also where it panics, or is dropped with the threads of the host.
+pub(crate) struct Ending {
+    host: Arc<Shared>,
+    record: Arc<Record>,
+    is_reported: bool,
+}
+
+impl Ending {
+    /// Of a process that lives from now on.
+    pub(crate) fn new(host: Arc<Shared>, record: Arc<Record>) -> Self {
+        Self {
+            host,
+            record,
+            is_reported: false,
+        }
+    }
+
+    fn report(&mut self, last: Event) {
+        if std::mem::replace(&mut self.is_reported, true) {
+            return;
+        }
+        self.host.end_process(&self.record);
+        self.record.ended(&last);
+        self.record.events.finish(last);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let error = if std::thread::panicking() {
+            Error::internal(
+                "the engine met a fault of its own while the program ran; what it printed on stderr says more",
+            )
+        } else {
+            stopped()
+        };
+        self.report(Event::Error(Failure::from(error)));
+    }
+}
+
 /// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
 /// before the last event can be read.
-pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program, input: String) {
+pub(crate) async fn run(mut ending: Ending, program: Program, input: String) {
+    let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
         Output::stderr(record.clone()),
     ];
     let program = Metered::new(
         record.cpu.clone(),
-        execute(host.clone(), record.clone(), program, input, &outputs),
+        execute(host, record.clone(), program, input, &outputs),
     );
     let outcome = tokio::select! {
         biased;
@@ -43,13 +84,10 @@ pub(crate) async fn run(host: Arc<Shared>, record: Arc<Record>, program: Program
     for output in &outputs {
         output.finish();
     }
-    host.end_process(&record);
-    let last = match outcome {
+    ending.report(match outcome {
         Ok(value) => Event::Return(value),
         Err(failure) => Event::Error(failure),
-    };
-    record.ended(&last);
-    record.events.finish(last);
+    });
 }
 
 /// Instantiates the program and calls its entry: gives the return value, a JSON text.

@@ -59,7 +59,11 @@ impl KeptRuntimes {
     /// Writes beside the final name and renames, so that a reader finds a whole file or none.
     fn write(&self, component: &Component) -> io::Result<()> {
         let path = self.path(&component.digest);
-        if path.is_file() {
+        let n_bytes = component.bytes.len() as u64;
+        if path
+            .metadata()
+            .is_ok_and(|status| status.is_file() && status.len() == n_bytes)
+        {
             return File::open(path)?.set_modified(SystemTime::now());
         }
         fs::create_dir_all(&self.dir)?;
@@ -67,6 +71,8 @@ impl KeptRuntimes {
             .prefix(".new-")
             .tempfile_in(&self.dir)?;
         file.write_all(&component.bytes)?;
+        // Nothing makes the runtime again once an engine with another one is installed.
+        file.as_file().sync_all()?;
         file.persist(path)?;
         self.prune()
     }
@@ -101,8 +107,10 @@ mod tests {
         assert!(kept.load(&runtime.digest).is_none());
         kept.keep(&runtime);
         assert_eq!(kept.load(&runtime.digest).unwrap().bytes[..], *b"a runtime");
-        fs::write(kept.path(&runtime.digest), b"another").unwrap();
+        fs::write(kept.path(&runtime.digest), b"cut").unwrap();
         assert!(kept.load(&runtime.digest).is_none());
+        kept.keep(&runtime);
+        assert_eq!(kept.load(&runtime.digest).unwrap().bytes[..], *b"a runtime");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pie_core::ErrorCode;
-use tokio::sync::{OnceCell, Semaphore, watch};
+use tokio::sync::{Notify, OnceCell, Semaphore, watch};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
@@ -18,7 +19,7 @@ use super::packed::runtime_name;
 use super::runtimes::KeptRuntimes;
 use super::shape;
 use super::source::Language;
-use super::turns::Turns;
+use super::turns::{Turn, Turns};
 use crate::process::state::ProcessState;
 use crate::sync::lock;
 use crate::{Error, HostConfig};
@@ -45,8 +46,30 @@ pub(crate) struct ProgramStore {
     stopping: watch::Sender<()>,
 }
 
-/// The place of a program; whoever asks first compiles, the others wait. A failure is kept too: the same bytes fail again.
-type Slot = Arc<OnceCell<Result<Arc<Prepared>, Error>>>;
+/// A program, or why it is none: the same bytes fail again.
+type Outcome = Result<Arc<Prepared>, Error>;
+
+/// The place of a program. Whoever has the first turn compiles it, and the others learn of it.
+type Slot = Arc<Place>;
+
+#[derive(Default)]
+struct Place {
+    outcome: OnceCell<Outcome>,
+    settled: Notify,
+}
+
+impl Place {
+    fn get(&self) -> Option<&Outcome> {
+        self.outcome.get()
+    }
+
+    /// What is there, or else what `make` makes.
+    async fn get_or_make(&self, make: impl Future<Output = Outcome>) -> Outcome {
+        let outcome = self.outcome.get_or_init(|| make).await.clone();
+        self.settled.notify_waiters();
+        outcome
+    }
+}
 
 /// The runtime of a language.
 struct Runtime {
@@ -144,14 +167,45 @@ impl ProgramStore {
         };
         let key = (world, component.digest);
         let slot = self.slot(key);
-        let prepared = slot
-            .get_or_init(|| self.prepare(component.clone(), linker.clone(), Some(user)))
-            .await
-            .clone();
+        let prepared = self.placed(&slot, component, linker, Some(user)).await;
         if prepared.as_ref().is_err_and(is_passing) {
             self.forget(key, &slot);
         }
         prepared
+    }
+
+    /// What is in a place, or comes into it: from disk, or else compiled. Each launch waits for a turn of its own user, so that nobody
+    /// waits for that of another; whoever waits when somebody else has compiled the same goes on at once.
+    async fn placed(
+        &self,
+        slot: &Place,
+        component: &Component,
+        linker: &Arc<Linker<ProcessState>>,
+        user: Option<&str>,
+    ) -> Outcome {
+        let mut settled = pin!(slot.settled.notified());
+        settled.as_mut().enable();
+        if let Some(outcome) = slot.get() {
+            return outcome.clone();
+        }
+        if let Some(loaded) = self.loaded(component, linker).await? {
+            return slot.get_or_make(async { loaded.map(Arc::new) }).await;
+        }
+        let turn = tokio::select! {
+            biased;
+            () = settled => None,
+            turn = self.compiling.take(user.unwrap_or_default()) => Some(turn?),
+        };
+        match turn {
+            None => match slot.get() {
+                Some(outcome) => outcome.clone(),
+                None => Err(Error::internal("a program that was compiled is not there")),
+            },
+            Some(turn) => {
+                slot.get_or_make(self.compiled(turn, component, linker, user))
+                    .await
+            }
+        }
     }
 
     async fn runtime_for(
@@ -213,11 +267,9 @@ impl ProgramStore {
             Ok(component)
         };
         let component = blocking(read).await??;
-        let prepared = runtime
-            .slot
-            .get_or_init(|| self.prepare(component, self.runtimes.clone(), None))
-            .await
-            .clone();
+        let prepared = self
+            .placed(&runtime.slot, &component, &self.runtimes, None)
+            .await;
         *lock(&runtime.component) = None;
         prepared
     }
@@ -312,26 +364,31 @@ impl ProgramStore {
         }
     }
 
-    /// Loads or compiles, off the threads that run programs. What comes from a user is compiled apart; a runtime is our own.
-    async fn prepare(
+    /// The component from disk, linked; none where it is not there.
+    async fn loaded(
         &self,
-        component: Component,
-        linker: Arc<Linker<ProcessState>>,
+        component: &Component,
+        linker: &Arc<Linker<ProcessState>>,
+    ) -> Result<Option<Result<Prepared, Error>>, Error> {
+        let Some(disk) = self.disk.clone() else {
+            return Ok(None);
+        };
+        let (engine, linker, digest) = (self.engine.clone(), linker.clone(), component.digest);
+        let load = move || {
+            let stored = disk.load(&engine, &digest)?;
+            Some(artefact::link(&stored, &linker))
+        };
+        off_thread(&self.loading, load).await
+    }
+
+    /// Compiles in a turn, off the threads that run programs. What comes from a user is compiled apart; a runtime is our own.
+    async fn compiled(
+        &self,
+        turn: Turn,
+        component: &Component,
+        linker: &Arc<Linker<ProcessState>>,
         user: Option<&str>,
-    ) -> Result<Arc<Prepared>, Error> {
-        let component = Arc::new(component);
-        if let Some(disk) = self.disk.clone() {
-            let (engine, linker, component) =
-                (self.engine.clone(), linker.clone(), component.clone());
-            let load = move || {
-                let stored = disk.load(&engine, &component.digest)?;
-                Some(artefact::link(&stored, &linker))
-            };
-            if let Some(prepared) = off_thread(&self.loading, load).await? {
-                return prepared.map(Arc::new);
-            }
-        }
-        let turn = self.compiling.take(user.unwrap_or_default()).await?;
+    ) -> Outcome {
         let job = Job {
             engine: self.engine.clone(),
             disk: self.disk.clone(),
@@ -339,14 +396,13 @@ impl ProgramStore {
             apart: user.is_some(),
             stopping: self.stopping.subscribe(),
         };
+        let (component, linker) = (component.clone(), linker.clone());
         let compile = move || {
             let _turn = turn;
             let compiled = job.compile(&component)?;
             artefact::link(&compiled, &linker).map(Arc::new)
         };
-        tokio::task::spawn_blocking(compile)
-            .await
-            .map_err(Error::internal)?
+        blocking(compile).await?
     }
 }
 
@@ -383,18 +439,23 @@ impl Job {
                 (compiled, code)
             }
         };
-        if let Some(disk) = disk {
-            disk.store(engine, &component.digest, &code);
-        }
-        Ok(compiled)
+        let Some(disk) = disk else {
+            return Ok(compiled);
+        };
+        disk.store(engine, &component.digest, &code);
+        // Code that is mapped from its file gives its memory back under pressure; where the file cannot be had, the copy serves.
+        Ok(disk.load(engine, &component.digest).unwrap_or(compiled))
     }
 }
 
-/// Whether a failure may not come again: it says nothing of the component.
+/// Whether a failure may not come again: it says nothing of the component, as where compiling took too long on a busy machine.
 fn is_passing(error: &Error) -> bool {
     matches!(
         error.code,
-        ErrorCode::Internal | ErrorCode::LimitQueue | ErrorCode::EngineStopped
+        ErrorCode::Internal
+            | ErrorCode::LimitCompile
+            | ErrorCode::LimitQueue
+            | ErrorCode::EngineStopped
     )
 }
 
@@ -531,5 +592,30 @@ mod tests {
         let loaded = tokio::time::timeout(Duration::from_secs(60), loading).await;
         let loaded = loaded.unwrap().map(drop).unwrap_err();
         assert_eq!(loaded.message, compiled.message);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_the_turn_of_another_user() {
+        let config = Arc::new(HostConfig::default());
+        let engine = wasm_engine(&config).unwrap();
+        let linkers = interface::linkers(&engine).unwrap();
+        let store = Arc::new(ProgramStore::new(config, engine, linkers).unwrap());
+        let busy = store.compiling.take("another").await.unwrap();
+        let code = Code::Component(Component::new(*b"\0asm\x0d\0\x01\0"));
+        let users = ["first", "second"];
+        let mut waiting = users.map(|user| Box::pin(store.code(&code, user)));
+        for (waiting, user) in waiting.iter_mut().zip(users) {
+            std::future::poll_fn(|context| {
+                assert!(waiting.as_mut().poll(context).is_pending());
+                std::task::Poll::Ready(())
+            })
+            .await;
+            assert_eq!(store.compiling.n_waiting_of(user), 1);
+        }
+        drop(busy);
+        let [first, second] = waiting;
+        let (first, second) = tokio::join!(first, second);
+        let messages = [first, second].map(|outcome| outcome.map(drop).unwrap_err().message);
+        assert_eq!(messages[0], messages[1]);
     }
 }

@@ -61,6 +61,18 @@ impl Turns {
     }
 }
 
+#[cfg(test)]
+impl Turns {
+    /// Turns that a user waits for.
+    pub(crate) fn n_waiting_of(&self, user: &str) -> usize {
+        let state = lock(&self.state);
+        let mut users = state.users.iter();
+        users
+            .find(|(other, _)| other == user)
+            .map_or(0, |(_, waiters)| waiters.len())
+    }
+}
+
 impl State {
     fn wait(&mut self, user: &str) -> Result<oneshot::Receiver<Turn>, Error> {
         let place = self.users.iter().position(|(other, _)| other == user);

@@ -159,6 +159,17 @@ pub(crate) fn handles_limit(limits: &Limits) -> Error {
     )
 }
 
+/// The error of a program that polls too many pollables in one call.
+pub(crate) fn poll_limit(n_pollables: usize, limits: &Limits) -> Error {
+    Error::new(
+        ErrorCode::LimitResources,
+        format!(
+            "the program polls {n_pollables} pollables in one call, more than limits.resources = {}; poll fewer at once, or raise the limit",
+            limits.resources
+        ),
+    )
+}
+
 /// The error of a program that holds too many futures.
 pub(crate) fn futures_limit(limits: &Limits) -> Error {
     Error::new(
