@@ -135,9 +135,10 @@ class Engine:
         `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below `runtimes`, the language
         runtimes that the engine ran with, for programs that were built for them. `runtimes_dir` holds `python.wasm` and
         `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
-        core), `worker_niceness` steps below the priority of this process, `background_niceness` those that compute without waiting. `max_processes` may live at once, each with `stack_bytes` of
-        stack and what `limits` sets, by the names of `limit_settings`. `compiler` is the command of a process that calls `compile_worker`
-        with its last argument: components are compiled in such a one, within `compile_s` and `compile_bytes`; in this one if not given.
+        core), `worker_niceness` steps below the priority of this process, `background_niceness` those that compute without waiting.
+        `max_processes` may live at once, each with `stack_bytes` of stack and what `limits` sets, by the names of `limit_settings`.
+        `compiler` is the command of a process that calls `compile_worker` with its last argument: components are compiled in such a one,
+        within `compile_s` and `compile_bytes`; in this one if not given.
 
         Raises PieError `invalid-config`.
         """

@@ -244,6 +244,30 @@ async def test_what_is_no_websocket_server(answer: bytes) -> None:
         assert caught.value.code == "connection-failed"
 
 
+@scenario
+async def test_a_server_without_tls_is_told_from_one_that_is_not_there() -> None:
+    async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        with pytest.raises(PieError, match="TLS failed") as caught:
+            async with connect(f"wss://127.0.0.1:{server.sockets[0].getsockname()[1]}"):
+                pass
+    assert caught.value.code == "connection-failed"
+    assert "not permitted" not in caught.value.message
+
+
+@scenario
+async def test_an_error_without_words_is_told_in_some() -> None:
+    async with fake_server(Peer.serve_forever) as address:  # which hangs up on what is not HTTP
+        with pytest.raises(PieError, match="the connection broke") as caught:
+            async with connect(address.replace("ws://", "wss://")):
+                pass
+    assert caught.value.code == "connection-failed"
+
+
 @pytest.mark.parametrize("address", ["", "localhost:8080", "http://localhost:1", "ws://", "ws://[::1", "ws://h:99999", "ws://\x00/"])
 @scenario
 async def test_what_is_no_address(address: str) -> None:

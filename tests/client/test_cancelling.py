@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 
-from client.fake import Peer, fake_server, scenario
-from pie.client import Event, PieError, connect
+from client.fake import PATIENCE_S, Peer, fake_server, scenario, unpack
+from pie.client import Event, PieError, connect, connection
 
 # More turns of the event loop than any of the calls here takes.
 TURNS = range(12)
@@ -212,6 +212,135 @@ async def test_an_upload_arrives_whole_and_one_that_is_refused_stops() -> None:
             await client.upload(bytes(64 << 20))
         assert caught.value.code == "limit-upload"
         await client.ping()
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@scenario
+async def test_a_launch_that_is_given_up_as_the_block_is_left_is_taken_back(turns: int) -> None:
+    launched, terminated = [], []
+
+    async def script(peer: Peer) -> None:
+        async for frame in peer.socket:
+            message = unpack(frame)
+            if message["type"] == "launch":
+                launched.append(1)
+                await peer.answer(message, pid=1, launch_seed=0)
+            elif message["type"] == "terminate":
+                terminated.append(message["pid"])
+                await peer.answer(message)
+
+    async with fake_server(script) as address, connect(address) as client:
+        launching = asyncio.create_task(client.launch("p@1"))
+        was_given_up = await give_up_after(turns, launching)
+    assert terminated == (launched if was_given_up else [])
+
+
+@scenario
+async def test_what_was_given_up_is_taken_back_when_its_answers_come_after_the_block_was_left() -> None:
+    n_launches = 40
+    all_came, left = asyncio.Event(), asyncio.Event()
+    terminated = []
+
+    async def script(peer: Peer) -> None:
+        launches = [await peer.expect("launch") for _ in range(n_launches)]
+        await peer.expect("ping")
+        all_came.set()
+        await left.wait()
+        for pid, launch in enumerate(launches, 1):
+            await peer.answer(launch, pid=pid, launch_seed=0)
+        for _ in launches:
+            message = await peer.expect("terminate")
+            terminated.append(message["pid"])
+            await peer.answer(message)
+
+    async with fake_server(script) as address:
+        async with connect(address) as client:
+            calls = [asyncio.create_task(client.launch("p@1")) for _ in range(n_launches)]
+            waiting = asyncio.create_task(client.ping())
+            await all_came.wait()
+            for call in calls[::2]:  # the others are ended by leaving
+                call.cancel()
+            asyncio.get_running_loop().call_soon(left.set)
+        assert sorted(terminated) == list(range(1, n_launches + 1))
+        outcomes = await asyncio.gather(*calls[1::2], waiting, return_exceptions=True)
+        assert {outcome.code for outcome in outcomes} == {"connection-failed"}
+
+
+@scenario
+async def test_leaving_does_not_wait_for_a_server_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_FLUSH_S", 2 * PATIENCE_S)
+    came = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.expect("launch")
+        came.set()
+        await peer.expect("ping")
+        peer.socket.transport.abort()
+
+    async with fake_server(script) as address, connect(address) as client:
+        launching = asyncio.create_task(client.launch("p@1"))
+        await came.wait()
+        launching.cancel()
+        pinging = asyncio.create_task(client.ping())
+        await asyncio.sleep(0)
+    with pytest.raises(PieError):
+        await pinging
+
+
+@scenario
+async def test_an_upload_that_is_given_up_behind_its_last_part_sends_no_other() -> None:
+    is_full, seen = asyncio.Event(), []
+
+    async def script(peer: Peer) -> None:
+        await is_full.wait()
+        while (message := await peer.receive())["type"] == "upload":
+            seen.append(message["last"])
+            if message["last"]:
+                await peer.answer(message)
+        await peer.answer(message)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        opened = client._connection
+        sent = opened._send
+
+        async def send_and_wait(frame: str | bytes) -> None:
+            await sent(frame)
+            if isinstance(frame, bytes) and b'"last":true' in frame[:400]:
+                is_full.set()
+                await asyncio.Event().wait()  # as where nothing is read at the other end
+
+        opened._send = send_and_wait
+        uploading = asyncio.create_task(client.upload(bytes(1 << 19)))
+        await is_full.wait()
+        opened._send = sent
+        uploading.cancel()
+        await asyncio.wait({uploading})
+        await client.ping()
+        await client.ping()
+    assert seen == [False, True]
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@scenario
+async def test_detaching_that_is_given_up_leaves_nobody_waiting(turns: int) -> None:
+    async def script(peer: Peer) -> None:
+        n_detached = 0
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        while True:
+            message = await peer.receive()
+            n_detached += message["type"] == "detach"
+            await peer.answer(message)
+            if message["type"] == "ping" and not n_detached:  # still attached
+                await peer.event(1, "return", value="1")
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        waiting = asyncio.create_task(process.result())
+        await give_up_after(turns, asyncio.create_task(process.detach()))
+        await client.ping()
+        outcome = (await asyncio.gather(waiting, return_exceptions=True))[0]
+        assert outcome == 1 or outcome.code == "session-closed"
 
 
 @scenario

@@ -64,13 +64,12 @@ async def test_an_error_ends_the_events_and_is_raised_by_result() -> None:
 @scenario
 async def test_a_process_that_nobody_reads_holds_up_no_other_and_no_reply() -> None:
     n_events = 40  # several windows
-    outstanding = 0
+    n_sent = {1: 0, 2: 0}
 
     async def stream(peer: Peer, pid: int) -> None:
-        nonlocal outstanding
         for number in range(1, n_events + 1):
             await peer.acked(pid, number - WINDOW_BYTES // len(TEXT))
-            outstanding = max(outstanding, number - peer.acks.get(pid, 0))
+            n_sent[pid] = number
             await peer.event(pid, "stdout", text=TEXT)
         await peer.event(pid, "return", value=str(pid))
 
@@ -89,8 +88,8 @@ async def test_a_process_that_nobody_reads_holds_up_no_other_and_no_reply() -> N
         unread, read = await client.launch("p@1"), await client.launch("p@1")
         assert [event async for event in read.events()] == [Event.Stdout(TEXT)] * n_events + [Event.Return("2")]
         await client.ping()
+        assert n_sent == {1: WINDOW_BYTES // len(TEXT), 2: n_events}  # what nobody took was not acked
         assert [event async for event in unread.events()] == [Event.Stdout(TEXT)] * n_events + [Event.Return("1")]
-    assert outstanding <= WINDOW_BYTES // len(TEXT)
 
 
 @scenario
@@ -159,6 +158,134 @@ async def test_result_takes_over_from_a_loop_that_was_left() -> None:
             break
         await client.ping()
         assert await process.result() == 1
+
+
+@scenario
+async def test_result_takes_over_from_events_that_are_merely_kept() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "stdout", text="0")
+        await peer.answer(await peer.expect("ping"))
+        await peer.event(1, "return", value="1")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        never_read, left = process.events(), process.events()
+        async for _ in left:
+            break
+        await client.ping()
+        assert await process.result() == 1
+        assert [event async for event in left] == [event async for event in never_read] == []
+
+
+@scenario
+async def test_result_takes_over_from_a_task_that_has_ended() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "stdout", text="0")
+        await peer.answer(await peer.expect("ping"))
+        await peer.event(1, "return", value="1")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        events, may_end = process.events(), asyncio.Event()
+
+        async def read_one() -> None:
+            assert await anext(events) == Event.Stdout("0")
+            await may_end.wait()
+
+        reading = asyncio.create_task(read_one())
+        await asyncio.sleep(0)
+        result = asyncio.create_task(process.result())
+        await client.ping()
+        await client.ping()
+        assert not result.done()
+        may_end.set()
+        assert await result == 1
+        await reading
+
+
+@scenario
+async def test_result_takes_nothing_from_a_loop_that_begins_later() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.answer(await peer.expect("ping"))
+        for number in range(5):
+            await peer.event(1, "stdout", text=str(number))
+        await peer.event(1, "return", value="1")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        results = [asyncio.create_task(process.result()) for _ in range(2)]
+        await asyncio.sleep(0)  # they wait
+
+        async def read() -> list[object]:
+            return [event async for event in process.events()]
+
+        reading = asyncio.create_task(read())
+        await client.ping()
+        assert await reading == [*(Event.Stdout(str(number)) for number in range(5)), Event.Return("1")]
+        assert [await result for result in results] == [1, 1]
+
+
+@scenario
+async def test_the_end_is_told_to_everybody_who_waits() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.answer(await peer.expect("ping"))
+        for number in range(5):
+            await peer.event(1, "stdout", text=str(number))
+        await peer.event(1, "return", value="1")
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+
+        async def read() -> list[str]:
+            return [event.text async for event in process.events()]
+
+        waiting = [asyncio.create_task(read()) for _ in range(3)]
+        results = [asyncio.create_task(process.result()) for _ in range(3)]
+        await client.ping()
+        given = await asyncio.gather(*waiting)
+        assert sorted(text for texts in given for text in texts) == ["0", "1", "1", "2", "3", "4"]
+        assert await asyncio.gather(*results) == [1, 1, 1]
+
+
+@scenario
+async def test_many_small_events_within_the_window_are_kept() -> None:
+    n_events = (1 << 18) + 10
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        ping = await peer.expect("ping")
+        for seq in range(1, n_events):
+            await peer.socket.send(f'{{"type":"event","pid":1,"seq":{seq},"kind":"stdout","text":""}}')
+        await peer.socket.send(f'{{"type":"event","pid":1,"seq":{n_events},"kind":"return","value":"1"}}')
+        await peer.answer(ping)
+        await peer.serve_forever()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        await client.ping()
+        assert await process.result() == 1
+
+
+@scenario
+async def test_a_server_whose_messages_may_be_large_may_send_them() -> None:
+    data = bytes(80 << 20)
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        await peer.event(1, "file", data=data)
+        await peer.serve_forever()
+
+    async with fake_server(script, limits={"message_bytes": len(data)}) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        assert await anext(process.events()) == Event.File(data)
 
 
 @scenario
@@ -256,7 +383,8 @@ async def test_what_is_too_large_is_refused_here_and_nothing_else_suffers() -> N
             with pytest.raises(PieError, match="1048576") as caught:
                 await call
             assert caught.value.code == "limit-message"
-        with pytest.raises(PieError) as caught:
-            await client.launch("p@1", input={1, 2, object()})
-        assert caught.value.code == "invalid-argument"
+        for value in ({1, 2, object()}, float("nan"), {"a": [1.5, (float("inf"),)]}, {-float("inf")}):
+            with pytest.raises(PieError) as caught:
+                await client.launch("p@1", input=value)
+            assert caught.value.code == "invalid-argument"
         await client.ping()

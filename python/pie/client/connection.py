@@ -1,7 +1,8 @@
 """One connection to a server: requests and their answers, events to their streams, and what happens when it breaks.
 
 The reader task never waits for anybody: answers complete futures, events go to the bounded queue of their process. A request that
-was given up stays known until it is answered, so that its answer can be undone: giving up leaves the connection as usable as before.
+was given up stays known until it is answered, so that its answer can be undone: giving up leaves the connection as usable as before,
+and closing waits for such answers, for a while.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from pie.client.opening import open_socket
 from pie.client.stream import Stream
@@ -59,6 +61,8 @@ class Connection:
         """Whether the server has said that it is about to end."""
         self._socket = socket
         self._failure: PieError | None = None
+        self._is_closing = False
+        """Whether this side ends the connection: what nobody waits for any more is still answered."""
         self._ids = count(1)
         self._requests: dict[int, _Request[Any]] = {}
         self._max_posts = min(_RESERVED_REQUESTS, hello.limits.open_requests // 2)
@@ -141,15 +145,19 @@ class Connection:
         await self._flush()
 
     async def close(self) -> None:
-        """Ends the connection: open requests and streams get `connection-failed`. A second call does nothing."""
+        """Ends the connection: open requests and streams get `connection-failed`. A second call does nothing.
+
+        What an unanswered request may have done at the server is taken back first, if its answer comes soon.
+        """
         is_open = self._failure is None
+        self._is_closing = self._is_closing or is_open
         self._fail(PieError("connection-failed", "this client has closed the connection; connect again"))
         self._notifier.cancel()
         try:
             if is_open:
                 with contextlib.suppress(PieError, TimeoutError):
                     async with asyncio.timeout(_FLUSH_S):
-                        await self._flush()
+                        await self._finish()
             await self._socket.close()
         finally:
             self._reader.cancel()
@@ -180,11 +188,13 @@ class Connection:
         self._requests[request_id] = _Request(accept, undo, answer)
         is_sent = False
         try:
-            for frame in frames:
-                if answer.done():  # refused before all was sent
-                    break
+            coming = iter(frames)
+            frame = next(coming, None)
+            while frame is not None and not answer.done():  # a request may be refused before all was sent
+                following = next(coming, None)
+                is_sent = following is None  # by the next line, even if it is cancelled
                 await self._send(frame)
-            is_sent = True
+                frame = following
             return await answer
         except BaseException:
             if not answer.done():
@@ -215,6 +225,7 @@ class Connection:
             await self._socket.close(_CLOSE_PROTOCOL_ERROR, error.code)
         finally:
             self._fail(_closed(None))
+            self._wake.set()  # who closes the connection waits for no answer any more
 
     def _dispatch(self, data: str | bytes) -> None:
         frame, payload = decode(data)
@@ -234,6 +245,8 @@ class Connection:
     def _answer(self, frame: Frame, request_id: int) -> None:
         request = self._requests.get(request_id)
         if request is None:
+            if self._is_closing:
+                return  # who asked was told of the end
             raise PieError("protocol-error", f"the server answered the request {request_id}, which is not open")
         if frame.error is not None:
             if not request.answer.done():
@@ -254,9 +267,14 @@ class Connection:
             self._wake.set()
         else:
             self._slots.release()
+            if self._is_closing:
+                self._wake.set()
 
     def _fail(self, error: PieError) -> None:
-        """Ends every open request and every stream. Only the first reason counts."""
+        """Ends every open request and every stream. Only the first reason counts.
+
+        When this side closes, requests that their answers undo stay known.
+        """
         if self._failure is not None:
             return
         self._failure = error
@@ -265,7 +283,9 @@ class Connection:
         for request_id, request in list(self._requests.items()):
             if not request.answer.done():
                 request.answer.set_exception(_again(error))
-            self._forget(request_id)
+            if not (self._is_closing and request.undo is not None):
+                self._forget(request_id)
+        self._slots.release()  # whoever waits for a slot learns of the end, and hands it on
         for stream in list(self._streams.values()):
             stream.fail(error)
         self._wake.set()
@@ -288,6 +308,16 @@ class Connection:
                     self._ack_timer.cancel()
                     self._ack_timer = None
                 await self._flush()
+
+    async def _finish(self) -> None:
+        """Sends what is still to be sent, and takes back what was given up as the answers come; no longer than the server is there."""
+        await asyncio.sleep(0)  # calls that were answered and then cancelled take back what was done for them
+        while self._socket.state is State.OPEN:
+            self._wake.clear()
+            await self._flush()
+            if not self._posts and not self._n_open_posts and all(request.undo is None for request in self._requests.values()):
+                return
+            await self._wake.wait()
 
     async def _flush(self) -> None:
         while self._cuts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from importlib.metadata import version
 
 import msgspec
@@ -13,7 +14,10 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from pie.client.wire import PROTOCOL, ErrorInfo, Greeting, Hello, decode, encode, parse
 from pie.errors import PieError
 
-_MAX_FRAME_BYTES = 64 << 20
+# What a server may send beside what its `message_bytes` bounds: lists, logs, the hello itself.
+_MAX_OTHER_BYTES = 64 << 20
+# JSON may write a byte of a message as six.
+_MAX_ESCAPED_BYTES = 6
 _CLOSE_S = 2.0
 _PING_S = 20.0
 _PONG_S = 60.0
@@ -36,7 +40,7 @@ async def open_socket(address: str, *, user: str | None, timeout_s: float) -> tu
             socket = await connect(
                 address if address.startswith(_SCHEMES) else _refuse_scheme(address),
                 compression=None,
-                max_size=_MAX_FRAME_BYTES,
+                max_size=_MAX_OTHER_BYTES,
                 open_timeout=None,
                 close_timeout=_CLOSE_S,
                 ping_interval=_PING_S,
@@ -70,7 +74,9 @@ async def _greet(socket: ClientConnection, user: str | None) -> Hello:
             "install the same version of both"
         )
         raise PieError("protocol-version", message)
-    return parse(answer, _hellos)
+    said = parse(answer, _hellos)
+    socket.protocol.max_message_size = _MAX_OTHER_BYTES + _MAX_ESCAPED_BYTES * max(0, said.limits.message_bytes)
+    return said
 
 
 def _explain(error: BaseException, address: str, timeout_s: float) -> PieError | None:
@@ -101,7 +107,11 @@ def _explain(error: BaseException, address: str, timeout_s: float) -> PieError |
 
 def _described(error: OSError) -> str:
     """What went wrong, without the address that asyncio puts into it."""
-    return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error)
+    if isinstance(error, ssl.SSLError):  # its number is one of TLS
+        return f"TLS failed ({error.reason or error}); a server without TLS is at ws://"
+    return (
+        os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror or str(error) or "the connection broke"
+    )
 
 
 def _refusal(body: bytes | bytearray | None) -> PieError | None:

@@ -6,6 +6,8 @@ import asyncio
 import weakref
 from typing import Any, Self
 
+import msgspec
+
 from pie.client.connection import Connection, nothing
 from pie.client.events import AnyEvent, Event
 from pie.client.stream import Stream
@@ -15,19 +17,16 @@ from pie.errors import PieError
 class Events:
     """The events of a process in order, up to its last, `Return` or `Error`. Leaving the loop loses nothing that was not given."""
 
-    def __init__(self, stream: Stream, released: asyncio.Event) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._released = released
-        self.is_over = False
-        """Whether there will be no more."""
+        self._reader: asyncio.Task[Any] | None = None
+        self._is_over = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> AnyEvent:
-        if self._stream.last is not None:
-            self._end()
-            raise StopAsyncIteration
+        self._note_reader()
         try:
             event = await self._stream.take()
         except PieError:
@@ -35,11 +34,26 @@ class Events:
             raise
         if self._stream.last is not None:
             self._end()
+        if event is None:
+            raise StopAsyncIteration
         return event
 
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """Whether another task than this one reads them, as far as can be told: it has begun and not ended."""
+        reader = self._reader
+        return not self._is_over and reader is not None and not reader.done() and reader is not asyncio.current_task()
+
+    def _note_reader(self) -> None:
+        reader = asyncio.current_task()
+        if reader is not None and reader is not self._reader:
+            self._reader = reader
+            stream = self._stream
+            reader.add_done_callback(lambda _: stream.wake())
+
     def _end(self) -> None:
-        self.is_over = True
-        self._released.set()
+        self._is_over = True
+        self._stream.wake()
 
 
 class Process:
@@ -52,8 +66,7 @@ class Process:
         self._connection = connection
         self._stream = stream
         self._launch_seed = launch_seed
-        self._events: weakref.ref[Events] | None = None
-        self._released = asyncio.Event()
+        self._readers: weakref.WeakSet[Events] = weakref.WeakSet()
 
     @property
     def pid(self) -> int:
@@ -70,24 +83,19 @@ class Process:
 
         PieError `connection-failed` ends the loop when the connection breaks, `session-closed` after `detach`.
         """
-        events = Events(self._stream, self._released)
-        released = self._released
-        self._events = weakref.ref(events, lambda _: released.set())
+        events = Events(self._stream)
+        self._readers.add(events)
+        weakref.finalize(events, self._stream.wake).atexit = False  # a loop that was left leaves its events to `result`
         return events
 
     async def result(self) -> Any:
         """Waits for the end and answers what the program returned; an error of the program is a PieError with its code.
 
-        Events that nobody reads are passed over; while a loop over `events` runs, they are left to it.
+        Events that nobody reads are passed over; while another task loops over `events`, they are left to it.
         """
         while self._stream.last is None:
-            reader = self._events() if self._events is not None else None
-            if reader is None or reader.is_over:
-                await self._stream.take()
-            else:
-                del reader  # it would live as long as this call waits
-                self._released.clear()
-                await self._released.wait()
+            if self._is_read_elsewhere() or self._stream.take_now() is None:
+                await self._stream.change()
         last = self._stream.last
         if isinstance(last, Event.Error):
             raise PieError(last.code, last.message, {"kind": last.kind, "traceback": last.traceback, "pid": self.pid})
@@ -119,7 +127,13 @@ class Process:
 
     async def detach(self) -> None:
         """Leaves the process running for whoever attaches next. Events that were not read here are kept for them."""
+
+        def accept(_: msgspec.Raw) -> None:  # also where the caller has given up: the server has let go
+            self._connection.drop(self._stream)
+            self._stream.abandon(PieError("session-closed", f"this client has detached from process {self.pid}; attach to it again"))
+
         await self._connection.settle()
-        await self._connection.request("detach", {"pid": self.pid}, nothing)
-        self._connection.drop(self._stream)
-        self._stream.abandon(PieError("session-closed", f"this client has detached from process {self.pid}; attach to it again"))
+        await self._connection.request("detach", {"pid": self.pid}, accept)
+
+    def _is_read_elsewhere(self) -> bool:
+        return any(events.is_read_elsewhere for events in self._readers)

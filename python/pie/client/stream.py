@@ -12,7 +12,8 @@ from pie.errors import PieError
 
 # A server that does not keep to the window is cut off after this many times as much.
 _WINDOWS_TOLERATED = 4
-_MAX_WAITING = 1 << 18
+# The most that `limits.queue_events` of a server may be, and as many again: events without a text count nothing in a window.
+_MAX_WAITING = 1 << 21
 
 
 class Stream:
@@ -46,13 +47,13 @@ class Stream:
             raise PieError("protocol-error", message)
         self._waiting.append((event, n_bytes))
         self._waiting_bytes += n_bytes
-        self._changed.set()
+        self.wake()
 
     def fail(self, error: PieError) -> None:
         """Ends the stream: a reader gets what has arrived, then the error."""
         if self._end is None:
             self._end = error
-            self._changed.set()
+            self.wake()
 
     def abandon(self, error: PieError) -> None:
         """Ends the stream at once: what has arrived and was not read stays with the server."""
@@ -60,21 +61,36 @@ class Stream:
         self._waiting_bytes = 0
         self.fail(error)
 
-    async def take(self) -> AnyEvent:
-        """The next event. A cancelled call has taken nothing.
+    async def take(self) -> AnyEvent | None:
+        """The next event; None after the last. A cancelled call has taken nothing. The errors are those of `take_now`."""
+        while (event := self.take_now()) is None and self.last is None:
+            await self.change()
+        return event
+
+    async def change(self) -> None:
+        """Waits until something about the stream has changed, or `wake` was called."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    def wake(self) -> None:
+        """Has everybody who waits look again."""
+        self._changed.set()
+
+    def take_now(self) -> AnyEvent | None:
+        """The next event, if one has arrived.
 
         Raises PieError `connection-failed` when the connection broke, `session-closed` after `detach`.
         """
-        while not self._waiting:
-            if self._end is not None:
+        if not self._waiting:
+            if self._end is not None and self.last is None:
                 raise PieError(self._end.code, self._end.message, self._end.details)
-            self._changed.clear()
-            await self._changed.wait()
+            return None
         event, n_bytes = self._waiting.popleft()
         self._waiting_bytes -= n_bytes
         self._taken_bytes += n_bytes
         if isinstance(event, Event.Return | Event.Error):
             self.last = event
+            self.wake()
         urgent = self.last is not None or self._taken_bytes >= self._window_bytes // 4
         if urgent:
             self._taken_bytes = 0

@@ -103,7 +103,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     log_level: Annotated[
         LogLevel,
         Meta(
-            description="What is written to stderr: `warn`, what its operator should know; `info`, also connections and launches; and so on."
+            description=(
+                "What is written to stderr: `warn`, what its operator should know; `info`, also connections and launches; and so on."
+            )
         ),
     ] = "warn"
 
