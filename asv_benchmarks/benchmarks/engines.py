@@ -18,7 +18,7 @@ from pie import _engine
 from pie.backends.base import Capabilities, Driver
 from pie.batch import Batch
 from pie.config import EMBEDDED_FOLDER
-from pie.engine import RUNTIMES
+from pie.programs import RUNTIMES
 from pie.runner import drive
 
 PROMPT = [1]

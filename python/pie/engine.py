@@ -20,7 +20,7 @@ from pie.config import Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
 from pie.memory import check_memory
 from pie.models.loader import read_config
-from pie.programs import Component, Language, Source
+from pie.programs import RUNTIMES, Component, Language, Source
 from pie.runner import drive
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Program = Component | Source
 Observer = Callable[["Batch", Any], None]
-
-RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 
 _DUMMY_PAGES = 4096
 _SIGNAL_SLICE_S = 0.1

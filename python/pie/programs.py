@@ -17,6 +17,11 @@ Language = Literal["python", "javascript"]
 MAX_BUNDLE_BYTES = 32 << 20
 MAX_BUNDLE_FILES = 4096
 
+MANIFEST_FILE = "Pie.toml"
+"""What the manifest of a program is called."""
+RUNTIMES = Path(__file__).resolve().parent / "runtimes"
+"""The folder with the language runtimes."""
+
 _MAX_SHOWN_CHARS = 200
 
 _LANGUAGES: dict[str, Language] = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".ts": "javascript"}
@@ -34,7 +39,7 @@ _ENTRIES = (
 )
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "target", "build", "dist", "venv"}
 # Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next time.
-_SKIPPED_FILES = (".pyc", ".wasm", "Pie.toml")
+_SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
 _SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\bimport\s*\()\s*(['"])(\.{1,2}/[^'"\n]+)\1""")
 
 

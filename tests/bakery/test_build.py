@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ from pie.bakery.manifest import parse_manifest, usage
 from pie.bakery.project import open_project
 from pie.engine import Engine
 from pie.errors import PieError
-from pie.programs import Component
+from pie.programs import RUNTIMES, Component
 from support.command import pie
+from support.wheels import wheel
 
 PACKAGE = '[package]\nname = "mine"\nversion = "1.2.3"\n'
 ECHO = "async def main(input):\n    return input\n"
@@ -78,8 +78,6 @@ def test_a_program_for_a_runtime_that_is_gone_says_so(engine: Engine, tmp_path: 
 
 
 def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path: Path) -> None:
-    from pie.engine import RUNTIMES
-
     wasm = build(write(tmp_path / "p", {"main.js": "export async function main() { return 5; }"})).wasm
     folder = tmp_path / "runtimes"
     folder.mkdir()
@@ -108,19 +106,20 @@ def test_the_manifest_beside_another_program_is_left_alone(tmp_path: Path) -> No
     assert parse_manifest((out / "Pie.toml").read_text()).name == "one"
 
 
-def wheel(folder: Path, name: str, files: dict[str, str]) -> str:
-    """A wheel that says of itself that it is pure; answers the name of the file."""
-    path = folder / f"{name}-1-py3-none-any.whl"
-    info = f"{name}-1.dist-info"
-    described = {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    described[f"{info}/RECORD"] = "".join(f"{file},,\n" for file in (*files, *described, f"{info}/RECORD"))
-    with zipfile.ZipFile(path, "w") as archive:
-        for file, text in (files | described).items():
-            archive.writestr(file, text)
-    return path.name
+def test_a_manifest_that_is_written_by_hand_is_left_alone(tmp_path: Path) -> None:
+    by_hand = '[package]\nname = "main"\nversion = "9"\ndescription = "by hand"\n'
+    write(tmp_path, {"main.py": ECHO, "Pie.toml": by_hand})
+    built = build(tmp_path / "main.py", tmp_path / "main.wasm")
+    assert (tmp_path / "Pie.toml").read_text() == by_hand
+    assert built.manifest_path == tmp_path / "main.Pie.toml"
+    assert parse_manifest(built.manifest_path.read_text()).version == "0.1.0"
+
+
+def test_the_manifest_of_an_earlier_build_is_replaced(tmp_path: Path) -> None:
+    for version in ("1", "2"):
+        built = build(write(tmp_path, {"main.py": ECHO, "Pie.toml": f'[package]\nname = "mine"\nversion = "{version}"\n'}))
+    assert built.manifest_path == tmp_path / "dist/Pie.toml"
+    assert built.manifest_path.read_text() == (tmp_path / "Pie.toml").read_text()
 
 
 def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path) -> None:

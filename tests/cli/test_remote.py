@@ -8,13 +8,16 @@ import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from client.fake import Peer, fake_server
-from pie._engine import read_packed
+from pie._engine import pack_program, read_packed
 from support.command import PATIENCE_S, command, environment, pie
+from support.wheels import wheel
 
 RUNNING = {
     "pid": 4,
@@ -28,6 +31,8 @@ RUNNING = {
     "exit": None,
     "dropped": 0,
 }
+# A component with one section, of no meaning.
+COMPONENT = b"\0asm\x0d\0\x01\0" + b"\0\x05\x04code"
 ENDED = RUNNING | {"pid": 5, "state": "ended", "attached": False, "ended": 1e9 + 90, "exit": "limit-cpu", "dropped": 12}
 
 
@@ -117,16 +122,16 @@ def test_logs_follow_to_the_end() -> None:
 
 
 def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> None:
-    (tmp_path / "p.wasm").write_bytes(b"\0asm")
+    (tmp_path / "p.wasm").write_bytes(COMPONENT)
     lines = []
 
     async def script(peer: Peer) -> None:
         upload = await peer.expect("upload")
-        assert upload["payload"] == b"\0asm"
+        assert upload["payload"] == COMPONENT
         await peer.answer(upload)
         launch = await peer.expect("launch")
         assert (launch["program"], launch["input"], launch["args"], launch["seed"]) == (upload["digest"], {"n": 2}, ["--n", "2"], 3)
-        assert launch["limits"] == {"cpu_s": 5}
+        assert (launch["limits"], launch["token_budget"]) == ({"cpu_s": 5}, 100)
         await peer.answer(launch, pid=1, launch_seed=3)
         is_full = True
         while (message := await peer.receive())["type"] != "close_input":
@@ -145,7 +150,7 @@ def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> No
         await peer.serve_forever()
 
     with serving(script) as address:
-        options = ["--server", address, "--seed", "3", "--limit", "cpu_s=5", "--files", "got"]
+        options = ["--server", address, "--seed", "3", "--limit", "cpu_s=5", "--token-budget", "100", "--files", "got"]
         done = pie("run", "p.wasm", *options, "--", "--n", "2", cwd=tmp_path, stdin="a\nb\n")
     assert (done.returncode, done.stdout) == (0, "out\nvalue\n")
     assert done.stderr.splitlines()[:2] == ["err", "5 events were dropped"]
@@ -261,3 +266,98 @@ def test_source_is_packed_with_the_manifest_of_its_folder(tmp_path: Path) -> Non
     assert run["files"] == installed["files"]
     assert {"main.py": b"import helper\n", "helper.py": b"x = 1\n"}.items() <= run["files"].items()
     assert (run["entry"], run["language"], run["runtime"], "counter" in (run["manifest"] or "")) == ("main.py", "python", None, True)
+
+
+PARAMETERS = """[package]
+name = "teller"
+version = "3.1"
+[parameters]
+word = { type = "string", description = "what to say" }
+"""
+TELLER = "async def main(input):\n    return input\n"
+
+
+async def take_one(peer: Peer, seen: list[dict[str, Any]]) -> None:
+    """Takes one upload, and what is done with it."""
+    upload = await peer.expect("upload")
+    await peer.answer(upload)
+    request = await peer.receive()
+    seen.append(request | {"upload": upload["payload"]})
+    await peer.answer(request, pid=1, launch_seed=0)
+    if request["type"] == "launch":
+        await peer.event(1, "return", value="null")
+    await peer.serve_forever()
+
+
+def test_a_program_is_built_and_described_as_for_an_engine_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/app.py").write_text(TELLER)
+    (tmp_path / "six_of_ours").mkdir()
+    (tmp_path / "Pie.toml").write_text(PARAMETERS + '[program]\nentry = "src/app.py"\n')
+    seen: list[dict[str, Any]] = []
+    with serving(lambda peer: take_one(peer, seen)) as address:
+        done = pie("run", ".", "--server", address, "--", "--word", "42", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        shown = pie("run", ".", "--server", address, "--", "--help", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout) == (0, "teller 3.1\n  --word  string  what to say (required)\n")
+    (launch,) = seen
+    assert launch["input"] == {"word": "42"}
+    packed = read_packed(launch["upload"])
+    assert packed is not None
+    assert (packed["entry"], packed["manifest"]) == ("app.py", (tmp_path / "Pie.toml").read_text())
+
+
+def test_dependencies_are_bundled_for_a_server(tmp_path: Path) -> None:
+    name = wheel(tmp_path, "greetings", {"greetings/__init__.py": "x = 1\n"})
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/main.py").write_text(TELLER)
+    (tmp_path / "p/requirements.txt").write_text(f"../{name}\n")
+    for words in (["run", "p"], ["install", "p"]):
+        seen: list[dict[str, Any]] = []
+        with serving(partial(take_one, seen=seen)) as address:
+            done = pie(*words, "--server", address, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        packed = read_packed(seen[0]["upload"])
+        assert packed is not None
+        assert sorted(packed["files"]) == ["greetings/__init__.py", "main.py", "requirements.txt"]
+
+
+def test_a_built_program_is_installed_by_the_manifest_that_it_carries(tmp_path: Path) -> None:
+    (tmp_path / "x.wasm").write_bytes(pack_program("python", {"main.py": TELLER.encode()}, "main.py", PARAMETERS))
+    seen: list[dict[str, Any]] = []
+    with serving(lambda peer: take_one(peer, seen)) as address:
+        assert pie("install", "x.wasm", "--server", address, cwd=tmp_path).stdout == "teller@3.1\n"
+    assert (seen[0]["name"], seen[0]["version"], seen[0]["manifest"]) == ("teller", "3.1", PARAMETERS)
+
+
+def test_a_manifest_that_is_given_goes_with_the_program(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(TELLER)
+    (tmp_path / "x.wasm").write_bytes(COMPONENT)
+    (tmp_path / "other.toml").write_text(PARAMETERS)
+    for program in ("main.py", "x.wasm"):
+        seen: list[dict[str, Any]] = []
+        with serving(partial(take_one, seen=seen)) as address:
+            done = pie("run", program, "--manifest", "other.toml", "--server", address, "--", "--word", "1", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        packed = read_packed(seen[0]["upload"])
+        assert packed is not None
+        assert (packed["manifest"], seen[0]["input"]) == (PARAMETERS, {"word": "1"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("chat", "--model", "pie-tiny"), "--model pie-tiny says what an engine of its own serves"),
+        (("chat", "--dummy"), "--dummy says what an engine of its own serves"),
+        (("chat@1.0", "--manifest", "x.toml"), "'chat@1.0' is one of the server"),
+        (("carries.wasm", "--manifest", "other.toml"), "carries a manifest of its own"),
+        (("x" * 300, "--files", "f"), "cannot be the path of a program: File name too long"),
+    ],
+)
+def test_what_a_server_cannot_do_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    (tmp_path / "carries.wasm").write_bytes(pack_program("python", {"main.py": TELLER.encode()}, "main.py", PARAMETERS))
+    (tmp_path / "other.toml").write_text(PARAMETERS.replace("3.1", "3.2"))
+    done = pie("run", *arguments, "--server", "ws://127.0.0.1:1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
+    assert "output" not in done.stderr

@@ -10,12 +10,10 @@ from pathlib import Path
 
 from pie import _engine
 from pie.bakery import cargo, npm, pure_python
-from pie.bakery.manifest import FILE_NAME, Manifest, new_manifest, read_manifest
+from pie.bakery.manifest import Manifest, new_manifest
 from pie.bakery.project import Project, open_project
 from pie.errors import PieError
-from pie.programs import Component, Source
-
-RUNTIMES = Path(__file__).resolve().parents[1] / "runtimes"
+from pie.programs import MANIFEST_FILE, RUNTIMES, Component, Source
 
 _DIST = "dist"
 _PREFIX = "sha256:"
@@ -49,8 +47,8 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
     target = output or project.folder / _DIST / f"{manifest.name}.wasm"
     if target.is_dir():
         target = target / f"{manifest.name}.wasm"
-    _write(target, wasm)
     beside = _manifest_place(target, manifest)
+    _write(target, wasm)
     _write(beside, manifest.text.encode())
     return Built(target, beside, manifest, len(wasm), _digest(wasm), runtime)
 
@@ -117,13 +115,25 @@ def _merged(own: dict[str, bytes], others: dict[str, bytes]) -> dict[str, bytes]
 
 
 def _manifest_place(wasm: Path, manifest: Manifest) -> Path:
-    """`Pie.toml` beside the program; `NAME.Pie.toml` where that is another program's."""
-    place = wasm.with_name(FILE_NAME)
+    """`Pie.toml` beside the program; `NAME.Pie.toml` where there is another one, which may be written by hand.
+
+    One that says what the program that is there carries was written with it.
+    """
+    place = wasm.with_name(MANIFEST_FILE)
     try:
-        is_free = not place.exists() or read_manifest(place).name == manifest.name
-    except PieError:
+        is_free = not place.exists() or place.read_bytes() in {manifest.text.encode(), _carried_manifest(wasm)}
+    except OSError:
         is_free = False
-    return place if is_free else wasm.with_name(f"{wasm.stem}.{FILE_NAME}")
+    return place if is_free else wasm.with_name(f"{wasm.stem}.{MANIFEST_FILE}")
+
+
+def _carried_manifest(wasm: Path) -> bytes | None:
+    """What the program at a path carries, if one is there."""
+    try:
+        packed = _engine.read_packed(wasm.read_bytes())
+    except (OSError, PieError):
+        return None
+    return packed["manifest"].encode() if packed is not None and packed["manifest"] is not None else None
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 from pie import _engine
 from pie.errors import PieError
+from pie.programs import MANIFEST_FILE
 
-FILE_NAME = "Pie.toml"
 MAX_NAME_CHARS = 64
+DEFAULT_VERSION = "0.1.0"
+"""The version of a program whose manifest is missing."""
 
 _MAX_MANIFEST_BYTES = 64 << 10
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
@@ -51,7 +53,7 @@ class Manifest:
     """The requirements that are bundled, as pip reads them."""
 
 
-def parse_manifest(text: str, file: str = FILE_NAME) -> Manifest:
+def parse_manifest(text: str, file: str = MANIFEST_FILE) -> Manifest:
     """The manifest of a text; PieError `invalid-manifest` names the file, the line, the field, its value and what is expected."""
     fields = json.loads(_engine.read_manifest(text, file))
     parameters = fields["parameters"]
@@ -83,8 +85,12 @@ def read_manifest(path: Path) -> Manifest:
 
 def new_manifest(name: str) -> Manifest:
     """A manifest for a program that has none, called as its file or folder as far as a name may be."""
-    plain = _NOT_IN_NAMES.sub("-", name.lower()).lstrip("._-")[:MAX_NAME_CHARS] or "program"
-    return parse_manifest(f'[package]\nname = "{plain}"\nversion = "0.1.0"\n')
+    return parse_manifest(f'[package]\nname = "{plain_name(name)}"\nversion = "{DEFAULT_VERSION}"\n')
+
+
+def plain_name(name: str) -> str:
+    """What a program is called whose file or folder is called `name`: as that, as far as a name may be."""
+    return _NOT_IN_NAMES.sub("-", name.lower()).strip("._-")[:MAX_NAME_CHARS] or "program"
 
 
 def usage(manifest: Manifest) -> str:

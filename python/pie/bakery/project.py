@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from pie import _engine
-from pie.bakery.manifest import FILE_NAME, Manifest, parse_manifest, read_manifest
+from pie.bakery.manifest import Manifest, parse_manifest, read_manifest
 from pie.errors import PieError
-from pie.programs import Component, Source, load_folder, load_program
+from pie.programs import MANIFEST_FILE, Component, Source, load_folder, load_program
 
 Kind: TypeAlias = Literal["rust", "python", "javascript"]
 
@@ -44,20 +44,19 @@ class Project:
         return resolved.name if resolved.is_dir() else resolved.stem
 
 
-def open_project(path: Path, manifest: Path | None = None) -> Project:
+def open_project(path: Path, given: Manifest | None = None) -> Project:
     """The project at a path, with the manifest in its folder or the one that is given.
 
     Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one, `invalid-manifest` for a manifest
     that does not fit the schema or the files.
     """
-    given = read_manifest(manifest) if manifest is not None else None
     if not _is_folder(path):
         program = load_program(path)
         if isinstance(program, Component):
             program = replace(program, content=program.read())
             return Project(path, path.parent, _with_manifest(program, given), given or _carried(program))
         return Project(path, path.parent, _with_manifest(program, given), given)
-    own = path / FILE_NAME
+    own = path / MANIFEST_FILE
     described = given or (read_manifest(own) if own.is_file() else None)
     language = described.language if described else None
     entry = described.entry if described else None

@@ -96,9 +96,11 @@ def run(
 
         remote = RemoteLaunch(
             program=chosen,
+            manifest=manifest,
             arguments=arguments,
             input_text=input_text,
             seed=seed,
+            token_budget=token_budget,
             files=files,
             detach=detach,
             verbose=verbose,

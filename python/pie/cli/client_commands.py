@@ -77,11 +77,8 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Install a program in a server, and print the name by which it is launched."""
     from pie.cli.install import install as send
-    from pie.cli.remote import talk
 
-    raise typer.Exit(
-        talk(Server(server, user), lambda client, _: send(client, program, name=name, version=version, manifest=manifest)),
-    )
+    raise typer.Exit(send(Server(server, user), program, name=name, version=version, manifest=manifest))
 
 
 def uninstall(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pie.cli.terminal import EXIT_ERROR, report
-from pie.errors import PieError
+from pie.cli.terminal import reporting
 
 if TYPE_CHECKING:
     from pie.config import Flags
@@ -13,25 +12,25 @@ if TYPE_CHECKING:
 
 def show_config(flags: Flags, *, as_json: bool) -> int:
     """Prints the configuration under these flags; answers the exit code."""
-    from pie.config import load, show
 
-    try:
+    def work() -> int:
+        from pie.config import load, show
+
         config = load(flags)
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    print(show.as_json(config) if as_json else show.as_toml(config), end="\n" if as_json else "")
-    return 0
+        print(show.as_json(config) if as_json else show.as_toml(config), end="\n" if as_json else "")
+        return 0
+
+    return reporting(work)
 
 
 def print_path(flags: Flags) -> int:
     """Prints the path of the file that is read, or would be if it were there; answers the exit code."""
-    from pie.config import config_file, own_file
-    from pie.config.environment import environment
 
-    try:
+    def work() -> int:
+        from pie.config import config_file, own_file
+        from pie.config.environment import environment
+
         print(config_file(flags, environment()) or own_file())
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    return 0
+        return 0
+
+    return reporting(work)

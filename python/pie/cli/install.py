@@ -6,22 +6,34 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pie.bakery.manifest import read_manifest
+from pie.bakery.project import open_project
+from pie.cli.program import packaged
+from pie.cli.remote import Server, talk
 from pie.cli.tables import age, print_table, short_digest, size
+from pie.cli.terminal import reporting
 from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie.client import Client
 
-MANIFEST = "Pie.toml"
-
 _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
 
 
-async def install(client: Client, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
-    """Installs the program at a path and prints what it is called at the server."""
-    installed = await client.install(program, name=name, version=version, manifest=read_manifest(program, manifest))
-    print(installed)
-    return 0
+def install(server: Server, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
+    """Installs the program at a path, built where it has to be, and prints what it is called at the server; answers the exit code."""
+
+    def work() -> int:
+        package = packaged(open_project(program, None if manifest is None else read_manifest(manifest)))
+
+        async def send(client: Client) -> int:
+            said = {"name": name or package.name, "version": version or package.version, "manifest": package.manifest}
+            print(await client.install(package.data, **said))
+            return 0
+
+        return talk(server, lambda client, _: send(client))
+
+    return reporting(work)
 
 
 async def uninstall(client: Client, program: str) -> int:
@@ -44,16 +56,3 @@ async def print_programs(client: Client) -> int:
         ],
     )
     return 0
-
-
-def read_manifest(program: Path, manifest: Path | None) -> str | None:
-    """The text of the manifest that was named, or that stands in the folder of the program."""
-    if manifest is None:
-        manifest = program / MANIFEST
-        if not manifest.is_file():
-            return None
-    try:
-        return manifest.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise PieError("invalid-manifest", f"{str(manifest)!r} cannot be read: {reason}") from error

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pie.cli.terminal import EXIT_ERROR, make_streams_sturdy, report
-from pie.errors import PieError
+from pie.cli.terminal import reporting
 
 if TYPE_CHECKING:
     from pie.config import Flags, ModelConfig
@@ -14,16 +13,15 @@ if TYPE_CHECKING:
 
 def show_model(flags: Flags, *, digest: bool, as_json: bool) -> int:
     """Prints what the first model under these flags is; answers the exit code."""
-    from pie.config import load
 
-    make_streams_sturdy()
-    try:
+    def work() -> int:
+        from pie.config import load
+
         facts = model_facts(load(flags).models[0], digest=digest)
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
-    return 0
+        print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
+        return 0
+
+    return reporting(work)
 
 
 def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pie.cli.progress import working
 if TYPE_CHECKING:
     from pie.bakery.manifest import Manifest
     from pie.bakery.project import Project
+    from pie.client.programs import Package
     from pie.programs import Component, Source
 
 
@@ -21,6 +22,13 @@ def made_ready(project: Project) -> Component | Source:
         return ready(project)
     with working(f"Building {project.name}"):
         return ready(project)
+
+
+def packaged(project: Project) -> Package:
+    """The program of a project as it is sent to a server; built first as by `made_ready`."""
+    from pie.client.programs import package
+
+    return package(project, made_ready(project))
 
 
 def wants_help(arguments: Sequence[str], manifest: Manifest) -> bool:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pie.cli.terminal import EXIT_ERROR, EXIT_INTERRUPTED, give_up_stdout, make_streams_sturdy, report
-from pie.errors import PieError
+from pie.cli.terminal import EXIT_ERROR, give_up_stdout, reporting
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -40,17 +39,15 @@ class Server:
 
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
     """Connects and does the work; answers the exit code: that of the work, 1 after an error, 130 after Ctrl-C."""
-    make_streams_sturdy()
-    try:
-        return asyncio.run(_talk(server, work))
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    except OSError as error:
-        give_up_stdout(error)
-        return EXIT_ERROR
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+
+    def connected() -> int:
+        try:
+            return asyncio.run(_talk(server, work))
+        except OSError as error:
+            give_up_stdout(error)
+            return EXIT_ERROR
+
+    return reporting(connected)
 
 
 async def _talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.cli.arguments import read_input
+from pie.bakery.manifest import read_manifest, usage
+from pie.bakery.project import open_project
+from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
-from pie.cli.install import read_manifest
 from pie.cli.printer import Printer
+from pie.cli.program import packaged, text_parameters, wants_help
 from pie.cli.remote import Server, talk
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import EXIT_ERROR, give_up_stdout
+from pie.cli.terminal import EXIT_ERROR, give_up_stdout, reporting
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -38,27 +40,62 @@ class RemoteLaunch:
     """What the command line asked for."""
 
     program: Path
+    manifest: Path | None
     arguments: tuple[str, ...]
     input_text: str | None
     seed: int | None
+    token_budget: int | None
     files: Path | None
     detach: bool
     verbose: bool
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """What is launched."""
+
+    program: str | bytes
+    """What it is called at the server, or what is uploaded."""
+    input: Json
+
+
 def run_in_server(server: Server, launch: RemoteLaunch) -> int:
     """Runs the program to its end; answers the exit code. Ctrl-C ends it, and so does a stdout that cannot be written."""
-    return talk(server, lambda client, config: _run(client, config, launch))
+
+    def work() -> int:
+        prepared = _prepare(server, launch)
+        return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
+
+    return reporting(work)
 
 
-async def _run(client: Client, config: Config, launch: RemoteLaunch) -> int:
-    _refuse_engine_flags(config)
+def _prepare(server: Server, launch: RemoteLaunch) -> _Prepared | None:
+    """What can be done without the server; None where `--help` asked for what the manifest says, which is printed."""
+    _refuse_engine_flags(server)
+    if _is_installed(launch.program):
+        if launch.manifest is not None:
+            message = (
+                f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
+            )
+            raise PieError("invalid-argument", message)
+        return _Prepared(str(launch.program), read_input(launch.arguments, launch.input_text))
+    project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
+    if project.manifest is not None and wants_help(launch.arguments, project.manifest):
+        print(usage(project.manifest))
+        return None
+    program_input = read_input(launch.arguments, launch.input_text, texts=text_parameters(project.manifest))
+    return _Prepared(packaged(project).launchable(), program_input)
+
+
+async def _run(client: Client, config: Config, launch: RemoteLaunch, prepared: _Prepared) -> int:
     printer = Printer(FileSink(launch.files))
+    program = prepared.program
     process = await client.launch(
-        await _send_program(client, launch.program),
-        input=read_input(launch.arguments, launch.input_text),
+        program if isinstance(program, str) else await client.upload(program),
+        input=prepared.input,
         args=launch.arguments,
         seed=launch.seed,
+        token_budget=launch.token_budget,
         limits=_limits(config),
         detached=launch.detach,
     )
@@ -84,11 +121,12 @@ async def _run(client: Client, config: Config, launch: RemoteLaunch) -> int:
     return printer.exit_code
 
 
-def _refuse_engine_flags(config: Config) -> None:
+def _refuse_engine_flags(server: Server) -> None:
     """PieError `invalid-argument` where an option of an engine of one's own was given."""
-    for name, origin in config.origins.items():
-        if name.startswith("model.") and origin.kind == "flag":
-            raise PieError("invalid-argument", f"{origin.where} says what an engine of its own serves; leave it out, or leave --server out")
+    if server.flags is None or not (server.flags.models or server.flags.dummy):
+        return
+    given = f"--model {server.flags.models[0]}" if server.flags.models else "--dummy"
+    raise PieError("invalid-argument", f"{given} says what an engine of its own serves; leave it out, or leave --server out")
 
 
 def _limits(config: Config) -> dict[str, float | None]:
@@ -96,11 +134,13 @@ def _limits(config: Config) -> dict[str, float | None]:
     return {name: value for name, value in config.limits.items() if config.origins[f"limits.{name}"].kind == "flag"}
 
 
-async def _send_program(client: Client, program: Path) -> str:
-    """What to launch: a program at a path is uploaded, and anything else that can be a name is one of the server."""
-    if not program.exists() and _INSTALLED.fullmatch(str(program)):
-        return str(program)
-    return await client.upload(program, manifest=read_manifest(program, None))
+def _is_installed(program: Path) -> bool:
+    """Whether it is one of the server: nothing lies at the path, and it can be a name."""
+    try:
+        is_path = program.exists()
+    except (OSError, ValueError):
+        is_path = True  # opening it says what is wrong with the path
+    return not is_path and _INSTALLED.fullmatch(str(program)) is not None
 
 
 def _show(printer: Printer, event: AnyEvent) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import Manifest, usage
+from pie.bakery.manifest import Manifest, read_manifest, usage
 from pie.bakery.project import open_project
 from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
@@ -17,7 +17,7 @@ from pie.cli.printer import Printer
 from pie.cli.program import made_ready, text_parameters, wants_help
 from pie.cli.progress import loading, working
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import EXIT_ERROR, EXIT_INTERRUPTED, give_up_stdout, make_streams_sturdy, report
+from pie.cli.terminal import EXIT_INTERRUPTED, give_up_stdout, reporting
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -51,20 +51,13 @@ class Launch:
 
 def run_program(launch: Launch) -> int:
     """Runs the program to its end; answers the exit code."""
-    make_streams_sturdy()
-    try:
-        return _run(launch)
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+    return reporting(lambda: _run(launch))
 
 
 def _run(launch: Launch) -> int:
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
-    project = open_project(launch.program, launch.manifest)
+    project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if project.manifest is not None and wants_help(launch.arguments, project.manifest):
         print(usage(project.manifest))
         return 0

@@ -6,12 +6,12 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from pie.cli.progress import working
-from pie.cli.terminal import EXIT_ERROR, EXIT_INTERRUPTED, make_streams_sturdy, report
-from pie.errors import PieError
+from pie.cli.terminal import reporting
 
 if TYPE_CHECKING:
     from pie._engine import Server
@@ -25,14 +25,7 @@ _DRAIN_SLICE_S = 0.05
 
 def serve(flags: Flags) -> int:
     """Serves until SIGTERM or Ctrl-C; answers the exit code: 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C."""
-    make_streams_sturdy()
-    try:
-        return _serve(flags)
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+    return reporting(lambda: _serve(flags))
 
 
 def _serve(flags: Flags) -> int:
@@ -92,7 +85,8 @@ class _Ending:
 
     def _end(self) -> None:
         self._server.begin_drain()
-        print(f"draining: {self._server.n_live} processes have {self._drain_s:g} s to end", file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # whoever read stderr may have gone
+            print(f"draining: {self._server.n_live} processes have {self._drain_s:g} s to end", file=sys.stderr, flush=True)
         deadline_s = time.monotonic() + self._drain_s
         while self._server.n_live and time.monotonic() < deadline_s and not self._at_once.wait(_DRAIN_SLICE_S):
             pass

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from pie.client.connection import Connection, nothing
 from pie.client.process import Process
-from pie.client.programs import DEFAULT_VERSION, identify, read_package
 from pie.client.wire import parse
+
+if TYPE_CHECKING:
+    from pie.client.programs import Package
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:8080"
 
@@ -123,14 +127,14 @@ class Client:
         await self._connection.request("ping", {}, nothing)
 
     async def upload(self, program: str | Path | bytes, *, manifest: str | None = None) -> str:
-        """Sends a program, or the source at a path, and answers its digest, which can be launched on this connection.
+        """Sends a program, or what lies at a path, and answers its digest, which can be launched on this connection.
 
-        Source is packed with `manifest`, the text of a `Pie.toml`. Raises PieError
-        `limit-upload` where it is larger than the server takes, and the errors of a program that cannot be read.
+        What cannot run from its own files is built first, which may take minutes. `manifest`, the text of a `Pie.toml`, takes the place
+        of the one in its folder; bytes are sent as they are. Raises PieError `limit-upload` where it is larger than the server takes,
+        and the errors of a program that cannot be read or built.
         """
-        package = read_package(program, manifest)
-        await self._connection.upload(package.data, package.digest)
-        return package.digest
+        data = program if isinstance(program, bytes) else await asyncio.to_thread(_launchable, Path(program), manifest)
+        return await self._upload(data)
 
     async def install(
         self,
@@ -142,14 +146,13 @@ class Client:
     ) -> str:
         """Installs a program under `name@version`, which is answered; one of the same name and version is replaced.
 
-        The name and the version are those of the manifest (the text of a `Pie.toml`), else of the path and 0.1.0, where none are given.
+        The name and the version are those of the manifest (the text of a `Pie.toml`; of its folder, or the one that it carries, where
+        none is given), else of the path and 0.1.0. What cannot run from its own files is built first. The errors are those of `upload`.
         """
-        package = read_package(program)
-        manifest_name, manifest_version = identify(manifest)
-        name, version = name or manifest_name or package.name, version or manifest_version or DEFAULT_VERSION
-        await self._connection.upload(package.data, package.digest)
-        fields = {"name": name, "version": version, "digest": package.digest}
-        await self._connection.request("install", fields | ({} if manifest is None else {"manifest": manifest}), nothing)
+        package = await asyncio.to_thread(_read, program, manifest)
+        name, version = name or package.name, version or package.version
+        fields = {"name": name, "version": version, "digest": await self._upload(package.data)}
+        await self._connection.request("install", fields | ({} if package.manifest is None else {"manifest": package.manifest}), nothing)
         return f"{name}@{version}"
 
     async def uninstall(self, name: str, version: str) -> None:
@@ -231,8 +234,23 @@ class Client:
         """Counters of the server and of its models."""
         return await self._connection.request("stats", {}, lambda raw: parse(raw, _stats))
 
+    async def _upload(self, data: bytes) -> str:
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        await self._connection.upload(data, digest)
+        return digest
+
     def _window(self, asked_bytes: int | None) -> int:
         return self._connection.hello.limits.window_bytes if asked_bytes is None else asked_bytes
+
+
+def _read(program: str | Path | bytes, manifest: str | None) -> Package:
+    from pie.client.programs import read_package  # noqa: PLC0415  # the engine is large, and only building and reading need it
+
+    return read_package(program if isinstance(program, bytes) else Path(program), manifest)
+
+
+def _launchable(program: Path, manifest: str | None) -> bytes:
+    return _read(program, manifest).launchable()
 
 
 @asynccontextmanager

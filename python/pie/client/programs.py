@@ -1,19 +1,18 @@
-"""What a client uploads: the bytes of a built program, or of one that is built from source on the way."""
+"""What a client sends: a program as one file of bytes, built on the way where it has to be, and what it is called."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from pie import _engine
+from pie.bakery.build import ready
+from pie.bakery.manifest import DEFAULT_VERSION, parse_manifest, plain_name
+from pie.bakery.project import Project, open_project
 from pie.errors import PieError
-from pie.programs import Component, load_program
+from pie.programs import Component, Source
 
-DEFAULT_VERSION = "0.1.0"
-
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
+_NAMELESS = "program"
 
 
 @dataclass(frozen=True)
@@ -23,42 +22,51 @@ class Package:
     data: bytes
     name: str
     """What it is called where its user gives no other name."""
+    version: str
+    """Its version where its user gives no other one."""
+    manifest: str | None
+    """The text of its `Pie.toml`: the one that was given, else the one that stands beside it or that it carries."""
 
-    @property
-    def digest(self) -> str:
-        """What the server knows the content by."""
-        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
+    def launchable(self) -> bytes:
+        """The program with its manifest inside, as it is launched without being installed.
+
+        Raises PieError `invalid-argument` for a built program that carries another manifest.
+        """
+        if self.manifest is None:
+            return self.data
+        packed = _engine.read_packed(self.data)
+        if packed is not None and packed["manifest"] == self.manifest:
+            return self.data
+        if packed is None:
+            return _engine.pack_program("component", {}, "", self.manifest, None, self.data)
+        message = f"{self.name!r} is built and carries a manifest of its own; build it again with the other one, or install it with that"
+        raise PieError("invalid-argument", message)
 
 
-def read_package(program: str | Path | bytes, manifest: str | None = None) -> Package:
-    """The program at a path, or that bytes are.
+def read_package(program: Path | bytes, manifest: str | None = None) -> Package:
+    """The program at a path, which is built where it cannot run from its own files, or that bytes are.
 
-    Source is packed with its manifest (`Pie.toml`): the server's own language runtime runs it. Raises PieError `unknown-program`,
-    `invalid-program` or `invalid-manifest`.
+    `manifest` is the text that takes the place of its own. Raises the PieErrors of `open_project` and `ready`.
     """
-    if isinstance(program, bytes):
-        return Package(program, "program")
-    path = Path(program)
-    loaded = load_program(path)
-    name = _NOT_IN_NAMES.sub("-", path.resolve().stem.lower()).strip("-._") or "program"
-    if not isinstance(loaded, Component):
-        # The engine is large, and only source needs it.
-        from pie._engine import pack_program  # noqa: PLC0415
-
-        return Package(pack_program(loaded.language, dict(loaded.files), loaded.entry, manifest), name)
-    try:
-        return Package(loaded.path.read_bytes(), name)
-    except OSError as error:
-        raise PieError("unknown-program", f"{str(path)!r} cannot be read: {error.strerror}") from error
-
-
-def identify(manifest: str | None) -> tuple[str | None, str | None]:
-    """The name and the version that a manifest (`Pie.toml`) gives. PieError `invalid-manifest` where it is no TOML."""
+    if isinstance(program, Path):
+        project = open_project(program, None if manifest is None else parse_manifest(manifest))
+        return package(project, ready(project))
     if manifest is None:
-        return None, None
-    try:
-        package = tomllib.loads(manifest).get("package", {})
-    except tomllib.TOMLDecodeError as error:
-        raise PieError("invalid-manifest", f"the manifest is no TOML: {error}") from error
-    name, version = (package.get(key) if isinstance(package, dict) else None for key in ("name", "version"))
-    return name if isinstance(name, str) else None, version if isinstance(version, str) else None
+        packed = _engine.read_packed(program)
+        manifest = None if packed is None else packed["manifest"]
+    if manifest is None:
+        return Package(program, _NAMELESS, DEFAULT_VERSION, None)
+    described = parse_manifest(manifest)
+    return Package(program, described.name, described.version, manifest)
+
+
+def package(project: Project, program: Component | Source) -> Package:
+    """What `ready` made of a project, to be sent. Source is packed: the server's own language runtime runs it."""
+    if isinstance(program, Source):
+        data = _engine.pack_program(program.language, dict(program.files), program.entry, program.manifest)
+    else:
+        data = program.read()
+    described = project.manifest
+    if described is None:
+        return Package(data, plain_name(project.name), DEFAULT_VERSION, None)
+    return Package(data, described.name, described.version, described.text)

@@ -69,6 +69,28 @@ async def ping_until_closed(client) -> None:
         await client.ping()
 
 
+def test_sigterm_ends_a_server_whose_stderr_nobody_reads_any_more(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command(["serve", "--dummy", "--port", "0"]),
+        env=server_environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert any(line.startswith("serving at ") for line in process.stdout)
+        process.stderr.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 @scenario
 async def test_the_time_to_drain_is_bounded_and_the_rest_is_cancelled(tmp_path: Path) -> None:
     with serving(tmp_path, server__drain_s=0.2) as served:

@@ -1,0 +1,21 @@
+"""Wheels made on the spot, so that tests of dependencies need no network."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+
+def wheel(folder: Path, name: str, files: dict[str, str]) -> str:
+    """A wheel that says of itself that it is pure; answers the name of the file."""
+    path = folder / f"{name}-1-py3-none-any.whl"
+    info = f"{name}-1.dist-info"
+    described = {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    described[f"{info}/RECORD"] = "".join(f"{file},,\n" for file in (*files, *described, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in (files | described).items():
+            archive.writestr(file, text)
+    return path.name
