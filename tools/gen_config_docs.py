@@ -81,7 +81,8 @@ def page() -> str:
         )
     variables = "\n".join(f"| `{variable.name}` | {variable.description} |" for variable in VARIABLES)
     parts.append(
-        "## Environment variables\n\nBeside `PIE_SECTION__KEY` these are read, and no others.\n\n"
+        "## Environment variables\n\nBeside `PIE_SECTION__KEY` these are read, and no others. "
+        "What building runs (cargo, pip, npm) reads its own.\n\n"
         f"| variable | what it is |\n|---|---|\n{variables}\n"
     )
     return "\n".join(parts)

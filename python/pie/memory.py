@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pie.config import ModelConfig
 from pie.errors import PieError
+from pie.models.loader import weight_files
 
 _GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
@@ -36,8 +37,8 @@ def needed_bytes(model: ModelConfig) -> int:
     if model.driver == "dummy":
         return 0
     try:
-        weights = sum(path.stat().st_size for path in model.folder.glob("*.safetensors"))
-    except OSError:
+        weights = sum(path.stat().st_size for path in weight_files(model.folder))
+    except (OSError, PieError):
         weights = 0  # a folder that cannot be read is reported when the model is loaded
     return weights + (0 if model.n_pages else model.kv_bytes)
 

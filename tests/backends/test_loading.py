@@ -10,7 +10,9 @@ import pytest
 
 from pie.backends.base import DriverError
 from pie.backends.cpu import CpuOptions, open_driver
+from pie.config import ModelConfig
 from pie.errors import PieError
+from pie.memory import needed_bytes
 from pie.models.loader import load_checkpoint, read_config
 from support.arenas import Feed, batch
 from support.checkpoints import QWEN3, write_checkpoint, write_safetensors
@@ -119,6 +121,21 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def test_the_memory_of_a_model_is_that_of_the_weights_it_reads(tmp_path: Path) -> None:
+    def weights_bytes(folder: Path) -> int:
+        model = ModelConfig(name="m", path=str(folder))
+        return needed_bytes(model) - model.kv_bytes
+
+    whole, sharded = write_checkpoint(tmp_path / "whole"), write_checkpoint(tmp_path / "sharded", n_shards=2)
+    shards_bytes = sum(path.stat().st_size for path in sharded.glob("*.safetensors"))
+    for folder in (whole, sharded):
+        (folder / "consolidated.safetensors").write_bytes(bytes(1 << 20))
+    assert weights_bytes(whole) == (whole / "model.safetensors").stat().st_size
+    assert weights_bytes(sharded) == shards_bytes
+    (sharded / "model.safetensors.index.json").write_text("{}")
+    assert weights_bytes(sharded) == 0  # loading says what is wrong
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_folder_is_one_clear_error(tmp_path: Path, library: Path, damage: str) -> None:
     folder = write_checkpoint(tmp_path / "model")
@@ -206,6 +223,8 @@ CONFIGS: dict[str, tuple[dict[str, object], str]] = {
     "factor": ({"rope_scaling": {"rope_type": "linear", "factor": 0.5}}, "the factor of the rotary scaling is 0.5; it must be at least 1"),
     "infinite": ({"rope_scaling": {"rope_type": "linear", "factor": float("inf")}}, "factor is inf"),
     "not a number": ({"rope_theta": float("nan")}, "rope_theta is nan"),
+    "beyond every float": ({"rope_theta": 10**400}, "it must be a positive number"),
+    "a tower": ({"num_hidden_layers": 1 << 24}, "num_hidden_layers is 16777216; it must be an integer from 1 to 4096"),
     "theta": ({"rope_theta": 1.0}, "rope_theta is 1; it must be above 1"),
     "llama3 without fields": ({"rope_scaling": {"rope_type": "llama3", "factor": 8}}, "low_freq_factor is None"),
     "llama3 crossed": (

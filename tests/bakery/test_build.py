@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from host.programs import events
 from pie import _engine
 from pie.bakery import npm, pure_python
 from pie.bakery.build import Built, build
@@ -33,12 +35,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 def last_event(engine: Engine, program: Component, input: Any = None) -> _engine.Event:
-    process = engine.launch(program, input=input)
-    last = None
-    while (event := process.next_event()) is not None:
-        last = event
-    assert last is not None
-    return last
+    return events(engine.launch(program, input=input))[-1]
 
 
 def returned(engine: Engine, built: Built, input: Any = None) -> Any:
@@ -89,9 +86,7 @@ def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path:
     # The next release brings another runtime.
     (folder / "javascript.wasm").write_bytes((RUNTIMES / "javascript.wasm").read_bytes() + b"\0\x05\x04next")
     second = _engine.Engine(**data)  # type: ignore[arg-type]
-    process = second.launch_component(wasm.read_bytes(), input="null")
-    event = process.next_event()
-    assert event is not None
+    event = events(second.launch_component(wasm.read_bytes(), input="null"))[-1]
     assert (event.kind, event.text) == ("return", "5")
     second.stop()
 
@@ -195,6 +190,15 @@ def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeyp
         ({"main.py": ECHO, "Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"'}, "invalid-manifest", "is python"),
         ({"a.txt": "", "Pie.toml": PACKAGE + '[program]\nentry = "a.txt"'}, "invalid-program", "ends in '.txt'"),
         ({"main.js": "", "package.json": "[]"}, "build-failed", r"package\.json cannot be read"),
+        ({"main.js": "", "package.json": "[" * 100_000}, "build-failed", r"package\.json cannot be read"),
+        ({"main.js": "", "package.json": '{"dependencies": 5}'}, "build-failed", "dependencies is no object"),
+        ({"main.js": "", "package.json": '{"dependencies": "six"}'}, "build-failed", "dependencies is no object"),
+        ({"main.py": "", "pyproject.toml": f"a = {'[' * 100_000}"}, "build-failed", r"pyproject\.toml cannot be read"),
+        ({"main.py": "", "pyproject.toml": "[project]\ndependencies = 5"}, "build-failed", "no list of texts"),
+        ({"main.py": "", "pyproject.toml": "[project]\ndependencies = 'six'"}, "build-failed", "no list of texts"),
+        ({"main.py": "", "pyproject.toml": "[project]\ndependencies = [5]"}, "build-failed", "no list of texts"),
+        ({"main.py": "", "pyproject.toml": "[project]\ndependencies = ['-e.']"}, "build-failed", "'-e.' is an option of the installer"),
+        ({"main.py": "", "pyproject.toml": "[project]\ndependencies = [' --pre']"}, "build-failed", "is an option of the installer"),
         ({"notes.txt": ""}, "invalid-program", "holds no program"),
     ],
 )
@@ -203,6 +207,40 @@ def test_a_project_that_cannot_be_built_says_why(tmp_path: Path, files: dict[str
         build(write(tmp_path, files))
     assert error.value.code == code
     assert not (tmp_path / "dist").exists()
+
+
+def unreadable(path: Path) -> None:
+    """A file whose reading fails, whoever reads: a folder in its place would not be taken for a file."""
+    path.symlink_to("/proc/self/mem")
+
+
+@pytest.mark.parametrize(
+    ("file", "other"),
+    [("Pie.toml", "main.py"), ("Cargo.toml", "src/lib.rs"), ("pyproject.toml", "main.py"), ("package.json", "main.js")],
+)
+def test_a_file_that_cannot_be_read_is_one_clear_error(tmp_path: Path, file: str, other: str) -> None:
+    write(tmp_path, {other: ECHO})
+    unreadable(tmp_path / file)
+    with pytest.raises(PieError, match=f"{file}.*cannot be read"):
+        build(tmp_path)
+
+
+def test_a_place_where_cargo_cannot_build_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"p/Cargo.toml": '[package]\nname = "p"\nversion = "1.0.0"\n', "p/src/lib.rs": "", "file": ""})
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path / "file"))
+    with pytest.raises(PieError, match="cannot be used to build in: Not a directory") as caught:
+        build(tmp_path / "p")
+    assert caught.value.code == "build-failed"
+
+
+def test_a_path_that_cannot_be_looked_at_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(PieError, match=r"Pie\.toml' cannot be read: Permission denied") as caught:
+        open_project(tmp_path)
+    assert caught.value.code == "unknown-program"
 
 
 def test_a_manifest_that_is_no_text_is_named(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from host.programs import failed, returned
 from pie import _engine
 from pie.engine import Engine
 from pie.errors import PieError
@@ -37,13 +38,8 @@ def program(files: dict[str, bytes], entry: str = "main.py", **changes: object) 
 
 
 def failure(engine: Engine, wasm: bytes) -> tuple[str | None, str]:
-    process = engine.launch(Component(Path("hostile.wasm"), content=wasm))
-    last = None
-    while (event := process.next_event()) is not None:
-        last = event
-    assert last is not None
-    assert last.kind == "error", last.text
-    return last.code, last.text
+    event = failed(engine.launch(Component(Path("hostile.wasm"), content=wasm)))
+    return event.code, event.text
 
 
 WHOLE = program({"main.py": SOURCE})
@@ -107,7 +103,4 @@ def test_what_is_no_digest_is_not_packed(digest: str) -> None:
 
 
 def test_the_engine_goes_on(engine: Engine) -> None:
-    process = engine.launch(Component(Path("good.wasm"), content=WHOLE))
-    event = process.next_event()
-    assert event is not None
-    assert (event.kind, event.text) == ("return", "1")
+    assert returned(engine.launch(Component(Path("good.wasm"), content=WHOLE))) == 1

@@ -110,6 +110,7 @@ def test_weights_are_not_read_into_memory(tmp_path: Path) -> None:
         ),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"abc"), "not a safetensors file, or cut off (3 bytes)"),
         (lambda folder: os.mkfifo(folder / "README.md"), "README.md: is not a file"),
+        (lambda folder: (folder / "README.md").symlink_to("/proc/self/mem"), "README.md: cannot be read"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line(tmp_path: Path, damage: object, message: str) -> None:

@@ -42,6 +42,7 @@ FILES = {
     "unknown unit": ("[limits]\nmemory_bytes = '1 GigaByte'", "limits.memory_bytes = '1 GigaByte' is not possible; give a whole number from 65536 to 4294967296, or a text with a unit, as in \"256MiB\""),
     "size that is too large": ("[limits]\nmemory_bytes = '5GiB'", "limits.memory_bytes = 5368709120 is not possible"),
     "negative size": ("[limits]\nmemory_bytes = '-1GiB'", "limits.memory_bytes = '-1GiB' is not possible"),
+    "size of many digits": (f"[limits]\nmemory_bytes = '{'9' * 5000}KiB'", "limits.memory_bytes = '999"),
     "size of half a byte": ("[limits]\nmemory_bytes = '0.0001KiB'", "limits.memory_bytes = '0.0001KiB' is not possible"),
     "integer beyond 64 bits": (f"[limits]\nmemory_bytes = {10**30}", "limits.memory_bytes = 1000000000000000000000000000000 is not possible"),
     "unknown choice": (MODEL + "driver = 'gpu'", ":3: model.a.driver = 'gpu' is not possible; give \"cpu\" or \"reference\" or \"dummy\""),
@@ -135,6 +136,7 @@ FLAGS: dict[str, tuple[dict[str, Any], str, str]] = {
     "no model": ({"models": ("absent",)}, "--model 'absent' is no folder, nor a configured model (those are: pie-tiny)", "invalid-model"),
     "no path": ({"models": ("a\0b",)}, "is no folder", "invalid-model"),
     "a long name": ({"models": ("x" * 9000,)}, "x...' is no folder", "invalid-model"),
+    "size of many digits": ({"limits": (f"memory_bytes={'9' * 5000}B",)}, "--limit: limits.memory_bytes = '999", "invalid-config"),
     "one model twice": ({"models": ("pie-tiny", "pie-tiny")}, "--model names two models 'pie-tiny'", "invalid-config"),
 }  # fmt: skip
 

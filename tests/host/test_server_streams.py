@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from host.programs import TINY, VOCAB_SIZE
+from host.programs import PATIENCE_S, TINY, VOCAB_SIZE
 from pie import _engine
 from pie.client import Client, Event, connect
 
@@ -33,7 +33,7 @@ def test_clients_that_vanish_change_nothing_for_the_others(engine: _engine.Engin
     model = engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=2048, n_pages=512)
     model.run_dummy()
     server = engine.serve("127.0.0.1", 0, data_dir=tmp_path, options={"grace_s": 0.01})
-    asyncio.run(_stream(f"ws://{server.address}"))
+    asyncio.run(asyncio.wait_for(_stream(f"ws://{server.address}"), PATIENCE_S))
     assert server.n_live == 0
     assert model.stats()["n_pages_used"] == 0
     server.stop()
@@ -50,8 +50,9 @@ async def _stream(address: str) -> None:
         assert all(len(tokens) == N_TOKENS for tokens in alone)
         assert len({tuple(tokens) for tokens in alone}) == N_CLIENTS
         # The processes of those that vanished end after their grace.
-        while (await alice.stats())["n_live"] > 0:
-            pass
+        async with asyncio.timeout(PATIENCE_S):
+            while (await alice.stats())["n_live"] > 0:
+                pass
         exits = [process.exit for process in await alice.list(all=True)]
         assert exits.count("cancelled") == len(VANISHING)
         assert exits.count("return") == 2 * N_CLIENTS - len(VANISHING)

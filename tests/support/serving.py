@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -204,12 +203,3 @@ async def refused(call: Awaitable[object]) -> PieError:
     except PieError as error:
         return error
     raise AssertionError("nothing was refused")
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process of the system runs."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,13 @@ def build(folder: Path) -> bytes:
         raise PieError("build-failed", str(error)) from error
     sdk.link(folder)
     target = target_folder()
+    try:
+        return _built(folder, target, environment)
+    except OSError as error:
+        raise PieError("build-failed", f"{error.filename or str(target)!r} cannot be used to build in: {error.strerror}") from error
+
+
+def _built(folder: Path, target: Path, environment: Mapping[str, str]) -> bytes:
     command = ["cargo", "build", "--release", "--target", PROGRAMS, "--quiet", "--message-format", "json-render-diagnostics"]
     with _alone(target):
         said = run(command, folder=folder, environment={**environment, "CARGO_TARGET_DIR": str(target)})

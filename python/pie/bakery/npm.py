@@ -28,9 +28,11 @@ def has_dependencies(folder: Path) -> bool:
         return False
     try:
         listed = json.loads(path.read_bytes()).get("dependencies", {})
-        return bool(set(listed) - _PROVIDED)
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise PieError("build-failed", f"{path} cannot be read: {error}") from error
+    if not isinstance(listed, dict):
+        raise PieError("build-failed", f'{path}: dependencies is no object; write it as {{"left-pad": "^1.3.0"}}')
+    return bool(listed.keys() - _PROVIDED)
 
 
 def bundle(folder: Path, entry: Path) -> dict[str, bytes]:

@@ -50,6 +50,13 @@ def open_project(path: Path, given: Manifest | None = None) -> Project:
     Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one, `invalid-manifest` for a manifest
     that does not fit the schema or the files.
     """
+    try:
+        return _open(path, given)
+    except OSError as error:
+        raise PieError("unknown-program", f"{error.filename or str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def _open(path: Path, given: Manifest | None) -> Project:
     if not _is_folder(path):
         program = load_program(path)
         if isinstance(program, Component):

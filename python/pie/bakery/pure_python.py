@@ -34,15 +34,25 @@ def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
     wanted = list(manifest.python) if manifest else []
     project = folder / _PYPROJECT
     if project.is_file():
-        try:
-            listed = tomllib.loads(project.read_text()).get("project", {}).get("dependencies", [])
-        except (OSError, ValueError, AttributeError) as error:
-            raise PieError("build-failed", f"{project} cannot be read: {error}") from error
-        wanted += [str(one) for one in listed]
+        wanted += _listed(project)
+    if option := next((one for one in wanted if one.lstrip().startswith("-")), None):
+        message = f"the dependency {option!r} is an option of the installer; name a package, and put options into {_REQUIREMENTS}"
+        raise PieError("build-failed", message)
     wanted = [one for one in wanted if not _PROVIDED.match(one)]
     if (folder / _REQUIREMENTS).is_file():
         wanted += ["-r", _REQUIREMENTS]
     return wanted
+
+
+def _listed(project: Path) -> list[str]:
+    """The dependencies in a `pyproject.toml`."""
+    try:
+        listed = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("dependencies", [])
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise PieError("build-failed", f"{project} cannot be read: {error}") from error
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise PieError("build-failed", f'{project}: project.dependencies is no list of texts; write it as ["attrs>=25"]')
+    return listed
 
 
 def install(wanted: list[str], folder: Path) -> dict[str, bytes]:

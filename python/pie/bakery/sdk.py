@@ -37,6 +37,9 @@ def _is_used(project: Path) -> bool:
     """Whether a file of the project names the link."""
     for name in ("Cargo.toml", "tsconfig.json"):
         path = project / name
-        if path.is_file() and str(LINK) in path.read_text(errors="replace"):
-            return True
+        try:
+            if path.is_file() and str(LINK) in path.read_text(encoding="utf-8", errors="replace"):
+                return True
+        except OSError as error:
+            raise PieError("build-failed", f"{str(path)!r} cannot be read: {error.strerror}") from error
     return False

@@ -1,4 +1,7 @@
-"""What is read of the environment; no other module of the package reads it."""
+"""What is read of the environment.
+
+No other module of the package reads it but `pie.bakery.toolchain.machine`, which runs before anything is installed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,12 @@ class Variable:
 
 VARIABLES = (
     Variable(CONFIG_FILE, "The configuration file, in place of `~/.pie/config.toml`; `--config` wins over it."),
-    Variable("XDG_CACHE_HOME", "The folder under which `engine.cache_dir` lies where it is not set; `~/.cache` if not given."),
+    Variable(
+        "XDG_CACHE_HOME",
+        "The folder under which `engine.cache_dir` lies where it is not set, and what building Rust programs keeps (`pie-build`); "
+        "`~/.cache` if not given.",
+    ),
+    Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),
     Variable("HOME", "The user's own folder, which `~` stands for at the beginning of a path."),
 )
 """Every variable that is read beside those of the settings; for the reference."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,22 +73,22 @@ class Config:
         """An error about this config."""
         return invalid_model(f"{self.path}: {message}")
 
-    def size(self, name: str, default: int | None = None) -> int:
-        """A positive integer; without a default, one that must be there."""
+    def size(self, name: str, default: int | None = None, most: int = MAX_SIZE) -> int:
+        """A positive integer up to `most`; without a default, one that must be there."""
         value = self.fields.get(name)
         if value is None:
             if default is None:
                 raise self.error(f"{name} is missing")
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_SIZE:
-            raise self.error(f"{name} is {value!r}; it must be an integer from 1 to {MAX_SIZE}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
+            raise self.error(f"{name} is {value!r}; it must be an integer from 1 to {most}")
         return value
 
     def positive(self, name: str, default: float | None = None) -> float:
         """A positive number."""
         value = self.fields.get(name)
         value = default if value is None else value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
             raise self.error(f"{name} is {value!r}; it must be a positive number")
         return float(value)
 

@@ -8,6 +8,8 @@ from pie.models.config import Config
 from pie.models.rotary import yarn_attention_factor
 from pie.models.spec import Attention, DecoderSpec, LayerNames, LinearScaling, Llama3Scaling, Rotary, Scaling, WeightNames, YarnScaling
 
+# Far beyond any model; the names of all their weights fit into memory.
+_MAX_LAYERS = 4096
 _LAYER = "model.layers.{layer}."
 _ATTENTION = _LAYER + "self_attn."
 _MLP = _LAYER + "mlp."
@@ -79,7 +81,7 @@ def decoder_spec(config: Config, family: str, names: WeightNames, defaults: Defa
         family=family,
         vocab_size=config.size("vocab_size"),
         max_positions=max_positions,
-        n_layers=config.size("num_hidden_layers"),
+        n_layers=config.size("num_hidden_layers", most=_MAX_LAYERS),
         hidden_size=hidden_size,
         intermediate_size=config.size("intermediate_size"),
         norm="rms",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pie.errors import PieError
 from pie.models.config import check_regular, invalid_model, read_json_object
 from pie.models.loader import Checkpoint
 
@@ -44,7 +45,14 @@ class Description:
 
 
 def describe(checkpoint: Checkpoint) -> Description:
-    """Reads what a folder says; PieError `invalid-model` where one of its files is damaged."""
+    """Reads what a folder says; PieError `invalid-model` where one of its files is damaged or cannot be read."""
+    try:
+        return _describe(checkpoint)
+    except OSError as error:
+        raise _unreadable(Path(error.filename or checkpoint.folder), error) from error
+
+
+def _describe(checkpoint: Checkpoint) -> Description:
     folder, tensors = checkpoint.folder, checkpoint.tensors.values()
     paths = sorted({tensor.path for tensor in tensors})
     return Description(
@@ -66,6 +74,10 @@ def weights_digest(folder: Path, files: Mapping[str, int]) -> str:
             while piece := file.read(_HASH_BYTES):
                 digest.update(piece)
     return f"sha256:{digest.hexdigest()}"
+
+
+def _unreadable(path: Path, error: OSError) -> PieError:
+    return invalid_model(f"{path}: cannot be read ({error.strerror}); see to it that you may read it")
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -102,8 +114,11 @@ def _card(folder: Path) -> str | None:
         path = folder / name
         check_regular(path)
         if path.exists():
-            with path.open("rb") as file:
-                text = file.read(_MAX_CARD_BYTES).decode("utf-8", "replace")
+            try:
+                with path.open("rb") as file:
+                    text = file.read(_MAX_CARD_BYTES).decode("utf-8", "replace")
+            except OSError as error:
+                raise _unreadable(path, error) from error
             if text.startswith("---\n") and (end := text.find("\n---\n", 4)) >= 0:
                 text = text[end + 5 :]
             return text.strip() or None

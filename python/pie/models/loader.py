@@ -76,19 +76,32 @@ def _refuse_strangers(folder: Path, found: Mapping[str, Tensor], known: Mapping[
             )
 
 
-def _read_all(folder: Path) -> dict[str, Tensor]:
-    """The tensors of the one weight file, or of the shards that the index names."""
-    single, index = folder / _SINGLE, folder / _INDEX
-    if single.exists() or not index.exists():
-        return read_tensors(single)
+def weight_files(folder: Path) -> list[Path]:
+    """The one weight file of a model, or the shards that its index names; PieError `invalid-model` where the index is damaged."""
+    weight_map = _weight_map(folder)
+    return [folder / _SINGLE] if weight_map is None else [folder / shard for shard in sorted(set(weight_map.values()))]
+
+
+def _weight_map(folder: Path) -> dict[str, str] | None:
+    """The shard of each tensor, by the index; None where one file holds them all."""
+    index = folder / _INDEX
+    if (folder / _SINGLE).exists() or not index.exists():
+        return None
     weight_map = read_json_object(index).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise invalid_model(f"{index}: weight_map is missing or damaged; fetch the file again")
-    shards = {}
-    for shard in sorted(set(weight_map.values())):
+    for shard in weight_map.values():
         if shard in {"", ".", ".."} or any(mark in shard for mark in "/\\\0"):
             raise invalid_model(f"{index}: names the shard {shard!r}; a shard lies in the model folder itself")
-        shards[shard] = read_tensors(folder / shard)
+    return weight_map
+
+
+def _read_all(folder: Path) -> dict[str, Tensor]:
+    """The tensors of the one weight file, or of the shards that the index names."""
+    index, weight_map = folder / _INDEX, _weight_map(folder)
+    if weight_map is None:
+        return read_tensors(folder / _SINGLE)
+    shards = {path.name: read_tensors(path) for path in weight_files(folder)}
     tensors: dict[str, Tensor] = {}
     for shard, held in shards.items():
         for name, tensor in held.items():

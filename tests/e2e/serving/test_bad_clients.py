@@ -19,8 +19,9 @@ from client.fake import pack
 from pie.client import Client, Event, connect
 from support.serving import ECHO, FLOOD, Served, client_of, ended, exit_of, install_source, refused, scenario, serving
 
+# Seconds that the server has patience with a client: more than one that behaves needs on a busy machine.
+PATIENT_S = 3
 HELLO = {"type": "hello", "protocol": 1, "user": "mallory"}
-CLOSED_BY_PROTOCOL = {1002, 1003, 1007, 1008, 1009}
 
 
 @asynccontextmanager
@@ -172,18 +173,17 @@ async def test_a_client_that_does_not_greet(server: Served, tmp_path: Path, firs
 
 @scenario
 async def test_a_client_that_says_nothing_is_disconnected(tmp_path: Path) -> None:
-    with serving(tmp_path, server__handshake_timeout_s=0.2) as served:
-        async with bystander(served, tmp_path):
-            async with raw_client(served, greet=False) as socket:
-                await closing(socket)
+    with serving(tmp_path, server__handshake_timeout_s=PATIENT_S) as served:
+        async with bystander(served, tmp_path), raw_client(served, greet=False) as socket:
             reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            await closing(socket)
             assert await reader.read() in {b"", b"HTTP/1.1 408 Request Timeout\r\n\r\n"}
             writer.close()
 
 
 @scenario
 async def test_a_client_that_falls_silent_is_disconnected(tmp_path: Path) -> None:
-    with serving(tmp_path, server__ping_interval_s=0.1, server__idle_timeout_s=0.5, server__grace_s=0.001) as served:
+    with serving(tmp_path, server__ping_interval_s=0.1, server__idle_timeout_s=PATIENT_S, server__grace_s=0.001) as served:
         async with client_of(served) as client:  # which answers the server's pings
             await install_source(client, tmp_path, ECHO, "echo")
             reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
