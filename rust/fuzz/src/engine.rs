@@ -38,7 +38,7 @@ pub(crate) fn engine() -> &'static Engine {
         let limits = &mut config.limits;
         limits.memory_bytes = 4 << 20;
         limits.cpu = Some(Duration::from_secs(1));
-        limits.wall = Some(Duration::from_millis(200));
+        limits.wall = Some(Duration::from_millis(30));
         limits.calls = 1000;
         limits.resources = 64;
         limits.futures = 16;

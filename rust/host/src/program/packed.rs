@@ -72,7 +72,8 @@ impl Packed {
     /// The bytes of the built program: the same parts give the same bytes.
     ///
     /// # Errors
-    /// `invalid-program` for a compiled program without its component, or with files; `limit-program` for a header that is too long.
+    /// `invalid-program` for a compiled program without its component, or with files; `limit-program` for too many files, or a path or a header that
+    /// is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         if self.language.is_none() && (self.component.is_none() || !self.files.is_empty()) {
             return Err(invalid(
@@ -86,6 +87,7 @@ impl Packed {
                 self.files.len()
             )));
         }
+        self.files.keys().try_for_each(|path| check_path(path))?;
         let header = Header {
             format: FORMAT,
             language: self.language.map_or(COMPILED, Language::name).to_owned(),
@@ -275,12 +277,7 @@ fn read_files(archive: &[u8], max_bytes: usize) -> Result<BTreeMap<String, Vec<u
     let mut n_bytes = 0;
     for _ in 0..n_files {
         let path = reader.read_string().map_err(fault)?;
-        if path.len() > MAX_PATH_BYTES {
-            return Err(limit(format!(
-                "a path of the program has {} bytes, more than {MAX_PATH_BYTES}; shorten it",
-                path.len()
-            )));
-        }
+        check_path(path)?;
         let length = reader.read_var_u32().map_err(fault)? as usize;
         let content = reader.read_bytes(length).map_err(fault)?;
         n_bytes += content.len();
@@ -301,6 +298,16 @@ fn read_files(archive: &[u8], max_bytes: usize) -> Result<BTreeMap<String, Vec<u
     Err(damaged(&format!(
         "{FILES_SECTION}: {} bytes follow the last file",
         reader.bytes_remaining()
+    )))
+}
+
+fn check_path(path: &str) -> Result<(), Error> {
+    if path.len() <= MAX_PATH_BYTES {
+        return Ok(());
+    }
+    Err(limit(format!(
+        "a path of the program has {} bytes, more than {MAX_PATH_BYTES}; shorten it",
+        path.len()
     )))
 }
 

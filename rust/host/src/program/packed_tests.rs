@@ -244,6 +244,9 @@ fn what_cannot_be_packed_is_refused() {
             .message
             .contains("no WebAssembly component")
     );
+    let mut far = small();
+    far.files.insert("a".repeat(MAX_PATH_BYTES + 1), Vec::new());
+    assert_eq!(far.to_bytes().unwrap_err().code, ErrorCode::LimitProgram);
     let long = Packed {
         manifest: Some("#".repeat(MAX_HEADER_BYTES)),
         ..small()
