@@ -72,6 +72,12 @@ def test_the_path_of_the_file(tmp_path: Path, home: Path) -> None:
     assert pie("config", "path", "--config", str(tmp_path / "x")).stdout == f"{tmp_path}/x\n"
 
 
+def test_a_terminal_that_cannot_show_a_path_ends_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = pie("config", "path", "--config", "für.toml")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "f?r.toml\n", "")
+
+
 def test_a_mistake_ends_the_command_with_one_line(tmp_path: Path) -> None:
     file = tmp_path / "pie.toml"
     file.write_text("[server]\nprot = 1\n")

@@ -1,0 +1,97 @@
+"""The guides to building, models and limits: their commands run, their TOML is a configuration or a manifest, their names exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pie.bakery.manifest import parse_manifest
+from pie.config import EMBEDDED_FOLDER, Flags, load
+from pie.config.settings import settings
+from support.command import PATIENCE_S, environment
+from support.launching import ROOT
+
+GUIDES = ROOT / "docs/guide"
+REFERENCE = ROOT / "docs/reference"
+# Blocks between fences, by language, and indented ones, which have none.
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"(?:^ {4}.*\n|^\n(?= {4}))+", re.MULTILINE)
+
+
+def indented(page: Path) -> list[str]:
+    return [textwrap.dedent(text).strip() + "\n" for text in INDENTED.findall(page.read_text())]
+
+
+def run(line: str, folder: Path, home: Path) -> str:
+    """What a line of a shell prints, which must succeed; what was compiled once is shared with every test."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    words = re.sub(r"^pie (?=\w)", f"{sys.executable} -m pie ", line)
+    done = subprocess.run(
+        ["bash", "-c", words],
+        cwd=folder,
+        env=environment() | {"HOME": str(home), "XDG_CACHE_HOME": cache},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 0, (line, done.stderr)
+    return done.stdout
+
+
+def test_the_commands_of_the_guide_to_building_run(tmp_path: Path) -> None:
+    blocks = FENCED.findall((GUIDES / "building.md").read_text())
+    assert {language for language, _ in blocks} == {"bash"}
+    lines = [line.partition(" #")[0].rstrip() for _, text in blocks for line in text.splitlines()]
+    printed = {line: run(line, tmp_path, tmp_path) for line in lines}
+    assert printed["pie run poet --dummy -- --name Ada"]
+    assert "--name" in printed["pie run poet -- --help"]
+    assert "carries the language runtime" in printed["pie build poet -o poet-alone.wasm --standalone"]
+    assert {path.name for path in tmp_path.iterdir()} >= {"poet", "poet-alone.wasm", "Pie.toml"}
+    assert (tmp_path / "poet/dist/Pie.toml").read_bytes() == (tmp_path / "poet/Pie.toml").read_bytes()
+
+
+def test_the_commands_of_the_guide_to_models_run(tmp_path: Path) -> None:
+    (commands,) = (text for text in indented(GUIDES / "models.md") if text.startswith("pie "))
+    (folder,) = set(re.findall(r"~/(\S+)", commands))
+    (tmp_path / folder).parent.mkdir(parents=True)
+    (tmp_path / folder).symlink_to(EMBEDDED_FOLDER)
+    for line in commands.splitlines():
+        assert run(line, ROOT, tmp_path)
+
+
+@pytest.mark.parametrize("page", [GUIDES / "models.md", REFERENCE / "configuration.md"], ids=lambda page: page.name)
+def test_a_configuration_that_is_shown_is_one(tmp_path: Path, page: Path) -> None:
+    fenced = [text for language, text in FENCED.findall(page.read_text()) if language == "toml"]
+    shown = fenced + [text for text in indented(page) if text.startswith("[")]
+    assert shown
+    for text in shown:
+        file = tmp_path / "config.toml"
+        file.write_text(text)
+        config = load(Flags(file=file), variables={})
+        given = tomllib.loads(text)
+        assert len(config.models) == len(given["model"])
+
+
+def test_the_manifest_that_is_shown_is_one() -> None:
+    blocks = [text for language, text in FENCED.findall((REFERENCE / "manifest.md").read_text()) if language == "toml"]
+    assert [parse_manifest(text).name for text in blocks[:1]] == ["poet"]
+
+
+def test_the_guide_to_limits_names_what_there_is() -> None:
+    rows = re.findall(r"^\| .* \| (.*) \| (.*) \|$", (GUIDES / "limits.md").read_text(), re.MULTILINE)
+    limits = {name for row, _ in rows for name in re.findall(r"`([a-z_.]+)`", row)} - {"token_budget"}
+    codes = {code for _, row in rows for code in re.findall(r"`([a-z-]+)`", row)}
+    named = settings()
+    unknown = {name for name in limits if name not in named["limits"] and name.removeprefix("engine.") not in named["engine"]}
+    known_codes = {error["code"] for error in tomllib.loads((ROOT / "tools/errors.toml").read_text())["error"]}
+    assert len(limits) > 10
+    assert (unknown, codes - known_codes) == (set(), set())
