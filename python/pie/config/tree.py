@@ -76,7 +76,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         int, Meta(ge=1 << 10, le=1 << 30, description="Bytes of one upload, and of all that one connection holds.")
     ] = 64 << 20
     max_installed_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 50, description="Bytes of all installed programs.")] = 16 << 30
-    max_processes_per_user: Annotated[int, Meta(ge=1, le=20_000, description="Processes of one user that may live at once.")] = 256
+    max_processes_per_user: Annotated[int, Meta(ge=1, le=20_000, description="Processes of one user that may live at once.")] = 64
     grace_s: Annotated[
         float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long a process that is not detached outlives the connection of its client.")
     ] = 60.0

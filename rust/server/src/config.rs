@@ -1,5 +1,6 @@
 //! What a server is made with. Every value is checked when the server starts.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ pub struct ServerConfig {
     pub max_processes_per_user: usize,
     /// Time that a process without a client has until it is ended, unless it is detached.
     pub grace: Duration,
-    /// Time that processes have to end when the server drains.
+    /// Time that processes have to end when the server drains; then they are cancelled.
     pub drain: Duration,
     /// Time that ended processes are kept.
     pub retention: Duration,
@@ -65,7 +66,7 @@ impl ServerConfig {
             max_frame_bytes: 16 << 20,
             max_upload_bytes: 64 << 20,
             max_installed_bytes: 16 << 30,
-            max_processes_per_user: 256,
+            max_processes_per_user: 64,
             grace: Duration::from_secs(60),
             drain: Duration::from_secs(30),
             retention: Duration::from_secs(3600),
@@ -82,34 +83,94 @@ impl ServerConfig {
     /// # Errors
     /// `invalid-config` for a name that is no setting, and for a value out of its range.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), Error> {
-        match name {
-            "max_connections" => self.max_connections = count(name, value, 1, 100_000)?,
-            "handshake_timeout_s" => self.handshake_timeout = time(name, value)?,
-            "ping_interval_s" => self.ping_interval = time(name, value)?,
-            "idle_timeout_s" => self.idle_timeout = time(name, value)?,
-            "max_frame_bytes" => self.max_frame_bytes = count(name, value, 4 << 10, 1 << 30)?,
-            "max_upload_bytes" => self.max_upload_bytes = count(name, value, 1 << 10, 1 << 30)?,
-            "max_installed_bytes" => {
-                self.max_installed_bytes = count(name, value, 1 << 10, 1 << 50)? as u64;
+        let setting = self
+            .settings()
+            .into_iter()
+            .find(|setting| setting.0 == name);
+        let Some((_, setting)) = setting else {
+            let message = format!("server.{name} is no setting of the server");
+            return Err(Error::new(ErrorCode::InvalidConfig, message));
+        };
+        match setting {
+            Setting::Count(count, low, high) => *count = checked_count(name, value, low, high)?,
+            Setting::Bytes(bytes, low, high) => {
+                *bytes = checked_count(name, value, low, high)? as u64;
             }
-            "max_processes_per_user" => {
-                self.max_processes_per_user = count(name, value, 1, 20_000)?;
-            }
-            "grace_s" => self.grace = time(name, value)?,
-            "drain_s" => self.drain = time(name, value)?,
-            "retention_s" => self.retention = time(name, value)?,
-            "max_ended_processes" => self.max_ended_processes = count(name, value, 0, 100_000)?,
-            "max_ended_bytes" => self.max_ended_bytes = count(name, value, 0, 1 << 40)?,
-            "kept_bytes" => self.kept_bytes = count(name, value, 0, 1 << 30)?,
-            "log_bytes" => self.log_bytes = count(name, value, 0, 1 << 30)?,
-            "window_bytes" => self.window_bytes = count(name, value, 1, 1 << 30)?,
-            _ => {
-                let message = format!("server.{name} is no setting of the server");
-                return Err(Error::new(ErrorCode::InvalidConfig, message));
-            }
+            Setting::Time(time) => *time = checked_time(name, value)?,
         }
         Ok(())
     }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// `invalid-config` for the first that is out of its range or of another form.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        for (name, setting) in self.settings() {
+            match setting {
+                Setting::Count(count, low, high) => {
+                    check_count(name, *count as u64, low, high)?;
+                }
+                Setting::Bytes(bytes, low, high) => check_count(name, *bytes, low, high)?,
+                Setting::Time(time) => drop(checked_time(name, time.as_secs_f64())?),
+            }
+        }
+        self.allowed_origins
+            .iter()
+            .try_for_each(|origin| check_origin(origin))
+    }
+
+    /// The numbers with their names and ranges.
+    fn settings(&mut self) -> [(&'static str, Setting<'_>); 16] {
+        use Setting::{Bytes, Count, Time};
+        [
+            (
+                "max_connections",
+                Count(&mut self.max_connections, 1, 100_000),
+            ),
+            ("handshake_timeout_s", Time(&mut self.handshake_timeout)),
+            ("ping_interval_s", Time(&mut self.ping_interval)),
+            ("idle_timeout_s", Time(&mut self.idle_timeout)),
+            (
+                "max_frame_bytes",
+                Count(&mut self.max_frame_bytes, 4 << 10, 1 << 30),
+            ),
+            (
+                "max_upload_bytes",
+                Count(&mut self.max_upload_bytes, 1 << 10, 1 << 30),
+            ),
+            (
+                "max_installed_bytes",
+                Bytes(&mut self.max_installed_bytes, 1 << 10, 1 << 50),
+            ),
+            (
+                "max_processes_per_user",
+                Count(&mut self.max_processes_per_user, 1, 20_000),
+            ),
+            ("grace_s", Time(&mut self.grace)),
+            ("drain_s", Time(&mut self.drain)),
+            ("retention_s", Time(&mut self.retention)),
+            (
+                "max_ended_processes",
+                Count(&mut self.max_ended_processes, 0, 100_000),
+            ),
+            (
+                "max_ended_bytes",
+                Count(&mut self.max_ended_bytes, 0, 1 << 40),
+            ),
+            ("kept_bytes", Count(&mut self.kept_bytes, 0, 1 << 30)),
+            ("log_bytes", Count(&mut self.log_bytes, 0, 1 << 30)),
+            ("window_bytes", Count(&mut self.window_bytes, 1, 1 << 30)),
+        ]
+    }
+}
+
+/// One number of the configuration, with the least and the most that it may be.
+enum Setting<'a> {
+    Count(&'a mut usize, u64, u64),
+    Bytes(&'a mut u64, u64, u64),
+    /// All times have one range.
+    Time(&'a mut Duration),
 }
 
 #[expect(
@@ -118,19 +179,43 @@ impl ServerConfig {
     clippy::cast_precision_loss,
     reason = "the value is a whole number within the bounds, all below 2^53"
 )]
-fn count(name: &str, value: f64, low: u64, high: u64) -> Result<usize, Error> {
+fn checked_count(name: &str, value: f64, low: u64, high: u64) -> Result<usize, Error> {
     if value.fract() == 0.0 && (low as f64..=high as f64).contains(&value) {
         return Ok(value as usize);
     }
-    Err(outside(
-        name,
-        value,
-        &format!("{low} to {high} (a whole number)"),
-    ))
+    Err(outside(name, value, &whole(low, high)))
+}
+
+fn check_count(name: &str, value: u64, low: u64, high: u64) -> Result<(), Error> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(outside(name, value, &whole(low, high)))
+}
+
+/// Origins are compared as browsers send them: a scheme, a host, and a port that is not the scheme's own; nothing after that.
+fn check_origin(origin: &str) -> Result<(), Error> {
+    let host = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| origin.strip_prefix(scheme));
+    let is_plain =
+        |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b':' | b'[' | b']');
+    if host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_plain)) {
+        return Ok(());
+    }
+    let shown: String = origin.chars().take(200).collect();
+    let message = format!(
+        "server.allowed_origins holds {shown:?}; an origin has the form https://example.org or http://example.org:8080, in lower case and without a path"
+    );
+    Err(Error::new(ErrorCode::InvalidConfig, message))
+}
+
+fn whole(low: u64, high: u64) -> String {
+    format!("{low} to {high} (a whole number)")
 }
 
 /// A time of up to ten years, so that deadlines can be computed.
-fn time(name: &str, value: f64) -> Result<Duration, Error> {
+fn checked_time(name: &str, value: f64) -> Result<Duration, Error> {
     const SHORTEST_S: f64 = 0.001;
     const LONGEST_S: f64 = 300_000_000.0;
     if (SHORTEST_S..=LONGEST_S).contains(&value) {
@@ -143,7 +228,7 @@ fn time(name: &str, value: f64) -> Result<Duration, Error> {
     ))
 }
 
-fn outside(name: &str, value: f64, range: &str) -> Error {
+fn outside(name: &str, value: impl Display, range: &str) -> Error {
     Error::new(
         ErrorCode::InvalidConfig,
         format!("server.{name} = {value} is outside {range}"),
@@ -192,5 +277,43 @@ mod tests {
             let message = set(name, value).unwrap_err();
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn what_was_set_without_a_check_is_checked_at_the_start() {
+        let config = || ServerConfig::new(PathBuf::new());
+        config().check().unwrap();
+        let fault = |change: fn(&mut ServerConfig)| {
+            let mut config = config();
+            change(&mut config);
+            config.check().unwrap_err().message
+        };
+        assert!(fault(|config| config.window_bytes = 0).contains("server.window_bytes = 0"));
+        assert!(fault(|config| config.max_installed_bytes = 1).contains("max_installed_bytes = 1"));
+        assert!(fault(|config| config.grace = Duration::MAX).contains("server.grace_s"));
+        for origin in [
+            "*",
+            "example.org",
+            "https://",
+            "https://example.org/",
+            "https://Example.org",
+        ] {
+            let mut config = config();
+            config.allowed_origins = vec![origin.to_owned()];
+            assert!(
+                config
+                    .check()
+                    .unwrap_err()
+                    .message
+                    .contains("allowed_origins"),
+                "{origin}"
+            );
+        }
+        let mut config = config();
+        config.allowed_origins = vec![
+            "https://example.org:8443".to_owned(),
+            "http://[::1]:80".to_owned(),
+        ];
+        config.check().unwrap();
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures_util::{SinkExt, StreamExt};
 use pie_host::{Error, ErrorCode};
 use serde_json::json;
-use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
@@ -19,9 +18,10 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use crate::names;
 use crate::protocol::{self, OPEN_REQUESTS, incoming, outgoing, violation};
 use crate::shared::{Place, Shared};
+use crate::transport::Transport;
 
 /// The stream of one client.
-pub(crate) type Socket = WebSocketStream<TcpStream>;
+pub(crate) type Socket = WebSocketStream<Transport>;
 
 /// Bytes of a name that a client gives itself.
 const MAX_CLIENT_BYTES: usize = 256;
@@ -35,7 +35,7 @@ pub(crate) struct Client {
 }
 
 /// Upgrades the connection; none when the client does not speak WebSocket, or may not.
-pub(crate) async fn upgrade(stream: TcpStream, shared: &Shared) -> Option<Socket> {
+pub(crate) async fn upgrade(stream: Transport, shared: &Shared) -> Option<Socket> {
     let gate = Gate {
         own: shared.address,
         allowed: &shared.config.allowed_origins,

@@ -16,6 +16,7 @@ mod registry;
 mod requests;
 mod server;
 mod shared;
+mod transport;
 mod uploads;
 mod version;
 

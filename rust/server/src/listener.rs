@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::connection;
 use crate::handshake::{self, Client, Socket};
 use crate::shared::{Phase, Place, Shared};
+use crate::transport::Transport;
 
 /// Clients that may be about to say hello at once.
 const MAX_HANDSHAKES: usize = 256;
@@ -72,7 +73,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, mut giving_up: oneshot::R
 }
 
 async fn greet(stream: TcpStream, shared: &Arc<Shared>) -> Option<(Socket, Client, Place)> {
-    let mut socket = handshake::upgrade(stream, shared).await?;
+    let mut socket = handshake::upgrade(Transport::new(stream), shared).await?;
     let (client, place) = handshake::greet(&mut socket, shared).await?;
     Some((socket, client, place))
 }

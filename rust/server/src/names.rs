@@ -1,22 +1,21 @@
 //! Names that clients choose. They become parts of paths, so that only these characters are let through.
 
-use pie_host::{Error, ErrorCode};
+use pie_host::{Error, ErrorCode, is_program_name, is_program_version, parse_digest, runtime_name};
+
+/// Bytes of the name of a user.
+const MAX_USER_BYTES: usize = 64;
+/// Characters of a name that is none that are shown.
+const SHOWN_CHARS: usize = 80;
 
 /// Checks the name of a program.
 ///
 /// # Errors
 /// `invalid-name`.
 pub(crate) fn check_program(name: &str) -> Result<(), Error> {
-    let first = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let rest = |byte: u8| first(byte) || b"._-".contains(&byte);
-    check(
-        "program",
-        name,
-        64,
-        "[a-z0-9][a-z0-9._-]{0,63}",
-        first,
-        rest,
-    )
+    if is_program_name(name) {
+        return Ok(());
+    }
+    Err(no_name("program", name, "[a-z0-9][a-z0-9._-]{0,63}"))
 }
 
 /// Checks a version.
@@ -24,16 +23,14 @@ pub(crate) fn check_program(name: &str) -> Result<(), Error> {
 /// # Errors
 /// `invalid-name`.
 pub(crate) fn check_version(version: &str) -> Result<(), Error> {
-    let first = |byte: u8| byte.is_ascii_alphanumeric();
-    let rest = |byte: u8| first(byte) || b".+-".contains(&byte);
-    check(
+    if is_program_version(version) {
+        return Ok(());
+    }
+    Err(no_name(
         "version",
         version,
-        32,
         "[0-9A-Za-z][0-9A-Za-z.+-]{0,31}",
-        first,
-        rest,
-    )
+    ))
 }
 
 /// Checks the name of a user.
@@ -41,36 +38,38 @@ pub(crate) fn check_version(version: &str) -> Result<(), Error> {
 /// # Errors
 /// `invalid-name`.
 pub(crate) fn check_user(user: &str) -> Result<(), Error> {
-    let first = |byte: u8| byte.is_ascii_alphanumeric();
-    let rest = |byte: u8| first(byte) || b"._@-".contains(&byte);
-    check(
-        "user",
-        user,
-        64,
-        "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}",
-        first,
-        rest,
-    )
-}
-
-fn check(
-    what: &str,
-    name: &str,
-    most: usize,
-    pattern: &str,
-    first: impl Fn(u8) -> bool,
-    rest: impl Fn(u8) -> bool,
-) -> Result<(), Error> {
-    let fits = match name.as_bytes() {
-        [head, tail @ ..] => first(*head) && tail.iter().all(|byte| rest(*byte)),
-        [] => false,
-    };
-    if fits && name.len() <= most {
+    let (head, rest) = user.as_bytes().split_first().unwrap_or((&b' ', &[]));
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric();
+    if user.len() <= MAX_USER_BYTES
+        && is_plain(head)
+        && rest
+            .iter()
+            .all(|byte| is_plain(byte) || b"._@-".contains(byte))
+    {
         return Ok(());
     }
-    let shown: String = name.chars().take(80).collect();
+    Err(no_name("user", user, "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"))
+}
+
+/// Checks the form of a digest, `sha256:` and 64 lowercase hexadecimal digits: it stands in names of files, so that it has one form.
+///
+/// # Errors
+/// `invalid-argument`.
+pub(crate) fn check_digest(digest: &str) -> Result<(), Error> {
+    if parse_digest(digest).is_ok_and(|bytes| runtime_name(&bytes) == digest) {
+        return Ok(());
+    }
+    let shown: String = digest.chars().take(SHOWN_CHARS).collect();
+    let message = format!(
+        "{shown:?} is no digest; it has the form sha256: and 64 lowercase hexadecimal digits"
+    );
+    Err(Error::new(ErrorCode::InvalidArgument, message))
+}
+
+fn no_name(what: &str, name: &str, pattern: &str) -> Error {
+    let shown: String = name.chars().take(SHOWN_CHARS).collect();
     let message = format!("{shown:?} is no name of a {what}; it has the form {pattern}");
-    Err(Error::new(ErrorCode::InvalidName, message))
+    Error::new(ErrorCode::InvalidName, message)
 }
 
 #[cfg(test)]
@@ -119,5 +118,25 @@ mod tests {
         }
         assert!(check_program("A").is_err());
         assert!(check_version("1_0").is_err());
+    }
+
+    #[test]
+    fn digests_have_one_form() {
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        check_digest(&digest).unwrap();
+        for digest in [
+            "",
+            "sha256:",
+            "md5:x",
+            &digest[..70],
+            &digest.to_uppercase(),
+            &format!("sha256:{}", "0A".repeat(32)),
+        ] {
+            assert_eq!(
+                check_digest(digest).unwrap_err().code,
+                ErrorCode::InvalidArgument,
+                "{digest:?}"
+            );
+        }
     }
 }

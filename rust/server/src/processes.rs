@@ -1,6 +1,7 @@
 //! The processes of all clients: whose they are, how long they live, and what is kept of those that have ended.
 
 mod observer;
+mod shelf;
 mod table;
 
 use std::collections::HashMap;
@@ -58,7 +59,7 @@ impl Processes {
     /// Launches a program for a user.
     ///
     /// # Errors
-    /// `limit-processes` when too many of the user live, and those of the host.
+    /// `server-draining`, `limit-processes` when too many of the user live, and those of the host.
     pub(crate) fn launch(
         self: &Arc<Self>,
         host: &Host,
@@ -116,7 +117,7 @@ impl Processes {
     /// Attaches a connection to a process, which belongs to it from then on.
     ///
     /// # Errors
-    /// `unknown-process`, `process-attached`.
+    /// `unknown-process`, `process-attached`, `session-closed` when it has ended and its events were taken.
     pub(crate) fn attach(
         &self,
         user: &str,
@@ -170,11 +171,22 @@ impl Processes {
         }
     }
 
-    /// Ends every process that lives.
+    /// Looks whether launches are still taken, before anything is made ready for one.
+    ///
+    /// # Errors
+    /// `server-draining`.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        lock(&self.table).check_open()
+    }
+
+    /// From now on launches are refused.
+    pub(crate) fn drain(&self) {
+        lock(&self.table).drain();
+    }
+
+    /// Ends every process that lives; launches are refused from now on, and one that is under way is ended at once.
     pub(crate) fn cancel_all(&self, reason: &str) {
-        for process in lock(&self.table).living() {
-            process.cancel(reason);
-        }
+        lock(&self.table).cancel_all(reason);
     }
 
     /// Forgets everything.

@@ -92,15 +92,32 @@ impl Session {
     }
 
     /// Answers a request that came with bytes.
-    pub(crate) async fn binary_request(&mut self, mut request: Request, payload: &[u8]) {
+    ///
+    /// # Errors
+    /// One that ends the connection.
+    pub(crate) async fn binary_request(
+        &mut self,
+        mut request: Request,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        while self.tasks.try_join_next().is_some() {}
         let id = request.id;
-        let continues = request.kind == "upload" && lock(&self.uploads).is_arriving(id);
+        let is_upload = request.kind == "upload";
+        if is_upload && lock(&self.uploads).skips(id, request.says("last")) {
+            return Ok(());
+        }
+        let continues = is_upload && lock(&self.uploads).is_arriving(id);
         if !continues && let Err(error) = self.open(id) {
+            let refused = if is_upload {
+                lock(&self.uploads).refuse(id, request.says("last"))
+            } else {
+                Ok(())
+            };
             self.outbox.control(outgoing::answer(id, Err(error))).await;
-            return;
+            return refused;
         }
         match request.kind.as_str() {
-            "upload" => self.upload(request, payload).await,
+            "upload" => return self.upload(request, payload).await,
             "file" => {
                 let answer = self.send_file(&mut request, payload);
                 self.answer(id, answer).await;
@@ -112,6 +129,7 @@ impl Session {
                 self.answer(id, Err(error)).await;
             }
         }
+        Ok(())
     }
 
     /// Waits until the events of the attached processes, all of which have ended, have gone out.
@@ -187,10 +205,15 @@ impl Session {
     }
 }
 
+/// Answers a request. It stays open until its answer has a place on the way to the client, so that answers that nobody takes are
+/// bounded; the client may use the id again as soon as it has the answer.
 async fn reply(outbox: &Outbox, open: &Mutex<HashSet<u64>>, id: u64, answer: Answer) {
-    // The client may use the id again as soon as it has the answer.
+    let answer = outgoing::answer(id, answer);
+    let place = outbox.place().await;
     lock(open).remove(&id);
-    outbox.control(outgoing::answer(id, answer)).await;
+    if let Some(place) = place {
+        place.send(answer);
+    }
 }
 
 /// Runs work that blocks, off the threads of the connections.

@@ -1,13 +1,14 @@
 //! The server: its threads, its port, and how it ends.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode, Host};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -22,6 +23,12 @@ use crate::shared::{Phase, Shared, lock};
 const THREADS: usize = 2;
 /// Threads that read and write installed programs, at most.
 const BLOCKING_THREADS: usize = 4;
+/// Bytes that the system holds for one client: whether a slow one takes something shows only when a part of them has gone.
+const SEND_BUFFER_BYTES: u32 = 128 << 10;
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// Why processes are cancelled when the server ends.
+const ENDED: &str = "the server has ended";
 /// How long cancelled processes, and then connections, have to end when the server stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -50,10 +57,10 @@ impl Server {
     /// Starts to serve the programs and models of `host`.
     ///
     /// # Errors
-    /// `port-in-use` when the address cannot be listened on, `invalid-config` for a folder that cannot be used.
-    pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
-        let registry =
-            Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
+    /// `port-in-use` when the address cannot be listened on, `invalid-config` for a setting out of its range and for a folder that
+    /// cannot be used, or that another server uses.
+    pub fn start(host: Arc<Host>, mut config: ServerConfig) -> Result<Self, Error> {
+        config.check()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .max_blocking_threads(BLOCKING_THREADS)
@@ -65,8 +72,10 @@ impl Server {
                     "the threads of the server cannot be started: {error}"
                 ))
             })?;
-        let bound = runtime.block_on(bind(&config))?;
-        let (listener, address) = bound;
+        // The address first: a second server by mistake must not touch the folder of the first.
+        let (listener, address) = runtime.block_on(bind(&config))?;
+        let registry =
+            Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
         let processes = Arc::new(Processes::new(&config));
         let shared = Arc::new(Shared {
             host,
@@ -106,25 +115,23 @@ impl Server {
             .load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// From now on launches are refused, and clients are told. Processes run on.
+    /// From now on launches are refused, and clients are told. Processes run on, at most for the time of [`ServerConfig::drain`].
     pub fn begin_drain(&self) {
-        tracing::info!(n_live = self.n_live(), "draining");
-        self.shared.advance(Phase::Draining);
-    }
-
-    /// Begins to drain and waits at most `timeout` for the last process to end; true when none lives.
-    pub fn drain(&self, timeout: Duration) -> bool {
-        self.begin_drain();
         let running = lock(&self.running);
         let Some(running) = running.as_ref() else {
-            return true;
+            return;
         };
-        let ended = async {
-            tokio::time::timeout(timeout, self.shared.processes.all_ended())
-                .await
-                .is_ok()
-        };
-        running.runtime.block_on(ended)
+        if *self.shared.phase.borrow() != Phase::Serving {
+            return;
+        }
+        tracing::info!(n_live = self.n_live(), "draining");
+        let (processes, time) = (self.shared.processes.clone(), self.shared.config.drain);
+        processes.drain();
+        self.shared.advance(Phase::Draining);
+        running.runtime.spawn(async move {
+            tokio::time::sleep(time).await;
+            processes.cancel_all(ENDED);
+        });
     }
 
     /// Cancels every process, lets the clients have what is left, and closes. A second call does nothing.
@@ -134,14 +141,16 @@ impl Server {
         };
         self.shared.advance(Phase::Draining);
         let processes = &self.shared.processes;
-        processes.cancel_all("the server has ended");
+        processes.cancel_all(ENDED);
         runtime.block_on(async {
             // What does not end in time is cut off.
             drop(tokio::time::timeout(STOP_PATIENCE, processes.all_ended()).await);
             self.shared.advance(Phase::Closing);
             drop(tokio::time::timeout(STOP_PATIENCE, listener).await);
         });
-        runtime.shutdown_background();
+        // What still reads or writes programs is waited for: the next server may use the folder from then on.
+        runtime.shutdown_timeout(STOP_PATIENCE);
+        self.shared.registry.close();
         processes.clear();
         tracing::info!("stopped");
     }
@@ -164,15 +173,36 @@ pub fn check_address(host: &str, port: u16) -> Result<(), Error> {
 }
 
 async fn bind(config: &ServerConfig) -> Result<(TcpListener, SocketAddr), Error> {
-    let unusable = |error: std::io::Error| unusable(&config.host, config.port, &error);
-    let listener = TcpListener::bind((config.host.as_str(), config.port))
+    let unusable = |error: io::Error| unusable(&config.host, config.port, &error);
+    let mut fault = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in lookup_host((config.host.as_str(), config.port))
         .await
-        .map_err(unusable)?;
-    let address = listener.local_addr().map_err(unusable)?;
-    Ok((listener, address))
+        .map_err(unusable)?
+    {
+        match listener_at(address) {
+            Ok(listener) => {
+                let address = listener.local_addr().map_err(unusable)?;
+                return Ok((listener, address));
+            }
+            Err(error) => fault = error,
+        }
+    }
+    Err(unusable(fault))
 }
 
-fn unusable(host: &str, port: u16, error: &std::io::Error) -> Error {
+fn listener_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    // The connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn unusable(host: &str, port: u16, error: &io::Error) -> Error {
     let message = format!(
         "{host}:{port} cannot be served on ({error}); give another port (0 picks a free one), or end what listens there"
     );

@@ -1,23 +1,28 @@
 //! What one connection has uploaded: parts that arrive, and wholes that wait to be installed or launched.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pie_host::{Component, Error, ErrorCode, Program};
 
+use crate::names;
 use crate::protocol::incoming::Upload;
-use crate::protocol::{UPLOAD_PART_BYTES, violation};
+use crate::protocol::{OPEN_REQUESTS, UPLOAD_PART_BYTES, violation};
 use crate::shared::Shared;
 
 /// Connections whose uploads may be full at the same time.
 const FULL_CONNECTIONS: usize = 16;
+/// Uploads of one connection, those on their way among them: what each costs beside its bytes is bounded so.
+const MAX_UPLOADS: usize = 256;
 
 /// The uploads of one connection.
 pub(crate) struct Uploads {
     shared: Arc<Shared>,
     /// By the id of their request.
     arriving: HashMap<u64, Arriving>,
+    /// The ids of requests that were answered with an error before their last part: what still comes of them is skipped.
+    refused: HashSet<u64>,
     /// By digest.
     arrived: HashMap<String, Arrived>,
     held_bytes: usize,
@@ -28,8 +33,6 @@ struct Arriving {
     digest: String,
     total_bytes: u64,
     bytes: Vec<u8>,
-    /// The request was answered with an error; the other parts are skipped.
-    refused: bool,
 }
 
 /// What was uploaded whole.
@@ -44,8 +47,6 @@ pub(crate) struct Arrived {
 pub(crate) enum Part {
     /// Nothing until the next one.
     More,
-    /// The request has been answered; the last part of a refused upload.
-    Skipped,
     /// All has come: it is to be verified, off the threads of the connections.
     Whole { digest: String, bytes: Vec<u8> },
 }
@@ -55,6 +56,7 @@ impl Uploads {
         Self {
             shared,
             arriving: HashMap::new(),
+            refused: HashSet::new(),
             arrived: HashMap::new(),
             held_bytes: 0,
         }
@@ -65,10 +67,39 @@ impl Uploads {
         self.arriving.contains_key(&id)
     }
 
+    /// True when the request was refused: what comes is skipped, and after the `last` part the id is free again.
+    pub(crate) fn skips(&mut self, id: u64, last: bool) -> bool {
+        if last {
+            self.refused.remove(&id)
+        } else {
+            self.refused.contains(&id)
+        }
+    }
+
+    /// Gives an upload up, whose request is answered with an error; unless that was the `last` part, the others will be skipped.
+    ///
+    /// # Errors
+    /// `protocol-error`, which ends the connection, when the parts of too many are to be skipped.
+    pub(crate) fn refuse(&mut self, id: u64, last: bool) -> Result<(), Error> {
+        if let Some(arriving) = self.arriving.remove(&id) {
+            self.free(arriving.bytes.len());
+        }
+        if last {
+            return Ok(());
+        }
+        if self.refused.len() >= OPEN_REQUESTS {
+            return Err(violation(format!(
+                "{OPEN_REQUESTS} uploads were refused and not ended; send the last part of each, as in {{\"last\": true}}"
+            )));
+        }
+        self.refused.insert(id);
+        Ok(())
+    }
+
     /// Takes a part.
     ///
     /// # Errors
-    /// `limit-upload`, `upload-damaged`, `protocol-error`, `invalid-argument`; the upload is given up, and its other parts are skipped.
+    /// `limit-upload`, `upload-damaged`, `protocol-error`, `invalid-argument`; [`Uploads::refuse`] is to follow.
     pub(crate) fn part(&mut self, id: u64, header: Upload, payload: &[u8]) -> Result<Part, Error> {
         let Upload {
             digest,
@@ -76,45 +107,14 @@ impl Uploads {
             offset,
             last,
         } = header;
-        if self
-            .arriving
-            .get(&id)
-            .is_some_and(|arriving| arriving.refused)
-        {
-            if last {
-                self.arriving.remove(&id);
-                return Ok(Part::Skipped);
-            }
+        if !self.take(id, &digest, total_bytes, offset, payload, last)? {
             return Ok(Part::More);
         }
-        let taken = self.take(id, &digest, total_bytes, offset, payload, last);
-        match taken {
-            Ok(false) => Ok(Part::More),
-            Ok(true) => {
-                let bytes = self
-                    .arriving
-                    .remove(&id)
-                    .map_or_else(Vec::new, |arriving| arriving.bytes);
-                Ok(Part::Whole { digest, bytes })
-            }
-            Err(error) => {
-                let held = self
-                    .arriving
-                    .remove(&id)
-                    .map_or(0, |arriving| arriving.bytes.len());
-                self.free(held);
-                if !last {
-                    let refused = Arriving {
-                        digest,
-                        total_bytes,
-                        bytes: Vec::new(),
-                        refused: true,
-                    };
-                    self.arriving.insert(id, refused);
-                }
-                Err(error)
-            }
-        }
+        let bytes = self
+            .arriving
+            .remove(&id)
+            .map_or_else(Vec::new, |arriving| arriving.bytes);
+        Ok(Part::Whole { digest, bytes })
     }
 
     /// Adds the payload; true when it was the last part and the length is right.
@@ -158,7 +158,7 @@ impl Uploads {
     }
 
     fn begin(&mut self, id: u64, digest: &str, total_bytes: u64) -> Result<(), Error> {
-        check_digest(digest)?;
+        names::check_digest(digest)?;
         let most = self.shared.config.max_upload_bytes;
         if total_bytes > most as u64 {
             let message = format!(
@@ -166,11 +166,16 @@ impl Uploads {
             );
             return Err(Error::new(ErrorCode::LimitUpload, message));
         }
+        if self.arriving.len() + self.arrived.len() >= MAX_UPLOADS {
+            let message = format!(
+                "this connection holds {MAX_UPLOADS} uploads, the most that one may; install what has arrived, or connect again"
+            );
+            return Err(Error::new(ErrorCode::LimitUpload, message));
+        }
         let arriving = Arriving {
             digest: digest.to_owned(),
             total_bytes,
             bytes: Vec::new(),
-            refused: false,
         };
         self.arriving.insert(id, arriving);
         Ok(())
@@ -237,21 +242,4 @@ impl Drop for Uploads {
     fn drop(&mut self) {
         self.free(self.held_bytes);
     }
-}
-
-/// Checks the form of a digest, `sha256:` and 64 lowercase hexadecimal digits.
-///
-/// # Errors
-/// `invalid-argument`.
-pub(crate) fn check_digest(digest: &str) -> Result<(), Error> {
-    let digits = digest.strip_prefix("sha256:").unwrap_or_default();
-    let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if digits.len() == 64 && digits.bytes().all(hexadecimal) {
-        return Ok(());
-    }
-    let shown: String = digest.chars().take(80).collect();
-    let message = format!(
-        "{shown:?} is no digest; it has the form sha256: and 64 lowercase hexadecimal digits"
-    );
-    Err(Error::new(ErrorCode::InvalidArgument, message))
 }

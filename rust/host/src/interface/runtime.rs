@@ -24,7 +24,7 @@ impl runtime::Host for ProcessState {
     }
 
     fn args(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.record.args.clone())
+        Ok(self.record.args())
     }
 
     fn launch_seed(&mut self) -> wasmtime::Result<u64> {

@@ -38,6 +38,11 @@ impl LogRing {
         self.bytes.len()
     }
 
+    /// Forgets the text; positions go on.
+    pub(crate) fn clear(&mut self) {
+        self.bytes = VecDeque::new();
+    }
+
     pub(crate) fn push(&mut self, text: &str) {
         let new = text.as_bytes();
         self.end += new.len() as u64;

@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pie_core::ErrorCode;
 use tokio::sync::Notify;
 
 use super::event::Event;
 use super::log::{LogRing, LogText};
 use super::served::Observer;
+use crate::Error;
 use crate::sync::lock;
 
 /// What an event costs beside its payload, where kept events are bounded by bytes.
@@ -62,6 +64,8 @@ struct State {
     ended: bool,
     /// Nobody will read again.
     abandoned: bool,
+    /// What is kept was given up; a last event that comes still is given up too.
+    forgotten: bool,
 }
 
 #[derive(Debug)]
@@ -105,6 +109,15 @@ pub(crate) enum Next {
     Over,
 }
 
+/// Why a reader is not attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAttached {
+    /// Another one is.
+    Taken,
+    /// Every event was taken, the last one among them.
+    Over,
+}
+
 impl EventQueue {
     /// A queue with one reader, who is there from the beginning and takes with [`EventQueue::next`].
     pub(crate) fn new(capacity: Capacity) -> Self {
@@ -133,6 +146,7 @@ impl EventQueue {
                 log: LogRing::new(log_bytes),
                 ended: false,
                 abandoned: false,
+                forgotten: false,
             }),
             readable: Condvar::new(),
             changed: Notify::new(),
@@ -193,6 +207,20 @@ impl EventQueue {
         }
         state.ended = true;
         state.add(event);
+        if state.forgotten {
+            state.forget();
+        }
+        drop(state);
+        self.notify_readers();
+        self.writable.notify_waiters();
+    }
+
+    /// What is kept of a process that has ended, or is about to, is given up. A reader that is attached and was not sent all gets an
+    /// error in the place of what is missing.
+    pub(crate) fn forget(&self) {
+        let mut state = lock(&self.state);
+        state.forgotten = true;
+        state.forget();
         drop(state);
         self.notify_readers();
         self.writable.notify_waiters();
@@ -245,11 +273,17 @@ impl EventQueue {
     }
 
     /// Attaches a reader that gets at most `window_bytes` of payload (one event may go beyond) ahead of what it acknowledged. Answers
-    /// its number and that of the first event that it will get; none when another reader is attached.
-    pub(crate) fn attach(&self, window_bytes: usize) -> Option<(u64, u64)> {
+    /// its number and that of the first event that it will get.
+    ///
+    /// # Errors
+    /// When another reader is attached, and when there is nothing to read and never will be.
+    pub(crate) fn attach(&self, window_bytes: usize) -> Result<(u64, u64), NotAttached> {
         let mut state = lock(&self.state);
         if state.reader.is_some() {
-            return None;
+            return Err(NotAttached::Taken);
+        }
+        if state.ended && state.events.is_empty() {
+            return Err(NotAttached::Over);
         }
         let reader = state.next_reader;
         state.next_reader += 1;
@@ -264,7 +298,7 @@ impl EventQueue {
             sent_seq: first_seq - 1,
             unacknowledged_bytes: 0,
         });
-        Some((reader, first_seq))
+        Ok((reader, first_seq))
     }
 
     /// The reader goes; what it did not acknowledge stays for the next one, within the bounds of what is kept.
@@ -283,6 +317,12 @@ impl EventQueue {
     /// True while a reader is attached.
     pub(crate) fn is_attached(&self) -> bool {
         lock(&self.state).reader.is_some()
+    }
+
+    /// True while a reader is attached that has not acknowledged the last event.
+    pub(crate) fn is_being_read(&self) -> bool {
+        let state = lock(&self.state);
+        state.reader.is_some() && !(state.ended && state.events.is_empty())
     }
 
     /// What the reader gets next; it stays kept until it is acknowledged.
@@ -418,6 +458,29 @@ impl State {
     /// Takes the attachment out, where it is that of `reader`; to be put back or dropped.
     fn attached(&mut self, reader: u64) -> Option<Attached> {
         self.reader.take_if(|attached| attached.reader == reader)
+    }
+
+    /// Gives up what is kept. To a reader that waits for more an error stands for it, under the number of the last event.
+    fn forget(&mut self) {
+        self.events = VecDeque::new();
+        self.bytes = 0;
+        self.dropped.seq = None;
+        self.log.clear();
+        let last_seq = self.last_seq;
+        let Some(reader) = self.reader.as_mut() else {
+            return;
+        };
+        if self.ended && reader.sent_seq < last_seq {
+            reader.unacknowledged_bytes = 0;
+            let error = Error::new(
+                ErrorCode::UnknownProcess,
+                "the process has ended, and what was left of its events was given up for those of others; take and acknowledge events faster",
+            );
+            self.events.push_back(Kept {
+                seq: last_seq,
+                event: Arc::new(Event::Error(error.into())),
+            });
+        }
     }
 
     fn kept_bytes(&self) -> usize {

@@ -159,7 +159,7 @@ async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
 fn what_was_not_acknowledged_is_sent_again() {
     let queue = keeping();
     let (first, _) = queue.attach(usize::MAX).unwrap();
-    assert!(queue.attach(usize::MAX).is_none());
+    assert_eq!(queue.attach(usize::MAX), Err(NotAttached::Taken));
     queue.push(text("a"));
     queue.push(text("b"));
     assert_eq!(readable(&queue, first).len(), 2);
@@ -280,4 +280,47 @@ async fn futures_pending<F: Future + Unpin>(future: &mut F) -> bool {
         std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())
     })
     .await
+}
+
+#[test]
+fn after_the_last_acknowledgement_there_is_nothing_to_attach_to() {
+    let queue = keeping();
+    queue.finish(Event::Return("1".to_owned()));
+    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    assert!(queue.is_being_read());
+    queue.acknowledge(reader, 1);
+    assert!(!queue.is_being_read());
+    queue.detach(reader);
+    assert_eq!(queue.attach(usize::MAX), Err(NotAttached::Over));
+}
+
+#[test]
+fn what_is_forgotten_holds_nothing_and_a_reader_that_waits_is_told() {
+    let queue = keeping();
+    let (reader, _) = queue.attach(1).unwrap();
+    queue.push(text("abc"));
+    queue.push(text("d"));
+    assert_eq!(readable(&queue, reader).len(), 1);
+    queue.forget();
+    assert_eq!(queue.held_bytes(), 0);
+    assert!(matches!(queue.read(reader), Next::Wait));
+    queue.finish(Event::Return("1".repeat(1000)));
+    let readable = readable(&queue, reader);
+    let [(3, Event::Error(failure))] = readable.as_slice() else {
+        panic!("{readable:?}");
+    };
+    assert_eq!(failure.code.as_deref(), Some("unknown-process"));
+    assert!(queue.held_bytes() < 1000);
+    queue.detach(reader);
+}
+
+#[test]
+fn a_reader_that_was_sent_all_is_told_nothing_more() {
+    let queue = keeping();
+    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    queue.finish(Event::Return("1".to_owned()));
+    assert_eq!(readable(&queue, reader).len(), 1);
+    queue.forget();
+    assert!(matches!(queue.read(reader), Next::Over));
+    assert_eq!(queue.held_bytes(), 0);
 }

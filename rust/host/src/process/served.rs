@@ -8,7 +8,7 @@ use pie_core::ErrorCode;
 
 use super::event::Event;
 use super::log::LogText;
-use super::queue::Next;
+use super::queue::{Next, NotAttached};
 use super::state::Record;
 use crate::Error;
 
@@ -69,15 +69,21 @@ impl ServedProcess {
     /// Attaches a reader, which gets at most `window_bytes` of payload (one event may go beyond) ahead of what it acknowledges.
     ///
     /// # Errors
-    /// `process-attached` while another one is attached.
+    /// `process-attached` while another one is attached, `session-closed` when every event was taken, the last one among them.
     pub fn attach(&self, window_bytes: usize) -> Result<Reader, Error> {
         let attached = self.0.events.attach(window_bytes);
-        let (number, first_seq) = attached.ok_or_else(|| {
-            let message = format!(
-                "another client is attached to process {}; wait until it has gone, or read with `pie logs`",
-                self.0.pid
-            );
-            Error::new(ErrorCode::ProcessAttached, message)
+        let (number, first_seq) = attached.map_err(|refused| {
+            let pid = self.0.pid;
+            match refused {
+                NotAttached::Taken => Error::new(
+                    ErrorCode::ProcessAttached,
+                    format!("another client is attached to process {pid}; wait until it has gone, or read with `pie logs`"),
+                ),
+                NotAttached::Over => Error::new(
+                    ErrorCode::SessionClosed,
+                    format!("process {pid} has ended and its events were taken; `pie logs` shows its output"),
+                ),
+            }
         })?;
         Ok(Reader {
             record: self.0.clone(),
@@ -126,6 +132,17 @@ impl ServedProcess {
     /// Events dropped so far because nobody was attached.
     pub fn n_dropped(&self) -> u64 {
         self.0.events.n_dropped()
+    }
+
+    /// True while a reader is attached that has not acknowledged the last event.
+    pub fn is_being_read(&self) -> bool {
+        self.0.events.is_being_read()
+    }
+
+    /// Gives up the events and the log of a process that has ended. A reader that is attached and did not get all of them gets the
+    /// error `unknown-process` in the place of what is missing.
+    pub fn forget(&self) {
+        self.0.events.forget();
     }
 
     /// Bytes of events and log that are held for the process.

@@ -1,8 +1,8 @@
 //! The state behind one instance: what its calls reach.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use pie_core::{ProcessId, TokenBudget};
@@ -25,13 +25,15 @@ use crate::program::SourceBundle;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::fault::{calls_limit, cpu_limit, memory_limit, output_limit};
 use crate::sandbox::memory::MemoryLimiter;
+use crate::sync::lock;
 
 /// What the host and the holder of a [`super::Process`] share about one process.
 pub(crate) struct Record {
     pub(crate) pid: u64,
     pub(crate) launch_seed: u64,
     pub(crate) username: String,
-    pub(crate) args: Vec<String>,
+    /// As typed; none once the program has ended.
+    args: Mutex<Vec<String>>,
     pub(crate) events: Arc<EventQueue>,
     /// Told of the end, where the process outlives its readers.
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -108,7 +110,7 @@ impl Record {
             pid,
             launch_seed,
             username,
-            args,
+            args: Mutex::new(args),
             events: Arc::new(events),
             observer,
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
@@ -125,8 +127,14 @@ impl Record {
         }
     }
 
+    /// The arguments of the program.
+    pub(crate) fn args(&self) -> Vec<String> {
+        lock(&self.args).clone()
+    }
+
     /// The program has ended: what waits for it is dropped, and its observer is told.
     pub(crate) fn ended(&self, last: &Event) {
+        *lock(&self.args) = Vec::new();
         self.mailbox.discard();
         self.files.discard();
         if let Some(observer) = &self.observer {

@@ -202,6 +202,9 @@ fn beginning(text: &str) -> String {
     )
 }
 
+/// Characters of the type of an exception that are kept: it stands in lists and logs.
+const MAX_KIND_CHARS: usize = 256;
+
 fn program_failure(failure: run::Failure) -> Failure {
     let run::Failure {
         kind,
@@ -211,7 +214,7 @@ fn program_failure(failure: run::Failure) -> Failure {
     } = failure;
     let code = code.filter(|code| ErrorCode::from_name(code).is_some());
     Failure {
-        kind,
+        kind: kind.chars().take(MAX_KIND_CHARS).collect(),
         code: Some(code.unwrap_or_else(|| ErrorCode::ProgramError.as_str().to_owned())),
         message,
         traceback,

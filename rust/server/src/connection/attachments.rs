@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pie_host::{Error, ErrorCode, Reader};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::writer::{Outbox, Outgoing};
@@ -25,6 +25,18 @@ struct Attachment {
     reader: Arc<Reader>,
     state: Arc<Carriage>,
     carrier: JoinHandle<()>,
+}
+
+/// Lets the events of a new attachment go out.
+#[must_use]
+pub(crate) struct Answered(oneshot::Sender<()>);
+
+impl Answered {
+    /// The answer stands before them.
+    pub(crate) fn go(self) {
+        // A carrier that is gone has nothing to carry.
+        self.0.send(()).unwrap_or_default();
+    }
 }
 
 /// What a carrier and its attachment share.
@@ -55,8 +67,8 @@ impl Attachments {
         Ok(())
     }
 
-    /// Carries the events of a process to the client.
-    pub(crate) fn add(&mut self, pid: u64, reader: Reader, outbox: &Outbox) {
+    /// Carries the events of a process to the client, once the request was answered that attached it.
+    pub(crate) fn add(&mut self, pid: u64, reader: Reader, outbox: &Outbox) -> Answered {
         let reader = Arc::new(reader);
         let state = Arc::new(Carriage {
             wanted: Arc::new(AtomicBool::new(true)),
@@ -64,8 +76,12 @@ impl Attachments {
         });
         let carrying = carry(pid, reader.clone(), state.clone(), outbox.clone());
         let (ended, carried) = (state.clone(), self.carried.clone());
+        let (answered, waiting) = oneshot::channel();
         let carrier = tokio::spawn(async move {
-            carrying.await;
+            // A request that is given up ends with its connection.
+            if waiting.await.is_ok() {
+                carrying.await;
+            }
             ended.over.store(true, Ordering::Release);
             carried.notify_waiters();
         });
@@ -77,6 +93,7 @@ impl Attachments {
         if let Some(former) = self.by_process.insert(pid, attachment) {
             former.end();
         }
+        Answered(answered)
     }
 
     /// What the client has taken. After the last event of a process the attachment is over.
@@ -92,11 +109,13 @@ impl Attachments {
         }
     }
 
-    /// Ends an attachment: no event follows.
-    pub(crate) fn remove(&mut self, pid: u64) {
-        if let Some(attachment) = self.by_process.remove(&pid) {
-            attachment.end();
-        }
+    /// Ends an attachment: no event follows. False when there was none.
+    pub(crate) fn remove(&mut self, pid: u64) -> bool {
+        let Some(attachment) = self.by_process.remove(&pid) else {
+            return false;
+        };
+        attachment.end();
+        true
     }
 
     /// True when every event has been handed to the writer.

@@ -22,6 +22,7 @@ use crate::protocol::incoming::{self, Incoming};
 use crate::protocol::outgoing;
 use crate::requests::Session;
 use crate::shared::{Phase, Place, Shared};
+use crate::transport::Taken;
 
 /// How long the events that are left may take to go out when the server closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -35,15 +36,19 @@ pub(crate) async fn run(socket: Socket, client: Client, shared: Arc<Shared>, pla
         client = client.name,
         "connected"
     );
+    let taken = socket.get_ref().taken();
     let (sink, stream) = socket.split();
-    let (outbox, writing) = writer::start(sink, &shared.config);
+    let (outbox, writing) = writer::start(sink, taken.clone(), &shared.config);
     let mut session = Session::new(id, client.user, shared.clone(), outbox.clone());
-    let goodbye = read(stream, &mut session, &outbox, &shared).await;
+    let goodbye = read(stream, &mut session, &outbox, &taken, &shared).await;
     session.end().await;
     outbox.close(goodbye.code, goodbye.reason);
     drop(outbox);
-    // The writer ends by itself: each of its writes is limited in time.
-    drop(writing.await);
+    // A client that takes what is left byte by byte goes without the rest.
+    let writer = writing.abort_handle();
+    if timeout(shared.config.idle_timeout, writing).await.is_err() {
+        writer.abort();
+    }
     drop(place);
     tracing::info!(connection = id.0, reason = goodbye.reason, "disconnected");
 }
@@ -53,12 +58,14 @@ async fn read(
     mut stream: SplitStream<Socket>,
     session: &mut Session,
     outbox: &Outbox,
+    taken: &Taken,
     shared: &Shared,
 ) -> Goodbye {
     let mut phase = shared.phase.subscribe();
     let mut told_draining = false;
     let idle_timeout = shared.config.idle_timeout;
     let mut idle_at = Instant::now() + idle_timeout;
+    let mut n_taken = taken.count();
     loop {
         if !told_draining && *phase.borrow() >= Phase::Draining {
             told_draining = true;
@@ -78,6 +85,12 @@ async fn read(
             frame = timeout_at(idle_at, stream.next()) => frame,
         };
         let message = match frame {
+            // While a long message goes out no ping does; a client that takes it is there.
+            Err(_) if taken.count() != n_taken => {
+                n_taken = taken.count();
+                idle_at = Instant::now() + idle_timeout;
+                continue;
+            }
             Err(_) => {
                 return Goodbye::new(CloseCode::Normal, "nothing was heard for idle_timeout_s");
             }
@@ -110,7 +123,7 @@ async fn take(session: &mut Session, message: Message) -> Result<(), Error> {
         },
         Message::Binary(frame) => {
             let (request, payload) = incoming::binary_message(&frame)?;
-            session.binary_request(request, payload).await;
+            session.binary_request(request, payload).await?;
         }
         // Pings are answered below us; that a frame came is all that a pong tells.
         _ => {}

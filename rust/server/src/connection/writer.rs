@@ -1,4 +1,5 @@
-//! What goes out to one client: answers and pings ahead of events, each write limited in time, everything bounded.
+//! What goes out to one client: answers and pings ahead of events, each write limited in time as long as
+//! the client takes nothing of it, everything bounded.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 use crate::ServerConfig;
 use crate::handshake::{Socket, close_frame};
 use crate::protocol::outgoing;
+use crate::transport::Taken;
 
 /// Control messages that may wait.
 const CONTROL_MESSAGES: usize = 128;
@@ -60,6 +62,11 @@ impl Outbox {
         drop(self.control.send(message).await);
     }
 
+    /// Waits for the place of one message ahead of all events; none when the client has gone.
+    pub(crate) async fn place(&self) -> Option<mpsc::Permit<'_, Message>> {
+        self.control.reserve().await.ok()
+    }
+
     /// Sends an event; false when the client has gone.
     pub(crate) async fn event(&self, event: Outgoing) -> bool {
         self.events.send(event).await.is_ok()
@@ -86,6 +93,7 @@ impl Outbox {
 /// Starts the writer of a connection.
 pub(crate) fn start(
     sink: SplitSink<Socket, Message>,
+    taken: Taken,
     config: &ServerConfig,
 ) -> (Outbox, JoinHandle<()>) {
     let (control, control_receiver) = mpsc::channel(CONTROL_MESSAGES);
@@ -98,6 +106,7 @@ pub(crate) fn start(
     };
     let writer = Writer {
         sink,
+        taken,
         control: control_receiver,
         events: events_receiver,
         goodbye: outbox.goodbye.clone(),
@@ -110,6 +119,7 @@ pub(crate) fn start(
 
 struct Writer {
     sink: SplitSink<Socket, Message>,
+    taken: Taken,
     control: mpsc::Receiver<Message>,
     events: mpsc::Receiver<Outgoing>,
     goodbye: Arc<Notify>,
@@ -154,10 +164,16 @@ impl Writer {
         drop(timeout(self.write_timeout, self.sink.close()).await);
     }
 
+    /// Writes a message; false when the client is gone, or took nothing of it for as long as it may be silent.
     async fn write(&mut self, message: Message) -> bool {
-        matches!(
-            timeout(self.write_timeout, self.sink.send(message)).await,
-            Ok(Ok(()))
-        )
+        let mut sending = self.sink.send(message);
+        loop {
+            let n_taken = self.taken.count();
+            match timeout(self.write_timeout, &mut sending).await {
+                Ok(sent) => return sent.is_ok(),
+                Err(_) if self.taken.count() != n_taken => {}
+                Err(_) => return false,
+            }
+        }
     }
 }

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::shelf::{By, Kept, Shelf};
 use super::*;
+
+/// Forgotten processes whose events a client is still taking.
+const MAX_LEAVING: usize = 1024;
 
 /// One process.
 pub(super) struct Entry {
@@ -44,11 +48,16 @@ pub(super) struct Table {
     n_live: usize,
     /// Ends that were told before the launch was through.
     early: HashMap<u64, End>,
-    /// Those that have ended, the oldest first, with the bytes that are held for each.
-    ended: VecDeque<(u64, usize)>,
-    ended_bytes: usize,
+    /// Those that have ended and stand in the entries.
+    ended: Shelf,
+    /// Those that stand there no more, while a client that is attached takes the rest of their events.
+    leaving: Shelf,
     /// Ends of times of grace, the earliest first; one that does not stand in its entry is void.
     grace: VecDeque<(Instant, u64)>,
+    /// No launches any more.
+    draining: bool,
+    /// Why every process is cancelled, also one that is just being launched.
+    cancelled: Option<String>,
 }
 
 impl Table {
@@ -63,14 +72,20 @@ impl Table {
             n_live_of: HashMap::new(),
             n_live: 0,
             early: HashMap::new(),
-            ended: VecDeque::new(),
-            ended_bytes: 0,
+            ended: Shelf::default(),
+            leaving: Shelf::default(),
             grace: VecDeque::new(),
+            draining: false,
+            cancelled: None,
         }
     }
 
     /// Counts a process that is about to be launched; [`Table::insert`] or [`Table::release`] follows.
+    ///
+    /// # Errors
+    /// `server-draining` after [`Table::drain`], `limit-processes` when too many of the user live.
     pub(super) fn reserve(&mut self, user: &str) -> Result<(), Error> {
+        self.check_open()?;
         let n_live = self.n_live_of.entry(user.to_owned()).or_default();
         if *n_live >= self.max_of_user {
             let message = format!(
@@ -94,8 +109,39 @@ impl Table {
         }
     }
 
+    /// Looks whether launches are still taken.
+    ///
+    /// # Errors
+    /// `server-draining` after [`Table::drain`].
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        if self.draining {
+            let message = "the server is about to end and takes no new launches; come back when it has started again";
+            return Err(Error::new(ErrorCode::ServerDraining, message));
+        }
+        Ok(())
+    }
+
+    /// From now on nothing is launched.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Ends every process that lives, and those whose launch is under way as soon as they stand here.
+    pub(super) fn cancel_all(&mut self, reason: &str) {
+        self.drain();
+        self.cancelled.get_or_insert_with(|| reason.to_owned());
+        for entry in self.entries.values() {
+            if entry.end.is_none() {
+                entry.process.cancel(reason);
+            }
+        }
+    }
+
     pub(super) fn insert(&mut self, entry: Entry) {
         let pid = entry.process.pid();
+        if let Some(reason) = &self.cancelled {
+            entry.process.cancel(reason);
+        }
         self.entries.insert(pid, entry);
         if let Some(end) = self.early.remove(&pid) {
             self.end(pid, end);
@@ -108,14 +154,13 @@ impl Table {
             return;
         };
         let held_bytes = entry.process.held_bytes() + end.last_bytes;
+        let kept = Kept::new(entry.process.clone(), held_bytes, end.at + self.retention);
+        let now = end.at;
         let user = entry.user.clone();
         entry.end = Some(end);
         self.release(&user);
-        self.ended.push_back((pid, held_bytes));
-        self.ended_bytes += held_bytes;
-        while self.ended.len() > self.max_ended || self.ended_bytes > self.max_ended_bytes {
-            self.forget_oldest();
-        }
+        self.ended.push(user, kept);
+        self.make_room(now);
     }
 
     pub(super) fn of_user(&mut self, user: &str, pid: u64) -> Result<&mut Entry, Error> {
@@ -143,11 +188,6 @@ impl Table {
         (self.n_live, self.ended.len())
     }
 
-    pub(super) fn living(&self) -> Vec<ServedProcess> {
-        let living = self.entries.values().filter(|entry| entry.end.is_none());
-        living.map(|entry| entry.process.clone()).collect()
-    }
-
     pub(super) fn orphan(&mut self, connection: ConnectionId, grace_until: Instant) {
         for (pid, entry) in &mut self.entries {
             if entry.holder != Some(connection) {
@@ -173,35 +213,60 @@ impl Table {
                 ));
             }
         }
-        while self
-            .oldest_end()
-            .is_some_and(|end| end + self.retention <= now)
-        {
-            self.forget_oldest();
+        while let Some((user, kept)) = self.ended.pop_due(now) {
+            self.forget(user, kept, now);
         }
-        let forgetting = self.oldest_end().map(|end| end + self.retention);
+        while let Some((_, kept)) = self.leaving.pop_due(now) {
+            kept.process.forget();
+        }
+        let forgetting = [self.ended.next_due(), self.leaving.next_due()];
         let ending = self.grace.front().map(|(until, _)| *until);
-        forgetting.into_iter().chain(ending).min()
+        forgetting.into_iter().flatten().chain(ending).min()
     }
 
     pub(super) fn clear(&mut self) -> BTreeMap<u64, Entry> {
-        self.ended.clear();
-        self.ended_bytes = 0;
+        self.ended = Shelf::default();
+        self.leaving = Shelf::default();
         self.grace.clear();
         self.n_live = 0;
         self.n_live_of.clear();
         std::mem::take(&mut self.entries)
     }
 
-    fn oldest_end(&self) -> Option<Instant> {
-        let (pid, _) = self.ended.front()?;
-        Some(self.entries.get(pid)?.end.as_ref()?.at)
+    /// Forgets ended processes until what is kept is within its bounds.
+    fn make_room(&mut self, now: Instant) {
+        for taken in self.leaving.take_unless(ServedProcess::is_being_read) {
+            taken.process.forget();
+        }
+        while self.ended.len() > self.max_ended {
+            let Some((user, kept)) = self.ended.pop_of_greatest(By::Count) else {
+                break;
+            };
+            self.forget(user, kept, now);
+        }
+        while self.ended.bytes() + self.leaving.bytes() > self.max_ended_bytes {
+            let leaving = self.leaving.pop_of_greatest(By::Bytes);
+            let Some((_, kept)) = leaving.or_else(|| self.ended.pop_of_greatest(By::Bytes)) else {
+                break;
+            };
+            self.entries.remove(&kept.process.pid());
+            kept.process.forget();
+        }
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some((pid, held_bytes)) = self.ended.pop_front() {
-            self.ended_bytes -= held_bytes;
-            self.entries.remove(&pid);
+    /// Forgets a process; a client that is attached gets the rest of its events first, within the bounds on those.
+    fn forget(&mut self, user: String, kept: Kept, now: Instant) {
+        self.entries.remove(&kept.process.pid());
+        if !kept.process.is_being_read() {
+            kept.process.forget();
+            return;
+        }
+        let until = now + self.retention;
+        self.leaving.push(user, Kept { until, ..kept });
+        if self.leaving.len() > MAX_LEAVING
+            && let Some((_, kept)) = self.leaving.pop_of_greatest(By::Count)
+        {
+            kept.process.forget();
         }
     }
 }

@@ -1,11 +1,18 @@
 //! What clients say.
 
+use std::collections::BTreeMap;
+
 use pie_host::Error;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::violation;
+
+/// Bytes of a type: those that there are have fewer.
+const MAX_TYPE_BYTES: usize = 64;
 
 /// The first message of a client.
 #[derive(Debug, Deserialize)]
@@ -23,12 +30,15 @@ pub(crate) enum Incoming {
     Request(Request),
 }
 
+/// The fields of a message by their names, each the text that the client wrote: a number keeps all its digits.
+type Fields = BTreeMap<String, Box<RawValue>>;
+
 /// A request: its fields are read by the type that its handler names.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) kind: String,
-    fields: Map<String, Value>,
+    fields: Fields,
 }
 
 impl Request {
@@ -37,7 +47,14 @@ impl Request {
     /// # Errors
     /// `protocol-error` for an unknown or missing field and a value of another type.
     pub(crate) fn fields<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
-        read(&self.kind, std::mem::take(&mut self.fields))
+        read(&self.kind, &std::mem::take(&mut self.fields))
+    }
+
+    /// True when the field `name` is there and true, whatever is wrong with the others.
+    pub(crate) fn says(&self, name: &str) -> bool {
+        self.fields
+            .get(name)
+            .is_some_and(|value| value.get() == "true")
     }
 }
 
@@ -81,13 +98,12 @@ pub(crate) struct Uninstall {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Launch {
     pub(crate) program: String,
-    #[serde(default)]
-    pub(crate) input: Value,
+    /// The text as the client wrote it.
+    pub(crate) input: Option<Box<RawValue>>,
     pub(crate) args: Option<Vec<String>>,
     pub(crate) seed: Option<u64>,
     pub(crate) token_budget: Option<u64>,
-    #[serde(default)]
-    pub(crate) limits: Map<String, Value>,
+    pub(crate) limits: Option<Map<String, Value>>,
     pub(crate) detached: Option<bool>,
     pub(crate) attach: Option<bool>,
     pub(crate) window_bytes: Option<usize>,
@@ -142,9 +158,9 @@ pub(crate) fn hello(text: &str) -> Result<(u64, Result<Hello, Error>), Error> {
     }
     let version = fields
         .get("protocol")
-        .and_then(Value::as_u64)
+        .and_then(|version| whole(version))
         .ok_or_else(|| violation("the hello names no protocol version"))?;
-    Ok((version, read(&kind, fields)))
+    Ok((version, read(&kind, &fields)))
 }
 
 /// Reads a text frame.
@@ -154,7 +170,7 @@ pub(crate) fn hello(text: &str) -> Result<(u64, Result<Hello, Error>), Error> {
 pub(crate) fn text_message(text: &str) -> Result<Incoming, Error> {
     let (kind, fields) = object(text)?;
     if kind == "ack" {
-        return Ok(Incoming::Ack(read(&kind, fields)?));
+        return Ok(Incoming::Ack(read(&kind, &fields)?));
     }
     request(kind, fields).map(Incoming::Request)
 }
@@ -174,10 +190,10 @@ pub(crate) fn binary_message(frame: &[u8]) -> Result<(Request, &[u8]), Error> {
     Ok((request(kind, fields)?, payload))
 }
 
-fn request(kind: String, mut fields: Map<String, Value>) -> Result<Request, Error> {
+fn request(kind: String, mut fields: Fields) -> Result<Request, Error> {
     let id = fields
         .remove("id")
-        .and_then(|id| id.as_u64())
+        .and_then(|id| whole(&id))
         .ok_or_else(|| {
             violation(format!(
                 "a message of the type {kind:?} has no id; give it a whole number"
@@ -187,18 +203,30 @@ fn request(kind: String, mut fields: Map<String, Value>) -> Result<Request, Erro
 }
 
 /// A JSON object without its `type`.
-fn object(text: &str) -> Result<(String, Map<String, Value>), Error> {
-    let mut fields: Map<String, Value> = serde_json::from_str(text)
+fn object(text: &str) -> Result<(String, Fields), Error> {
+    let mut fields: Fields = serde_json::from_str(text)
         .map_err(|error| violation(format!("a message is no JSON object: {error}")))?;
-    match fields.remove("type") {
-        Some(Value::String(kind)) if kind.len() <= 64 => Ok((kind, fields)),
-        _ => Err(violation("a message has no usable type")),
+    let kind = fields
+        .remove("type")
+        .and_then(|kind| serde_json::from_str::<String>(kind.get()).ok())
+        .filter(|kind| kind.len() <= MAX_TYPE_BYTES);
+    match kind {
+        Some(kind) => Ok((kind, fields)),
+        None => Err(violation("a message has no usable type")),
     }
 }
 
-fn read<T: DeserializeOwned>(kind: &str, fields: Map<String, Value>) -> Result<T, Error> {
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|error| violation(format!("in a message of the type {kind:?}: {error}")))
+fn whole(value: &RawValue) -> Option<u64> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn read<T: DeserializeOwned>(kind: &str, fields: &Fields) -> Result<T, Error> {
+    let fields = fields
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_ref().into_deserializer()));
+    T::deserialize(MapDeserializer::new(fields)).map_err(|error: serde_json::Error| {
+        violation(format!("in a message of the type {kind:?}: {error}"))
+    })
 }
 
 #[cfg(test)]
@@ -215,13 +243,22 @@ mod tests {
 
     #[test]
     fn null_means_left_out_and_seeds_have_64_bits() {
-        let text = r#"{"id":1,"type":"launch","program":"x","seed":18446744073709551615,"args":null,"attach":null}"#;
+        let text = r#"{"id":1,"type":"launch","program":"x","seed":18446744073709551615,"args":null,"attach":null,"limits":null,"input":null}"#;
         let launch = launch(text).unwrap();
         assert_eq!(launch.seed, Some(u64::MAX));
         assert_eq!(
-            (launch.args, launch.attach, launch.input),
-            (None, None, Value::Null)
+            (launch.args, launch.attach, launch.limits),
+            (None, None, None)
         );
+        assert!(launch.input.is_none());
+    }
+
+    #[test]
+    fn an_input_keeps_its_text() {
+        let input =
+            r#"{"f": 94.52706955539223, "n": 123456789012345678901234567890, "s": "\u00e4"}"#;
+        let text = format!(r#"{{"id":1,"input":{input},"type":"launch","program":"x"}}"#);
+        assert_eq!(launch(&text).unwrap().input.unwrap().get(), input);
     }
 
     #[test]

@@ -3,18 +3,19 @@
 //! The rename of `program.json` is the moment in which a program becomes visible: the content that it names was written and synced
 //! before, under its digest. So whatever ends the server in between, the old program or the new one stands there whole.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use pie_host::{Component, Error, ErrorCode};
+use pie_host::{Component, Error, ErrorCode, runtime_name};
 use serde::{Deserialize, Serialize};
 
 use crate::names;
 use crate::processes::now_s;
-use crate::uploads::check_digest;
 
 const RECORD: &str = "program.json";
+/// The file whose lock says that a server uses the folder; it holds nothing.
+const LOCK: &str = ".lock";
 /// A record is no larger than the manifest that a frame can carry.
 const MAX_RECORD_BYTES: u64 = 64 << 20;
 
@@ -43,6 +44,15 @@ pub(crate) struct Installed {
     pub(super) at_s: f64,
     pub(super) manifest: Option<String>,
     pub(super) place: Place,
+    /// Another one for each install since the start; the index gives it.
+    pub(super) serial: u64,
+}
+
+impl Installed {
+    /// Bytes of the content and the manifest.
+    pub(super) fn cost(&self) -> u64 {
+        super::cost(self.n_bytes, self.manifest.as_deref())
+    }
 }
 
 /// What `program.json` holds.
@@ -56,16 +66,37 @@ struct Record {
     manifest: Option<String>,
 }
 
+/// Makes the folder and locks it for as long as the file is open, so that no two servers change what is in it.
+///
+/// # Errors
+/// `invalid-config` for a folder that cannot be made, and for one that is locked.
+pub(super) fn claim(folder: &Path) -> Result<File, Error> {
+    let opened = fs::create_dir_all(folder).and_then(|()| File::create(folder.join(LOCK)));
+    let file = opened.map_err(|error| unusable(folder, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::new(
+            ErrorCode::InvalidConfig,
+            format!(
+                "another server uses the folder {} for installed programs; end that one, or give this one another folder with engine.data_dir",
+                folder.display()
+            ),
+        )),
+        Err(TryLockError::Error(error)) => Err(unusable(folder, &error)),
+    }
+}
+
+fn unusable(folder: &Path, error: &io::Error) -> Error {
+    let message = format!(
+        "the folder {} for installed programs cannot be used ({error}); give another one with engine.data_dir",
+        folder.display()
+    );
+    Error::new(ErrorCode::InvalidConfig, message)
+}
+
 /// Everything installed under `folder`, with users and names. What is not whole is removed, what is not ours is left alone.
 pub(super) fn scan(folder: &Path) -> Result<Vec<(String, String, Installed)>, Error> {
-    let unusable = |error: io::Error| {
-        let message = format!(
-            "the folder {} for installed programs cannot be used ({error}); give another one with engine.data_dir",
-            folder.display()
-        );
-        Error::new(ErrorCode::InvalidConfig, message)
-    };
-    fs::create_dir_all(folder).map_err(unusable)?;
+    let unusable = |error: io::Error| unusable(folder, &error);
     let mut found = Vec::new();
     for (user, user_folder) in folders(folder).map_err(unusable)? {
         if names::check_user(&user).is_err() {
@@ -117,6 +148,7 @@ pub(super) fn write(
         at_s: record.installed,
         manifest: record.manifest,
         place,
+        serial: 0,
     })
 }
 
@@ -142,12 +174,7 @@ pub(super) fn read(place: &Place, digest: &str, label: &str) -> Result<Component
 
 /// The digest of a component as it travels and stands in names.
 pub(crate) fn digest_of(component: &Component) -> String {
-    let digits: String = component
-        .digest()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("sha256:{digits}")
+    runtime_name(&component.digest())
 }
 
 fn content_name(digest: &str) -> String {
@@ -169,7 +196,7 @@ fn open(place: Place, version: &str) -> io::Result<Option<Installed>> {
         Err(error) => return Err(error),
     }
     let record: Record = serde_json::from_slice(&fs::read(&path)?)?;
-    if check_digest(&record.digest).is_err() || record.format != 1 {
+    if names::check_digest(&record.digest).is_err() || record.format != 1 {
         return Err(io::Error::other(format!("{RECORD} is of another format")));
     }
     if fs::metadata(place.content(&record.digest))?.len() != record.bytes {
@@ -183,6 +210,7 @@ fn open(place: Place, version: &str) -> io::Result<Option<Installed>> {
         at_s: record.installed,
         manifest: record.manifest,
         place,
+        serial: 0,
     }))
 }
 

@@ -2,12 +2,14 @@
 
 mod disk;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pie_host::{Component, Error, ErrorCode, Manifest, Program};
 use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
 
 pub(crate) use self::disk::digest_of;
 use self::disk::{Installed, Place};
@@ -16,6 +18,10 @@ use crate::version;
 
 /// Programs that may be installed in all.
 const MAX_PROGRAMS: usize = 100_000;
+/// Programs that one user may have installed.
+const MAX_PROGRAMS_OF_USER: usize = 10_000;
+/// How often a launch looks again for a program that is replaced just while it is read.
+const LOAD_ATTEMPTS: usize = 4;
 /// Bytes of contents that are held in memory, and their number.
 const LOADED_BYTES: usize = 256 << 20;
 const MAX_LOADED: usize = 1024;
@@ -25,16 +31,21 @@ pub(crate) struct Registry {
     folder: PathBuf,
     max_bytes: u64,
     index: Mutex<Index>,
-    /// One change at a time; held while files are written, the index is not.
-    changing: Mutex<()>,
+    /// One change at a time: the turn is held while files are written, the index is not.
+    changing: Arc<tokio::sync::Mutex<()>>,
+    /// Keeps other servers off the folder; none once it is closed.
+    claim: Mutex<Option<File>>,
     /// The programs that were used last, the newest at the end.
     loaded: Mutex<VecDeque<Loaded>>,
 }
 
+/// The right to change what is installed, one change at a time.
+pub(crate) struct Turn(#[expect(dead_code, reason = "held for its end")] OwnedMutexGuard<()>);
+
 /// A program that is held in memory.
 struct Loaded {
     place: Place,
-    digest: String,
+    serial: u64,
     n_bytes: usize,
     program: Program,
 }
@@ -44,7 +55,10 @@ struct Index {
     /// By user and name, then in the order of the versions.
     programs: BTreeMap<(String, String), Vec<Installed>>,
     n_programs: usize,
+    n_programs_of: HashMap<String, usize>,
+    /// Bytes of contents and manifests.
     n_bytes: u64,
+    last_serial: u64,
 }
 
 /// What shall be installed.
@@ -62,17 +76,22 @@ pub(crate) struct Install {
 pub(crate) struct Found {
     /// `name@version`.
     pub(crate) label: String,
-    pub(crate) digest: String,
-    pub(crate) manifest: Option<String>,
+    user: String,
+    /// What it was found by.
+    asked: String,
+    digest: String,
+    manifest: Option<String>,
     place: Place,
+    serial: u64,
 }
 
 impl Registry {
-    /// Reads what is installed under `folder`, and removes what an interrupted change left there. Slow: reads the disk.
+    /// Claims `folder`, reads what is installed there, and removes what an interrupted change left. Slow: reads the disk.
     ///
     /// # Errors
-    /// `invalid-config` for a folder that cannot be made or read.
+    /// `invalid-config` for a folder that cannot be made or read, or that another server uses.
     pub(crate) fn open(folder: PathBuf, max_bytes: u64) -> Result<Self, Error> {
+        let claim = disk::claim(&folder)?;
         let mut index = Index::default();
         for (user, name, installed) in disk::scan(&folder)? {
             index.add(user, name, installed);
@@ -81,17 +100,28 @@ impl Registry {
             folder,
             max_bytes,
             index: Mutex::new(index),
-            changing: Mutex::default(),
+            changing: Arc::default(),
+            claim: Mutex::new(Some(claim)),
             loaded: Mutex::default(),
         })
+    }
+
+    /// Lets other servers use the folder; nothing may be installed or launched after that.
+    pub(crate) fn close(&self) {
+        // Closing the file lifts its lock.
+        drop(lock(&self.claim).take());
+    }
+
+    /// Waits for the turn of one change, without a thread of its own.
+    pub(crate) async fn turn(&self) -> Turn {
+        Turn(self.changing.clone().lock_owned().await)
     }
 
     /// Installs a program, on disk when this returns; true when it replaced one. Slow: writes the disk.
     ///
     /// # Errors
     /// `invalid-manifest`, `limit-program` when too much is installed, `internal` when the disk fails. What was there before then stays.
-    pub(crate) fn install(&self, install: Install) -> Result<bool, Error> {
-        let _changing = lock(&self.changing);
+    pub(crate) fn install(&self, _turn: Turn, install: Install) -> Result<bool, Error> {
         let Install {
             user,
             name,
@@ -100,27 +130,17 @@ impl Registry {
             component,
             manifest,
         } = install;
-        let n_bytes = component.n_bytes() as u64;
-        let index = lock(&self.index);
-        let replaced = index.find(&user, &name, &version).map(|old| old.n_bytes);
-        let full = index.n_bytes - replaced.unwrap_or(0) + n_bytes > self.max_bytes
-            || (replaced.is_none() && index.n_programs >= MAX_PROGRAMS);
-        drop(index);
-        if full {
-            let message = format!(
-                "{n_bytes} bytes more would pass server.max_installed_bytes = {} or the {MAX_PROGRAMS} programs that can be installed; uninstall some",
-                self.max_bytes
-            );
-            return Err(Error::new(ErrorCode::LimitProgram, message));
-        }
         let n_loaded_bytes = component.n_bytes();
         let program = described(component.clone(), manifest.as_deref())?;
+        let n_bytes = cost(component.n_bytes() as u64, manifest.as_deref());
+        lock(&self.index).check_room(&user, &name, &version, n_bytes, self.max_bytes)?;
         let place = Place::of(&self.folder, &user, &name, &version);
-        let installed = disk::write(place.clone(), version, digest.clone(), &component, manifest)?;
-        let replaced = lock(&self.index).add(user, name, installed);
+        let installed = disk::write(place.clone(), version, digest, &component, manifest)?;
+        let mut index = lock(&self.index);
+        let (serial, replaced) = index.add(user, name, installed);
         self.hold(Loaded {
             place,
-            digest,
+            serial,
             n_bytes: n_loaded_bytes,
             program,
         });
@@ -131,29 +151,46 @@ impl Registry {
     ///
     /// # Errors
     /// `unknown-program`, `internal` when the disk fails.
-    pub(crate) fn uninstall(&self, user: &str, name: &str, version: &str) -> Result<(), Error> {
-        let _changing = lock(&self.changing);
+    pub(crate) fn uninstall(
+        &self,
+        _turn: Turn,
+        user: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<(), Error> {
         let place = match lock(&self.index).find(user, name, version) {
             Some(installed) => installed.place.clone(),
             None => return Err(unknown(user, &format!("{name}@{version}"))),
         };
         disk::remove(&place)?;
         lock(&self.index).remove(user, name, version);
+        lock(&self.loaded).retain(|loaded| loaded.place != place);
         Ok(())
     }
 
     /// The programs of a user.
     pub(crate) fn list(&self, user: &str) -> Value {
         let index = lock(&self.index);
-        let programs: Vec<Value> = index
+        let rows: Vec<_> = index
             .of(user)
-            .flat_map(|(name, versions)| {
-                versions.iter().map(move |installed| {
-                    json!({
-                        "name": name, "version": installed.version, "digest": installed.digest, "bytes": installed.n_bytes,
-                        "installed": installed.at_s,
-                    })
-                })
+            .flat_map(|(name, versions)| versions.iter().map(move |installed| (name, installed)))
+            .map(|(name, installed)| {
+                let (version, digest) = (installed.version.clone(), installed.digest.clone());
+                (
+                    name.to_owned(),
+                    version,
+                    digest,
+                    installed.n_bytes,
+                    installed.at_s,
+                )
+            })
+            .collect();
+        // What is written out is nobody else's.
+        drop(index);
+        let programs: Vec<Value> = rows
+            .into_iter()
+            .map(|(name, version, digest, n_bytes, at_s)| {
+                json!({ "name": name, "version": version, "digest": digest, "bytes": n_bytes, "installed": at_s })
             })
             .collect();
         json!({ "programs": programs })
@@ -181,9 +218,12 @@ impl Registry {
         let (name, installed) = found.ok_or_else(|| unknown(user, program))?;
         Ok(Found {
             label: format!("{name}@{}", installed.version),
+            user: user.to_owned(),
+            asked: program.to_owned(),
             digest: installed.digest.clone(),
             manifest: installed.manifest.clone(),
             place: installed.place.clone(),
+            serial: installed.serial,
         })
     }
 
@@ -192,31 +232,49 @@ impl Registry {
         let mut loaded = lock(&self.loaded);
         let at = loaded
             .iter()
-            .position(|other| other.place == found.place && other.digest == found.digest)?;
+            .position(|other| other.serial == found.serial)?;
         let used = loaded.remove(at)?;
         let program = used.program.clone();
         loaded.push_back(used);
         Some(program)
     }
 
-    /// A program. Slow: reads the disk and verifies the digest.
+    /// A program, with its label. Slow: reads the disk and verifies the digest. One that is replaced meanwhile is looked for again.
     ///
     /// # Errors
     /// `unknown-program` when it has been uninstalled meanwhile, `invalid-program` when the file is not what was installed.
-    pub(crate) fn load(&self, found: &Found) -> Result<Program, Error> {
-        let component = disk::read(&found.place, &found.digest, &found.label)?;
+    pub(crate) fn load(&self, mut found: Found) -> Result<(String, Program), Error> {
+        let mut attempts = 1;
+        let component = loop {
+            match disk::read(&found.place, &found.digest, &found.label) {
+                Ok(component) => break component,
+                Err(error) => {
+                    let again = self.find(&found.user, &found.asked)?;
+                    if again.serial == found.serial || attempts == LOAD_ATTEMPTS {
+                        return Err(error);
+                    }
+                    found = again;
+                    attempts += 1;
+                }
+            }
+        };
         let n_bytes = component.n_bytes();
         let program = described(component, found.manifest.as_deref())?;
-        self.hold(Loaded {
-            place: found.place.clone(),
-            digest: found.digest.clone(),
-            n_bytes,
-            program: program.clone(),
-        });
-        Ok(program)
+        // What was replaced meanwhile is launched once more, as it was when it was asked for, and not kept.
+        let index = lock(&self.index);
+        if index.holds(&found) {
+            self.hold(Loaded {
+                place: found.place,
+                serial: found.serial,
+                n_bytes,
+                program: program.clone(),
+            });
+        }
+        drop(index);
+        Ok((found.label, program))
     }
 
-    /// Keeps a program in memory; the oldest go when too much is held.
+    /// Keeps a program in memory; the oldest go when too much is held. The caller holds the index, in which the program stands.
     fn hold(&self, program: Loaded) {
         let mut loaded = lock(&self.loaded);
         loaded.retain(|other| other.place != program.place);
@@ -240,17 +298,52 @@ fn described(component: Component, manifest: Option<&str>) -> Result<Program, Er
     }
 }
 
+/// What a program counts for: its content and its manifest.
+fn cost(n_bytes: u64, manifest: Option<&str>) -> u64 {
+    n_bytes + manifest.map_or(0, |manifest| manifest.len() as u64)
+}
+
 impl Index {
-    /// Adds a program; true when it replaced one.
-    fn add(&mut self, user: String, name: String, installed: Installed) -> bool {
-        self.n_bytes += installed.n_bytes;
+    /// Checks that a program of so many bytes may be installed in its place.
+    fn check_room(
+        &self,
+        user: &str,
+        name: &str,
+        version: &str,
+        n_bytes: u64,
+        max_bytes: u64,
+    ) -> Result<(), Error> {
+        let replaced = self.find(user, name, version).map(Installed::cost);
+        let fault = if self.n_bytes - replaced.unwrap_or(0) + n_bytes > max_bytes {
+            format!("{n_bytes} bytes more would pass server.max_installed_bytes = {max_bytes}")
+        } else if replaced.is_some() {
+            return Ok(());
+        } else if self.n_programs_of.get(user).copied().unwrap_or(0) >= MAX_PROGRAMS_OF_USER {
+            format!("{user:?} has {MAX_PROGRAMS_OF_USER} programs, the most that one user may have")
+        } else if self.n_programs >= MAX_PROGRAMS {
+            format!("{MAX_PROGRAMS} programs are installed, the most that a server holds")
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(
+            ErrorCode::LimitProgram,
+            format!("{fault}; uninstall some"),
+        ))
+    }
+
+    /// Adds a program; answers its serial number, and true when it replaced one.
+    fn add(&mut self, user: String, name: String, mut installed: Installed) -> (u64, bool) {
+        self.last_serial += 1;
+        installed.serial = self.last_serial;
+        let replaced = self.remove(&user, &name, &installed.version);
+        self.n_bytes += installed.cost();
         self.n_programs += 1;
-        let replaced = self.remove(&user, &name, &installed.version.clone());
+        *self.n_programs_of.entry(user.clone()).or_default() += 1;
         let versions = self.programs.entry((user, name)).or_default();
         let at = versions
             .partition_point(|other| version::compare(&other.version, &installed.version).is_lt());
         versions.insert(at, installed);
-        replaced
+        (self.last_serial, replaced)
     }
 
     fn remove(&mut self, user: &str, name: &str, version: &str) -> bool {
@@ -264,12 +357,25 @@ impl Index {
         else {
             return false;
         };
-        self.n_bytes -= versions.remove(at).n_bytes;
+        self.n_bytes -= versions.remove(at).cost();
         self.n_programs -= 1;
         if versions.is_empty() {
             self.programs.remove(&key);
         }
+        if let Some(n_programs) = self.n_programs_of.get_mut(user) {
+            *n_programs -= 1;
+            if *n_programs == 0 {
+                self.n_programs_of.remove(user);
+            }
+        }
         true
+    }
+
+    /// True when what was found is still what stands in its place.
+    fn holds(&self, found: &Found) -> bool {
+        let (name, version) = found.label.split_once('@').unwrap_or_default();
+        self.find(&found.user, name, version)
+            .is_some_and(|installed| installed.serial == found.serial)
     }
 
     fn of(&self, user: &str) -> impl Iterator<Item = (&str, &Vec<Installed>)> {

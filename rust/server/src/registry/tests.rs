@@ -8,7 +8,7 @@ use super::*;
 const MANIFEST: &str = "[package]\nname = \"p\"\nversion = \"1.0.0\"\n";
 
 fn open(folder: &Path) -> Registry {
-    Registry::open(folder.to_owned(), 1000).unwrap()
+    Registry::open(folder.to_owned(), 1000 + MANIFEST.len() as u64).unwrap()
 }
 
 fn install(
@@ -27,7 +27,13 @@ fn install(
         component,
         manifest: Some(MANIFEST.to_owned()),
     };
-    registry.install(install).map_err(|error| error.code)
+    registry
+        .install(turn(registry), install)
+        .map_err(|error| error.code)
+}
+
+fn turn(registry: &Registry) -> Turn {
+    Turn(registry.changing.clone().try_lock_owned().unwrap())
 }
 
 /// The content that a user gets under a name, read from the disk.
@@ -48,6 +54,7 @@ fn programs_belong_to_their_users_and_survive() {
     assert_eq!(install(&registry, "alice", "p@1.9", b"nine"), Ok(false));
     assert_eq!(install(&registry, "bob", "p@1.0", b"his"), Ok(false));
     assert_eq!(install(&registry, "alice", "p@1.0", b"one again"), Ok(true));
+    registry.close();
     for registry in [registry, open(folder.path())] {
         assert_eq!(content(&registry, "alice", "p@1.0").unwrap(), b"one again");
         assert_eq!(content(&registry, "alice", "p").unwrap(), b"ten");
@@ -83,9 +90,14 @@ fn what_was_uninstalled_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let registry = open(folder.path());
     install(&registry, "alice", "p@1", b"one").unwrap();
-    registry.uninstall("alice", "p", "1").unwrap();
-    let again = registry.uninstall("alice", "p", "1").unwrap_err();
+    registry
+        .uninstall(turn(&registry), "alice", "p", "1")
+        .unwrap();
+    let again = registry
+        .uninstall(turn(&registry), "alice", "p", "1")
+        .unwrap_err();
     assert_eq!(again.code, ErrorCode::UnknownProgram);
+    registry.close();
     for registry in [registry, open(folder.path())] {
         assert_eq!(
             content(&registry, "alice", "p@1"),
@@ -137,6 +149,7 @@ fn damage_is_told_and_harms_nothing_else() {
     fs::write(content_file("p@1"), b"short").unwrap();
     fs::write(folder.path().join("alice/p@1/program.json"), b"{").unwrap();
     fs::create_dir(folder.path().join("not a user")).unwrap();
+    registry.close();
     let registry = open(folder.path());
     assert_eq!(
         content(&registry, "alice", "p"),
@@ -155,6 +168,75 @@ fn what_is_installed_is_bounded() {
         Err(ErrorCode::LimitProgram)
     );
     assert_eq!(install(&registry, "alice", "p@1", &[1; 1000]), Ok(true));
-    registry.uninstall("alice", "p", "1").unwrap();
+    registry
+        .uninstall(turn(&registry), "alice", "p", "1")
+        .unwrap();
     assert_eq!(install(&registry, "bob", "p@1", &[0; 101]), Ok(false));
+}
+
+#[test]
+fn a_folder_belongs_to_one_registry() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", b"one").unwrap();
+    // What a scan would take for the rest of an interrupted install.
+    let under_way = folder.path().join("alice/q@1");
+    fs::create_dir(&under_way).unwrap();
+    let second = Registry::open(folder.path().to_owned(), 1000);
+    let error = second.err().unwrap();
+    assert_eq!(error.code, ErrorCode::InvalidConfig);
+    let shown = folder.path().display().to_string();
+    assert!(
+        error.message.contains(&shown) && error.message.contains("engine.data_dir"),
+        "{error}"
+    );
+    assert!(under_way.exists());
+    registry.close();
+    assert_eq!(content(&open(folder.path()), "alice", "p").unwrap(), b"one");
+}
+
+#[test]
+fn a_program_that_is_replaced_while_it_is_read_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", b"old").unwrap();
+    let by_name = registry.find("alice", "p").unwrap();
+    let by_digest = registry
+        .find("alice", &digest_of(&Component::new(*b"old")))
+        .unwrap();
+    install(&registry, "alice", "p@1", b"new").unwrap();
+    let (label, program) = registry.load(by_name.clone()).unwrap();
+    assert_eq!(label, "p@1");
+    let new = registry.find("alice", "p").unwrap();
+    assert_eq!(new.digest, digest_of(&Component::new(*b"new")));
+    drop(program);
+    // Another content is not what was asked for by its digest.
+    assert_eq!(
+        registry.load(by_digest).unwrap_err().code,
+        ErrorCode::UnknownProgram
+    );
+    registry
+        .uninstall(turn(&registry), "alice", "p", "1")
+        .unwrap();
+    assert_eq!(
+        registry.load(by_name).unwrap_err().code,
+        ErrorCode::UnknownProgram
+    );
+}
+
+#[test]
+fn what_is_loaded_late_does_not_put_an_old_manifest_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", b"same").unwrap();
+    let old = registry.find("alice", "p").unwrap();
+    install(&registry, "alice", "p@1", b"same").unwrap();
+    // The content is the same, so that the late reading succeeds.
+    registry.load(old.clone()).unwrap();
+    assert!(registry.held(&old).is_none());
+    assert!(
+        registry
+            .held(&registry.find("alice", "p").unwrap())
+            .is_some()
+    );
 }

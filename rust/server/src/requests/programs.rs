@@ -11,13 +11,21 @@ use pie_host::ErrorCode;
 
 impl Session {
     /// Takes a part of an upload; the last one is answered.
-    pub(super) async fn upload(&mut self, mut request: Request, payload: &[u8]) {
+    ///
+    /// # Errors
+    /// One that ends the connection.
+    pub(super) async fn upload(
+        &mut self,
+        mut request: Request,
+        payload: &[u8],
+    ) -> Result<(), Error> {
         let id = request.id;
+        let last = request.says("last");
         let part = request
             .fields::<Upload>()
             .and_then(|header| lock(&self.uploads).part(id, header, payload));
         match part {
-            Ok(Part::More | Part::Skipped) => {}
+            Ok(Part::More) => {}
             Ok(Part::Whole { digest, bytes }) => {
                 let uploads = self.uploads.clone();
                 self.later(id, async move {
@@ -36,8 +44,13 @@ impl Session {
                     Ok(json!({ "digest": digest, "bytes": n_bytes }))
                 });
             }
-            Err(error) => self.answer(id, Err(error)).await,
+            Err(error) => {
+                let refused = lock(&self.uploads).refuse(id, last);
+                self.answer(id, Err(error)).await;
+                return refused;
+            }
         }
+        Ok(())
     }
 
     /// Installs an upload.
@@ -50,7 +63,9 @@ impl Session {
                     let (name, version, digest) =
                         (install.name.clone(), install.version.clone(), install.digest.clone());
                     tracing::info!(user = install.user, name, version, digest, "installing");
-                    let replaced = blocking(move || shared.registry.install(install)).await?;
+                    let turn = shared.registry.turn().await;
+                    let replaced =
+                        blocking(move || shared.registry.install(turn, install)).await?;
                     lock(&uploads).forget(&digest);
                     Ok(json!({ "name": name, "version": version, "digest": digest, "replaced": replaced }))
                 });
@@ -90,7 +105,9 @@ impl Session {
             Ok(Uninstall { name, version }) => {
                 let (shared, user) = (self.shared.clone(), self.user.clone());
                 self.later(id, async move {
-                    blocking(move || shared.registry.uninstall(&user, &name, &version)).await?;
+                    let turn = shared.registry.turn().await;
+                    let uninstall = move || shared.registry.uninstall(turn, &user, &name, &version);
+                    blocking(uninstall).await?;
                     Ok(json!({}))
                 });
             }

@@ -17,7 +17,7 @@ impl Session {
             Ok(fields) => self.launching(fields),
             Err(error) => Err(error),
         };
-        let (launching, content) = match launching {
+        let (mut launching, content) = match launching {
             Ok(launching) => launching,
             Err(error) => return self.answer(id, Err(error)).await,
         };
@@ -26,8 +26,11 @@ impl Session {
             Content::OnDisk(found) => {
                 let shared = self.shared.clone();
                 self.tasks.spawn(async move {
-                    match blocking(move || shared.registry.load(&found)).await {
-                        Ok(program) => launching.launch(id, program).await,
+                    match blocking(move || shared.registry.load(found)).await {
+                        Ok((label, program)) => {
+                            launching.launcher.label = label;
+                            launching.launch(id, program).await;
+                        }
                         Err(error) => {
                             reply(&launching.outbox, &launching.open, id, Err(error)).await
                         }
@@ -39,10 +42,7 @@ impl Session {
 
     /// Checks what is asked for.
     fn launching(&self, fields: wire::Launch) -> Result<(Launching, Content), Error> {
-        if *self.shared.phase.borrow() != Phase::Serving {
-            let message = "the server is about to end and takes no new launches; come back when it has started again";
-            return Err(Error::new(ErrorCode::ServerDraining, message));
-        }
+        self.shared.processes.check_open()?;
         let uploaded = lock(&self.uploads).get(&fields.program);
         let (label, content) = match uploaded {
             Some(arrived) => (fields.program.clone(), Content::Held(arrived.program)),
@@ -69,11 +69,14 @@ impl Session {
                 detached: fields.detached.unwrap_or(false),
                 window_bytes: attach.then_some(window_bytes),
             },
-            input: fields.input.to_string(),
+            input: fields.input.map_or_else(
+                || "null".to_owned(),
+                |input| Box::<str>::from(input).into_string(),
+            ),
             args: fields.args.unwrap_or_default(),
             seed: fields.seed,
             token_budget: fields.token_budget,
-            limits: limits(&fields.limits)?,
+            limits: limits(&fields.limits.unwrap_or_default())?,
             shared: self.shared.clone(),
             attachments: self.attachments.clone(),
             outbox: self.outbox.clone(),
@@ -91,8 +94,9 @@ impl Session {
         {
             Ok((pid, reader)) => {
                 let answer = json!({ "pid": pid, "next_seq": reader.first_seq() });
+                let answered = lock(&self.attachments).add(pid, reader, &self.outbox);
                 self.answer(id, Ok(answer)).await;
-                lock(&self.attachments).add(pid, reader, &self.outbox);
+                answered.go();
             }
             Err(error) => self.answer(id, Err(error)).await,
         }
@@ -110,8 +114,10 @@ impl Session {
 
     pub(super) fn detach(&self, request: &mut Request) -> Answer {
         let OfProcess { pid } = request.fields()?;
-        self.shared.processes.of_user(&self.user, pid)?;
-        lock(&self.attachments).remove(pid);
+        // A process that is forgotten may still be attached.
+        if !lock(&self.attachments).remove(pid) {
+            self.shared.processes.of_user(&self.user, pid)?;
+        }
         Ok(json!({}))
     }
 
@@ -154,11 +160,17 @@ impl Session {
         match found {
             Ok((fields, process)) => {
                 let after = fields.after.unwrap_or(0);
+                let most = self.shared.host.limits().message_bytes;
                 self.later(id, async move {
                     if fields.follow.unwrap_or(false) {
                         process.log_grown(after).await;
                     }
-                    let log = process.log(after, fields.tail_bytes.unwrap_or(usize::MAX));
+                    let tail_bytes = fields.tail_bytes.unwrap_or(usize::MAX);
+                    let mut log = process.log(after, tail_bytes);
+                    // The client reads on from `next`.
+                    let n_bytes = log.text.floor_char_boundary(most);
+                    log.next -= (log.text.len() - n_bytes) as u64;
+                    log.text.truncate(n_bytes);
                     Ok(json!({
                         "text": log.text, "next": log.next, "dropped_bytes": log.n_dropped_bytes, "ended": log.ended,
                     }))
@@ -240,9 +252,12 @@ impl Launching {
             Ok((process, reader)) => {
                 let pid = process.pid();
                 let answer = json!({ "pid": pid, "launch_seed": process.launch_seed() });
+                // It is attached before the client knows of it, so that whatever the client sends then finds it so.
+                let answered =
+                    reader.map(|reader| lock(&self.attachments).add(pid, reader, &self.outbox));
                 reply(&self.outbox, &self.open, id, Ok(answer)).await;
-                if let Some(reader) = reader {
-                    lock(&self.attachments).add(pid, reader, &self.outbox);
+                if let Some(answered) = answered {
+                    answered.go();
                 }
             }
             Err(error) => reply(&self.outbox, &self.open, id, Err(error)).await,

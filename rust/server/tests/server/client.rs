@@ -26,8 +26,13 @@ impl Client {
     /// Connects without a hello.
     pub(crate) async fn silent(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
+        Self::over(stream).await
+    }
+
+    /// Upgrades a connection, without a hello.
+    pub(crate) async fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
-        let url = format!("ws://{address}/");
+        let url = format!("ws://{}/", stream.peer_addr().unwrap());
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         Self {
             socket,
@@ -203,6 +208,13 @@ impl Client {
                 return process.clone();
             }
         }
+    }
+
+    /// Waits until the number of an own process is unknown.
+    pub(crate) async fn until_forgotten(&mut self, pid: u64) {
+        while self.request(json!({"type": "logs", "pid": pid})).await
+            != Err("unknown-process".to_owned())
+        {}
     }
 }
 

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::{Client, PATIENCE};
-use crate::world::{World, chatty, quick};
+use crate::client::{Client, PATIENCE, digest};
+use crate::world::{World, chatty, long, quick};
 
 /// A program runs for another client as if nothing were.
 async fn served_as_before(world: &World) {
@@ -224,6 +224,87 @@ fn a_client_that_never_reads_is_bounded_and_holds_up_nobody() {
             }
         };
         tokio::join!(flood, bystander);
+    });
+}
+
+#[test]
+fn refused_uploads_are_remembered_in_bounds() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("mallory").await;
+        // Each would keep its digest if refused uploads kept any data.
+        let digest = "x".repeat(1 << 20);
+        let first = |id: u64| json!({"id": id, "type": "upload", "digest": digest, "bytes": 9, "offset": 0, "last": false});
+        for id in 100..164 {
+            client.say_binary(&first(id), b"123").await;
+            assert_eq!(client.answer(id).await, Err("invalid-argument".to_owned()));
+        }
+        // One that is ended makes room for one more.
+        let last = json!({"id": 100, "type": "upload", "digest": "", "bytes": 9, "offset": 3, "last": true});
+        client.say_binary(&last, b"").await;
+        client.say_binary(&first(164), b"123").await;
+        assert_eq!(client.answer(164).await, Err("invalid-argument".to_owned()));
+        client.say_binary(&first(165), b"123").await;
+        assert_eq!(client.answer(165).await, Err("invalid-argument".to_owned()));
+        assert_eq!(client.hear().await["error"]["code"], "protocol-error");
+        assert_eq!(client.hear().await, json!({ "close": 1002 }));
+        served_as_before(&world).await;
+    });
+}
+
+#[test]
+fn the_uploads_of_a_connection_are_bounded_in_number() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("mallory").await;
+        for n in 0..256_u32 {
+            client.upload(&n.to_le_bytes()).await;
+        }
+        let one_more = json!({"id": 9999, "type": "upload", "digest": digest(b"more"), "bytes": 4, "offset": 0, "last": true});
+        client.say_binary(&one_more, b"more").await;
+        assert_eq!(client.answer(9999).await, Err("limit-upload".to_owned()));
+    });
+}
+
+#[test]
+fn a_slow_client_that_takes_a_long_message_is_not_cut_off() {
+    let world = World::with(|config| {
+        config.idle_timeout = Duration::from_secs(1);
+        config.ping_interval = Duration::from_millis(25);
+    });
+    world.run(async {
+        // Small buffers, so that the message is in the hands of the server for most of the time.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let stream = socket.connect(world.server.address()).await.unwrap();
+        let mut slow = Client::over(stream).await;
+        slow.say(&json!({"type": "hello", "protocol": 1})).await;
+        slow.hear_that(|message| message["type"] == "hello").await;
+        let digest = slow.upload(&long(8_000_000)).await;
+        slow.launch(&digest).await;
+        // The pings that another client gets are the clock by which this one takes a little at a time.
+        let mut clock = world.client("bystander").await;
+        let stream = slow.socket.get_mut();
+        let mut taken = Vec::new();
+        let mut part = vec![0; 96 << 10];
+        for _ in 0..80 {
+            let n_bytes = stream.read(&mut part).await.unwrap();
+            assert!(n_bytes > 0, "cut off after {} bytes", taken.len());
+            taken.extend_from_slice(&part[..n_bytes]);
+            clock.socket.next().await.unwrap().unwrap();
+        }
+        // Pings may follow the end.
+        let ends = |taken: &[u8]| {
+            taken[taken.len() - 300..]
+                .windows(3)
+                .any(|end| end == br#"1"}"#)
+        };
+        while !ends(&taken) {
+            let n_bytes = stream.read(&mut part).await.unwrap();
+            assert!(n_bytes > 0, "cut off after {} bytes", taken.len());
+            taken.extend_from_slice(&part[..n_bytes]);
+        }
+        assert!(taken.len() > 8_000_000);
     });
 }
 

@@ -201,6 +201,127 @@ fn ended_processes_are_forgotten_in_time_and_in_number() {
 }
 
 #[test]
+fn whoever_keeps_the_most_ended_processes_gives_way_first() {
+    let world = World::with(|config| config.max_ended_processes = 4);
+    world.run(async {
+        let (mut alice, mut bob) = (world.client("alice").await, world.client("bob").await);
+        let digest = bob.upload(&quick()).await;
+        let his = bob.launch(&digest).await;
+        bob.events(his).await;
+        let digest = alice.upload(&quick()).await;
+        let mut hers = Vec::new();
+        for _ in 0..8 {
+            let pid = alice.launch(&digest).await;
+            alice.events(pid).await;
+            hers.push(pid);
+        }
+        let all = json!({"type": "processes", "all": true});
+        let pids = |listed: serde_json::Value| {
+            let processes = listed["processes"].as_array().unwrap().iter();
+            let pids = processes.map(|process| process["pid"].as_u64().unwrap());
+            pids.collect::<Vec<_>>()
+        };
+        assert_eq!(pids(bob.request(all.clone()).await.unwrap()), [his]);
+        assert_eq!(pids(alice.request(all).await.unwrap()), hers[5..]);
+    });
+}
+
+#[test]
+fn a_client_gets_the_rest_of_a_forgotten_process_within_the_bounds() {
+    let world = World::with(|config| config.max_ended_processes = 0);
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(50)).await;
+        let launch =
+            json!({"type": "launch", "program": digest, "attach": true, "window_bytes": 1});
+        let pid = client.request(launch).await.unwrap()["pid"]
+            .as_u64()
+            .unwrap();
+        let (texts, last) = client.events(pid).await;
+        assert_eq!((texts.len(), &last["value"]), (50, &json!("true")));
+        client.until_forgotten(pid).await;
+    });
+    // Nothing may be kept: the process goes with all that was not sent, and the client is told so.
+    let world = World::with(|config| config.max_ended_bytes = 0);
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(3)).await;
+        let launch =
+            json!({"type": "launch", "program": digest, "attach": true, "window_bytes": 1});
+        let pid = client.request(launch).await.unwrap()["pid"]
+            .as_u64()
+            .unwrap();
+        client.until_forgotten(pid).await;
+        // One event fits into the window, where it was sent in time.
+        let mut last = client.unacknowledged(pid).await;
+        if last["kind"] == "stdout" {
+            last = client.unacknowledged(pid).await;
+        }
+        assert_eq!(
+            (&last["code"], &last["seq"]),
+            (&json!("unknown-process"), &json!(4))
+        );
+        // The attachment outlives the number, and can be ended.
+        assert_eq!(
+            client.request(json!({"type": "detach", "pid": pid})).await,
+            Ok(json!({}))
+        );
+        assert_eq!(
+            client.request(json!({"type": "detach", "pid": pid})).await,
+            Err("unknown-process".to_owned())
+        );
+    });
+}
+
+#[test]
+fn a_process_whose_events_were_taken_cannot_be_attached_to() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(1)).await;
+        let pid = client.launch(&digest).await;
+        client.events(pid).await;
+        let id = client.ask(json!({"type": "attach", "pid": pid})).await;
+        let answer = client.hear_that(|message| message["id"] == id).await;
+        assert_eq!(answer["error"]["code"], "session-closed");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("has ended and its events were taken; `pie logs`"),
+            "{message}"
+        );
+        let log = client
+            .request(json!({"type": "logs", "pid": pid}))
+            .await
+            .unwrap();
+        assert_eq!(log["text"], "hello");
+    });
+}
+
+#[test]
+fn a_detach_behind_a_launch_from_disk_finds_the_process_attached() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        client.install("p", "1", &chatty(100_000)).await;
+    });
+    let folder = world.folder.clone();
+    drop(world);
+    for _ in 0..20 {
+        let world = World::over(folder.clone(), pie_host::HostConfig::default(), |_| ());
+        world.run(async {
+            let mut client = world.client("alice").await;
+            let pid = client.launch("p").await;
+            client
+                .request(json!({"type": "detach", "pid": pid}))
+                .await
+                .unwrap();
+            // Attached no more, so that nothing suspends it.
+            client.until(pid, "state", &json!("ended")).await;
+        });
+    }
+}
+
+#[test]
 fn the_processes_of_a_user_are_bounded() {
     let world = World::with(|config| config.max_processes_per_user = 2);
     world.run(async {
@@ -240,6 +361,10 @@ fn draining_refuses_launches_and_lets_processes_end() {
             .request(json!({"type": "launch", "program": digest}))
             .await;
         assert_eq!(refused, Err("server-draining".to_owned()));
+        let unknown = client
+            .request(json!({"type": "launch", "program": "nothing"}))
+            .await;
+        assert_eq!(unknown, Err("server-draining".to_owned()));
         assert_eq!(world.server.n_live(), 1);
         client
             .request(json!({"type": "send", "pid": pid, "text": "last words"}))
@@ -251,7 +376,23 @@ fn draining_refuses_launches_and_lets_processes_end() {
             (vec!["last words".to_owned()], &json!("true"))
         );
     });
-    assert!(world.server.drain(crate::client::PATIENCE));
+    assert_eq!(world.server.n_live(), 0);
+}
+
+#[test]
+fn what_does_not_end_while_the_server_drains_is_cancelled() {
+    let world = World::with(|config| config.drain = Duration::from_millis(1));
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&spinning()).await;
+        let pid = client.launch(&digest).await;
+        world.server.begin_drain();
+        let last = client.events(pid).await.1;
+        assert_eq!(
+            (&last["code"], &last["message"]),
+            (&json!("cancelled"), &json!("the server has ended"))
+        );
+    });
 }
 
 #[test]

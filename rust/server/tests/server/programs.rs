@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use pie_host::HostConfig;
+use futures_util::SinkExt;
+use pie_host::{Host, HostConfig};
+use pie_server::{Server, ServerConfig};
 use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::digest;
-use crate::world::{World, chatty, quick, spinning};
+use crate::world::{World, chatty, quick, returning, spinning};
 
 #[test]
 fn installed_programs_survive_a_restart() {
@@ -47,6 +50,21 @@ fn installed_programs_survive_a_restart() {
             .await;
         assert_eq!(gone, Err("unknown-program".to_owned()));
     });
+}
+
+#[test]
+fn a_second_server_leaves_the_folder_of_the_first_alone() {
+    let world = World::new();
+    let start = || {
+        let mut config = ServerConfig::new(world.folder.path().to_owned());
+        config.port = 0;
+        Server::start(Arc::new(Host::new(HostConfig::default()).unwrap()), config)
+    };
+    let error = start().err().unwrap();
+    assert_eq!(error.code.as_str(), "invalid-config");
+    assert!(error.message.contains("another server uses"), "{error}");
+    world.server.stop();
+    start().unwrap();
 }
 
 #[test]
@@ -98,6 +116,7 @@ fn names_that_could_be_paths_are_refused() {
     });
     let installed = std::fs::read_dir(world.folder.path().join("programs"))
         .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().path().is_dir())
         .count();
     assert_eq!(installed, 0);
 }
@@ -143,6 +162,41 @@ fn uploads_in_parts_are_put_together_and_damage_is_told() {
         client.say_binary(&odd, &[0]).await;
         assert_eq!(client.answer(106).await, Err("invalid-argument".to_owned()));
         assert_eq!(client.upload(&quick()).await.len(), 71);
+    });
+}
+
+#[test]
+fn a_malformed_part_gives_the_upload_up_and_frees_what_it_held() {
+    let world = World::with(|config| config.max_upload_bytes = 1 << 20);
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let whole = vec![7; 1 << 20];
+        let digest = digest(&whole);
+        let header = json!({"id": 100, "type": "upload", "digest": digest, "bytes": whole.len(), "offset": 0, "last": false});
+        client.say_binary(&header, &whole[1..]).await;
+        client.say_binary(&json!({"id": 100, "type": "upload", "colour": 1}), &whole[..1]).await;
+        assert_eq!(client.answer(100).await, Err("protocol-error".to_owned()));
+        // What follows of it is skipped, up to the last part.
+        client.say_binary(&header, &whole[1..]).await;
+        client.say_binary(&json!({"id": 100, "type": "upload", "last": true}), b"").await;
+        assert_eq!(client.upload(&whole).await, digest);
+    });
+}
+
+#[test]
+fn an_input_reaches_the_program_as_it_was_written() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&returning()).await;
+        for input in ["94.52706955539223", "123456789012345678901234567890", "{\"a\": [1.0, -0.0, 1e2]}", "null"] {
+            let launch = format!(r#"{{"id":500,"type":"launch","program":"{digest}","attach":true,"limits":null,"input":{input}}}"#);
+            client.socket.send(Message::text(launch)).await.unwrap();
+            let pid = client.answer(500).await.unwrap()["pid"].as_u64().unwrap();
+            assert_eq!(client.events(pid).await.1["value"], input);
+        }
+        let pid = client.launch(&digest).await;
+        assert_eq!(client.events(pid).await.1["value"], "null");
     });
 }
 

@@ -17,6 +17,23 @@ pub(crate) fn quick() -> Vec<u8> {
     )
 }
 
+/// Returns its input.
+pub(crate) fn returning() -> Vec<u8> {
+    guest::plain_bytes(
+        r#"(func (export "run") (param i32 i32) (result i32) (call $ok (local.get 0) (local.get 1)))"#,
+    )
+}
+
+/// Returns a number of so many digits.
+pub(crate) fn long(n_digits: u32) -> Vec<u8> {
+    guest::plain_bytes(&format!(
+        r#"(func (export "run") (param i32 i32) (result i32)
+          (drop (memory.grow (i32.const 128)))
+          (memory.fill (i32.const 65536) (i32.const 49) (i32.const {n_digits}))
+          (call $ok (i32.const 65536) (i32.const {n_digits})))"#
+    ))
+}
+
 /// Never ends.
 pub(crate) fn spinning() -> Vec<u8> {
     guest::plain_bytes(
