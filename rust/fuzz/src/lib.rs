@@ -10,6 +10,12 @@
 
 mod components;
 mod engine;
+#[allow(
+    dead_code,
+    reason = "the programs of the host's tests; this needs some of them"
+)]
+#[path = "../../host/tests/host/guest.rs"]
+mod guest;
 mod host_calls;
 mod packed;
 mod protocol;

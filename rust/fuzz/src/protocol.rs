@@ -2,42 +2,67 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arbitrary::Unstructured;
-use pie_host::{Host, HostConfig};
+use pie_host::{Component, Host, HostConfig, runtime_name};
 use pie_server::{Server, ServerConfig};
 use tempfile::TempDir;
+
+use crate::guest;
 
 /// Whatever a client sends, it has an answer or an end after this time: the times of the server are far below.
 const PATIENCE: Duration = Duration::from_secs(30);
 const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 const HELLO: &str = r#"{"type":"hello","protocol":1,"user":"fuzzer"}"#;
-/// Messages that are right, for the bytes to spoil.
+/// Messages that are right, for the bytes to spoil: of a process that runs, of a program that is installed, and of an upload.
 const MESSAGES: &[&str] = &[
     r#"{"type":"ping","id":1}"#,
-    r#"{"type":"processes","id":2}"#,
+    r#"{"type":"processes","id":2,"all":true}"#,
     r#"{"type":"programs","id":3}"#,
-    r#"{"type":"launch","id":4,"program":"none@0.1.0","input":{"n":1},"args":["a"],"seed":7,"limits":{"cpu_s":1}}"#,
-    r#"{"type":"attach","id":5,"pid":1,"window_bytes":100}"#,
-    r#"{"type":"terminate","id":6,"pid":1}"#,
-    r#"{"type":"signal","id":7,"pid":1,"text":"x"}"#,
-    r#"{"type":"send","id":7,"pid":1,"text":"x"}"#,
-    r#"{"type":"file","id":7,"pid":1}"#,
-    r#"{"type":"close_input","id":7,"pid":1}"#,
-    r#"{"type":"detach","id":7,"pid":1}"#,
-    r#"{"type":"stats","id":7}"#,
-    r#"{"type":"logs","id":8,"pid":1,"tail_bytes":10,"follow":true}"#,
-    r#"{"type":"install","id":9,"name":"a","version":"0.1.0","digest":"sha256:00","manifest":"[package]"}"#,
+    r#"{"type":"launch","id":4,"program":"echo@1.0.0","input":{"n":1},"args":["a"],"seed":7,"limits":{"cpu_s":1},"attach":true}"#,
+    r#"{"type":"launch","id":20,"program":"DIGEST","input":94.52706955539223,"detached":true,"attach":true,"window_bytes":10}"#,
+    r#"{"type":"attach","id":5,"pid":PID,"window_bytes":100}"#,
+    r#"{"type":"terminate","id":6,"pid":PID}"#,
+    r#"{"type":"signal","id":7,"pid":PID,"text":"x"}"#,
+    r#"{"type":"send","id":12,"pid":PID,"text":"x"}"#,
+    r#"{"type":"close_input","id":13,"pid":PID}"#,
+    r#"{"type":"detach","id":14,"pid":PID}"#,
+    r#"{"type":"stats","id":15}"#,
+    r#"{"type":"logs","id":8,"pid":PID,"tail_bytes":10,"follow":true}"#,
+    r#"{"type":"install","id":9,"name":"a","version":"0.1.0","digest":"DIGEST","manifest":"[package]\nname = \"a\"\nversion = \"0.1.0\"\n"}"#,
     r#"{"type":"uninstall","id":10,"name":"a","version":"0.1.0"}"#,
-    r#"{"type":"upload","id":11,"digest":"sha256:00","bytes":4,"offset":0,"last":true}"#,
-    r#"{"type":"ack","pid":1,"seq":1}"#,
+    r#"{"type":"ack","pid":PID,"seq":1}"#,
 ];
+/// Headers of binary messages that are right, each with the part of the program that is its payload; the last two are an upload.
+const HEADERS: &[(&str, Part)] = &[
+    (r#"{"type":"file","id":16,"pid":PID}"#, Part::First),
+    (
+        r#"{"type":"upload","id":11,"digest":"DIGEST","bytes":N_BYTES,"offset":0,"last":false}"#,
+        Part::First,
+    ),
+    (
+        r#"{"type":"upload","id":11,"digest":"DIGEST","bytes":N_BYTES,"offset":FIRST_BYTES,"last":true}"#,
+        Part::Rest,
+    ),
+];
+
+#[derive(Clone, Copy)]
+enum Part {
+    First,
+    Rest,
+}
 
 /// A server that all inputs share.
 struct Served {
     server: Server,
+    /// The bytes of the installed program, and its digest.
+    program: Vec<u8>,
+    digest: String,
+    /// The number of the process that was launched last.
+    last_pid: AtomicU64,
     _folder: TempDir,
 }
 
@@ -51,40 +76,136 @@ fn served() -> &'static Served {
         config.max_frame_bytes = 16 << 10;
         config.max_upload_bytes = 16 << 10;
         config.max_installed_bytes = 1 << 20;
-        let host = Arc::new(Host::new(HostConfig::default()).unwrap());
-        Served {
-            server: Server::start(host, config).unwrap(),
+        config.grace = Duration::from_millis(10);
+        config.max_ended_processes = 20;
+        let mut host = HostConfig::default();
+        // Echoes to which nobody speaks end by themselves.
+        host.limits.wall = Some(Duration::from_secs(1));
+        let program = echo();
+        let served = Served {
+            server: Server::start(Arc::new(Host::new(host).unwrap()), config).unwrap(),
+            digest: runtime_name(&Component::new(program.clone()).digest()),
+            program,
+            last_pid: AtomicU64::new(0),
             _folder: folder,
-        }
+        };
+        served.prepare();
+        served
     })
 }
 
-/// What a client sends: the handshake, and what follows once it was answered.
-struct Conversation {
-    handshake: Vec<u8>,
-    rest: Vec<u8>,
-    /// What is waited for before this side is closed.
-    answer: &'static [u8],
+/// Waits for a message, sends it back and returns `true`.
+fn echo() -> Vec<u8> {
+    guest::talking_bytes(
+        r#"(func (export "run") (param i32 i32) (result i32)
+          (local $future i32)
+          (local.set $future (call $receive))
+          (call $block (call $pollable (local.get $future)))
+          (call $get (local.get $future) (i32.const 64))
+          (call $send (i32.load (i32.const 72)) (i32.load (i32.const 76)))
+          (call $ok (i32.const 1024) (i32.const 4)))"#,
+    )
+}
+
+impl Served {
+    /// Installs the program, launches it and hears its echo: all that the messages speak of exists then, and they were right.
+    fn prepare(&self) {
+        let install =
+            r#"{"type":"install","id":9,"name":"echo","version":"1.0.0","digest":"DIGEST"}"#;
+        let launch = r#"{"type":"launch","id":4,"program":"echo@1.0.0","attach":true}"#;
+        let said = r#"{"type":"send","id":12,"pid":PID,"text":"hello?"}"#;
+        let steps = vec![
+            Step::upgrade(),
+            self.hello(),
+            self.upload(),
+            Step::new(
+                frame(1, self.filled(install, 0).as_bytes()),
+                "\"replaced\":false}}",
+            ),
+            Step::new(
+                frame(1, self.filled(launch, 0).as_bytes()),
+                "\"launch_seed\":",
+            ),
+            Step::new(
+                frame(1, self.filled(said, 1).as_bytes()),
+                "\"kind\":\"return\",\"value\":\"true\"}",
+            ),
+        ];
+        let heard = talk(self, &steps);
+        assert!(
+            holds(&heard, br#""seq":1,"kind":"stdout","text":"hello?""#),
+            "{}",
+            String::from_utf8_lossy(&heard)
+        );
+    }
+
+    fn hello(&self) -> Step {
+        Step::new(frame(1, HELLO.as_bytes()), "\"open_requests\":64}}")
+    }
+
+    /// The whole program, in two parts.
+    fn upload(&self) -> Step {
+        let parts = HEADERS[HEADERS.len() - 2..].iter();
+        let sent = parts.flat_map(|(header, part)| {
+            frame(
+                2,
+                &framed(self.filled(header, 0).as_bytes(), self.part(*part)),
+            )
+        });
+        Step::new(
+            sent.collect(),
+            &format!("\"bytes\":{}}}}}", self.program.len()),
+        )
+    }
+
+    fn part(&self, part: Part) -> &[u8] {
+        let (first, rest) = self.program.split_at(self.program.len() / 2);
+        match part {
+            Part::First => first,
+            Part::Rest => rest,
+        }
+    }
+
+    /// A message with what is known only here.
+    fn filled(&self, message: &str, pid: u64) -> String {
+        message
+            .replace("DIGEST", &self.digest)
+            .replace("FIRST_BYTES", &self.part(Part::First).len().to_string())
+            .replace("N_BYTES", &self.program.len().to_string())
+            .replace("PID", &pid.to_string())
+    }
+}
+
+/// What a client sends at once, and what it waits for before it goes on.
+struct Step {
+    sent: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Step {
+    fn new(sent: Vec<u8>, answer: &str) -> Self {
+        let answer = answer.as_bytes().to_vec();
+        Self { sent, answer }
+    }
+
+    fn upgrade() -> Self {
+        Self::new(UPGRADE.as_bytes().to_vec(), "\r\n\r\n")
+    }
 }
 
 /// Connects, sends what the bytes say and closes its side; the server closes the other, and a client that comes then is served.
 pub fn protocol(data: &[u8]) {
+    let served = served();
     let mut bytes = Unstructured::new(data);
-    let Ok(conversation) = conversation(&mut bytes) else {
+    let Ok(steps) = conversation(served, &mut bytes) else {
         return;
     };
-    let served = served();
-    talk(served, &conversation);
-    let ping = Conversation {
-        handshake: UPGRADE.as_bytes().to_vec(),
-        rest: [HELLO, MESSAGES[0]]
-            .map(|message| frame(1, message.as_bytes()))
-            .concat(),
-        answer: br#"{"id":1,"ok":{}}"#,
-    };
-    let heard = talk(served, &ping);
+    served.note_launches(&talk(served, &steps));
+    let answer = r#"{"id":1,"ok":{}}"#;
+    let ping = Step::new(frame(1, MESSAGES[0].as_bytes()), answer);
+    let heard = talk(served, &[Step::upgrade(), served.hello(), ping]);
     assert!(
-        holds(&heard, ping.answer),
+        holds(&heard, answer.as_bytes()),
         "{}",
         String::from_utf8_lossy(&heard)
     );
@@ -95,38 +216,65 @@ pub fn protocol(data: &[u8]) {
     }
 }
 
+impl Served {
+    /// Looks for the numbers of new processes among the answers.
+    fn note_launches(&self, heard: &[u8]) {
+        let heard = String::from_utf8_lossy(heard);
+        for answer in heard.split("\"ok\":{\"pid\":").skip(1) {
+            let digits = answer
+                .split(|character: char| !character.is_ascii_digit())
+                .next();
+            let pid = digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
+            self.last_pid.fetch_max(pid, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What goes over the wire.
-fn conversation(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Conversation> {
+fn conversation(served: &Served, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<Step>> {
     // A handshake is sometimes left out, spoiled, or not waited for.
-    let mut handshake = match bytes.int_in_range(0..=9)? {
-        0 => Vec::new(),
-        1 => spoiled(UPGRADE.as_bytes(), bytes)?,
-        _ => UPGRADE.as_bytes().to_vec(),
+    let upgrade = match bytes.int_in_range(0..=9)? {
+        0 => Step::new(Vec::new(), ""),
+        1 => Step::new(spoiled(UPGRADE.as_bytes(), bytes)?, ""),
+        _ => Step::upgrade(),
     };
+    let mut steps = vec![upgrade];
+    let is_let_in = !steps[0].answer.is_empty();
     let mut sent = match bytes.int_in_range(0..=9)? {
         0 => Vec::new(),
         1 => frame(1, &spoiled(HELLO.as_bytes(), bytes)?),
+        _ if is_let_in => {
+            steps.push(served.hello());
+            if bytes.ratio(1, 2)? {
+                steps.push(served.upload());
+            }
+            Vec::new()
+        }
         _ => frame(1, HELLO.as_bytes()),
     };
     for _ in 0..bytes.int_in_range(0..=20)? {
-        let message = bytes.choose(MESSAGES)?.as_bytes();
-        match bytes.int_in_range(0..=7)? {
-            0 => sent.extend(frame(1, message)),
-            1..=3 => sent.extend(frame(1, &spoiled(message, bytes)?)),
-            4 => sent.extend(frame(2, &binary(message, bytes)?)),
-            5 => sent.extend(spoiled(&frame(1, message), bytes)?),
-            6 => sent.extend(frame(bytes.arbitrary()?, &bytes.arbitrary::<Vec<u8>>()?)),
-            _ => sent.extend(bytes.arbitrary::<Vec<u8>>()?),
+        // A process of before, or one that this conversation launches.
+        let pid = served.last_pid.load(Ordering::Relaxed) + bytes.int_in_range(0..=2)?;
+        let message = served.filled(bytes.choose(MESSAGES)?, pid);
+        let message = message.as_bytes();
+        match bytes.int_in_range(0..=9)? {
+            0..=3 => sent.extend(frame(1, message)),
+            4 | 5 => sent.extend(frame(1, &spoiled(message, bytes)?)),
+            6 | 7 => sent.extend(frame(2, &binary(served, pid, bytes)?)),
+            8 => sent.extend(spoiled(&frame(1, message), bytes)?),
+            _ => sent.extend(frame(bytes.arbitrary()?, &bytes.arbitrary::<Vec<u8>>()?)),
         }
     }
-    if bytes.ratio(1, 16)? {
-        handshake.append(&mut sent);
+    if bytes.ratio(1, 4)? {
+        sent.extend(bytes.arbitrary::<Vec<u8>>()?);
     }
-    Ok(Conversation {
-        handshake,
-        rest: sent,
-        answer: b"",
-    })
+    steps.push(Step::new(sent, ""));
+    if bytes.ratio(1, 16)? {
+        // Everything at once, without hearing anything.
+        let sent = steps.into_iter().flat_map(|step| step.sent).collect();
+        steps = vec![Step::new(sent, "")];
+    }
+    Ok(steps)
 }
 
 /// A message with some of it replaced.
@@ -156,15 +304,28 @@ fn spoiled(message: &[u8], bytes: &mut Unstructured<'_>) -> arbitrary::Result<Ve
     Ok(message)
 }
 
-/// A binary message: the length of its header, the header, and a payload.
-fn binary(header: &[u8], bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
-    let length = if bytes.ratio(7, 8)? {
-        u32::try_from(header.len()).unwrap_or(u32::MAX)
-    } else {
-        bytes.arbitrary()?
-    };
-    let payload: Vec<u8> = bytes.arbitrary()?;
-    Ok([&length.to_le_bytes(), header, &payload].concat())
+/// A binary message, some of them spoiled.
+fn binary(served: &Served, pid: u64, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
+    let (header, part) = bytes.choose(HEADERS)?;
+    let mut header = served.filled(header, pid).into_bytes();
+    if bytes.ratio(1, 4)? {
+        header = spoiled(&header, bytes)?;
+    }
+    let mut payload = served.part(*part).to_vec();
+    if bytes.ratio(1, 4)? {
+        payload = spoiled(&payload, bytes)?;
+    }
+    let mut message = framed(&header, &payload);
+    if bytes.ratio(1, 8)? {
+        message[..4].copy_from_slice(&bytes.arbitrary::<[u8; 4]>()?);
+    }
+    Ok(message)
+}
+
+/// The length of a header, the header, and a payload.
+fn framed(header: &[u8], payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(header.len()).unwrap_or(u32::MAX);
+    [&length.to_le_bytes(), header, payload].concat()
 }
 
 /// A WebSocket frame of a client, whose mask is zero (RFC 6455, 5.2).
@@ -182,31 +343,28 @@ fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Says all of it, closes this side, and answers all that the server sends until it closes its own.
-fn talk(served: &Served, conversation: &Conversation) -> Vec<u8> {
+/// Says it step by step, closes this side, and answers all that the server sends until it closes its own.
+fn talk(served: &Served, steps: &[Step]) -> Vec<u8> {
     let mut stream = TcpStream::connect(served.server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut heard = Vec::new();
-    match said(&mut stream, conversation, &mut heard) {
+    match said(&mut stream, steps, &mut heard) {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            panic!("neither an answer nor an end within {PATIENCE:?}")
+            panic!(
+                "neither an answer nor an end within {PATIENCE:?}, after {}",
+                String::from_utf8_lossy(&heard)
+            )
         }
         // A server that has heard enough closes before all is sent, and a connection that was reset has ended too.
         Ok(()) | Err(_) => heard,
     }
 }
 
-fn said(
-    stream: &mut TcpStream,
-    conversation: &Conversation,
-    heard: &mut Vec<u8>,
-) -> std::io::Result<()> {
-    stream.write_all(&conversation.handshake)?;
-    if conversation.handshake == UPGRADE.as_bytes() {
-        read_until(stream, heard, b"\r\n\r\n")?;
+fn said(stream: &mut TcpStream, steps: &[Step], heard: &mut Vec<u8>) -> std::io::Result<()> {
+    for step in steps {
+        stream.write_all(&step.sent)?;
+        read_until(stream, heard, &step.answer)?;
     }
-    stream.write_all(&conversation.rest)?;
-    read_until(stream, heard, conversation.answer)?;
     stream.shutdown(Shutdown::Write)?;
     stream.read_to_end(heard).map(drop)
 }
