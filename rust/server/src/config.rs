@@ -105,8 +105,8 @@ impl ServerConfig {
     ///
     /// # Errors
     /// `invalid-config` for the first that is out of its range or of another form.
-    pub(crate) fn check(&mut self) -> Result<(), Error> {
-        for (name, setting) in self.settings() {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        for (name, setting) in self.clone().settings() {
             match setting {
                 Setting::Count(count, low, high) => {
                     check_count(name, *count as u64, low, high)?;

@@ -59,7 +59,7 @@ impl Server {
     /// # Errors
     /// `port-in-use` when the address cannot be listened on, `invalid-config` for a setting out of its range and for a folder that
     /// cannot be used, or that another server uses.
-    pub fn start(host: Arc<Host>, mut config: ServerConfig) -> Result<Self, Error> {
+    pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)

@@ -240,3 +240,34 @@ fn what_is_loaded_late_does_not_put_an_old_manifest_back() {
             .is_some()
     );
 }
+
+#[test]
+fn the_programs_of_a_user_are_bounded_and_manifests_count() {
+    let installed = |version: usize| Installed {
+        version: version.to_string(),
+        digest: String::new(),
+        n_bytes: 1,
+        at_s: 0.0,
+        manifest: Some(MANIFEST.to_owned()),
+        place: Place::of(Path::new(""), "alice", "p", "1"),
+        serial: 0,
+    };
+    let mut index = Index::default();
+    for n in 0..MAX_PROGRAMS_OF_USER {
+        index.add("alice".to_owned(), format!("p{n}"), installed(n));
+    }
+    let bytes = (MAX_PROGRAMS_OF_USER * (1 + MANIFEST.len())) as u64;
+    assert_eq!(index.n_bytes, bytes);
+    let room = |index: &Index, user: &str, name: &str, max_bytes: u64| {
+        let checked = index.check_room(user, name, "0", 10, max_bytes);
+        checked.map_err(|error| error.message)
+    };
+    let fault = room(&index, "alice", "q", u64::MAX).unwrap_err();
+    assert!(fault.contains("has 10000 programs"), "{fault}");
+    room(&index, "alice", "p0", u64::MAX).unwrap();
+    room(&index, "bob", "q", bytes + 10).unwrap();
+    let fault = room(&index, "bob", "q", bytes + 9).unwrap_err();
+    assert!(fault.contains("server.max_installed_bytes"), "{fault}");
+    assert!(index.remove("alice", "p0", "0"));
+    room(&index, "alice", "q", u64::MAX).unwrap();
+}

@@ -5,7 +5,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::client::Client;
-use crate::world::{World, chatty, echoing, quick, spinning};
+use crate::world::{World, chatty, echoing, failing, quick, spinning};
+
+/// Bytes of a message where a test makes them few.
+const MESSAGE_BYTES: usize = 4096;
 
 #[test]
 fn a_client_of_the_future_is_told_the_version() {
@@ -251,6 +254,49 @@ fn logs_are_read_without_taking_and_followed() {
             .await
             .unwrap();
         assert_eq!(client.answer(following).await.unwrap()["text"], "now");
+    });
+}
+
+#[test]
+fn a_long_log_comes_in_parts() {
+    let mut host = pie_host::HostConfig::default();
+    host.limits.message_bytes = MESSAGE_BYTES;
+    let folder = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let world = World::over(folder, host, |_| ());
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(2000)).await;
+        let pid = client.launch(&digest).await;
+        client.events(pid).await;
+        let mut text = String::new();
+        loop {
+            let request = json!({"type": "logs", "pid": pid, "after": text.len(), "follow": true});
+            let log = client.request(request).await.unwrap();
+            let part = log["text"].as_str().unwrap();
+            assert!(part.len() <= MESSAGE_BYTES);
+            text.push_str(part);
+            assert_eq!(log["next"], text.len());
+            if part.is_empty() {
+                assert_eq!(log["ended"], true);
+                break;
+            }
+        }
+        assert_eq!(text, "hello".repeat(2000));
+    });
+}
+
+#[test]
+fn the_kind_of_a_failure_is_clamped() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&failing(5000)).await;
+        let pid = client.launch(&digest).await;
+        let last = client.events(pid).await.1;
+        assert_eq!(
+            (&last["code"], &last["error_kind"]),
+            (&json!("program-error"), &json!("k".repeat(256)))
+        );
     });
 }
 

@@ -34,6 +34,19 @@ pub(crate) fn long(n_digits: u32) -> Vec<u8> {
     ))
 }
 
+/// Fails with an error of a kind of so many letters.
+pub(crate) fn failing(n_letters: u32) -> Vec<u8> {
+    guest::plain_bytes(&format!(
+        r#"(func (export "run") (param i32 i32) (result i32)
+          (memory.fill (i32.const 2048) (i32.const 107) (i32.const {n_letters}))
+          (memory.fill (i32.const 0) (i32.const 0) (i32.const 64))
+          (i32.store (i32.const 0) (i32.const 1))
+          (i32.store (i32.const 4) (i32.const 2048))
+          (i32.store (i32.const 8) (i32.const {n_letters}))
+          (i32.const 0))"#
+    ))
+}
+
 /// Never ends.
 pub(crate) fn spinning() -> Vec<u8> {
     guest::plain_bytes(
