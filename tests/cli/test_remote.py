@@ -292,7 +292,6 @@ async def take_one(peer: Peer, seen: list[dict[str, Any]]) -> None:
 def test_a_program_is_built_and_described_as_for_an_engine_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/app.py").write_text(TELLER)
-    (tmp_path / "six_of_ours").mkdir()
     (tmp_path / "Pie.toml").write_text(PARAMETERS + '[program]\nentry = "src/app.py"\n')
     seen: list[dict[str, Any]] = []
     with serving(lambda peer: take_one(peer, seen)) as address:
