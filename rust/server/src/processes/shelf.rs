@@ -59,6 +59,11 @@ impl Shelf {
         self.bytes
     }
 
+    /// Bytes of the user who holds the most.
+    pub(super) fn most_bytes(&self) -> usize {
+        self.of.values().map(|of| of.bytes).max().unwrap_or(0)
+    }
+
     pub(super) fn push(&mut self, user: String, kept: Kept) {
         self.len += 1;
         self.bytes += kept.bytes;

@@ -245,8 +245,12 @@ impl Table {
             self.forget(user, kept, now);
         }
         while self.ended.bytes() + self.leaving.bytes() > self.max_ended_bytes {
-            let leaving = self.leaving.pop_of_greatest(By::Bytes);
-            let Some((_, kept)) = leaving.or_else(|| self.ended.pop_of_greatest(By::Bytes)) else {
+            let shelf = if self.leaving.most_bytes() >= self.ended.most_bytes() {
+                &mut self.leaving
+            } else {
+                &mut self.ended
+            };
+            let Some((_, kept)) = shelf.pop_of_greatest(By::Bytes) else {
                 break;
             };
             self.entries.remove(&kept.process.pid());
@@ -270,3 +274,6 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
