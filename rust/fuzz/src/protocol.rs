@@ -17,22 +17,25 @@ use crate::guest;
 const PATIENCE: Duration = Duration::from_secs(30);
 const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 const HELLO: &str = r#"{"type":"hello","protocol":1,"user":"fuzzer"}"#;
+const LAUNCH: &str = r#"{"type":"launch","id":4,"program":"echo@1.0.0","input":{"n":1},"args":["a"],"seed":7,"limits":{"cpu_s":1},"attach":true}"#;
+const SEND: &str = r#"{"type":"send","id":12,"pid":PID,"text":"x"}"#;
+const INSTALL: &str = r#"{"type":"install","id":9,"name":"a","version":"0.1.0","digest":"DIGEST","manifest":"[package]\nname = \"a\"\nversion = \"0.1.0\"\n"}"#;
 /// Messages that are right, for the bytes to spoil: of a process that runs, of a program that is installed, and of an upload.
 const MESSAGES: &[&str] = &[
     r#"{"type":"ping","id":1}"#,
     r#"{"type":"processes","id":2,"all":true}"#,
     r#"{"type":"programs","id":3}"#,
-    r#"{"type":"launch","id":4,"program":"echo@1.0.0","input":{"n":1},"args":["a"],"seed":7,"limits":{"cpu_s":1},"attach":true}"#,
+    LAUNCH,
     r#"{"type":"launch","id":20,"program":"DIGEST","input":94.52706955539223,"detached":true,"attach":true,"window_bytes":10}"#,
     r#"{"type":"attach","id":5,"pid":PID,"window_bytes":100}"#,
     r#"{"type":"terminate","id":6,"pid":PID}"#,
     r#"{"type":"signal","id":7,"pid":PID,"text":"x"}"#,
-    r#"{"type":"send","id":12,"pid":PID,"text":"x"}"#,
+    SEND,
     r#"{"type":"close_input","id":13,"pid":PID}"#,
     r#"{"type":"detach","id":14,"pid":PID}"#,
     r#"{"type":"stats","id":15}"#,
     r#"{"type":"logs","id":8,"pid":PID,"tail_bytes":10,"follow":true}"#,
-    r#"{"type":"install","id":9,"name":"a","version":"0.1.0","digest":"DIGEST","manifest":"[package]\nname = \"a\"\nversion = \"0.1.0\"\n"}"#,
+    INSTALL,
     r#"{"type":"uninstall","id":10,"name":"a","version":"0.1.0"}"#,
     r#"{"type":"ack","pid":PID,"seq":1}"#,
 ];
@@ -158,6 +161,22 @@ impl Served {
         )
     }
 
+    /// An upload, an install, and a launched program that is spoken to: what comes after them has something to meet.
+    fn scene(&self) -> Vec<Step> {
+        let next_pid = self.last_pid.load(Ordering::Relaxed) + 1;
+        let text = |message: &str, pid: u64| frame(1, self.filled(message, pid).as_bytes());
+        let mut said: Vec<u8> = (next_pid..next_pid + 3)
+            .flat_map(|pid| text(SEND, pid))
+            .collect();
+        said.extend(text(r#"{"type":"ping","id":77}"#, 0));
+        vec![
+            self.upload(),
+            Step::new(text(INSTALL, 0), "\"replaced\":"),
+            Step::new(text(LAUNCH, 0), "\"launch_seed\":"),
+            Step::new(said, r#"{"id":77,"ok":{}}"#),
+        ]
+    }
+
     fn part(&self, part: Part) -> &[u8] {
         let (first, rest) = self.program.split_at(self.program.len() / 2);
         match part {
@@ -246,7 +265,7 @@ fn conversation(served: &Served, bytes: &mut Unstructured<'_>) -> arbitrary::Res
         _ if is_let_in => {
             steps.push(served.hello());
             if bytes.ratio(1, 2)? {
-                steps.push(served.upload());
+                steps.extend(served.scene());
             }
             Vec::new()
         }
@@ -258,11 +277,14 @@ fn conversation(served: &Served, bytes: &mut Unstructured<'_>) -> arbitrary::Res
         let message = served.filled(bytes.choose(MESSAGES)?, pid);
         let message = message.as_bytes();
         match bytes.int_in_range(0..=9)? {
-            0..=3 => sent.extend(frame(1, message)),
-            4 | 5 => sent.extend(frame(1, &spoiled(message, bytes)?)),
+            0..=4 => sent.extend(frame(1, message)),
+            5 => sent.extend(frame(1, &spoiled(message, bytes)?)),
             6 | 7 => sent.extend(frame(2, &binary(served, pid, bytes)?)),
-            8 => sent.extend(spoiled(&frame(1, message), bytes)?),
-            _ => sent.extend(frame(bytes.arbitrary()?, &bytes.arbitrary::<Vec<u8>>()?)),
+            8 if bytes.ratio(1, 4)? => sent.extend(spoiled(&frame(1, message), bytes)?),
+            _ if bytes.ratio(1, 4)? => {
+                sent.extend(frame(bytes.arbitrary()?, &bytes.arbitrary::<Vec<u8>>()?));
+            }
+            _ => {}
         }
     }
     if bytes.ratio(1, 4)? {
