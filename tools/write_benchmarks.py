@@ -29,7 +29,7 @@ def main() -> int:
     if not rows:
         print(f"there are no results in {RESULTS.relative_to(ROOT)}; run make bench", file=sys.stderr)
         return 1
-    rows.sort(key=lambda content: (content["row"]["name"][:1], int(re.sub(r"\D", "", content["row"]["name"]) or 0)))
+    rows.sort(key=lambda content: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", content["row"]["name"])])
     text = "\n".join([INTRODUCTION, *map(section, rows)])
     TARGET.write_text(text, encoding="utf-8")
     missed = [f"{content['row']['name']} {figure['case']}" for content in rows for figure in content["figures"] if not met(figure)]

@@ -121,9 +121,9 @@ def environment() -> dict[str, Any]:
     }
 
 
-def rust_bench(name: str, *arguments: str, timeout_s: float) -> list[dict[str, Any]]:
-    """Runs a benchmark of `rust/host/benches`; answers its lines."""
-    command = ["cargo", "bench", "--quiet", "--profile", "release", "-p", "pie-host", "--bench", name, "--", *arguments]
+def rust_bench(name: str, *arguments: str, package: str = "pie-host", timeout_s: float) -> list[dict[str, Any]]:
+    """Runs a benchmark of a Rust package; answers its lines."""
+    command = ["cargo", "bench", "--quiet", "--profile", "release", "-p", package, "--bench", name, "--", *arguments]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=timeout_s, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}; what it printed stands above")

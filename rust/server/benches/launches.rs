@@ -1,7 +1,7 @@
 //! Launches over the wire: `cargo bench --profile release -p pie-server`.
 //!
 //! A thousand launches from fifty connections, each taken to its last event; the figures are over all launches of a round: from the request
-//! to its answer, and to the return value. The peer is one connection that launches one after another.
+//! to its answer, and to the return value. The peer is one connection that launches one after another. A line of JSON for each case.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -17,15 +17,18 @@ mod guest;
 #[path = "../tests/server/world.rs"]
 mod world;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::Client;
 use pie_host::HostConfig;
+use serde_json::json;
 use world::World;
 
 const ROUNDS: usize = 5;
 const LAUNCHES: usize = 1000;
+const N_CONNECTIONS: usize = 50;
 
 fn main() {
     let host = HostConfig {
@@ -41,18 +44,32 @@ fn main() {
         // The first launch compiles.
         launched(&mut client).await;
     });
+    let mut figures: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
     for round in 0..ROUNDS {
-        for n_connections in [1, 50] {
+        // Both take turns in changing order, so that whatever drifts meets both alike.
+        for turn in 0..2 {
+            let side = (round + turn) % 2;
             let began = Instant::now();
-            let times = world.run(round_of(&world, n_connections));
-            let wall = began.elapsed();
+            let times = world.run(round_of(&world, [N_CONNECTIONS, 1][side]));
+            let mut note = |case: &str, time: Duration| {
+                figures.entry(case.to_owned()).or_default()[side].push(time.as_secs_f64() * 1e3);
+            };
+            note("all", began.elapsed());
             let (answers, ends): (Vec<_>, Vec<_>) = times.into_iter().unzip();
-            println!(
-                "round {round}, {n_connections} connections, {LAUNCHES} launches in {wall:.1?}: answer {}; end {}",
-                described(answers),
-                described(ends)
-            );
+            for (what, mut times) in [("answer", answers), ("end", ends)] {
+                times.sort();
+                for share in [50, 99] {
+                    let time = times[(times.len() - 1) * share / 100];
+                    note(&format!("{what} p{share}"), time);
+                }
+            }
         }
+    }
+    for (case, [ours, peer]) in figures {
+        println!(
+            "{}",
+            json!({"case": case, "unit": "ms", "ours": ours, "peer": peer})
+        );
     }
 }
 
@@ -85,15 +102,4 @@ async fn launched(client: &mut Client) -> (Duration, Duration) {
     let (_, last) = client.events(pid).await;
     assert_eq!(last["value"], "true");
     (answered, began.elapsed())
-}
-
-fn described(mut times: Vec<Duration>) -> String {
-    times.sort();
-    let at = |share: usize| times[(times.len() - 1) * share / 100];
-    format!(
-        "p50 {:.2?}, p99 {:.2?}, worst {:.2?}",
-        at(50),
-        at(99),
-        at(100)
-    )
 }
