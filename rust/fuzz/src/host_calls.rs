@@ -4,6 +4,8 @@
 //! earlier call, an address, a length, or any number; the memory holds texts, small numbers and what is left of the bytes. Results, and
 //! words that a call wrote to memory, become the handles of later calls.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use arbitrary::Unstructured;
 use wasm_encoder::{
     CodeSection, ConstExpr, DataSection, EntityType, ExportKind, ExportSection, Function,
@@ -16,6 +18,8 @@ use crate::engine::engine;
 use crate::world::{Import, World, world};
 
 const MAX_CALLS: usize = 60;
+/// What is left of the bytes becomes memory, up to here.
+const MAX_DATA_BYTES: usize = 2048;
 /// Locals that hold handles. Parameters come before them.
 const N_HANDLES: u32 = 8;
 const FIRST_HANDLE: u32 = 2;
@@ -30,9 +34,11 @@ const TEXTS: &[u8] = b"dummytruehellouserassistant\"\\{}[0,1]\xff\xc3\x28 a long
 pub fn host_calls(data: &[u8]) {
     let world = world();
     let mut bytes = Unstructured::new(data);
-    let Ok(module) = module(world, &mut bytes) else {
+    let Ok(calls) = calls(world, &mut bytes) else {
         return;
     };
+    let rest = bytes.take_rest();
+    let module = module(world, &calls, &rest[..rest.len().min(MAX_DATA_BYTES)]);
     let component = world.component(module).unwrap();
     let code = engine().run(component);
     assert_ne!(
@@ -42,10 +48,144 @@ pub fn host_calls(data: &[u8]) {
     );
 }
 
-fn module(world: &World, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
+/// A call of an import, by its place in the world.
+struct Call {
+    import: usize,
+    arguments: Vec<Argument>,
+    /// The handle that the result becomes, where it is one number.
+    result: u32,
+    /// A word that the call may have written, by its offset there, and the handle that it becomes.
+    written: Option<(u64, u32)>,
+}
+
+enum Argument {
+    Handle(u32),
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+}
+
+/// The calls: mostly after those that give a model and a context.
+fn calls(world: &World, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<Call>> {
+    let mut calls = if bytes.ratio(7, 8)? {
+        beginning(world)
+    } else {
+        Vec::new()
+    };
+    // Mostly what lies nearest to the model: the imports of WASI are many.
+    let ours: Vec<usize> = (0..world.imports.len())
+        .filter(|&import| world.imports[import].module.starts_with("pie:"))
+        .collect();
+    for _ in 0..bytes.int_in_range(1..=MAX_CALLS)? {
+        let import = if bytes.ratio(7, 8)? {
+            *bytes.choose(&ours)?
+        } else {
+            bytes.int_in_range(0..=world.imports.len() - 1)?
+        };
+        let params = &world.imports[import].params;
+        let arguments = (0..params.len())
+            .map(|place| argument(&world.imports[import], place, bytes))
+            .collect::<Result<_, _>>()?;
+        let result = handle(bytes)?;
+        let written = if bytes.ratio(1, 2)? {
+            Some((4 * bytes.int_in_range(0..=3)?, handle(bytes)?))
+        } else {
+            None
+        };
+        calls.push(Call {
+            import,
+            arguments,
+            result,
+            written,
+        });
+    }
+    Ok(calls)
+}
+
+/// Loads the model into the first handle, makes a context of it in the second, and appends a text to that.
+fn beginning(world: &World) -> Vec<Call> {
+    let (model, context) = (FIRST_HANDLE, FIRST_HANDLE + 1);
+    let import = |module: &str, name: &str| {
+        let mut imports = world.imports.iter();
+        imports
+            .position(|import| import.module.contains(module) && import.name == name)
+            .unwrap()
+    };
+    let text = |length| [Argument::I32(at(TEXTS_AT)), Argument::I32(length)];
+    let results = || Argument::I32(at(RESULTS_AT));
+    let call = |import, arguments, written| Call {
+        import,
+        arguments,
+        result: FIRST_HANDLE,
+        written,
+    };
+    let [name, n_bytes] = text(5);
+    let [words, length] = text(40);
+    vec![
+        call(
+            import("core/model", "[static]model.load"),
+            vec![name, n_bytes, results()],
+            Some((4, model)),
+        ),
+        call(
+            import("core/context", "[static]context.create"),
+            vec![Argument::Handle(model), results()],
+            Some((4, context)),
+        ),
+        call(
+            import("core/context", "[method]context.append-text"),
+            vec![Argument::Handle(context), words, length, results()],
+            None,
+        ),
+    ]
+}
+
+fn argument(
+    import: &Import,
+    place: usize,
+    bytes: &mut Unstructured<'_>,
+) -> arbitrary::Result<Argument> {
+    let takes_self =
+        import.name.starts_with("[method]") || import.name.starts_with("[resource-drop]");
+    Ok(match import.params[place] {
+        Parsed::I32 if place == 0 && takes_self && bytes.ratio(15, 16)? => {
+            Argument::Handle(handle(bytes)?)
+        }
+        // The last one is often where the answer is to be written.
+        Parsed::I32 if place + 1 == import.params.len() && bytes.ratio(1, 2)? => {
+            Argument::I32(at(RESULTS_AT))
+        }
+        Parsed::I32 => match bytes.int_in_range(0..=7)? {
+            0 | 1 => Argument::Handle(handle(bytes)?),
+            2 | 3 => Argument::I32(at(TEXTS_AT) + bytes.int_in_range(0..=64)?),
+            4 | 5 => Argument::I32(bytes.int_in_range(0..=16)?),
+            6 => Argument::I32(at(RESULTS_AT) + 4 * bytes.int_in_range(0..=256)?),
+            _ => Argument::I32(bytes.arbitrary()?),
+        },
+        Parsed::I64 if bytes.ratio(3, 4)? => Argument::I64(bytes.int_in_range(0..=100_000)?),
+        Parsed::I64 => Argument::I64(bytes.arbitrary()?),
+        Parsed::F32 if bytes.ratio(3, 4)? => {
+            Argument::F32(*bytes.choose(&[0.0, 0.5, 0.9, 1.0, 2.0])?)
+        }
+        Parsed::F32 => Argument::F32(bytes.arbitrary()?),
+        Parsed::F64 => Argument::F64(bytes.arbitrary()?),
+        Parsed::V128 | Parsed::Ref(_) => unreachable!("the canonical ABI has none"),
+    })
+}
+
+fn handle(bytes: &mut Unstructured<'_>) -> arbitrary::Result<u32> {
+    bytes.int_in_range(FIRST_HANDLE..=FIRST_HANDLE + N_HANDLES - 1)
+}
+
+/// A core module that makes the calls and answers `true`. It imports what it calls and no more, which is much faster to compile.
+fn module(world: &World, calls: &[Call], content: &[u8]) -> Vec<u8> {
+    let called: BTreeSet<usize> = calls.iter().map(|call| call.import).collect();
+    let indices: BTreeMap<usize, u32> = called.into_iter().zip(0..).collect();
     let mut types = TypeSection::new();
     let mut imports = ImportSection::new();
-    for (index, import) in (0..).zip(&world.imports) {
+    for (&place, &index) in &indices {
+        let import = &world.imports[place];
         types.ty().function(
             import.params.iter().copied().map(encoded),
             import.results.iter().copied().map(encoded),
@@ -80,19 +220,12 @@ fn module(world: &World, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<
         .export("cabi_realloc", ExportKind::Func, n_imports + 1);
 
     let mut code = CodeSection::new();
-    code.function(&run(world, bytes)?).function(&realloc());
+    code.function(&run(world, calls, &indices))
+        .function(&realloc());
     let mut data = DataSection::new();
-    data.active(
-        0,
-        &ConstExpr::i32_const(at(TEXTS_AT)),
-        TEXTS.iter().copied(),
-    );
-    let rest = bytes.bytes(bytes.len().min(2048))?;
-    data.active(
-        0,
-        &ConstExpr::i32_const(at(RESULTS_AT)),
-        rest.iter().copied(),
-    );
+    for (address, bytes) in [(TEXTS_AT, TEXTS), (RESULTS_AT, content)] {
+        data.active(0, &ConstExpr::i32_const(at(address)), bytes.iter().copied());
+    }
 
     let mut module = Module::new();
     module
@@ -104,118 +237,48 @@ fn module(world: &World, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<
         .section(&exports)
         .section(&code)
         .section(&data);
-    Ok(module.finish())
+    module.finish()
 }
 
 /// The calls, and `true` as the answer.
-fn run(world: &World, bytes: &mut Unstructured<'_>) -> arbitrary::Result<Function> {
+fn run(world: &World, calls: &[Call], indices: &BTreeMap<usize, u32>) -> Function {
     let mut function = Function::new([(N_HANDLES, ValType::I32)]);
-    let n_calls = bytes.int_in_range(1..=MAX_CALLS)?;
-    for _ in 0..n_calls {
-        call(&mut function, world, bytes)?;
-    }
     let mut code = function.instructions();
-    // A `result<string, failure>` at address 0: ok, and the text.
-    for (at, word) in [(0, 0), (4, at(TEXTS_AT) + 5), (8, 4)] {
-        code.i32_const(at).i32_const(word).i32_store(word_at(0));
-    }
-    code.i32_const(0).end();
-    Ok(function)
-}
-
-fn call(
-    function: &mut Function,
-    world: &World,
-    bytes: &mut Unstructured<'_>,
-) -> arbitrary::Result<()> {
-    // Mostly what lies nearest to the model: the imports of WASI are many.
-    let ours: Vec<u32> = (0..)
-        .zip(&world.imports)
-        .filter(|(_, import)| import.module.starts_with("pie:"))
-        .map(|(index, _)| index)
-        .collect();
-    let index = if bytes.ratio(7, 8)? {
-        *bytes.choose(&ours)?
-    } else {
-        bytes.int_in_range(0..=u32::try_from(world.imports.len() - 1).unwrap_or(0))?
-    };
-    let import = &world.imports[index as usize];
-    for (place, param) in import.params.iter().enumerate() {
-        argument(function, import, place, *param, bytes)?;
-    }
-    let mut code = function.instructions();
-    code.call(index);
-    match import.results.as_slice() {
-        [] => {}
-        [Parsed::I32] => {
-            let handle = FIRST_HANDLE + bytes.int_in_range(0..=N_HANDLES - 1)?;
-            code.local_set(handle);
+    for call in calls {
+        for argument in &call.arguments {
+            match *argument {
+                Argument::Handle(handle) => code.local_get(handle),
+                Argument::I32(number) => code.i32_const(number),
+                Argument::I64(number) => code.i64_const(number),
+                Argument::F32(number) => code.f32_const(number.into()),
+                Argument::F64(number) => code.f64_const(number.into()),
+            };
         }
-        results => {
-            for _ in results {
-                code.drop();
+        code.call(indices[&call.import]);
+        match world.imports[call.import].results.as_slice() {
+            [Parsed::I32] => {
+                code.local_set(call.result);
+            }
+            results => {
+                for _ in results {
+                    code.drop();
+                }
             }
         }
+        if let Some((offset, handle)) = call.written {
+            code.i32_const(at(RESULTS_AT))
+                .i32_load(word_at(offset))
+                .local_set(handle);
+        }
     }
-    if bytes.ratio(1, 2)? {
-        let handle = FIRST_HANDLE + bytes.int_in_range(0..=N_HANDLES - 1)?;
-        let offset = 4 * bytes.int_in_range(0..=3_u64)?;
-        code.i32_const(at(RESULTS_AT))
-            .i32_load(word_at(offset))
-            .local_set(handle);
+    // A `result<string, failure>` at address 0: ok, and the text.
+    for (address, word) in [(0, 0), (4, at(TEXTS_AT) + 5), (8, 4)] {
+        code.i32_const(address)
+            .i32_const(word)
+            .i32_store(word_at(0));
     }
-    Ok(())
-}
-
-fn argument(
-    function: &mut Function,
-    import: &Import,
-    place: usize,
-    param: Parsed,
-    bytes: &mut Unstructured<'_>,
-) -> arbitrary::Result<()> {
-    let mut code = function.instructions();
-    let is_method =
-        import.name.starts_with("[method]") || import.name.starts_with("[resource-drop]");
-    match param {
-        Parsed::I32 if place == 0 && is_method && bytes.ratio(15, 16)? => {
-            code.local_get(FIRST_HANDLE + bytes.int_in_range(0..=N_HANDLES - 1)?);
-        }
-        // The last one is often where the answer is to be written.
-        Parsed::I32 if place + 1 == import.params.len() && bytes.ratio(1, 2)? => {
-            code.i32_const(at(RESULTS_AT));
-        }
-        Parsed::I32 => {
-            match bytes.int_in_range(0..=7)? {
-                0 | 1 => code.local_get(FIRST_HANDLE + bytes.int_in_range(0..=N_HANDLES - 1)?),
-                2 | 3 => code.i32_const(at(TEXTS_AT) + bytes.int_in_range(0..=64)?),
-                4 | 5 => code.i32_const(bytes.int_in_range(0..=16)?),
-                6 => code.i32_const(at(RESULTS_AT) + 4 * bytes.int_in_range(0..=256)?),
-                _ => code.i32_const(bytes.arbitrary()?),
-            };
-        }
-        Parsed::I64 => {
-            code.i64_const(if bytes.ratio(3, 4)? {
-                bytes.int_in_range(0..=100_000)?
-            } else {
-                bytes.arbitrary()?
-            });
-        }
-        Parsed::F32 => {
-            let any: f32 = if bytes.ratio(3, 4)? {
-                *bytes.choose(&[0.0, 0.5, 0.9, 1.0, 2.0])?
-            } else {
-                bytes.arbitrary()?
-            };
-            code.f32_const(any.into());
-        }
-        Parsed::F64 => {
-            let any: f64 = bytes.arbitrary()?;
-            code.f64_const(any.into());
-        }
-        Parsed::V128 | Parsed::Ref(_) => unreachable!("the canonical ABI has none"),
-    }
-    Ok(())
+    code.i32_const(0).end();
+    function
 }
 
 /// Hands out memory that it never takes back.
