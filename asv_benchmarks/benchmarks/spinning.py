@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 from benchmarks.engines import WORKLOADS
 from benchmarks.harness import ROOT, ROUNDS, SEED, Figure, Goal, Row, in_turns, save, show
+from pie.config import ModelConfig
+from pie.config.tree import DriverName
 from pie.engine import Engine
 from pie.programs import load_program
 
 N_SPINNING = 15
 N_TOKENS = 256
-DRIVERS = ("cpu", "dummy")
+DRIVERS: tuple[DriverName, ...] = ("cpu", "dummy")
 
 ROW = Row(
     name="spinning",
@@ -56,7 +58,7 @@ def measure() -> Iterator[Figure]:
     """Both, in turns, on each driver."""
     for driver in DRIVERS:
         with Engine() as engine:
-            engine.add_model(driver=driver)
+            engine.add_model(options=ModelConfig(driver=driver))
             engine.start()
             generated(engine)
             figure = Figure(driver, "tokens/s", *in_turns(lambda: beside(engine), lambda: generated(engine), ROUNDS))

@@ -14,7 +14,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use pie_host::{Event, Host, HostConfig, Limits};
+use pie_host::{Event, Host, HostConfig, Launch, Limits, Value};
 use serde_json::json;
 use support::bare::Bare;
 use support::{Written, config, in_turns, launch, number, report};
@@ -99,9 +99,18 @@ fn runaway(rounds: usize) {
 
 /// The p99 of the answers of an echoing program, beside programs that spin until they are stopped and are launched again, and alone.
 fn neighbours(rounds: usize) {
-    let host = Host::new(limited()).unwrap();
+    // The limit holds for the programs that spin: the neighbour runs for as long as the benchmark.
+    let host = Host::new(config(16)).unwrap();
     let program = Written::Rust.program();
     let echo = launch(&host, &program, "\"echo\"");
+    let spin = || {
+        let limits = [("cpu_s".to_owned(), Value::Seconds(CPU_LIMIT.as_secs_f64()))];
+        let launch = Launch {
+            limits: limits.into(),
+            ..Launch::new(program.clone(), "\"spin\"")
+        };
+        host.launch(launch).unwrap()
+    };
     let p99_us = || {
         let mut times: Vec<f64> = (0..N_ECHOES)
             .map(|_| {
@@ -119,11 +128,11 @@ fn neighbours(rounds: usize) {
         let spinning = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut process = launch(&host, &program, "\"spin\"");
+                let mut process = spin();
                 spinning.wait();
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
                     if process.next_event(Some(Duration::from_millis(5))).is_some() {
-                        process = launch(&host, &program, "\"spin\"");
+                        process = spin();
                     }
                 }
             });
