@@ -128,7 +128,16 @@ async fn execute(
     let refused_bytes = store.data().memory.refused();
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
-        Ok(Err(failure)) => Err(program_failure(failure)),
+        Ok(Err(failure)) => {
+            let mut failure = program_failure(failure);
+            // A language runtime knows that memory was refused, and the engine what the limit was.
+            if let Some(bytes) = refused_bytes
+                && failure.code.as_deref() == Some(ErrorCode::LimitMemory.as_str())
+            {
+                failure.message = fault::memory_limit(bytes, &record.limits).message;
+            }
+            Err(failure)
+        }
         Err(error) => Err(fault::describe(
             &error,
             &record.limits,
