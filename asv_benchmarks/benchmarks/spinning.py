@@ -46,6 +46,7 @@ def beside(engine: Engine) -> float:
     for process in spinning:
         process.next_event()  # each says that it has begun
     try:
+        generated(engine)  # while they begin they are not known to spin
         return generated(engine)
     finally:
         for process in spinning:

@@ -13,9 +13,10 @@ use tokio::runtime::Handle;
 
 use super::state::Record;
 
-/// Processor time that a program may use without waiting before it is handed to the background: several times what a language runtime
-/// takes to start a program, which would wait long among programs that spin.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// Processor time that a program may use without waiting before it is handed to the background: a few times what a language runtime
+/// takes to start a program, which would wait long among programs that spin; and little enough that many which begin to spin at once are
+/// soon out of the way.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The life of a process, as a task that moves between threads.
 pub(crate) type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
