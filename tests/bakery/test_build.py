@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,25 @@ def test_with_a_path_all_that_follows_is_for_the_program(tmp_path: Path) -> None
     write(tmp_path, {"main.py": ECHO})
     done = pie("run", "--dummy", "--path", str(tmp_path), "--", "./word", "--n", "3")
     assert json.loads(done.stdout) == {"_positional": ["./word"], "n": 3}, done.stderr
+
+
+def test_the_output_is_a_wasm_file_and_nothing_else_is_replaced(tmp_path: Path) -> None:
+    write(tmp_path, {"main.py": ECHO, "Pie.toml": '[package]\nname = "mine"\nversion = "0.1.0"\n'})
+    os.mkfifo(tmp_path / "pipe.wasm")
+    (tmp_path / "folder.wasm").mkdir()
+    for output, part in [
+        ("main.py", "does not end in .wasm"),
+        ("Pie.toml", "does not end in .wasm"),
+        ("missing/", "does not end in .wasm"),
+        ("pipe.wasm", "is no regular file"),
+    ]:
+        done = pie("build", ".", "-o", output, cwd=tmp_path)
+        assert done.returncode == 1, output
+        assert "error[build-failed]" in done.stderr, output
+        assert part in done.stderr
+    assert (tmp_path / "main.py").read_text() == ECHO
+    assert pie("build", ".", "-o", "folder.wasm", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "folder.wasm" / "mine.wasm").is_file()
 
 
 def test_a_program_has_to_be_named() -> None:

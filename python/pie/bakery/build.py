@@ -16,6 +16,7 @@ from pie.errors import PieError
 from pie.programs import MANIFEST_FILE, RUNTIMES, Component, Source
 
 _DIST = "dist"
+_SUFFIX = ".wasm"
 _PREFIX = "sha256:"
 
 
@@ -39,18 +40,27 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
     With `standalone`, a Python or JavaScript program carries its language runtime and runs in any engine.
     Raises PieError `build-failed` for what the tools of the language refuse, and those of `open_project`.
     """
+    if output is not None and output.suffix != _SUFFIX and not output.is_dir():
+        message = f"{str(output)!r} does not end in {_SUFFIX}, by which programs are known; name the output so, or a folder that is there"
+        raise PieError("build-failed", message)
     project = open_project(path)
     if project.kind == "component":
         raise PieError("build-failed", f"{str(path)!r} is built already; give the folder or the file that it was made from")
     manifest = project.manifest or new_manifest(project.name)
     wasm, runtime = _program(project, manifest, standalone=standalone)
-    target = output or project.folder / _DIST / f"{manifest.name}.wasm"
-    if target.is_dir():
-        target = target / f"{manifest.name}.wasm"
+    target = _target(output or project.folder / _DIST / f"{manifest.name}{_SUFFIX}", manifest)
     beside = _manifest_place(target, manifest)
     _write(target, wasm)
     _write(beside, manifest.text.encode())
     return Built(target, beside, manifest, len(wasm), _digest(wasm), runtime)
+
+
+def _target(output: Path, manifest: Manifest) -> Path:
+    """Where the program goes: the file itself, or into the folder."""
+    target = output / f"{manifest.name}{_SUFFIX}" if output.is_dir() else output
+    if target.exists() and not target.is_file():
+        raise PieError("build-failed", f"{str(target)!r} is no regular file; name another output")
+    return target
 
 
 def ready(project: Project) -> Component | Source:
