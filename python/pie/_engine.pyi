@@ -31,7 +31,7 @@ __all__ = [
 __version__: str
 
 def check_address(host: str, port: int) -> None:
-    """Looks whether `Engine.serve` could listen there. Raises PieError `port-in-use`."""
+    """Looks whether `Engine.serve` could listen there. Raises PieError `port-in-use` or `invalid-config`."""
 
 def init_logging(level: str) -> None:
     """Writes what the engine logs to stderr, from a level on; the first call decides.

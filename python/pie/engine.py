@@ -174,7 +174,7 @@ class Engine:
     def serve(self, config: Config) -> _engine.Server:
         """Opens the address of the configuration to clients, who are answered while the engine is driven, until `Server.stop`.
 
-        Raises PieError `port-in-use` where the address cannot be had, `invalid-config` where the data folder cannot be used.
+        Raises PieError `port-in-use` where the port cannot be had, `invalid-config` where the address or the data folder cannot be used.
         """
         options = asdict(config.server)
         host, port = options.pop("host"), options.pop("port")

@@ -84,6 +84,8 @@ def load_program(path: Path) -> Component | Source:
         return _load_folder(path)
     if not exists:
         raise PieError("unknown-program", f"there is no program at {_shortened(path)!r}; check the path")
+    if not path.is_file():  # a pipe would be waited for
+        raise PieError("invalid-program", f"{_shortened(path)!r} is no regular file; give a file or a folder")
     if path.suffix == ".wasm":
         return Component(path)
     language = _LANGUAGES.get(path.suffix)

@@ -1,5 +1,6 @@
 """Which files make up the program behind a path."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,14 @@ def test_a_name_that_no_file_can_have(tmp_path: Path, name: str) -> None:
         load_program(tmp_path / name)
     assert caught.value.code == "unknown-program"
     assert len(caught.value.message) < 600
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.py"
+    os.mkfifo(pipe)
+    with pytest.raises(PieError, match="is no regular file") as raised:
+        load_program(pipe)
+    assert raised.value.code == "invalid-program"
 
 
 def test_a_huge_folder_is_refused(tmp_path: Path) -> None:

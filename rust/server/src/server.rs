@@ -57,8 +57,8 @@ impl Server {
     /// Starts to serve the programs and models of `host`.
     ///
     /// # Errors
-    /// `port-in-use` when the address cannot be listened on, `invalid-config` for a setting out of its range and for a folder that
-    /// cannot be used, or that another server uses.
+    /// `port-in-use` when the port cannot be listened on, `invalid-config` for a setting out of its range, for an address that is not of
+    /// this machine, and for a folder that cannot be used, or that another server uses.
     pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -165,7 +165,7 @@ impl Drop for Server {
 /// Looks whether an address can be listened on, so that whoever has much to make ready first knows early.
 ///
 /// # Errors
-/// `port-in-use`, as [`Server::start`] would say.
+/// `port-in-use` or `invalid-config`, as [`Server::start`] would say.
 pub fn check_address(host: &str, port: u16) -> Result<(), Error> {
     std::net::TcpListener::bind((host, port))
         .map(drop)
@@ -202,9 +202,24 @@ fn listener_at(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-fn unusable(host: &str, port: u16, error: &io::Error) -> Error {
-    let message = format!(
-        "{host}:{port} cannot be served on ({error}); give another port (0 picks a free one), or end what listens there"
-    );
-    Error::new(ErrorCode::PortInUse, message)
+fn unusable(host: &str, port: u16, error: &std::io::Error) -> Error {
+    use std::io::ErrorKind::{AddrInUse, PermissionDenied};
+    let (code, remedy) = match error.kind() {
+        AddrInUse => (
+            ErrorCode::PortInUse,
+            "give another port (0 picks a free one), or end what listens there",
+        ),
+        PermissionDenied => (
+            ErrorCode::PortInUse,
+            "give a port above 1023 (0 picks a free one)",
+        ),
+        _ => (
+            ErrorCode::InvalidConfig,
+            "set server.host to an address of this machine, as 127.0.0.1",
+        ),
+    };
+    Error::new(
+        code,
+        format!("{host}:{port} cannot be served on ({error}); {remedy}"),
+    )
 }

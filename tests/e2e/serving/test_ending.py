@@ -180,8 +180,8 @@ def test_a_port_in_use_is_one_clear_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--host", "no host"], "port-in-use"),
-        (["--host", "192.0.2.1"], "port-in-use"),
+        (["--host", "no host"], "invalid-config"),
+        (["--host", "192.0.2.1"], "invalid-config"),
         (["--model", "/no/such/folder"], "invalid-model"),
         (["--config", "/no/such/file.toml"], "invalid-config"),
         (["--limit", "wishes=3"], "invalid-config"),
