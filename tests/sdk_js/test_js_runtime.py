@@ -106,7 +106,12 @@ FAILURES = {
         "maxToken",
     ),
     "recursion without end": ("const f = (): number => f() + 1; f();", "RangeError", "limit-stack", "call stack"),
-    "no memory left": ("const a: any[] = []; for (;;) a.push(new Uint8Array(1 << 24));", "InternalError", "limit-memory", "out of memory"),
+    "no memory left": (
+        "const a: any[] = []; for (;;) a.push(new Uint8Array(1 << 24));",
+        "InternalError",
+        "limit-memory",
+        "limits.memory_bytes",
+    ),
 }
 
 
