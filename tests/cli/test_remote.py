@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import pytest
 
 from client.fake import Peer, fake_server
 from pie._engine import pack_program, read_packed
-from support.command import PATIENCE_S, command, environment, pie
+from support.command import PATIENCE_S, pie, start
 from support.wheels import wheel
 
 RUNNING = {
@@ -197,14 +196,7 @@ def test_ctrl_c_ends_the_program_and_exits_with_130() -> None:
             await peer.answer(message)
 
     with serving(script) as address:
-        running = subprocess.Popen(
-            command(["run", "chat", "--server", address]),
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        running = start(["run", "chat", "--server", address])
         assert running.stdout is not None
         assert running.stdout.readline() == "running\n"
         running.send_signal(signal.SIGINT)

@@ -141,6 +141,25 @@ async def test_result_leaves_the_events_to_a_loop_that_reads_them() -> None:
         assert seen == [*(Event.Stdout(str(number)) for number in range(50)), Event.Return("true")]
 
 
+async def one_event_then_the_end(peer: Peer) -> None:
+    """An event at the launch, and the end after a ping."""
+    await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+    await peer.event(1, "stdout", text="0")
+    await peer.answer(await peer.expect("ping"))
+    await peer.event(1, "return", value="1")
+    await peer.serve_forever()
+
+
+async def five_events_and_the_end(peer: Peer) -> None:
+    """Five events and the end, after a ping."""
+    await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+    await peer.answer(await peer.expect("ping"))
+    for number in range(5):
+        await peer.event(1, "stdout", text=str(number))
+    await peer.event(1, "return", value="1")
+    await peer.serve_forever()
+
+
 @scenario
 async def test_result_takes_over_from_a_loop_that_was_left() -> None:
     async def script(peer: Peer) -> None:
@@ -162,14 +181,7 @@ async def test_result_takes_over_from_a_loop_that_was_left() -> None:
 
 @scenario
 async def test_result_takes_over_from_events_that_are_merely_kept() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
-        await peer.event(1, "stdout", text="0")
-        await peer.answer(await peer.expect("ping"))
-        await peer.event(1, "return", value="1")
-        await peer.serve_forever()
-
-    async with fake_server(script) as address, connect(address) as client:
+    async with fake_server(one_event_then_the_end) as address, connect(address) as client:
         process = await client.launch("p@1")
         never_read, left = process.events(), process.events()
         async for _ in left:
@@ -181,14 +193,7 @@ async def test_result_takes_over_from_events_that_are_merely_kept() -> None:
 
 @scenario
 async def test_result_takes_over_from_a_task_that_has_ended() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
-        await peer.event(1, "stdout", text="0")
-        await peer.answer(await peer.expect("ping"))
-        await peer.event(1, "return", value="1")
-        await peer.serve_forever()
-
-    async with fake_server(script) as address, connect(address) as client:
+    async with fake_server(one_event_then_the_end) as address, connect(address) as client:
         process = await client.launch("p@1")
         events, may_end = process.events(), asyncio.Event()
 
@@ -209,15 +214,7 @@ async def test_result_takes_over_from_a_task_that_has_ended() -> None:
 
 @scenario
 async def test_result_takes_nothing_from_a_loop_that_begins_later() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
-        await peer.answer(await peer.expect("ping"))
-        for number in range(5):
-            await peer.event(1, "stdout", text=str(number))
-        await peer.event(1, "return", value="1")
-        await peer.serve_forever()
-
-    async with fake_server(script) as address, connect(address) as client:
+    async with fake_server(five_events_and_the_end) as address, connect(address) as client:
         process = await client.launch("p@1")
         results = [asyncio.create_task(process.result()) for _ in range(2)]
         await asyncio.sleep(0)  # they wait
@@ -233,15 +230,7 @@ async def test_result_takes_nothing_from_a_loop_that_begins_later() -> None:
 
 @scenario
 async def test_the_end_is_told_to_everybody_who_waits() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
-        await peer.answer(await peer.expect("ping"))
-        for number in range(5):
-            await peer.event(1, "stdout", text=str(number))
-        await peer.event(1, "return", value="1")
-        await peer.serve_forever()
-
-    async with fake_server(script) as address, connect(address) as client:
+    async with fake_server(five_events_and_the_end) as address, connect(address) as client:
         process = await client.launch("p@1")
 
         async def read() -> list[str]:

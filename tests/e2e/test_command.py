@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import PATIENCE_S, command, environment, pie
+from support.command import PATIENCE_S, command, environment, pie, start
 from support.launching import LANGUAGES, ROOT
 
 EXAMPLES = {
@@ -112,15 +112,7 @@ def test_a_random_stream_comes_from_the_launch_seed(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "spin.py").write_text("def main(input):\n    print('spinning')\n    while True:\n        pass\n")
-    running = subprocess.Popen(
-        command(["run", "spin.py", "--dummy"]),
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    running = start(["run", "spin.py", "--dummy"], tmp_path)
     assert running.stdout is not None
     assert running.stdout.readline() == "spinning\n"
     running.send_signal(signal.SIGINT)

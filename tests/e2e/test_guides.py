@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import textwrap
 import tomllib
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from pie.bakery.manifest import parse_manifest
 from pie.config import EMBEDDED_FOLDER, Flags, load
 from pie.config.settings import settings
-from support.command import PATIENCE_S, environment
+from support.command import shell
 from support.launching import ROOT
 
 GUIDES = ROOT / "docs/guide"
@@ -32,19 +30,7 @@ def indented(page: Path) -> list[str]:
 def run(line: str, folder: Path, home: Path) -> str:
     """What a line of a shell prints, which must succeed; what was compiled once is shared with every test."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    words = re.sub(r"^pie (?=\w)", f"{sys.executable} -m pie ", line)
-    done = subprocess.run(
-        ["bash", "-c", words],
-        cwd=folder,
-        env=environment() | {"HOME": str(home), "XDG_CACHE_HOME": cache},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert done.returncode == 0, (line, done.stderr)
-    return done.stdout
+    return shell(line, folder, HOME=str(home), XDG_CACHE_HOME=cache)
 
 
 def test_the_commands_of_the_guide_to_building_run(tmp_path: Path) -> None:

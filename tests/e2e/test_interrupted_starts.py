@@ -11,19 +11,7 @@ from pathlib import Path
 import pytest
 
 from pie.config import EMBEDDED_FOLDER
-from support.command import PATIENCE_S, command, environment
-
-
-def start(arguments: list[str], folder: Path, **variables: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(arguments),
-        cwd=folder,
-        env=environment() | variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+from support.command import PATIENCE_S, start
 
 
 def interrupt(running: subprocess.Popen[str]) -> None:

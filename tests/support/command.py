@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,35 @@ def pie(
         check=False,
         env=environment(),
     )
+
+
+def start(arguments: Sequence[str], cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
+    """Starts `pie` with these arguments and an empty stdin, with `variables` added to the environment."""
+    return subprocess.Popen(
+        command(arguments),
+        cwd=cwd,
+        env=environment() | variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def shell(line: str, cwd: Path, **variables: str) -> str:
+    """What a line of a shell prints, which must succeed; `pie` is this one, and `variables` are added to the environment."""
+    done = subprocess.run(
+        ["bash", "-c", re.sub(r"\bpie (?=\w)", f"{sys.executable} -m pie ", line)],
+        cwd=cwd,
+        env=environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode == 0, (line, done.stderr)
+    return done.stdout
 
 
 def command(arguments: Sequence[str]) -> list[str]:

@@ -78,7 +78,10 @@ def _refuse_strangers(folder: Path, found: Mapping[str, Tensor], known: Mapping[
 
 def weight_files(folder: Path) -> list[Path]:
     """The one weight file of a model, or the shards that its index names; PieError `invalid-model` where the index is damaged."""
-    weight_map = _weight_map(folder)
+    return _files(folder, _weight_map(folder))
+
+
+def _files(folder: Path, weight_map: Mapping[str, str] | None) -> list[Path]:
     return [folder / _SINGLE] if weight_map is None else [folder / shard for shard in sorted(set(weight_map.values()))]
 
 
@@ -101,7 +104,7 @@ def _read_all(folder: Path) -> dict[str, Tensor]:
     index, weight_map = folder / _INDEX, _weight_map(folder)
     if weight_map is None:
         return read_tensors(folder / _SINGLE)
-    shards = {path.name: read_tensors(path) for path in weight_files(folder)}
+    shards = {path.name: read_tensors(path) for path in _files(folder, weight_map)}
     tensors: dict[str, Tensor] = {}
     for shard, held in shards.items():
         for name, tensor in held.items():

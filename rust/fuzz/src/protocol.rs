@@ -84,7 +84,7 @@ fn served() -> &'static Served {
         let mut host = HostConfig::default();
         // Echoes to which nobody speaks end by themselves.
         host.limits.wall = Some(Duration::from_secs(1));
-        let program = echo();
+        let program = guest::talking_bytes(guest::ECHO);
         let served = Served {
             server: Server::start(Arc::new(Host::new(host).unwrap()), config).unwrap(),
             digest: runtime_name(&Component::new(program.clone()).digest()),
@@ -95,19 +95,6 @@ fn served() -> &'static Served {
         served.prepare();
         served
     })
-}
-
-/// Waits for a message, sends it back and returns `true`.
-fn echo() -> Vec<u8> {
-    guest::talking_bytes(
-        r#"(func (export "run") (param i32 i32) (result i32)
-          (local $future i32)
-          (local.set $future (call $receive))
-          (call $block (call $pollable (local.get $future)))
-          (call $get (local.get $future) (i32.const 64))
-          (call $send (i32.load (i32.const 72)) (i32.load (i32.const 76)))
-          (call $ok (i32.const 1024) (i32.const 4)))"#,
-    )
 }
 
 impl Served {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import PATIENCE_S, command, environment, pie
+from support.command import PATIENCE_S, command, environment, pie, start
 from support.launching import ROOT
 from support.serving import ECHO, SPIN, Served
 
@@ -82,15 +82,7 @@ def test_errors_have_the_same_form_as_here(server: Served, tmp_path: Path) -> No
 def test_ctrl_c_ends_the_program_in_the_server(server: Served, tmp_path: Path) -> None:
     (tmp_path / "spin.py").write_text(SPIN)
     to = ("--server", server.url, "--user", "erin")
-    running = subprocess.Popen(
-        command(["run", "spin.py", *to]),
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    running = start(["run", "spin.py", *to], tmp_path)
     assert running.stdout is not None
     assert running.stdout.readline() == "spinning\n"
     running.send_signal(signal.SIGINT)

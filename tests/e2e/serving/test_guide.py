@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pie.client import connect
-from support.command import PATIENCE_S, environment
+from support.command import shell
 from support.launching import ROOT
 from support.serving import Served, serving
 
@@ -37,21 +36,7 @@ async def has_written(served: Served, pid: int) -> None:
 
 def run(line: str, folder: Path, served: Served) -> str:
     """What a line of a shell prints."""
-    line = line.replace(ADDRESS, served.url)
-    line = re.sub(r"\bpie (?=\w)", f"{sys.executable} -m pie ", line)
-    variables = environment() | {"PIE_CLIENT__URL": served.url}
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert done.returncode == 0, (line, done.stderr)
-    return done.stdout
+    return shell(line.replace(ADDRESS, served.url), folder, PIE_CLIENT__URL=served.url)
 
 
 def test_every_snippet_of_the_guide_runs(served: Served, tmp_path: Path) -> None:

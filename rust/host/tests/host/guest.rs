@@ -59,6 +59,21 @@ pub(crate) const SESSION_IMPORTS: &str = r#"
     (import "host" "drop-pollable" (func $drop_pollable (param i32)))
     (import "host" "drop-future" (func $drop_future (param i32)))"#;
 
+/// Waits for a message, for [`talking`], sends it back and returns `true`; in the place of a message that could not be had, the code of
+/// its error.
+pub(crate) const ECHO: &str = r#"
+    (func (export "run") (param i32 i32) (result i32)
+      (local $future i32) (local $pollable i32)
+      (local.set $future (call $receive))
+      (local.set $pollable (call $pollable (local.get $future)))
+      (call $block (local.get $pollable))
+      (call $drop_pollable (local.get $pollable))
+      (call $get (local.get $future) (i32.const 64))
+      (call $drop_future (local.get $future))
+      ;; option at 64, result at 68, then the text or the code of the error
+      (call $send (i32.load (i32.const 72)) (i32.load (i32.const 76)))
+      (call $ok (i32.const 1024) (i32.const 4)))"#;
+
 /// A memory and an allocator, for programs without imports.
 const LIBC: &str = r#"
   (core module $libc_module

@@ -4,21 +4,7 @@ use std::time::Duration;
 
 use pie_host::Event;
 
-use crate::guest::{PATIENCE, check, events, failure_of, host, host_with, launch, talking};
-
-/// Waits for a message and returns it; an error of the wait is returned as its code, quoted.
-const ECHO: &str = r#"
-    (func (export "run") (param i32 i32) (result i32)
-      (local $future i32) (local $pollable i32)
-      (local.set $future (call $receive))
-      (local.set $pollable (call $pollable (local.get $future)))
-      (call $block (local.get $pollable))
-      (call $drop_pollable (local.get $pollable))
-      (call $get (local.get $future) (i32.const 64))
-      (call $drop_future (local.get $future))
-      ;; option at 64, result at 68, then the text or the code of the error
-      (call $send (i32.load (i32.const 72)) (i32.load (i32.const 76)))
-      (call $ok (i32.const 1024) (i32.const 4)))"#;
+use crate::guest::{ECHO, PATIENCE, check, events, failure_of, host, host_with, launch, talking};
 
 #[test]
 fn a_program_waits_for_a_message() {

@@ -56,15 +56,7 @@ pub(crate) fn spinning() -> Vec<u8> {
 
 /// Waits for a message, sends it back and returns `true`.
 pub(crate) fn echoing() -> Vec<u8> {
-    guest::talking_bytes(
-        r#"(func (export "run") (param i32 i32) (result i32)
-          (local $future i32)
-          (local.set $future (call $receive))
-          (call $block (call $pollable (local.get $future)))
-          (call $get (local.get $future) (i32.const 64))
-          (call $send (i32.load (i32.const 72)) (i32.load (i32.const 76)))
-          (call $ok (i32.const 1024) (i32.const 4)))"#,
-    )
+    guest::talking_bytes(guest::ECHO)
 }
 
 /// Sends `hello` so many times and returns `true`.
