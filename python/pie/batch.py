@@ -1,7 +1,7 @@
 """The batch as a driver sees it: a typed view of the arena, without a copy.
 
-The arena is an array of little-endian 32-bit words: a header of 64 words, then arrays at the offsets that the header names.
-`rust/core/src/batch` writes it. Symbols: T tokens, B sequences, R rows of logits wanted.
+The arena is an array of little-endian 32-bit words: a header of 96 words, then arrays at the offsets that the header names.
+`docs/reference/driver.md` tells what a driver does with each. Symbols: T tokens, B sequences, R rows of logits wanted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ U32: TypeAlias = npt.NDArray[np.uint32]
 U64: TypeAlias = npt.NDArray[np.uint64]
 
 MAGIC = 0x42454950
-LAYOUT_VERSION = 1
-HEADER_WORDS = 64
+LAYOUT_VERSION = 2
+HEADER_WORDS = 96
 ARRAYS = (
     "tokens",
     "positions",
@@ -46,6 +46,11 @@ ARRAYS = (
     "row_mask_runs",
     "seq_media",
     "seq_reread",
+    "swap_out_src",
+    "swap_out_dst",
+    "swap_in_src",
+    "swap_in_dst",
+    "row_keep",
 )
 """The arrays in the order of their (offset, length) pairs in the header."""
 
@@ -157,6 +162,16 @@ class Batch:
         return self._wide("seq_adapter")
 
     @property
+    def seq_adapter_version(self) -> U32:
+        """Version of the adapter of each sequence [B]."""
+        return self.array("seq_adapter_version")
+
+    @property
+    def seq_zo_seed(self) -> U32:
+        """Whether the adapter of each sequence is perturbed, and the halves of the seed, the low one first [B, 3]."""
+        return self.array("seq_zo_seed").reshape(-1, 3)
+
+    @property
     def seq_media(self) -> U64:
         """Media of each sequence [B]; 0 is none."""
         return self._wide("seq_media")
@@ -168,7 +183,7 @@ class Batch:
 
     @property
     def row_token(self) -> U32:
-        """The token of each row of logits [R], as an index into `tokens`."""
+        """The token of each row of logits [R], as an index into `tokens`, never descending."""
         return self.array("row_token")
 
     @property
@@ -182,8 +197,58 @@ class Batch:
         return self.array("mask_runs")
 
     @property
+    def row_sampler(self) -> U32:
+        """How each row is drawn from [R, 8]: kind, temperature, top-k, top-p, min-p, seed (2 words), position."""
+        return self.array("row_sampler").reshape(-1, 8)
+
+    @property
+    def row_slot(self) -> U32:
+        """Which of the sampled rows of its pass each row is [R]."""
+        return self.array("row_slot")
+
+    @property
+    def row_draws(self) -> U32:
+        """Independent draws from each row [R]."""
+        return self.array("row_draws")
+
+    @property
+    def row_mask_indptr(self) -> U32:
+        """Where the token mask of each row begins and ends in `row_mask_runs` [R + 1]; an empty one: no restriction."""
+        return self.array("row_mask_indptr")
+
+    @property
+    def row_mask_runs(self) -> U32:
+        """Token masks as alternating run lengths over the vocabulary, forbidden first."""
+        return self.array("row_mask_runs")
+
+    @property
+    def row_keep(self) -> U32:
+        """1 where the row itself is wanted, beside what is drawn from it [R]."""
+        return self.array("row_keep")
+
+    @property
+    def swap_out_src(self) -> U32:
+        """Pages copied to host memory, before anything else."""
+        return self.array("swap_out_src")
+
+    @property
+    def swap_out_dst(self) -> U32:
+        """Host slots that they are copied to."""
+        return self.array("swap_out_dst")
+
+    @property
+    def swap_in_src(self) -> U32:
+        """Host slots copied back, after the swap-outs and before the page copies."""
+        return self.array("swap_in_src")
+
+    @property
+    def swap_in_dst(self) -> U32:
+        """Pages that they are copied to."""
+        return self.array("swap_in_dst")
+
+    @property
     def copy_src(self) -> U32:
-        """Pages copied from, before anything is computed."""
+        """Pages copied from, after the swaps and before anything is computed."""
         return self.array("copy_src")
 
     @property

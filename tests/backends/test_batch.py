@@ -5,30 +5,46 @@ import pytest
 
 from pie.batch import Batch
 from pie.errors import PieError
-from support.arenas import Feed, batch
+from support.arenas import ONE, Feed, batch
 
 
 def test_the_view_shows_the_arena_without_a_copy() -> None:
-    built = batch(
-        [Feed([5, 6, 7], [3], rows=[2]), Feed([8], [1, 6], start=5, rows=[0])], page_size=4, copies=[(0, 2)], batch_id=(9 << 32) + 4
-    )
+    feeds = [
+        Feed([5, 6, 7], [3], rows=[0, 2, 2], masks={1: [1, 1]}),
+        Feed(
+            [8], [1, 6], start=5, rows=[0], positions=[40], adapter=(7 << 32) + 1, adapter_version=3, zo_seed=1 << 33, media=9, reread=True
+        ),
+    ]
+    built = batch(feeds, page_size=4, copies=[(0, 2)], swap_outs=[(2, 5)], swap_ins=[(4, 7)], batch_id=(9 << 32) + 4)
     view = Batch.from_buffer(built.words.tobytes())
-    assert (view.id, view.page_size, view.n_tokens, view.n_seqs, view.n_rows) == ((9 << 32) + 4, 4, 4, 2, 2)
+    assert (view.id, view.page_size, view.n_tokens, view.n_seqs, view.n_rows) == ((9 << 32) + 4, 4, 4, 2, 4)
     assert view.tokens.tolist() == [5, 6, 7, 8]
-    assert view.positions.tolist() == [0, 1, 2, 5]
+    assert view.positions.tolist() == [0, 1, 2, 40]
     assert view.qo_indptr.tolist() == [0, 3, 4]
     assert view.kv_indptr.tolist() == [0, 1, 3]
     assert view.kv_indices.tolist() == [3, 1, 6]
     assert view.kv_last_page_len.tolist() == [3, 2]
-    assert view.row_token.tolist() == [2, 3]
     assert view.seq_context.tolist() == view.seq_request.tolist() == [1, 2]
+    assert view.seq_adapter.tolist() == [0, (7 << 32) + 1]
+    assert view.seq_adapter_version.tolist() == [0, 3]
+    assert view.seq_zo_seed.tolist() == [[0, 0, 0], [1, 0, 2]]
+    assert view.seq_media.tolist() == [0, 9]
+    assert view.seq_reread.tolist() == [0, 1]
+    assert view.row_token.tolist() == [0, 2, 2, 3]
+    assert view.row_sampler.tolist() == [[0, 0, 0, ONE, 0, 0, 0, 3]] * 3 + [[0, 0, 0, ONE, 0, 0, 0, 6]]
+    assert view.row_slot.tolist() == [0, 1, 2, 0]
+    assert view.row_draws.tolist() == [1] * 4
+    assert view.row_keep.tolist() == [0] * 4
+    assert (view.row_mask_indptr.tolist(), view.row_mask_runs.tolist()) == ([0] * 5, [])
+    assert (view.mask_indptr.tolist(), view.mask_runs.tolist()) == ([0, 0, 2, 2, 2], [1, 1])
     assert view.copy_src.tolist() + view.copy_dst.tolist() == [0, 2]
-    assert view.mask_indptr.tolist() == [0] * 5
+    assert view.swap_out_src.tolist() + view.swap_out_dst.tolist() == [2, 5]
+    assert view.swap_in_src.tolist() + view.swap_in_dst.tolist() == [4, 7]
     assert np.shares_memory(view.tokens, view.words)
     assert not view.tokens.flags.writeable
 
 
-@pytest.mark.parametrize("words", [[], [0] * 64, [0x42454950, 2, 64] + [0] * 61, [0x42454950, 1, 65] + [0] * 61])
+@pytest.mark.parametrize("words", [[], [0] * 96, [0x42454950, 1, 96] + [0] * 93, [0x42454950, 2, 97] + [0] * 93])
 def test_what_is_no_batch_is_refused(words: list[int]) -> None:
     with pytest.raises(PieError, match="is not a batch"):
         Batch.from_buffer(np.array(words, np.uint32))

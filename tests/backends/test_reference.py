@@ -13,7 +13,7 @@ import torch
 from pie.backends import open_driver
 from pie.backends.base import Driver, DriverError, DriverOptions
 from pie.backends.cpu import CpuOptions
-from pie.batch import Batch
+from pie.batch import HEADER_WORDS, Batch
 from pie.errors import PieError
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed, batch
@@ -128,7 +128,7 @@ def test_a_refused_batch_changes_nothing(driver: Driver) -> None:
     driver.run(batch([Feed(TOKENS[:12], [0, 1])], page_size=8))
     before = driver._kv.clone()
     damaged = batch([Feed(TOKENS[:12], [0, 1])], page_size=8).words.copy()
-    damaged[64 + 24] = 9  # qo_indptr[0]: the arrays begin after 64 words with tokens and positions
+    damaged[HEADER_WORDS + 24] = 9  # qo_indptr[0]: the arrays begin with tokens and positions
     bad = {
         "token 160 is not below 160": batch([Feed([*TOKENS[:3], 160], [0, 1], rows=[0])], page_size=8),
         "position 512 is not below 512": batch([Feed(TOKENS[:1], [0], positions=[512])], page_size=8),

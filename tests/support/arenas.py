@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pie.batch import ARRAYS, HEADER_WORDS, LAYOUT_VERSION, MAGIC, Batch
+
+ONE = 0x3F800000
+"""The bits of the float 1."""
 
 
 @dataclass(frozen=True)
@@ -21,16 +25,32 @@ class Feed:
     """Slots that are stored before."""
     rows: Many[int] = ()
     """Tokens whose logits are wanted, as indices into `tokens`."""
-    masks: dict[int, Many[int]] = field(default_factory=dict)
+    masks: Mapping[int, Many[int]] = field(default_factory=dict)
     """Attention rows as run lengths, by index into `tokens`."""
     positions: Many[int] | None = None
     """By default the slots."""
     reread: bool = False
     adapter: int = 0
+    adapter_version: int = 0
+    zo_seed: int | None = None
+    media: int = 0
 
 
-def batch(feeds: Many[Feed], *, page_size: int, copies: Many[tuple[int, int]] = (), batch_id: int = 0) -> Batch:
-    """The arena of a batch."""
+def halves(value: int) -> list[int]:
+    """A 64-bit value as two words, the low one first."""
+    return [value & 0xFFFFFFFF, value >> 32]
+
+
+def batch(
+    feeds: Many[Feed],
+    *,
+    page_size: int,
+    copies: Many[tuple[int, int]] = (),
+    swap_outs: Many[tuple[int, int]] = (),
+    swap_ins: Many[tuple[int, int]] = (),
+    batch_id: int = 0,
+) -> Batch:
+    """The arena of a batch: `swap_outs` are (page, host slot), `swap_ins` (host slot, page), `copies` (page, page)."""
     arrays: dict[str, list[int]] = {name: [] for name in ARRAYS}
     for name in ("qo_indptr", "kv_indptr", "mask_indptr", "row_mask_indptr"):
         arrays[name].append(0)
@@ -44,21 +64,35 @@ def batch(feeds: Many[Feed], *, page_size: int, copies: Many[tuple[int, int]] = 
         arrays["kv_indices"] += feed.pages[:n_pages]
         arrays["kv_indptr"].append(len(arrays["kv_indices"]))
         arrays["kv_last_page_len"].append(kv_len - (n_pages - 1) * page_size)
-        arrays["row_token"] += [first + row for row in feed.rows]
+        for slot, row in enumerate(feed.rows):
+            arrays["row_token"].append(first + row)
+            arrays["row_sampler"] += [0, 0, 0, ONE, 0, 0, 0, kv_len]
+            arrays["row_slot"].append(slot)
+            arrays["row_draws"].append(1)
+            arrays["row_mask_indptr"].append(0)
+            arrays["row_keep"].append(0)
         for token_idx in range(len(feed.tokens)):
             arrays["mask_runs"] += feed.masks.get(token_idx, ())
             arrays["mask_indptr"].append(len(arrays["mask_runs"]))
-        arrays["seq_context"] += [seq_idx + 1, 0]
-        arrays["seq_request"] += [seq_idx + 1, 0]
-        arrays["seq_adapter"] += [feed.adapter, 0]
-        arrays["seq_media"] += [0, 0]
+        arrays["seq_context"] += halves(seq_idx + 1)
+        arrays["seq_request"] += halves(seq_idx + 1)
+        arrays["seq_adapter"] += halves(feed.adapter)
+        arrays["seq_adapter_version"].append(feed.adapter_version)
+        arrays["seq_zo_seed"] += [int(feed.zo_seed is not None), *halves(feed.zo_seed or 0)]
+        arrays["seq_media"] += halves(feed.media)
         arrays["seq_reread"].append(int(feed.reread))
-    arrays["copy_src"] = [src for src, _ in copies]
-    arrays["copy_dst"] = [dst for _, dst in copies]
+    for name, pairs in (("copy", copies), ("swap_out", swap_outs), ("swap_in", swap_ins)):
+        arrays[f"{name}_src"] = [src for src, _ in pairs]
+        arrays[f"{name}_dst"] = [dst for _, dst in pairs]
+    return arena(arrays, page_size=page_size, batch_id=batch_id)
+
+
+def arena(arrays: Mapping[str, Many[int]], *, page_size: int, batch_id: int = 0) -> Batch:
+    """The arena of these arrays, whatever they hold."""
     header, offset = np.zeros(HEADER_WORDS, np.uint32), HEADER_WORDS
     for pair, name in enumerate(ARRAYS):
         header[16 + 2 * pair : 18 + 2 * pair] = offset, len(arrays[name])
         offset += len(arrays[name])
-    counts = len(arrays["tokens"]), len(feeds), len(arrays["row_token"])
-    header[:9] = MAGIC, LAYOUT_VERSION, offset, batch_id & 0xFFFFFFFF, batch_id >> 32, page_size, *counts
+    counts = len(arrays["tokens"]), len(arrays["kv_last_page_len"]), len(arrays["row_token"])
+    header[:9] = MAGIC, LAYOUT_VERSION, offset, *halves(batch_id), page_size, *counts
     return Batch(np.concatenate([header, np.array([word for name in ARRAYS for word in arrays[name]], np.uint32)]))

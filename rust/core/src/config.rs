@@ -13,6 +13,10 @@ pub struct EngineConfig {
     pub page_size: u32,
     /// Pages in the pool. 1 to 2^24.
     pub n_pages: u32,
+    /// Pages that fit into the driver's host memory, to which contexts are swapped out. 0 to 2^24; 0: nothing is swapped.
+    pub host_slots: u32,
+    /// What copying a page to host memory and back costs the driver, one way, in nanoseconds; weighed against computing it again.
+    pub copy_page_ns: u64,
     /// Most tokens in a batch, of all its sequences. 1 to 2^20.
     pub max_batch_tokens: u32,
     /// Most tokens of one sequence in a batch. 1 to 2^20.
@@ -46,6 +50,8 @@ impl EngineConfig {
             vocab_size,
             page_size: 16,
             n_pages: 4096,
+            host_slots: 0,
+            copy_page_ns: 0,
             max_batch_tokens: 512,
             prefill_chunk: 512,
             max_batch_seqs: 256,
@@ -80,6 +86,9 @@ impl EngineConfig {
         in_range("vocab_size", self.vocab_size, 1 << 21)?;
         in_range("page_size", self.page_size, 1024)?;
         in_range("n_pages", self.n_pages, 1 << 24)?;
+        if self.host_slots > 0 {
+            in_range("host_slots", self.host_slots, 1 << 24)?;
+        }
         in_range("max_batch_tokens", self.max_batch_tokens, 1 << 20)?;
         in_range("prefill_chunk", self.prefill_chunk, 1 << 20)?;
         in_range("max_batch_seqs", self.max_batch_seqs, 1 << 16)?;
@@ -129,11 +138,12 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 13] = [
+        let spoil: [(&str, Spoil); 14] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),
             ("n_pages", |c| c.n_pages = 0),
+            ("host_slots", |c| c.host_slots = (1 << 24) + 1),
             ("max_batch_tokens", |c| c.max_batch_tokens = 0),
             ("prefill_chunk", |c| c.prefill_chunk = 0),
             ("max_batch_seqs", |c| c.max_batch_seqs = 0),

@@ -40,3 +40,7 @@ id!(
 /// A page of the pool: the index by which drivers address it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PageId(pub u32);
+
+/// A slot of host memory that holds a copy of a page: the index by which drivers address it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostSlot(pub u32);

@@ -19,11 +19,11 @@ pub mod sampling;
 mod sched;
 mod slab;
 
-pub use batch::{Batch, DriverFailure, SampleJobs, Sampled};
+pub use batch::{Adapter, Batch, DriverFailure, SampleJobs, Sampled, SampledRow};
 pub use budget::TokenBudget;
 pub use config::EngineConfig;
 pub use engine::{Answer, Engine, Plan, Progress, Stats, Submission};
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};
-pub use ids::{BatchId, ContextId, GeneratorId, PageId, ProcessId, RequestId};
+pub use ids::{BatchId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId};
 pub use sampling::{Method, Sampler};

@@ -1,33 +1,39 @@
 //! What is drawn from the logits of a batch: the part of a step that needs neither the engine nor its lock.
 
-use crate::errors::{Error, ErrorCode};
-use crate::ids::BatchId;
-use crate::sampling::{Key, Params, RowFault, Scratch, sample};
+use std::ops::Range;
+use std::sync::Arc;
 
-/// The draws of a batch, one for each row of logits.
+use super::layout::Field;
+use super::view::{ArenaView, RowView};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::BatchId;
+use crate::sampling::{RowFault, Scratch, sample_many};
+
+/// The draws of a batch. They are read from its arena, so that a driver that draws on its device sees the same.
 #[derive(Clone, Debug)]
 pub struct SampleJobs {
-    pub(crate) batch: BatchId,
-    pub(crate) vocab_size: u32,
-    pub(crate) n_sequences: u32,
-    pub(crate) rows: Vec<RowJob>,
+    arena: Arc<[u32]>,
+    vocab_size: u32,
 }
 
-/// One draw.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowJob {
-    /// The sequence that the row belongs to.
-    pub(crate) sequence: u32,
-    pub(crate) params: Params,
-    pub(crate) key: Key,
-}
-
-/// What came of the draws of a batch.
+/// What came of the draws of a batch. The tokens of all rows lie in one array, so that a batch of one row a sequence costs no more
+/// allocations than one of one sequence.
 #[derive(Clone, Debug)]
 pub struct Sampled {
     pub(crate) batch: BatchId,
-    /// For each sequence: the token that was drawn, none where no row was wanted, or why the sequence failed.
-    pub(crate) sequences: Vec<Result<Option<u32>, Error>>,
+    /// For each sequence: where its rows lie in `rows`, or why it failed.
+    sequences: Vec<Result<Range<usize>>>,
+    rows: Vec<SampledRow>,
+    tokens: Vec<u32>,
+}
+
+/// What came of one row.
+#[derive(Clone, Debug)]
+pub struct SampledRow {
+    /// Which tokens of the batch were drawn from it; see [`Sampled::tokens`].
+    tokens: Range<usize>,
+    /// The row itself, float32 `[V]`, where it was to be kept.
+    pub logits: Option<Arc<[f32]>>,
 }
 
 /// A driver could not run a batch.
@@ -38,49 +44,68 @@ pub struct DriverFailure {
 }
 
 impl SampleJobs {
-    /// Rows of logits that the batch wants.
-    pub fn n_rows(&self) -> usize {
-        self.rows.len()
+    /// The draws that an arena of an [`ArenaBuilder`](super::ArenaBuilder) asks for.
+    pub(crate) const fn new(arena: Arc<[u32]>, vocab_size: u32) -> Self {
+        Self { arena, vocab_size }
     }
 
-    /// Draws a token from each row of `logits`, float32 `[R, V]`, C-contiguous. `failures` names sequences of the batch that the
-    /// driver could not compute, by index, with a reason each.
+    /// Rows of logits that the batch wants.
+    pub fn n_rows(&self) -> usize {
+        ArenaView::built(&self.arena).n_rows()
+    }
+
+    /// Draws from each row of `logits`, float32 `[R, V]`, C-contiguous. `failures` names sequences of the batch that the driver could
+    /// not compute, by index, with a reason each.
     ///
     /// A row that is missing or holds a value that is not finite fails its sequence alone, with `bad-logits`; so does a sequence
     /// that `failures` names, with `driver-failed`. Where the size of `logits` does not fit, rows cannot be told apart and every
-    /// sequence that wanted one fails.
+    /// sequence that wanted one fails; where `failures` names a sequence that the batch does not have, every one fails, since it cannot
+    /// be known which was meant.
     pub fn sample(&self, logits: &[f32], failures: &[(u32, String)]) -> Sampled {
-        let mut sequences: Vec<Result<Option<u32>, Error>> =
-            vec![Ok(None); self.n_sequences as usize];
+        let view = ArenaView::built(&self.arena);
+        let n_sequences = view.n_sequences();
+        let mut sampled = Sampled {
+            batch: BatchId(view.batch_id()),
+            sequences: Vec::with_capacity(n_sequences),
+            rows: Vec::with_capacity(view.n_rows()),
+            tokens: Vec::with_capacity(view.n_rows()),
+        };
         let width = self.vocab_size as usize;
-        let fits = logits.len() <= self.rows.len() * width && logits.len().is_multiple_of(width);
+        let fits = logits.len() <= view.n_rows() * width && logits.len().is_multiple_of(width);
         let mut scratch = Scratch::default();
-        for (index, row) in self.rows.iter().enumerate() {
-            let drawn = match logits.get(index * width..(index + 1) * width) {
-                Some(logits) if fits => sample(logits, &row.params, &[], row.key, &mut scratch)
-                    .map_err(|fault| row_error(index, fault)),
-                _ => Err(self.shape_error(logits.len())),
-            };
-            if let Some(sequence) = sequences.get_mut(row.sequence as usize) {
-                *sequence = drawn.map(Some);
+        let mut rows = view.rows().enumerate().peekable();
+        for &end in &view.field(Field::QoIndptr)[1..] {
+            let first = sampled.rows.len();
+            let mut failed = None;
+            while let Some((index, row)) = rows.next_if(|(_, row)| row.token < end as usize) {
+                let drawn = match logits.get(index * width..(index + 1) * width) {
+                    Some(logits) if fits => sampled
+                        .draw(logits, &row, &mut scratch)
+                        .map_err(|fault| row_error(index, fault)),
+                    _ => Err(self.shape_error(logits.len())),
+                };
+                failed = failed.or(drawn.err());
+            }
+            sampled.sequences.push(match failed {
+                None => Ok(first..sampled.rows.len()),
+                Some(error) => Err(error),
+            });
+        }
+        for (index, reason) in failures {
+            match sampled.sequences.get_mut(*index as usize) {
+                Some(sequence) => *sequence = Err(driver_failed(reason)),
+                None => {
+                    let reason = format!("it named sequence {index} of a batch of {n_sequences}");
+                    sampled.sequences.fill(Err(driver_failed(&reason)));
+                    break;
+                }
             }
         }
-        for (sequence, reason) in failures {
-            if let Some(sequence) = sequences.get_mut(*sequence as usize) {
-                *sequence = Err(Error::new(
-                    ErrorCode::DriverFailed,
-                    format!("the driver failed this pass: {reason}; try it again"),
-                ));
-            }
-        }
-        Sampled {
-            batch: self.batch,
-            sequences,
-        }
+        sampled
     }
 
     fn shape_error(&self, n_values: usize) -> Error {
-        let (n_rows, width) = (self.rows.len(), self.vocab_size);
+        let (n_rows, width) = (self.n_rows(), self.vocab_size);
         Error::with_values(
             ErrorCode::BadLogits,
             format!(
@@ -93,6 +118,72 @@ impl SampleJobs {
             ],
         )
     }
+}
+
+impl Sampled {
+    /// Draws from one row, and keeps it where that is wanted.
+    fn draw(
+        &mut self,
+        logits: &[f32],
+        row: &RowView<'_>,
+        scratch: &mut Scratch,
+    ) -> std::result::Result<(), RowFault> {
+        let first = self.tokens.len();
+        sample_many(
+            logits,
+            &row.params,
+            row.mask,
+            row.key,
+            row.n_draws,
+            scratch,
+            &mut self.tokens,
+        )?;
+        self.rows.push(SampledRow {
+            tokens: first..self.tokens.len(),
+            logits: row.keep.then(|| Arc::from(logits)),
+        });
+        Ok(())
+    }
+
+    /// Sequences of the batch.
+    pub fn n_sequences(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// The rows of a sequence in the order in which they were added; none for a sequence that the batch does not have.
+    ///
+    /// # Errors
+    /// Why the sequence failed.
+    pub fn rows(&self, sequence_idx: usize) -> Result<&[SampledRow]> {
+        match self.sequences.get(sequence_idx) {
+            Some(Ok(rows)) => Ok(self.rows.get(rows.clone()).unwrap_or_default()),
+            Some(Err(error)) => Err(error.clone()),
+            None => Ok(&[]),
+        }
+    }
+
+    /// The tokens that were drawn from a row, one for each draw, in order.
+    pub fn tokens(&self, row: &SampledRow) -> &[u32] {
+        self.tokens.get(row.tokens.clone()).unwrap_or_default()
+    }
+
+    /// The first token that was drawn for a sequence; none where nothing was to be drawn.
+    ///
+    /// # Errors
+    /// Why the sequence failed.
+    pub fn first_token(&self, sequence_idx: usize) -> Result<Option<u32>> {
+        let rows = self.rows(sequence_idx)?;
+        Ok(rows
+            .iter()
+            .find_map(|row| self.tokens(row).first().copied()))
+    }
+}
+
+fn driver_failed(reason: &str) -> Error {
+    Error::new(
+        ErrorCode::DriverFailed,
+        format!("the driver failed this pass: {reason}; try it again"),
+    )
 }
 
 fn row_error(row: usize, fault: RowFault) -> Error {

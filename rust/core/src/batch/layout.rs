@@ -1,9 +1,9 @@
 //! The arena: one array of 32-bit words that holds a batch. This file is its definition.
 //!
 //! Words are little endian; floats cross by their bits; a 64-bit value is two words, the low one first. Symbols: T tokens of the
-//! batch, B sequences, R rows of logits wanted. CSR arrays bear FlashInfer's names.
+//! batch, B sequences, R rows of logits wanted, V tokens of the vocabulary. CSR arrays bear FlashInfer's names.
 //!
-//! Header, 64 words:
+//! Header, 96 words:
 //!
 //! | word | what |
 //! |---|---|
@@ -18,14 +18,17 @@
 //! | 9 to 15 | 0 |
 //! | 16 + 2 f, 17 + 2 f | first word and length in words of field f, for the fields of [`Field`] |
 //!
-//! A driver first makes the page copies, then computes all tokens, and answers with logits, float32 `[R, V]`, C-contiguous.
+//! A driver works in this order: all swap-outs, which read what was there before the batch; all swap-ins; all page copies, whose
+//! sources may have been swapped in just now; then all tokens. So a page may be swapped out and, in the same batch, be swapped in to,
+//! copied to, or written by a sequence. It answers with logits, float32 `[R, V]`, C-contiguous. A batch may consist of copies alone:
+//! T, B and R are 0 then.
 
 /// The first word: "PIEB".
 pub const MAGIC: u32 = 0x4245_4950;
 /// The second word: raised with every change that a reader must know of.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Words before the first array.
-pub const HEADER_WORDS: usize = 64;
+pub const HEADER_WORDS: usize = 96;
 /// Where the pairs of first word and length begin.
 pub(crate) const FIELDS_AT: usize = 16;
 /// Words of a row of [`Field::RowSampler`].
@@ -57,23 +60,24 @@ pub enum Field {
     SeqAdapterVersion,
     /// `[B, 3]` flag (1: perturb the adapter), and the seed of the perturbation.
     SeqZoSeed,
-    /// `[R]` indices into the tokens whose rows of logits are wanted, ascending.
+    /// `[R]` indices into the tokens whose rows of logits are wanted, never descending. A token may want several rows, each with a sampler
+    /// of its own.
     RowToken,
     /// `[T + 1]` the mask of token t is `mask_runs[mask_indptr[t]..mask_indptr[t + 1]]`.
     MaskIndptr,
     /// Attention masks as run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the batch)` of the sequence, to
-    /// be ANDed with causality. No run: causality alone.
+    /// be ANDed with causality. Beyond the last run everything is forbidden. No run: causality alone.
     MaskRuns,
-    /// `[C]` pages to copy, whole, before anything is computed.
+    /// `[C]` pages to copy, whole, after the swaps and before anything is computed.
     CopySrc,
-    /// `[C]` where to. No page is both source and destination in one batch.
+    /// `[C]` where to. No page is both source and destination of a copy in one batch, or written by two copies or swap-ins.
     CopyDst,
     /// `[R, 8]` kind (0 argmax, 1 sample), temperature (f32), top-k (0: off), top-p (f32, 1: off), min-p (f32, 0: off), seed (2 words),
     /// position. Position is the index in the context of the token that is drawn.
     RowSampler,
     /// `[R]` which of the sampled rows of its pass a row is.
     RowSlot,
-    /// `[R]` independent draws from the row.
+    /// `[R]` independent draws from the row; 0 where the row alone is wanted.
     RowDraws,
     /// `[R + 1]` the token mask of row r is `row_mask_runs[row_mask_indptr[r]..row_mask_indptr[r + 1]]`.
     RowMaskIndptr,
@@ -84,11 +88,21 @@ pub enum Field {
     /// `[B]` 1: the only token of the sequence is in its slot already. Its row is computed and nothing is written, since the page may
     /// be shared, and the adapter may be another one than the token was written with.
     SeqReread,
+    /// `[O]` pages to copy to host memory, whole, before anything else.
+    SwapOutSrc,
+    /// `[O]` the host slots that they go to, each once.
+    SwapOutDst,
+    /// `[I]` host slots to copy back, whole, after the swap-outs. None of them is swapped out to in the same batch.
+    SwapInSrc,
+    /// `[I]` the pages that they go to, each once.
+    SwapInDst,
+    /// `[R]` 1: the row itself is wanted, beside what is drawn from it. A driver that draws on the device answers such rows too.
+    RowKeep,
 }
 
 impl Field {
     /// How many there are.
-    pub const COUNT: usize = 23;
+    pub const COUNT: usize = 28;
 
     /// Every field, in order.
     pub const ALL: [Self; Self::COUNT] = [
@@ -115,5 +129,10 @@ impl Field {
         Self::RowMaskRuns,
         Self::SeqMedia,
         Self::SeqReread,
+        Self::SwapOutSrc,
+        Self::SwapOutDst,
+        Self::SwapInSrc,
+        Self::SwapInDst,
+        Self::RowKeep,
     ];
 }

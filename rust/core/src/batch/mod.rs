@@ -2,6 +2,8 @@
 
 mod builder;
 mod jobs;
+#[cfg(test)]
+mod jobs_tests;
 pub mod layout;
 #[cfg(test)]
 mod property_tests;
@@ -11,10 +13,9 @@ use std::sync::Arc;
 
 use crate::ids::BatchId;
 
-pub use builder::{ArenaBuilder, Sequence};
-pub(crate) use jobs::RowJob;
-pub use jobs::{DriverFailure, SampleJobs, Sampled};
-pub use view::{ArenaView, SequenceView};
+pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
+pub use jobs::{DriverFailure, SampleJobs, Sampled, SampledRow};
+pub use view::{ArenaView, RowView, SequenceView};
 
 /// A batch for a driver.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Reads an arena. Everything is checked once, when the view is made.
 
 use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION};
+use crate::sampling::{Key, Params};
 
 /// A checked arena.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,29 @@ pub struct SequenceView<'a> {
     pub reread: bool,
 }
 
+/// One row of logits that a checked arena wants, and what is drawn from it.
+#[derive(Clone, Copy, Debug)]
+pub struct RowView<'a> {
+    /// Index of its token among the tokens of the batch.
+    pub token: usize,
+    /// How tokens are drawn.
+    pub params: Params,
+    /// The key of the first draw.
+    pub key: Key,
+    /// Independent draws.
+    pub n_draws: u32,
+    /// Token mask, as run lengths over the vocabulary; empty: no restriction.
+    pub mask: &'a [u32],
+    /// The row itself is wanted too.
+    pub keep: bool,
+}
+
 impl<'a> ArenaView<'a> {
+    /// The view of an arena that an [`ArenaBuilder`](super::ArenaBuilder) made: it needs no check.
+    pub(super) const fn built(words: &'a [u32]) -> Self {
+        Self { words }
+    }
+
     /// Checks an arena.
     ///
     /// # Errors
@@ -64,6 +87,7 @@ impl<'a> ArenaView<'a> {
         }
         view.check_lengths()?;
         view.check_sequences()?;
+        view.check_copies()?;
         view.check_rows()?;
         Ok(view)
     }
@@ -90,6 +114,9 @@ impl<'a> ArenaView<'a> {
             (Field::RowMaskIndptr, r + 1),
             (Field::SeqMedia, 2 * b),
             (Field::SeqReread, b),
+            (Field::SwapOutDst, self.field(Field::SwapOutSrc).len()),
+            (Field::SwapInDst, self.field(Field::SwapInSrc).len()),
+            (Field::RowKeep, r),
         ];
         for (field, length) in lengths {
             if self.field(field).len() != length {
@@ -144,17 +171,28 @@ impl<'a> ArenaView<'a> {
                 ));
             }
         }
-        let sources = self.field(Field::CopySrc);
-        match self
-            .field(Field::CopyDst)
-            .iter()
-            .find(|page| sources.contains(page))
-        {
-            Some(page) => Err(format!(
-                "page {page} is both source and destination of a copy"
-            )),
-            None => Ok(()),
+        Ok(())
+    }
+
+    fn check_copies(&self) -> Result<(), String> {
+        let copied = sorted(&[self.field(Field::CopyDst)]);
+        let written = sorted(&[self.field(Field::CopyDst), self.field(Field::SwapInDst)]);
+        let kept = sorted(&[self.field(Field::SwapOutDst)]);
+        if let Some(page) = repeated(&written) {
+            return Err(format!("page {page} is copied or swapped in to twice"));
         }
+        if let Some(slot) = repeated(&kept) {
+            return Err(format!("host slot {slot} is swapped out to twice"));
+        }
+        if let Some(page) = common(self.field(Field::CopySrc), &copied) {
+            return Err(format!(
+                "page {page} is both source and destination of a copy"
+            ));
+        }
+        if let Some(slot) = common(self.field(Field::SwapInSrc), &kept) {
+            return Err(format!("host slot {slot} is swapped out to and in from"));
+        }
+        Ok(())
     }
 
     fn check_rows(&self) -> Result<(), String> {
@@ -165,8 +203,8 @@ impl<'a> ArenaView<'a> {
             false,
         )?;
         let rows = self.field(Field::RowToken);
-        if rows.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err("RowToken does not ascend".to_owned());
+        if rows.windows(2).any(|pair| pair[0] > pair[1]) {
+            return Err("RowToken descends".to_owned());
         }
         match rows.last() {
             Some(&last) if last as usize >= self.n_tokens() => Err(format!(
@@ -243,13 +281,73 @@ impl<'a> ArenaView<'a> {
     }
 
     /// The pages to copy, as pairs of source and destination.
-    pub fn copies(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let destinations = self.field(Field::CopyDst);
-        self.field(Field::CopySrc)
+    pub fn copies(&self) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.pairs(Field::CopySrc, Field::CopyDst)
+    }
+
+    /// The pages to copy to host memory, as pairs of page and host slot.
+    pub fn swap_outs(&self) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.pairs(Field::SwapOutSrc, Field::SwapOutDst)
+    }
+
+    /// The pages to copy back, as pairs of host slot and page.
+    pub fn swap_ins(&self) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.pairs(Field::SwapInSrc, Field::SwapInDst)
+    }
+
+    fn pairs(&self, src: Field, dst: Field) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let (sources, destinations) = (self.field(src), self.field(dst));
+        sources
             .iter()
             .zip(destinations)
             .map(|(&src, &dst)| (src, dst))
     }
+
+    /// The rows of logits wanted, in order.
+    pub fn rows(&self) -> impl Iterator<Item = RowView<'a>> + '_ {
+        (0..self.n_rows()).map(|index| self.row(index))
+    }
+
+    fn row(&self, index: usize) -> RowView<'a> {
+        let sampler = &self.field(Field::RowSampler)[SAMPLER_WORDS * index..][..SAMPLER_WORDS];
+        RowView {
+            token: self.field(Field::RowToken)[index] as usize,
+            params: Params {
+                temperature: f32::from_bits(sampler[1]),
+                top_k: sampler[2],
+                top_p: f32::from_bits(sampler[3]),
+                min_p: f32::from_bits(sampler[4]),
+            },
+            key: Key {
+                seed: wide(&sampler[5..]),
+                position: sampler[7],
+                slot: self.field(Field::RowSlot)[index],
+                draw: 0,
+            },
+            n_draws: self.field(Field::RowDraws)[index],
+            mask: &self.field(Field::RowMaskRuns)[slice(self.field(Field::RowMaskIndptr), index)],
+            keep: self.field(Field::RowKeep)[index] != 0,
+        }
+    }
+}
+
+/// The elements of both lists, ascending.
+fn sorted(lists: &[&[u32]]) -> Vec<u32> {
+    let mut all = lists.concat();
+    all.sort_unstable();
+    all
+}
+
+/// An element that a sorted list holds twice.
+fn repeated(sorted: &[u32]) -> Option<u32> {
+    let pair = sorted.windows(2).find(|pair| pair[0] == pair[1])?;
+    Some(pair[0])
+}
+
+/// An element that a sorted list holds too.
+fn common(list: &[u32], sorted: &[u32]) -> Option<u32> {
+    let found = |element: &&u32| sorted.binary_search(element).is_ok();
+    list.iter().find(found).copied()
 }
 
 fn slice(indptr: &[u32], index: usize) -> std::ops::Range<usize> {

@@ -106,7 +106,7 @@ impl Driver {
                         token: sequence.tokens[index],
                     });
                 }
-                if rows.next_if(|&&row| row as usize == token).is_some() {
+                while rows.next_if(|&&row| row as usize == token).is_some() {
                     self.write_row(
                         hash,
                         &slots[..sequence.length - sequence.tokens.len() + index + 1],

@@ -1,7 +1,7 @@
 //! What the dummy driver must notice, and what it must not.
 
 use super::*;
-use crate::batch::{ArenaBuilder, Sequence};
+use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 use crate::ids::{BatchId, ContextId, PageId, RequestId};
 use crate::sampling::{Key, Params};
 
@@ -25,21 +25,28 @@ fn run(
         context: ContextId(1),
         request: RequestId(1),
         tokens,
-        first_position: before,
+        positions: Positions::From(before),
+        masks: Masks::Causal,
+        adapter: Adapter::default(),
+        media: 0,
         pages: &pages,
         replaced: None,
         length: before + tokens.len() as u32,
         reread,
     });
-    builder.add_row(
-        &Params::ARGMAX,
-        Key {
+    builder.add_row(&Row {
+        token_idx: tokens.len() as u32 - 1,
+        params: Params::ARGMAX,
+        key: Key {
             seed: 0,
             position: 0,
             slot: 0,
             draw: 0,
         },
-    );
+        n_draws: 1,
+        mask: &[],
+        keep: false,
+    });
     driver.run(&builder.finish(BatchId(1)))
 }
 

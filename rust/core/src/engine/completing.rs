@@ -32,7 +32,7 @@ impl Engine {
             .get(index)
             .map_or(0, |running| running.sequences.len());
         if let Ok(sampled) = &outcome
-            && (sampled.batch != batch || sampled.sequences.len() != n_sequences)
+            && (sampled.batch != batch || sampled.n_sequences() != n_sequences)
         {
             return Err(Error::internal(format!(
                 "{batch:?} was answered with what was sampled for {:?}",
@@ -47,9 +47,9 @@ impl Engine {
         self.hold.ran(now_ns.saturating_sub(since_ns));
         match outcome {
             Ok(sampled) => {
-                for (sequence, drawn) in sequences.into_iter().zip(sampled.sequences) {
+                for (index, sequence) in sequences.into_iter().enumerate() {
                     self.end_lease(&sequence, true);
-                    self.advance(&sequence, drawn, batch, now_ns);
+                    self.advance(&sequence, sampled.first_token(index), batch, now_ns);
                 }
             }
             Err(failure) => {

@@ -2,7 +2,7 @@
 
 use super::requests::never_fits;
 use super::{Engine, InFlight, Running};
-use crate::batch::{ArenaBuilder, Batch, RowJob, SampleJobs, Sequence};
+use crate::batch::{Adapter, ArenaBuilder, Batch, Masks, Positions, Row, SampleJobs, Sequence};
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode};
 use crate::ids::{BatchId, RequestId};
@@ -78,8 +78,8 @@ impl Engine {
             pool: &mut self.pool,
             builder: &mut self.builder,
             running: Vec::new(),
-            rows: Vec::new(),
             doomed: Vec::new(),
+            n_rows: 0,
             n_copies: 0,
         };
         self.queue
@@ -88,8 +88,8 @@ impl Engine {
             });
         let Planner {
             running,
-            rows,
             doomed,
+            n_rows,
             n_copies,
             ..
         } = planner;
@@ -99,28 +99,17 @@ impl Engine {
         let totals = &mut self.totals;
         totals.n_batches += 1;
         totals.n_sequences += running.len() as u64;
-        totals.n_rows += rows.len() as u64;
+        totals.n_rows += n_rows;
         totals.n_tokens += self.builder.n_tokens() as u64;
         totals.n_copies += n_copies;
-        let jobs = SampleJobs {
-            batch: id,
-            vocab_size: self.config.vocab_size,
-            n_sequences: running.len() as u32,
-            rows,
-        };
         self.in_flight.push(InFlight {
             id,
             sequences: running,
             since_ns: now_ns,
         });
-        (
-            Some(Batch {
-                id,
-                arena: self.builder.finish(id),
-                jobs,
-            }),
-            doomed,
-        )
+        let arena = self.builder.finish(id);
+        let jobs = SampleJobs::new(arena.clone(), self.config.vocab_size);
+        (Some(Batch { id, arena, jobs }), doomed)
     }
 
     /// Nothing runs and every waiting request lacks pages. Answers until when to wait for programs that hold pages without
@@ -170,8 +159,8 @@ struct Planner<'a> {
     pool: &'a mut PagePool,
     builder: &'a mut ArenaBuilder,
     running: Vec<Running>,
-    rows: Vec<RowJob>,
     doomed: Vec<(RequestId, Error)>,
+    n_rows: u64,
     n_copies: u64,
 }
 
@@ -213,13 +202,17 @@ impl Planner<'_> {
         } else {
             (pass.chunk(n), start, start + n)
         };
+        let n_new = tokens.len() as u32;
         let n_pages = pages_for(length, self.page_size) as usize;
         let pages = context.table.pages();
         self.builder.add_sequence(&Sequence {
             context: ticket.context,
             request: ticket.request,
             tokens,
-            first_position,
+            positions: Positions::From(first_position),
+            masks: Masks::Causal,
+            adapter: Adapter::default(),
+            media: 0,
             pages: &pages[..n_pages.min(pages.len())],
             replaced: copy.map(|copy| (copy.page_idx, copy.dst)),
             length,
@@ -236,12 +229,15 @@ impl Planner<'_> {
                 slot: 0,
                 draw: 0,
             };
-            self.builder.add_row(&draws.params, key);
-            self.rows.push(RowJob {
-                sequence: self.running.len() as u32,
+            self.builder.add_row(&Row {
+                token_idx: n_new.saturating_sub(1),
                 params: draws.params,
                 key,
+                n_draws: 1,
+                mask: &[],
+                keep: false,
             });
+            self.n_rows += 1;
         }
         pass.start(n);
         context.lease = Some(self.id);

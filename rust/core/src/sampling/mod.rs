@@ -9,5 +9,5 @@ mod weight;
 
 pub use method::{Method, Params, Sampler};
 pub use philox::{Key, philox};
-pub use sampler::{RowFault, Scratch, sample};
+pub use sampler::{RowFault, Scratch, sample, sample_many};
 pub use weight::{ONE, weight};

@@ -55,6 +55,41 @@ pub fn sample(
     key: Key,
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
+    let best = prepare(logits, params, mask, scratch)?;
+    Ok(draw(&scratch.kept, key.bits()).unwrap_or(best))
+}
+
+/// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. None may be asked
+/// for; the row is checked all the same.
+///
+/// # Errors
+/// As [`sample`]; nothing is appended then.
+pub fn sample_many(
+    logits: &[f32],
+    params: &Params,
+    mask: &[u32],
+    key: Key,
+    n_draws: u32,
+    scratch: &mut Scratch,
+    drawn: &mut Vec<u32>,
+) -> Result<(), RowFault> {
+    let best = prepare(logits, params, mask, scratch)?;
+    drawn.extend((0..n_draws).map(|index| {
+        let key = Key { draw: index, ..key };
+        draw(&scratch.kept, key.bits()).unwrap_or(best)
+    }));
+    Ok(())
+}
+
+/// Puts what may be drawn, with its weights, into `scratch.kept`, nothing where no draw is random; answers the most probable token.
+fn prepare(
+    logits: &[f32],
+    params: &Params,
+    mask: &[u32],
+    scratch: &mut Scratch,
+) -> Result<u32, RowFault> {
+    let Scratch { kept, ranked } = scratch;
+    kept.clear();
     let Some(top) = greatest(logits) else {
         let token = logits
             .iter()
@@ -70,7 +105,6 @@ pub fn sample(
     if params.temperature == 0.0 || params.top_k == 1 {
         return Ok(best.id);
     }
-    let Scratch { kept, ranked } = scratch;
     if params.top_k == 0 {
         keep_all(logits, mask, kept);
     } else {
@@ -87,7 +121,7 @@ pub fn sample(
         let least = (f64::from(params.min_p) * ONE as f64).ceil() as u64;
         kept.retain(|candidate| candidate.weight >= least);
     }
-    Ok(draw(kept, key.bits()).unwrap_or(best.id))
+    Ok(best.id)
 }
 
 /// The greatest allowed logit, ties to the lowest id. The row is finite.

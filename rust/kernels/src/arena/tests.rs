@@ -218,13 +218,13 @@ fn every_mistake_names_itself() {
         ),
         (
             "no header",
-            vec![MAGIC; 63],
-            "a batch of 63 words has no header of 64",
+            vec![MAGIC; 95],
+            "a batch of 95 words has no header of 96",
         ),
-        ("not a batch", vec![0; 64], "not a batch of layout 1"),
+        ("not a batch", vec![0; 96], "not a batch of layout 2"),
         (
             "cut off",
-            arena(&arrays())[..70].to_vec(),
+            arena(&arrays())[..100].to_vec(),
             "the header says",
         ),
     ];

@@ -1,0 +1,201 @@
+//! What is drawn from the rows of a batch, and who fails where a row does.
+
+use super::*;
+use crate::errors::ErrorCode;
+use crate::ids::{BatchId, ContextId, PageId, RequestId};
+use crate::sampling::{Key, Params, Scratch, sample};
+
+const V: u32 = 6;
+
+const RANDOM: Params = Params {
+    temperature: 1.0,
+    ..Params::ARGMAX
+};
+
+fn key(slot: u32) -> Key {
+    Key {
+        seed: 7,
+        position: 3,
+        slot,
+        draw: 0,
+    }
+}
+
+/// A row of argmax at a token of its sequence.
+fn row(token_idx: u32) -> Row<'static> {
+    Row {
+        token_idx,
+        params: Params::ARGMAX,
+        key: key(0),
+        n_draws: 1,
+        mask: &[],
+        keep: false,
+    }
+}
+
+/// The draws of a batch of sequences of three tokens, each with these rows.
+fn jobs(sequences: &[Vec<Row<'_>>]) -> SampleJobs {
+    let mut builder = ArenaBuilder::new(4);
+    for (index, rows) in sequences.iter().enumerate() {
+        builder.add_sequence(&Sequence {
+            context: ContextId(index as u64),
+            request: RequestId(index as u64),
+            tokens: &[1, 2, 3],
+            positions: Positions::From(0),
+            masks: Masks::Causal,
+            adapter: Adapter::default(),
+            media: 0,
+            pages: &[PageId(index as u32)],
+            replaced: None,
+            length: 3,
+            reread: false,
+        });
+        for row in rows {
+            builder.add_row(row);
+        }
+    }
+    SampleJobs::new(builder.finish(BatchId(5)), V)
+}
+
+/// A row of logits whose greatest is that of `best`.
+fn logits(best: u32) -> Vec<f32> {
+    (0..V)
+        .map(|token| {
+            if token == best {
+                3.0
+            } else {
+                token as f32 / 4.0
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn each_sequence_gets_the_tokens_of_its_rows() {
+    let jobs = jobs(&[vec![row(2)], vec![], vec![row(0), row(2), row(2)]]);
+    assert_eq!(jobs.n_rows(), 4);
+    let sampled = jobs.sample(&[4, 1, 0, 5].map(logits).concat(), &[]);
+    assert_eq!(sampled.n_sequences(), 3);
+    let tokens = |index: usize| -> Vec<u32> {
+        let rows = sampled.rows(index).unwrap();
+        rows.iter()
+            .flat_map(|row| sampled.tokens(row).to_vec())
+            .collect()
+    };
+    assert_eq!(
+        (tokens(0), tokens(1), tokens(2)),
+        (vec![4], vec![], vec![1, 0, 5])
+    );
+    assert_eq!(sampled.first_token(0).unwrap(), Some(4));
+    assert_eq!(sampled.first_token(1).unwrap(), None);
+    assert!(sampled.rows(3).unwrap().is_empty());
+}
+
+#[test]
+fn several_draws_of_a_row_are_those_of_their_keys() {
+    let many = Row {
+        params: RANDOM,
+        n_draws: 20,
+        key: key(2),
+        ..row(1)
+    };
+    let row = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
+    let sampled = jobs(&[vec![many]]).sample(&row, &[]);
+    let drawn = sampled.tokens(&sampled.rows(0).unwrap()[0]);
+    let mut scratch = Scratch::default();
+    let expected: Vec<u32> = (0..20)
+        .map(|draw| sample(&row, &RANDOM, &[], Key { draw, ..key(2) }, &mut scratch).unwrap())
+        .collect();
+    assert_eq!(drawn, expected);
+    assert!(drawn.iter().any(|token| token != &drawn[0]));
+}
+
+#[test]
+fn a_token_mask_restricts_the_draw_and_not_the_kept_row() {
+    let masked = Row {
+        mask: &[0, 2, 1, 1],
+        keep: true,
+        ..row(0)
+    };
+    let kept_alone = Row {
+        n_draws: 0,
+        keep: true,
+        ..row(1)
+    };
+    let values = [logits(5), logits(2)].concat();
+    let sampled = jobs(&[vec![masked, kept_alone]]).sample(&values, &[]);
+    let rows = sampled.rows(0).unwrap();
+    assert_eq!(sampled.tokens(&rows[0]), [3]);
+    assert_eq!(rows[0].logits.as_deref(), Some(&logits(5)[..]));
+    assert!(sampled.tokens(&rows[1]).is_empty());
+    assert_eq!(rows[1].logits.as_deref(), Some(&logits(2)[..]));
+    assert_eq!(sampled.first_token(0).unwrap(), Some(3));
+}
+
+#[test]
+fn a_bad_row_fails_its_sequence_alone() {
+    for bad in [f32::NAN, f32::INFINITY] {
+        for n_draws in [0, 1] {
+            let both = || vec![row(0), Row { n_draws, ..row(1) }];
+            let mut values = [1, 2, 3, 4].map(logits).concat();
+            values[V as usize + 2] = bad;
+            let sampled = jobs(&[both(), both()]).sample(&values, &[]);
+            let error = sampled.rows(0).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadLogits);
+            assert!(
+                error.message.contains("token 2 in row 1"),
+                "{}",
+                error.message
+            );
+            assert_eq!(sampled.first_token(1).unwrap(), Some(3));
+        }
+    }
+    let nothing = Row {
+        mask: &[6],
+        ..row(0)
+    };
+    let sampled = jobs(&[vec![nothing], vec![row(0)]]).sample(&[1, 2].map(logits).concat(), &[]);
+    assert_eq!(
+        sampled.rows(0).unwrap_err().code,
+        ErrorCode::InvalidArgument
+    );
+    assert_eq!(sampled.first_token(1).unwrap(), Some(2));
+}
+
+#[test]
+fn rows_that_are_missing_or_cannot_be_told_apart_fail_their_sequences() {
+    let jobs = jobs(&[vec![row(0)], vec![], vec![row(0)]]);
+    let short = jobs.sample(&logits(1), &[]);
+    assert_eq!(short.first_token(0).unwrap(), Some(1));
+    assert_eq!(short.rows(2).unwrap_err().code, ErrorCode::BadLogits);
+    for n in [3, 13, 18] {
+        let odd = jobs.sample(&vec![0.0; n], &[]);
+        assert!(odd.rows(0).is_err() && odd.rows(2).is_err(), "{n}");
+        assert!(odd.rows(1).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_driver_fails_sequences_by_name() {
+    let jobs = jobs(&[vec![row(0)], vec![row(0)]]);
+    let values = [1, 2].map(logits).concat();
+    let sampled = jobs.sample(&values, &[(1, "no such adapter".to_owned())]);
+    assert_eq!(sampled.first_token(0).unwrap(), Some(1));
+    let error = sampled.rows(1).unwrap_err();
+    assert_eq!(error.code, ErrorCode::DriverFailed);
+    assert!(
+        error.message.contains("no such adapter"),
+        "{}",
+        error.message
+    );
+    let foreign = jobs.sample(&values, &[(2, "what".to_owned())]);
+    for index in 0..2 {
+        let error = foreign.rows(index).unwrap_err();
+        assert_eq!(error.code, ErrorCode::DriverFailed);
+        assert!(
+            error.message.contains("sequence 2 of a batch of 2"),
+            "{}",
+            error.message
+        );
+    }
+}
