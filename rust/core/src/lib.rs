@@ -19,7 +19,7 @@ pub mod sampling;
 mod sched;
 mod slab;
 
-pub use batch::{Adapter, Batch, DriverFailure, SampleJobs, Sampled, SampledRow};
+pub use batch::{Adapter, Batch, Capabilities, DriverFailure, SampleJobs, Sampled, SampledRow};
 pub use budget::TokenBudget;
 pub use config::EngineConfig;
 pub use engine::{Answer, Engine, Plan, Progress, Stats, Submission};

@@ -440,7 +440,7 @@ fn programs_that_step_by_themselves_share_batches() {
         world.now_ns = asked_ns;
         match world.engine.next_batch(asked_ns) {
             Plan::Batch(batch) => {
-                let logits = world.driver.run(&batch.arena).unwrap();
+                let logits = world.driver.run(&batch.arena).unwrap().logits;
                 asked_ns += batch_ns;
                 world
                     .engine

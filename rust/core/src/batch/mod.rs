@@ -1,6 +1,8 @@
 //! Batches: what a driver gets, and what is drawn from its answer.
 
 mod builder;
+mod capabilities;
+mod checks;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
@@ -14,6 +16,7 @@ use std::sync::Arc;
 use crate::ids::BatchId;
 
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
+pub use capabilities::Capabilities;
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SampledRow};
 pub use view::{ArenaView, RowView, SequenceView};
 

@@ -49,7 +49,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         ),
         0..4,
     );
-    let masks = prop::collection::vec(prop::collection::vec(0u32..5, 0..5), 8);
+    let masks = prop::collection::vec(prop::collection::vec(0u32..4, 0..6), 8);
     let adapter = (any::<u64>(), any::<u32>(), any::<Option<u64>>());
     (
         prop::collection::vec(any::<u32>(), 1..8),
@@ -86,7 +86,10 @@ fn plan() -> impl Strategy<Value = Plan> {
                 rows.sort_by_key(|row| row.token_idx);
                 Plan {
                     positions: positions.map(|list| list[..n].to_vec()),
-                    masks: masks.map(|list| list[..n].to_vec()),
+                    masks: masks.map(|list| {
+                        let fit = |runs: &Vec<u32>| fitting(runs, n_before + n as u32);
+                        list[..n].iter().map(fit).collect()
+                    }),
                     adapter: Adapter {
                         id,
                         version,
@@ -102,6 +105,19 @@ fn plan() -> impl Strategy<Value = Plan> {
                 }
             },
         )
+}
+
+/// A mask of these runs that shows at least the first slot and covers no more than `length`; none of none.
+fn fitting(runs: &[u32], length: u32) -> Vec<u32> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let mut mask = vec![0, 1];
+    for &run in runs {
+        let covered: u32 = mask.iter().sum();
+        mask.push(run.min(length - covered));
+    }
+    mask
 }
 
 fn plans() -> impl Strategy<Value = Vec<Plan>> {
@@ -271,7 +287,7 @@ fn each_kind_of_damage_is_named() {
         tokens: vec![1, 2],
         n_before: 3,
         positions: None,
-        masks: None,
+        masks: Some(vec![vec![], vec![1, 2]]),
         adapter: Adapter::default(),
         media: 0,
         context: 1,
@@ -303,6 +319,16 @@ fn each_kind_of_damage_is_named() {
         (at(Field::RowToken) + 1, 99, "RowToken holds 99"),
         (at(Field::RowToken), 4, "RowToken descends"),
         (at(Field::SeqReread), 1, "re-reads 2 tokens"),
+        (
+            at(Field::MaskRuns) + 1,
+            5,
+            "the mask of token 1 covers more than the 5 slots",
+        ),
+        (
+            at(Field::MaskRuns) + 3,
+            0,
+            "the mask of token 3 allows no slot",
+        ),
         (
             at(Field::CopyDst),
             1,

@@ -12,14 +12,16 @@
 //! with the functions of [`crate::hash`]. So one wrong page, mask, position, adapter or stale slot changes every later token, and
 //! nothing else does. With a [`Script`] the rows come from the script instead.
 
+mod memory;
 mod script;
 #[cfg(test)]
 mod tests;
 
 use crate::batch::layout::Field;
-use crate::batch::{ArenaView, DriverFailure, SequenceView};
+use crate::batch::{ArenaView, Capabilities, DriverFailure, SequenceView};
 use crate::brle;
 use crate::hash::{GOLDEN, fold, mix, of_text};
+use memory::{Memory, Slot};
 
 pub use script::{Decode, Rule, Script};
 
@@ -29,14 +31,17 @@ pub struct Driver {
     model_hash: u64,
     vocab_size: u32,
     page_size: u32,
-    slots: Vec<Option<Slot>>,
+    memory: Memory,
     script: Option<Script>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    hash: u64,
-    token: u32,
+/// What a batch came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Computed {
+    /// Float32 `[R, V]`. Rows of sequences that failed are NaN.
+    pub logits: Vec<f32>,
+    /// Sequences that could not be computed, by index, with a reason each.
+    pub failures: Vec<(u32, String)>,
 }
 
 /// A row that a script gives: this to the chosen token, the other to all others. No temperature lets the others through.
@@ -44,42 +49,57 @@ const CHOSEN: f32 = 0.0;
 const OTHERS: f32 = -1e30;
 
 impl Driver {
-    /// A driver with memory for `n_pages` pages of `page_size` tokens.
+    /// A driver with memory for `n_pages` pages of `page_size` tokens, and none on its host.
     pub fn new(model: &str, vocab_size: u32, n_pages: u32, page_size: u32) -> Self {
-        let slots = vec![None; n_pages as usize * page_size as usize];
         Self {
             model_hash: of_text(model),
             vocab_size,
             page_size,
-            slots,
+            memory: Memory::new(n_pages, page_size),
             script: None,
         }
     }
 
+    /// The same, with host memory for `n_host_slots` pages; it is taken when it is written.
+    #[must_use]
+    pub fn with_host_slots(mut self, n_host_slots: u32) -> Self {
+        self.memory.set_host_slots(n_host_slots);
+        self
+    }
+
     /// The same, answering by a script.
-    pub fn with_script(
-        model: &str,
-        vocab_size: u32,
-        n_pages: u32,
-        page_size: u32,
-        script: Script,
-    ) -> Self {
-        Self {
-            script: Some(script),
-            ..Self::new(model, vocab_size, n_pages, page_size)
+    #[must_use]
+    pub fn with_script(mut self, script: Script) -> Self {
+        self.script = Some(script);
+        self
+    }
+
+    /// What it serves: everything that an arena can ask for.
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            vocab_size: self.vocab_size,
+            max_positions: u32::MAX,
+            page_size: self.page_size,
+            n_pages: self.memory.n_pages() as u32,
+            host_pages: self.memory.n_host_slots() as u32,
+            copy_page_ns: 0,
+            masks: true,
+            positions: true,
+            adapters: true,
+            media: true,
         }
     }
 
-    /// Runs a batch. Answers logits, float32 `[R, V]`.
+    /// Runs a batch. A sequence with a token that looks at a slot that nobody wrote fails alone.
     ///
     /// # Errors
-    /// When the arena is malformed, names a page that is not there, or has a token look at a slot that nobody wrote.
-    pub fn run(&mut self, arena: &[u32]) -> Result<Vec<f32>, DriverFailure> {
+    /// When the arena is malformed, or names a page, host slot or token that is not there; nothing has changed then.
+    pub fn run(&mut self, arena: &[u32]) -> Result<Computed, DriverFailure> {
         self.compute(arena)
             .map_err(|message| DriverFailure { message })
     }
 
-    fn compute(&mut self, arena: &[u32]) -> Result<Vec<f32>, String> {
+    fn compute(&mut self, arena: &[u32]) -> Result<Computed, String> {
         let view = ArenaView::parse(arena)?;
         if view.page_size() != self.page_size {
             return Err(format!(
@@ -88,58 +108,62 @@ impl Driver {
                 self.page_size
             ));
         }
-        for (src, dst) in view.copies() {
-            let (src, dst) = (self.page(src)?, self.page(dst)?);
-            self.slots.copy_within(src, dst.start);
-        }
-        let mut logits = Vec::with_capacity(view.n_rows() * self.vocab_size as usize);
-        let mut rows = view.field(Field::RowToken).iter().peekable();
-        for sequence in view.sequences() {
-            let slots = self.slots_of(&sequence)?;
-            for index in 0..sequence.tokens.len() {
-                let token = sequence.first_token + index;
-                let hash = self.hash_of(&sequence, index, &slots, view.mask(token))?;
-                let at = slots[sequence.length - sequence.tokens.len() + index];
-                if !sequence.reread {
-                    self.slots[at] = Some(Slot {
-                        hash,
-                        token: sequence.tokens[index],
-                    });
-                }
-                while rows.next_if(|&&row| row as usize == token).is_some() {
-                    self.write_row(
-                        hash,
-                        &slots[..sequence.length - sequence.tokens.len() + index + 1],
-                        &mut logits,
-                    );
-                }
-            }
-        }
-        Ok(logits)
-    }
-
-    fn page(&self, page: u32) -> Result<std::ops::Range<usize>, String> {
-        let (start, size) = (
-            page as usize * self.page_size as usize,
-            self.page_size as usize,
-        );
-        if start + size > self.slots.len() {
+        let tokens = view.field(Field::Tokens);
+        if let Some(token) = tokens.iter().find(|&&token| token >= self.vocab_size) {
             return Err(format!(
-                "page {page} is none of the {} pages",
-                self.slots.len() / size
+                "token {token} is outside the vocabulary of {}",
+                self.vocab_size
             ));
         }
-        Ok(start..start + size)
+        self.memory.check(&view)?;
+        self.memory.copy(&view);
+        let mut computed = Computed {
+            logits: Vec::with_capacity(view.n_rows() * self.vocab_size as usize),
+            failures: Vec::new(),
+        };
+        let mut rows = view.field(Field::RowToken);
+        for (index, sequence) in view.sequences().enumerate() {
+            let end = (sequence.first_token + sequence.tokens.len()) as u32;
+            let (own, others) = rows.split_at(rows.partition_point(|&row| row < end));
+            rows = others;
+            let first_logit = computed.logits.len();
+            if let Err(reason) = self.sequence(&view, &sequence, own, &mut computed.logits) {
+                computed.failures.push((index as u32, reason));
+                computed.logits.truncate(first_logit);
+                let n_logits = own.len() * self.vocab_size as usize;
+                computed.logits.resize(first_logit + n_logits, f32::NAN);
+            }
+        }
+        Ok(computed)
     }
 
-    /// Where the tokens of a sequence lie, in the order of storage.
-    fn slots_of(&self, sequence: &SequenceView<'_>) -> Result<Vec<usize>, String> {
-        let mut slots = Vec::with_capacity(sequence.pages.len() * self.page_size as usize);
-        for &page in sequence.pages {
-            slots.extend(self.page(page)?);
+    /// Computes a sequence, of which the rows of some tokens are wanted.
+    fn sequence(
+        &mut self,
+        view: &ArenaView<'_>,
+        sequence: &SequenceView<'_>,
+        mut rows: &[u32],
+        logits: &mut Vec<f32>,
+    ) -> Result<(), String> {
+        let slots = self.memory.slots_of(sequence);
+        let first = sequence.length - sequence.tokens.len();
+        for index in 0..sequence.tokens.len() {
+            let token = sequence.first_token + index;
+            let hash = self.hash_of(sequence, index, &slots, view.mask(token))?;
+            if !sequence.reread {
+                let token = sequence.tokens[index];
+                self.memory
+                    .write(slots[first + index], Slot { hash, token });
+            }
+            while let Some((_, others)) = rows
+                .split_first()
+                .filter(|&(&row, _)| row as usize == token)
+            {
+                rows = others;
+                self.write_row(hash, &slots[..=first + index], logits);
+            }
         }
-        slots.truncate(sequence.length);
-        Ok(slots)
+        Ok(())
     }
 
     /// The hash of the token at `index` of a sequence.
@@ -151,15 +175,8 @@ impl Driver {
         mask: &[u32],
     ) -> Result<u64, String> {
         let own = sequence.length - sequence.tokens.len() + index;
-        let token = sequence.tokens[index];
-        if token >= self.vocab_size {
-            return Err(format!(
-                "token {token} is outside the vocabulary of {}",
-                self.vocab_size
-            ));
-        }
         let identity = [
-            u64::from(token),
+            u64::from(sequence.tokens[index]),
             u64::from(sequence.positions[index]),
             sequence.adapter,
             u64::from(sequence.adapter_version),
@@ -172,10 +189,8 @@ impl Driver {
         for range in brle::allowed(mask, sequence.length as u32) {
             let earlier = (range.start as usize).min(own)..(range.end as usize).min(own);
             for &slot in &slots[earlier] {
-                let Some(seen) = self.slots[slot] else {
-                    return Err(format!(
-                        "token {index} of a sequence looks at a slot that nobody wrote"
-                    ));
+                let Some(seen) = self.memory.read(slot) else {
+                    return Err(format!("token {index} looks at a slot that nobody wrote"));
                 };
                 hash = fold(hash, seen.hash);
             }
@@ -188,7 +203,7 @@ impl Driver {
         if let Some(script) = &self.script {
             let text: Vec<u32> = slots
                 .iter()
-                .filter_map(|&slot| self.slots[slot])
+                .filter_map(|&slot| self.memory.read(slot))
                 .map(|slot| slot.token)
                 .collect();
             let chosen = script.next_token(&text);

@@ -116,11 +116,12 @@ impl World {
     /// Has the driver compute a batch, which is then no longer among those that run.
     pub fn compute(&mut self, index: usize) -> (Batch, Vec<f32>) {
         let batch = self.running.remove(index);
-        let logits = self
+        let computed = self
             .driver
             .run(&batch.arena)
             .expect("the driver takes every batch");
-        (batch, logits)
+        assert_eq!(computed.failures, [], "every slot that is seen was written");
+        (batch, computed.logits)
     }
 
     /// Computes and answers the oldest batch.

@@ -30,7 +30,7 @@ pub(crate) fn drive(
             };
             // A batch of this model that nobody else holds is answered here for the first time, so that neither call is refused.
             drop(match driver.run(batch.arena()) {
-                Ok(logits) => model.complete(&batch, &logits, &[]),
+                Ok(computed) => model.complete(&batch, &computed.logits, &computed.failures),
                 Err(failure) => model.fail(&batch, &failure.message),
             });
         }
@@ -46,14 +46,15 @@ pub(crate) fn drive(
 }
 
 fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver, Error> {
-    let (name, vocab_size, n_pages, page_size) = (
+    let driver = dummy::Driver::new(
         model.name(),
         model.vocab_size(),
         model.n_pages,
         model.page_size(),
-    );
+    )
+    .with_host_slots(model.n_host_slots);
     if script.is_empty() {
-        return Ok(dummy::Driver::new(name, vocab_size, n_pages, page_size));
+        return Ok(driver);
     }
     let tokenizer = model.chat.tokenizer().clone();
     let rule = |(pattern, reply): (String, String)| {
@@ -72,11 +73,5 @@ fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver,
         .unwrap_or(0);
     // Tokens of the vocabulary can always be decoded.
     let decode = Box::new(move |tokens: &[u32]| tokenizer.decode(tokens).unwrap_or_default());
-    Ok(dummy::Driver::with_script(
-        name,
-        vocab_size,
-        n_pages,
-        page_size,
-        dummy::Script::new(rules, end_token, decode),
-    ))
+    Ok(driver.with_script(dummy::Script::new(rules, end_token, decode)))
 }

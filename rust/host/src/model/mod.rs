@@ -39,6 +39,7 @@ pub struct Model {
     vocab_size: u32,
     page_size: u32,
     n_pages: u32,
+    n_host_slots: u32,
     chat: Arc<Chat>,
     /// The state of the model. It is locked for microseconds and never while a driver runs.
     engine: Mutex<Engine>,
@@ -72,6 +73,7 @@ impl Model {
             vocab_size: engine.vocab_size,
             page_size: engine.page_size,
             n_pages: engine.n_pages,
+            n_host_slots: engine.host_slots,
             chat,
             inbox: Inbox::new(usize::try_from(engine.max_waiting).unwrap_or(usize::MAX)),
             engine: Mutex::new(Engine::new(engine)?),
