@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pie.cli.arguments import parse_arguments, parse_input, parse_value, read_input
+from pie.errors import PieError
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,8 @@ from pie.cli.arguments import parse_arguments, parse_input, parse_value, read_in
         (["--none", "null"], {"none": "null"}),
         (["--x", "NaN"], {"x": "NaN"}),
         (["--x", "1e999"], {"x": "1e999"}),
+        (["--x", '{"a": 1e999}'], {"x": '{"a": 1e999}'}),
+        (["--x", "1" * 5000], {"x": "1" * 5000}),
         (["one", "2", "--k", "v", "three"], {"k": "v", "_positional": ["one", 2, "three"]}),
         (["-"], {"_positional": ["-"]}),
         (["--a", "1", "--a", "2"], {"a": 2}),
@@ -60,6 +63,12 @@ def test_deep_nesting_stays_text() -> None:
         ('"x"', "x"),
         ("plain words", {"input": "plain words"}),
         ("NaN", {"input": "NaN"}),
+        ("", {"input": ""}),
+        ("nul", {"input": "nul"}),
+        ("5 apples", {"input": "5 apples"}),
+        ('"quoted', {"input": '"quoted'}),
+        ("1e308", 1e308),
+        ("1e-999", 0.0),
     ],
 )
 def test_launch_text(text: str, expected: object) -> None:
@@ -70,20 +79,21 @@ def test_launch_text(text: str, expected: object) -> None:
     ("text", "reason"),
     [
         ('{"a": 1', "Expecting ',' delimiter at character 8"),
-        ("[1,]", "at character"),
+        ("{bad", "Expecting property name enclosed in double quotes at character 2"),
+        (" [1,]", "at character"),
+        ('{"a": 1} and more', "Extra data at character 10"),
         ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": 1e999}', "the number 1e999 is out of range at character 7"),
+        ("-1e999", "the number -1e999 is out of range at character 1"),
+        ("9" * 5000, "is out of range at character 1"),
         ("[" * 100_000, "nests too deeply"),
         ('["\\ud800"]', "half a character"),
     ],
 )
-def test_an_input_that_begins_like_json_and_is_none_is_noted(capsys: pytest.CaptureFixture[str], text: str, reason: str) -> None:
-    assert read_input((), text) == {"input": text}
-    noted = capsys.readouterr().err
-    assert noted.startswith("note: --input begins like JSON and is none")
-    assert reason in noted
-
-
-@pytest.mark.parametrize("text", ["Tell me a story.", "5 apples", '{"a": 1}', '{"input": "x"}', "", "nul"])
-def test_an_input_that_is_a_text_or_json_is_not_noted(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    read_input((), text)
-    assert capsys.readouterr().err == ""
+def test_an_input_that_was_meant_to_be_json_and_is_none_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(PieError, match=r"^--input .* is no JSON: .*; correct it, or give it as a text: -- --input TEXT$") as refused:
+        read_input((), text)
+    assert refused.value.code == "invalid-argument"
+    assert reason in refused.value.message
+    assert len(refused.value.message) < 400
+    assert read_input(("--input", text), None) == {"input": text}

@@ -59,7 +59,7 @@ def run(
         typer.Option(
             "--input",
             metavar="JSON",
-            help='The input, in place of arguments after `--`; a text that is not JSON becomes {"input": text}.',
+            help='The input, in place of arguments after `--`: JSON, or a plain text, which becomes {"input": text}.',
             show_default=False,
         ),
     ] = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
@@ -13,15 +12,14 @@ from pie.errors import PieError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+_MAX_SHOWN_CHARS = 80
 _BEGINS_VALUE = re.compile(r"-\.?\d")
 
 
 def read_input(arguments: Sequence[str], input_text: str | None, *, texts: Collection[str] = ()) -> Json:
     """The input that the command line gives a program; the values of the names in `texts` stay as they were typed.
 
-    Text that looks like JSON and is none is taken as text, with a note on stderr.
-
-    Raises PieError `invalid-argument` where both forms were given, or for text that is not UTF-8.
+    Raises PieError `invalid-argument` where both forms were given, for text that is not UTF-8, and as `parse_input`.
     """
     for text in (*arguments, input_text or ""):
         if not _is_unicode(text):
@@ -30,24 +28,19 @@ def read_input(arguments: Sequence[str], input_text: str | None, *, texts: Colle
         return parse_arguments(arguments, texts)
     if arguments:
         raise PieError("invalid-argument", f"both --input and arguments were given ({' '.join(arguments)!r}); use one of them")
-    value = parse_input(input_text)
-    if value == {"input": input_text} and (reason := _mistake_in(input_text)):
-        print(f"note: --input begins like JSON and is none ({reason}); the program gets it as a text", file=sys.stderr)
-    return value
+    return parse_input(input_text)
 
 
 def parse_value(text: str) -> Json:
     """What one argument stands for: a JSON number, boolean, array or object where it parses as one, else the text itself.
 
-    `null` and quoted text stay text, and so do NaN and the infinities, which are not JSON.
+    `null` and quoted text stay text, and so do NaN and the infinities, which are not JSON, and numbers that none can be.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = _parse(text)
     except (ValueError, RecursionError):
         return text
-    if value is None or isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
-        return text
-    return value  # type: ignore[no-any-return]  # json.loads is untyped; every remaining case is Json
+    return text if value is None or isinstance(value, str) else value
 
 
 def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> dict[str, Json]:
@@ -79,13 +72,27 @@ def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> di
 
 
 def parse_input(text: str) -> Json:
-    """Launch text as a program sees it: JSON where it parses, else `{"input": text}`."""
+    """Launch text as a program sees it: JSON where it parses, else `{"input": text}`.
+
+    Raises PieError `invalid-argument`, with the place, for what begins like an object or an array and is none, and for a number that is
+    out of range: it was meant to be JSON, and as a text it would be something else.
+    """
     try:
-        value: Json = json.loads(text, parse_constant=_refuse)
-        json.dumps(value, ensure_ascii=False).encode()  # an escape may stand for half a character, which no program can be given
-        return value
-    except (ValueError, RecursionError):
-        return {"input": text}
+        return _parse(text)
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} at character {error.pos + 1}"
+    except _OutOfRangeError as error:
+        reason = f"{error} at character {text.find(error.number) + 1}"
+        raise _no_json(text, reason) from error
+    except UnicodeEncodeError:
+        reason = "an escape stands for half a character"
+    except ValueError as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "it nests too deeply"
+    if text.lstrip().startswith(("{", "[")):
+        raise _no_json(text, reason)
+    return {"input": text}
 
 
 class _Peekable(Iterator[str]):
@@ -109,19 +116,40 @@ class _Peekable(Iterator[str]):
         return self._next_idx < len(self._arguments) and not _is_name(self._arguments[self._next_idx])
 
 
-def _mistake_in(text: str) -> str | None:
-    """Why a text that begins like an object or an array is no JSON; None for every other text."""
-    if not text.lstrip().startswith(("{", "[")):
-        return None
+class _OutOfRangeError(ValueError):
+    """A number of JSON that no program could be given as it is."""
+
+    def __init__(self, number: str) -> None:
+        shown = number if len(number) <= _MAX_SHOWN_CHARS else f"{number[:_MAX_SHOWN_CHARS]}..."
+        super().__init__(f"the number {shown} is out of range")
+        self.number = number
+
+
+def _parse(text: str) -> Json:
+    """JSON that a program can be given. Raises RecursionError, or ValueError: also `_OutOfRangeError` and UnicodeEncodeError."""
+    value: Json = json.loads(text, parse_float=_float, parse_int=_int, parse_constant=_refuse)
+    json.dumps(value, ensure_ascii=False).encode()  # an escape may stand for half a character
+    return value
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _OutOfRangeError(text)
+    return number
+
+
+def _int(text: str) -> int:
     try:
-        json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        return f"{error.msg} at character {error.pos + 1}"
-    except ValueError as error:
-        return str(error)
-    except RecursionError:
-        return "it nests too deeply"
-    return "it holds half a character"
+        return int(text)
+    except ValueError as error:  # more digits than Python converts
+        raise _OutOfRangeError(text) from error
+
+
+def _no_json(text: str, reason: str) -> PieError:
+    shown = text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}..."
+    remedy = "correct it, or give it as a text: -- --input TEXT"
+    return PieError("invalid-argument", f"--input {shown!r} is no JSON: {reason}; {remedy}")
 
 
 def _is_unicode(text: str) -> bool:
