@@ -16,7 +16,7 @@ from pie import _engine
 from pie.backends import open_driver
 from pie.backends.base import DriverOptions
 from pie.compiler import COMMAND
-from pie.config import Config, EngineConfig, ModelConfig, folder_name
+from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
 from pie.memory import check_memory
 from pie.models.loader import read_config
@@ -78,8 +78,8 @@ class Engine:
     def from_config(cls, config: Config) -> Self:
         """An engine with every model of the configuration, the first of them the default.
 
-        Raises PieError `invalid-config` where the models do not fit into the memory of this machine, and that of `add_model` with the name
-        of the model before the message.
+        Raises PieError `invalid-config` where the models do not fit into the memory of this machine or a driver refuses a setting, and
+        that of `add_model` with the name of the model before the message.
         """
         check_memory(config.models)
         engine = cls(config.engine, limits=config.limits)
@@ -88,8 +88,7 @@ class Engine:
                 try:
                     engine.add_model(options=model)
                 except PieError as error:
-                    origin = config.origins.get(f"model.{model.name}.path", model.path)
-                    raise PieError(error.code, f"model {model.name!r} ({origin}): {error.message}", error.details) from error
+                    raise _of_model(config, model, error) from error
         except BaseException:
             engine.close()
             raise
@@ -260,6 +259,17 @@ class Engine:
         thread = threading.Thread(target=drive, kwargs=arguments, name=f"pie-driver-{served.model.name}")
         thread.start()
         self._threads.append(thread)
+
+
+def _of_model(config: Config, model: ModelConfig, error: PieError) -> PieError:
+    """The error of a model, with the setting to change and where that was set; where it is of none, with the path of the model."""
+    if option := error.details.get("option"):
+        key = f"model.{model.name}.{option}"
+        origin = config.origins.get(key, DEFAULT)
+        details = {"key": key, "origin": str(origin)}
+        return PieError("invalid-config", f"{origin.where or origin}: {key} is not possible: {error.message}", details)
+    path = config.origins.get(f"model.{model.name}.path", model.path)
+    return PieError(error.code, f"model {model.name!r} ({path}): {error.message}", error.details)
 
 
 def _driver_options(options: ModelConfig) -> DriverOptions:

@@ -23,7 +23,7 @@ FILES = {
     "key without a neighbour": ("[client]\nzzz = 1", "there is no setting 'zzz' in [client]; there are url, user"),
     "unknown key of a model": (MODEL + "kv_byte = 1", ":3 model.a.kv_byte: there is no setting 'kv_byte' in [model]; did you mean 'kv_bytes'?"),
     "unknown key of the second model": ("[[model]]\nname='a'\npath='x'\n[[model]]\nname='b'\npat='y'", ":6 model.pat: there is no setting 'pat' in [model]; did you mean 'path'?"),
-    "name inside a named model": (MODEL + "name = 'b'", "there is no setting 'name' in [model]"),
+    "name inside a named model": (MODEL + "name = 'b'", "pie.toml:3: the name of [model.a] stands in its header; change that, and leave name out"),
     "a very long key": ("[server]\n" + "x" * 5000 + " = 1", "x..."),
     # Values
     "text for a number": ("[server]\nport = 'http'", ":2: server.port = 'http' is not possible; give a whole number from 0 to 65535"),
@@ -100,7 +100,7 @@ VARIABLES = {
     "PIE_LIMITS__RESOURCES": "PIE_LIMITS__RESOURCES: limits.resources = 'x' is not possible; give a whole number from 16",
     "PIE_MODEL__B__PATH": "PIE_MODEL__B__PATH names no model, or two; the models are set by PIE_MODEL__PIE_TINY__...",
     "PIE_MODEL__PATH": "PIE_MODEL__PATH names no model",
-    "PIE_MODEL__PIE_TINY__NAME": "there is no setting 'name' in [model]",
+    "PIE_MODEL__PIE_TINY__NAME": "PIE_MODEL__PIE_TINY__NAME cannot name a model; write its name in the configuration file",
     "PIE_MODEL__PIE_TINY__DRIVR": "there is no setting 'drivr' in [model]; did you mean 'driver'?",
     "PIE_SERVER__": "there is no setting '' in [server]",
 }

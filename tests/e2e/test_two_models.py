@@ -102,7 +102,18 @@ MISTAKES = {
         "invalid-config",
         ["need at least", "'a' 204800.", "'b' 0.2", "GiB", "lower model.NAME.kv_bytes"],
     ),
-    "less than a page": ("[model.a]\npath='pie-tiny'\nkv_bytes=1024", "invalid-argument", ["model 'a'", "kv_bytes is 1024", "needs"]),
+    "less than a page": (
+        "[model.a]\npath='pie-tiny'\nkv_bytes=1024",
+        "invalid-config",
+        [
+            "pie.toml:3: model.a.kv_bytes is not possible: kv_bytes is 1024; one page of 16 tokens needs 65536 bytes: give at least 65536",
+        ],
+    ),
+    "less than a large page": (
+        "[model.a]\npath='pie-tiny'\nkv_bytes=1048576\npage_size=1024",
+        "invalid-config",
+        ["pie.toml:3: model.a.kv_bytes", "one page of 1024 tokens needs 4194304 bytes: give at least 4194304"],
+    ),
     "pages that are no tokens": ("[model.a]\npath='pie-tiny'\npage_size=0", "invalid-config", ["model.a.page_size = 0", "from 1 to 1024"]),
 }
 

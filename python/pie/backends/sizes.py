@@ -14,9 +14,9 @@ _ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float32": 4}
 _MAX_THREADS = 1024
 
 
-def invalid(message: str) -> PieError:
-    """The error of options that do not fit."""
-    return PieError("invalid-argument", message)
+def invalid(message: str, option: str | None = None) -> PieError:
+    """The error of options that do not fit; `option` is the one to change, for whoever knows where it was set."""
+    return PieError("invalid-argument", message, None if option is None else {"option": option})
 
 
 def token_bytes(spec: DecoderSpec, dtype: DtypeName) -> int:
@@ -36,10 +36,10 @@ def choose_dtype(checkpoint: Checkpoint, options: DriverOptions) -> DtypeName:
         return checkpoint.dtype
     dtype = _DTYPES.get(options.dtype)
     if dtype is None:
-        raise invalid(f"dtype is {options.dtype!r}; choose one of {', '.join(_DTYPES)}")
+        raise invalid(f"dtype is {options.dtype!r}; choose one of {', '.join(_DTYPES)}", "dtype")
     if dtype == "bfloat16" and checkpoint.dtype == "float32":
         stored = ", ".join(sorted({tensor.dtype for tensor in checkpoint.tensors.values()} - {"bfloat16"}))
-        raise invalid(f"{checkpoint.folder} has {stored} weights, which are not rounded to bfloat16; leave dtype out")
+        raise invalid(f"{checkpoint.folder} has {stored} weights, which are not rounded to bfloat16; leave dtype out", "dtype")
     return dtype
 
 
@@ -47,13 +47,15 @@ def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options
     """What a driver with these options serves; PieError `invalid-argument` for sizes that are too small."""
     for name in ("page_size", "max_batch_tokens"):
         if getattr(options, name) < 1:
-            raise invalid(f"{name} is {getattr(options, name)}; it must be at least 1")
+            raise invalid(f"{name} is {getattr(options, name)}; it must be at least 1", name)
     spec = checkpoint.spec
     n_bytes = page_bytes(spec, dtype, options.page_size)
     n_pages = options.kv_bytes // n_bytes if options.n_pages is None else options.n_pages
     if n_pages < 1:
-        given = f"kv_bytes is {options.kv_bytes}" if options.n_pages is None else f"n_pages is {options.n_pages}; it must be at least 1"
-        raise invalid(f"{given}; one page of {options.page_size} tokens needs {n_bytes} bytes")
+        if options.n_pages is not None:
+            raise invalid(f"n_pages is {options.n_pages}; it must be at least 1", "n_pages")
+        one = f"one page of {options.page_size} tokens needs {n_bytes} bytes"
+        raise invalid(f"kv_bytes is {options.kv_bytes}; {one}: give at least {n_bytes}", "kv_bytes")
     return Capabilities(
         backend=backend,
         vocab_size=spec.vocab_size,
@@ -69,5 +71,5 @@ def choose_threads(options: DriverOptions) -> int:
     if options.n_threads is None:
         return min(_MAX_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     if not 1 <= options.n_threads <= _MAX_THREADS:
-        raise invalid(f"n_threads is {options.n_threads}; it must be 1 to {_MAX_THREADS}")
+        raise invalid(f"n_threads is {options.n_threads}; it must be 1 to {_MAX_THREADS}", "n_threads")
     return options.n_threads

@@ -2,10 +2,11 @@
 
 from pie.config.load import Flags, config_file, load, own_file
 from pie.config.models import folder_name
-from pie.config.origin import Origin
+from pie.config.origin import DEFAULT, Origin
 from pie.config.tree import EMBEDDED, EMBEDDED_FOLDER, ClientConfig, Config, EngineConfig, ModelConfig, ServerConfig
 
 __all__ = [
+    "DEFAULT",
     "EMBEDDED",
     "EMBEDDED_FOLDER",
     "ClientConfig",

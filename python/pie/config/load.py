@@ -139,6 +139,8 @@ class _Layers:
         if len(named) != 1 or not name:
             known = ", ".join(f"PIE_MODEL__{_shout(model)}__..." for model in self.models)
             raise _invalid(f"the environment variable {origin} names no model, or two; the models are set by {known}")
+        if name.lower() == "name":
+            raise _invalid(f"the environment variable {origin} cannot name a model; write its name in the configuration file")
         key = f"model.{named[0]}.{name.lower()}"
         setting = _known("model", name.lower(), origin, *_NAME_IS_GIVEN)
         self.models[named[0]][setting.name] = setting.parse(text, key, origin)

@@ -40,6 +40,9 @@ def written_models(file: File) -> Iterator[Written]:
             model = Written(_checked(name, file.origin(("model", name))), values, file, ("model", name))
             if not isinstance(values, dict):
                 raise _invalid(f"{file.origin(('model',), name)} is no model; write [model.NAME], or [[model]] with a name")
+            if "name" in values:
+                where = model.origin("name").where
+                raise _invalid(f"{where}: the name of [model.{shortened(name)}] stands in its header; change that, and leave name out")
             yield model
     elif isinstance(models, list) and all(isinstance(values, dict) for values in models):
         for nth, values in enumerate(models):

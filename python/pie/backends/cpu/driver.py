@@ -40,7 +40,7 @@ class CpuDriver:
     def __init__(self, checkpoint: Checkpoint, options: DriverOptions) -> None:
         spec, dtype = checkpoint.spec, choose_dtype(checkpoint, options)
         if options.isa not in ISA_CODES:
-            raise invalid(f"isa is {options.isa!r}; choose one of {', '.join(ISA_CODES)}")
+            raise invalid(f"isa is {options.isa!r}; choose one of {', '.join(ISA_CODES)}", "isa")
         self._capabilities = capabilities("cpu", checkpoint, dtype, options)
         n_pages = self._capabilities.n_pages
         plan_options = PlanOptions(
@@ -65,7 +65,9 @@ class CpuDriver:
         except KernelError as error:
             raise invalid(str(error)) from None
         except MemoryError:
-            raise invalid(f"{n_pages} pages of {page_bytes(spec, dtype, options.page_size)} bytes do not fit; lower kv_bytes") from None
+            option = "kv_bytes" if options.n_pages is None else "n_pages"
+            needed = f"{n_pages} pages of {page_bytes(spec, dtype, options.page_size)} bytes do not fit"
+            raise invalid(f"{needed}; lower {option}", option) from None
         self.plan = plan
         self._lock = threading.Lock()
         self._closed = False

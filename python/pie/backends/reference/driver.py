@@ -39,7 +39,7 @@ class ReferenceDriver:
 
     def __init__(self, checkpoint: Checkpoint, options: DriverOptions) -> None:
         if options.isa != "auto":
-            raise invalid(f"isa is {options.isa!r}, but the reference back end has no instruction sets; leave isa out")
+            raise invalid(f"isa is {options.isa!r}, but the reference back end has no instruction sets; leave isa out", "isa")
         self._spec = spec = checkpoint.spec
         dtype = choose_dtype(checkpoint, options)
         self._dtype = _DTYPES[dtype]
