@@ -1,11 +1,13 @@
-"""The command line."""
+"""The command line.
 
-from __future__ import annotations
+What runs first imports nothing that is not loaded with the interpreter, so that Ctrl-C has its handler at once.
+"""
 
-import signal
+import _signal  # type: ignore[import-not-found]  # `signal` makes enumerations of it, which takes longer than all else here
+import os
 import sys
 
-_EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -19,12 +21,19 @@ def bakery() -> None:
 
 
 def _run(name: str) -> None:
-    try:
-        from pie.cli import app
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:  # as in the background of a script, where it stays so
+        _signal.signal(_signal.SIGINT, _end)
+    from pie.cli.entry import run
 
-        {"pie": app.app, "bakery": app.bakery_app}[name](prog_name=name)
-    except KeyboardInterrupt:
-        sys.exit(_EXIT_INTERRUPTED)
-    finally:
-        # What is left is the end of the interpreter: a second Ctrl-C must not turn it into a traceback.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exit_code = run(name)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # what is left is the end of the interpreter
+    sys.exit(exit_code)
+
+
+def _end(_number: int, _frame: object) -> None:
+    """Ends the process where it is.
+
+    While modules are imported, an exception would come out of any line of any of them, or be swallowed and printed. What has something
+    to put in order takes Ctrl-C as an exception: `interrupts.raised`.
+    """
+    os._exit(EXIT_INTERRUPTED)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pie.cli.progress import working
 from pie.cli.tables import size
-from pie.cli.terminal import reporting
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
 
 def build_program(path: Path, output: Path | None, *, standalone: bool) -> int:
     """Builds; answers the exit code."""
-    return reporting(lambda: _build(path, output, standalone=standalone))
-
-
-def _build(path: Path, output: Path | None, *, standalone: bool) -> int:
     from pie.bakery.build import build
     from pie.bakery.manifest import usage
 
@@ -36,10 +31,6 @@ def _build(path: Path, output: Path | None, *, standalone: bool) -> int:
 
 def new_program(name: str, languages: Sequence[Language]) -> int:
     """Makes the beginning of a program in the language that was chosen, Python if none was; answers the exit code."""
-    return reporting(lambda: _new(name, languages))
-
-
-def _new(name: str, languages: Sequence[Language]) -> int:
     from pie.bakery.new import new
 
     if len(languages) > 1:

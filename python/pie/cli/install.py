@@ -11,7 +11,6 @@ from pie.bakery.project import open_project
 from pie.cli.program import packaged
 from pie.cli.remote import Server, talk
 from pie.cli.tables import age, print_table, short_digest, size
-from pie.cli.terminal import reporting
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -22,18 +21,14 @@ _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
 
 def install(server: Server, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
     """Installs the program at a path, built where it has to be, and prints what it is called at the server; answers the exit code."""
+    package = packaged(open_project(program, None if manifest is None else read_manifest(manifest)))
 
-    def work() -> int:
-        package = packaged(open_project(program, None if manifest is None else read_manifest(manifest)))
+    async def send(client: Client) -> int:
+        said = {"name": name or package.name, "version": version or package.version, "manifest": package.manifest}
+        print(await client.install(package.data, **said))
+        return 0
 
-        async def send(client: Client) -> int:
-            said = {"name": name or package.name, "version": version or package.version, "manifest": package.manifest}
-            print(await client.install(package.data, **said))
-            return 0
-
-        return talk(server, lambda client, _: send(client))
-
-    return reporting(work)
+    return talk(server, lambda client, _: send(client))
 
 
 async def uninstall(client: Client, program: str) -> int:

@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pie.cli.terminal import reporting
-
 if TYPE_CHECKING:
     from pie.config import Flags, ModelConfig
 
 
 def show_model(flags: Flags, *, digest: bool, as_json: bool) -> int:
     """Prints what the first model under these flags is; answers the exit code."""
+    from pie.config import load
 
-    def work() -> int:
-        from pie.config import load
-
-        facts = model_facts(load(flags).models[0], digest=digest)
-        print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
-        return 0
-
-    return reporting(work)
+    facts = model_facts(load(flags).models[0], digest=digest)
+    print(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else as_text(facts))
+    return 0
 
 
 def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:

@@ -7,20 +7,23 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from pie.cli.interrupts import raised
+
 if TYPE_CHECKING:
     from pie.config import Config
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Names the work while the body runs."""
+    """Names the work while the body runs; Ctrl-C is an exception in it, as by `raised`."""
     if not sys.stderr.isatty():
         print(f"{what}...", file=sys.stderr, flush=True)
-        yield
+        with raised():
+            yield
         return
     from rich.console import Console  # costs more than most runs need
 
-    with Console(stderr=True).status(f"{what}..."):
+    with raised(), Console(stderr=True).status(f"{what}..."):
         yield
 
 

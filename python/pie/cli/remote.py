@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pie.cli.terminal import EXIT_ERROR, give_up_stdout, reporting
+from pie.cli.interrupts import raised
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -38,21 +37,16 @@ class Server:
 
 
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
-    """Connects and does the work; answers the exit code: that of the work, 1 after an error, 130 after Ctrl-C."""
+    """Connects and does the work; answers its exit code."""
+    import asyncio
 
-    def connected() -> int:
-        try:
-            return asyncio.run(_talk(server, work))
-        except OSError as error:
-            give_up_stdout(error)
-            return EXIT_ERROR
-
-    return reporting(connected)
-
-
-async def _talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
     from pie.client import connect
 
     config = server.config()
-    async with connect(config.client.url, user=config.client.user or None) as client:
-        return await work(client, config)
+
+    async def connected() -> int:
+        async with connect(config.client.url, user=config.client.user or None) as client:
+            return await work(client, config)
+
+    with raised():
+        return asyncio.run(connected())

@@ -21,7 +21,7 @@ from pie.cli.printer import Printer
 from pie.cli.program import packaged, text_parameters, wants_help
 from pie.cli.remote import Server, talk
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import EXIT_ERROR, give_up_stdout, reporting
+from pie.cli.terminal import EXIT_ERROR, give_up_stdout
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -61,12 +61,8 @@ class _Prepared:
 
 def run_in_server(server: Server, launch: RemoteLaunch) -> int:
     """Runs the program to its end; answers the exit code. Ctrl-C ends it, and so does a stdout that cannot be written."""
-
-    def work() -> int:
-        prepared = _prepare(server, launch)
-        return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
-
-    return reporting(work)
+    prepared = _prepare(server, launch)
+    return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
 
 
 def _prepare(server: Server, launch: RemoteLaunch) -> _Prepared | None:

@@ -13,16 +13,17 @@ from pie.bakery.manifest import Manifest, read_manifest, usage
 from pie.bakery.project import open_project
 from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
+from pie.cli.interrupts import raised
 from pie.cli.printer import Printer
 from pie.cli.program import made_ready, text_parameters, wants_help
 from pie.cli.progress import loading, working
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import EXIT_INTERRUPTED, give_up_stdout, reporting
+from pie.cli.terminal import give_up_stdout
 from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie._engine import Process
-    from pie.config import Flags
+    from pie.config import Config, Flags
     from pie.engine import Engine
 
 
@@ -51,10 +52,6 @@ class Launch:
 
 def run_program(launch: Launch) -> int:
     """Runs the program to its end; answers the exit code."""
-    return reporting(lambda: _run(launch))
-
-
-def _run(launch: Launch) -> int:
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
@@ -71,9 +68,7 @@ def _run(launch: Launch) -> int:
 
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
-    with loading(config):
-        loaded = Engine.from_config(config)
-    with loaded as engine:
+    with raised(), _loaded(Engine, config) as engine:
         if not engine.is_prepared(program):
             with working("Preparing the language runtime or program (once)"):
                 engine.prepare(program)
@@ -85,7 +80,7 @@ def _run(launch: Launch) -> int:
             engine.drive()
         except KeyboardInterrupt:
             process.cancel()
-            return EXIT_INTERRUPTED
+            raise
         finally:
             engine.stop()
             events.join()
@@ -94,6 +89,11 @@ def _run(launch: Launch) -> int:
         elif launch.seed is None:
             print(f"launch seed {process.launch_seed}", file=sys.stderr)
         return events.printer.exit_code
+
+
+def _loaded(engine: type[Engine], config: Config) -> Engine:
+    with loading(config):
+        return engine.from_config(config)
 
 
 class _Events(threading.Thread):

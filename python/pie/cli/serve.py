@@ -10,8 +10,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from pie.cli.interrupts import raised
 from pie.cli.progress import working
-from pie.cli.terminal import reporting
 
 if TYPE_CHECKING:
     from pie._engine import Server
@@ -25,10 +25,6 @@ _DRAIN_SLICE_S = 0.05
 
 def serve(flags: Flags) -> int:
     """Serves until SIGTERM or Ctrl-C; answers the exit code: 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C."""
-    return reporting(lambda: _serve(flags))
-
-
-def _serve(flags: Flags) -> int:
     from pie.config import load
 
     config = load(flags)
@@ -38,7 +34,7 @@ def _serve(flags: Flags) -> int:
 
     init_logging(config.server.log_level)
     check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
-    with Engine.from_config(config) as engine:
+    with raised(), Engine.from_config(config) as engine:
         if not engine.runtimes_are_prepared():
             with working("Preparing the language runtimes (once)"):
                 engine.prepare_runtimes()

@@ -1,17 +1,13 @@
-"""What every command does with the terminal: exit codes, one form of error, streams that cannot end a program."""
+"""What every command does with the terminal: one form of error, streams that cannot end a program."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
 
-from pie.errors import PieError
-
 EXIT_ERROR = 1
-EXIT_INTERRUPTED = 130
 
 
 def make_streams_sturdy() -> None:
@@ -27,18 +23,6 @@ def make_streams_sturdy() -> None:
 def report(code: str, message: str) -> None:
     """Tells the user of an error, on stderr."""
     print(f"error[{code}]: {message}", file=sys.stderr)
-
-
-def reporting(work: Callable[[], int]) -> int:
-    """Does the work of a command; answers the exit code: that of the work, 1 after an error, which is told, 130 after Ctrl-C."""
-    make_streams_sturdy()
-    try:
-        return work()
-    except PieError as error:
-        report(error.code, error.message)
-        return EXIT_ERROR
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
 
 
 def give_up_stdout(error: OSError) -> None:

@@ -25,7 +25,11 @@ def invalid_model(message: str) -> PieError:
 
 def check_regular(path: Path) -> None:
     """PieError `invalid-model` where there is no regular file: reading a pipe would wait for ever."""
-    if path.exists() and not path.is_file():
+    try:
+        is_other = path.exists() and not path.is_file()
+    except OSError as error:
+        raise invalid_model(f"{path}: cannot be read ({error.strerror}); give a folder in the Hugging Face format") from error
+    if is_other:
         raise invalid_model(f"{path}: is not a file; give a folder in the Hugging Face format")
 
 

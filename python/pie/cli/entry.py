@@ -1,0 +1,35 @@
+"""The one place in which a command ends: its exit code, one form of error, a stdout that cannot be written."""
+
+from __future__ import annotations
+
+import sys
+
+from pie.cli.terminal import EXIT_ERROR, give_up_stdout, make_streams_sturdy, report
+from pie.errors import PieError
+
+
+def run(name: str) -> int:
+    """Runs the command line as the script `name`; answers the exit code: that of the command, 1 after an error, which is told."""
+    make_streams_sturdy()
+    try:
+        exit_code = _run(name)
+        sys.stdout.flush()
+        return exit_code
+    except PieError as error:
+        report(error.code, error.message)
+    except OSError as error:
+        if error.filename is None:
+            give_up_stdout(error)
+        else:
+            report("invalid-argument", f"{str(error.filename)!r} cannot be used ({error.strerror}); check the path and its permissions")
+    return EXIT_ERROR
+
+
+def _run(name: str) -> int:
+    from pie.cli import app
+
+    try:
+        {"pie": app.app, "bakery": app.bakery_app}[name](prog_name=name)
+    except SystemExit as end:  # commands end so, after an error of their usage too
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

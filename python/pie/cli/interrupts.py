@@ -1,0 +1,25 @@
+"""Ctrl-C as an exception, for what has something to put in order."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pie.cli import EXIT_INTERRUPTED
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """In the body Ctrl-C raises KeyboardInterrupt; when the body has put its things in order, the command ends with 130."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
