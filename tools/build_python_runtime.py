@@ -11,13 +11,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools.artefact import ROOT, Artefact, BuildError, make
 from tools.python_bindings import WIT, WORLD, componentize_py, ensure_bindings
+from tools.python_snapshot import mark_immortal
 
 SDK = ROOT / "python" / "inferlet"
 APP = "inferlet._runtime.app"
 RUNTIME = Artefact(
     target=ROOT / "python" / "pie" / "runtimes" / "python.wasm",
     work=ROOT / "build" / "python-runtime",
-    inputs=(*SDK.rglob("*.py"), *WIT.rglob("*.wit"), Path(__file__).resolve()),
+    inputs=(
+        *SDK.rglob("*.py"),
+        *WIT.rglob("*.wit"),
+        *(Path(__file__).resolve().with_name(name) for name in ("build_python_runtime.py", "python_snapshot.py")),
+    ),
     salt=importlib.metadata.version("componentize-py"),
     takes="about 10 s",
 )
@@ -33,6 +38,7 @@ def build() -> Path:
     done = subprocess.run(command, check=False)
     if done.returncode != 0:
         raise BuildError(f"componentize-py ended with exit code {done.returncode}; its messages stand above")
+    mark_immortal(fresh)
     return fresh
 
 

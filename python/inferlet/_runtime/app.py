@@ -1,7 +1,7 @@
 """The component's entry: what the engine calls to run a program from source.
 
-Importing it is the build of the snapshot: the standard library is loaded, launches are rehearsed, and what is alive then is
-frozen, so that no launch ever writes to those pages.
+Making its instance is the build of the snapshot: the standard library is loaded, launches are rehearsed, and what is alive then is
+frozen and never counted, so that launches share its pages.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 import os
 import random
 import warnings
+from collections.abc import Callable
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -18,7 +19,7 @@ from wit_world.exports.run import Failure
 from wit_world.imports import session as _session
 from wit_world.imports import source as _source
 
-from inferlet._runtime import report, standard, stdio, warmup
+from inferlet._runtime import heap, immortal, report, standard, stdio, warmup
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
@@ -28,7 +29,10 @@ _ended: list[BaseException] = []
 
 
 class Run(exports.Run):
-    """The export `pie:inferlet/run`."""
+    """The export `pie:inferlet/run`; the one instance is made last of all before the snapshot, when every import has ended."""
+
+    def __init__(self) -> None:
+        _prepare(self.run)
 
     def run(self, input: str) -> str:  # noqa: A002 - the name in the interface
         """Runs the program of this launch once; a program that fails raises its failure."""
@@ -75,15 +79,14 @@ def _use_engine_loop() -> None:
         asyncio.set_event_loop_policy(policy)
 
 
-def _prepare() -> None:
+def _prepare(run: Callable[[str], str]) -> None:
     standard.load()
     _use_engine_loop()
-    warmup.rehearse(Run().run)
+    warmup.rehearse(run)
     _ended.clear()
+    immortal.list_objects()
     # Twice: what the first round frees may free more.
     gc.collect()
     gc.collect()
+    heap.fill_holes()
     gc.freeze()
-
-
-_prepare()
