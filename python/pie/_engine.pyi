@@ -6,12 +6,13 @@ lock, and Ctrl-C ends a wait. Every object may be used from any thread.
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Literal, TypedDict, final
+from typing import Literal, Self, TypedDict, final
 
 from typing_extensions import Buffer
 
 __all__ = [
     "Batch",
+    "DummyDriver",
     "Engine",
     "Event",
     "Model",
@@ -169,6 +170,8 @@ class Engine:
         max_process_waiting: int | None = None,
         hold_s: float | None = None,
         page_wait_s: float | None = None,
+        host_pages: int | None = None,
+        copy_page_ns: int | None = None,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
@@ -176,7 +179,8 @@ class Engine:
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
         sequences. `max_contexts` may live and `max_waiting` requests wait at once, `max_process_contexts` and `max_process_waiting` of one
         process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back, `page_wait_s` how
-        long a request waits for pages that others may release.
+        long a request waits for pages that others may release. The driver's host memory holds `host_pages` (none if not given), and
+        copying one there or back takes `copy_page_ns`.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -314,6 +318,22 @@ class Batch:
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """The arena as bytes, read-only."""
+
+@final
+class DummyDriver:
+    """The dummy driver: hashes in place of logits. It keeps what it is told to write in memory of its own."""
+
+    def __new__(cls, model: str, *, vocab_size: int, n_pages: int, page_size: int, host_pages: int = 0) -> Self:
+        """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host.
+
+        Raises PieError `invalid-argument` where a size is 0.
+        """
+
+    def run(self, arena: Buffer) -> tuple[bytes, list[tuple[int, str]]]:
+        """Runs a batch, uint32 words: float32 [R, V] as bytes, and the sequences that failed with their reasons.
+
+        Raises PieError `driver-failed` for a batch that does not fit; nothing has changed then.
+        """
 
 @final
 class Event:

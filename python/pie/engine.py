@@ -24,13 +24,15 @@ from pie.programs import RUNTIMES, Component, Language, Source
 from pie.runner import drive
 
 if TYPE_CHECKING:
-    from pie.backends.base import Driver
+    from pie.backends.base import Capabilities, Driver
     from pie.batch import Batch
 
 Program = Component | Source
 Observer = Callable[["Batch", Any], None]
 
 _DUMMY_PAGES = 4096
+_DUMMY_TOKEN_BYTES = 24
+"""Bytes of memory that the dummy driver takes for a token."""
 _SIGNAL_SLICE_S = 0.1
 
 
@@ -120,7 +122,7 @@ class Engine:
         spec = read_config(folder)
         if driver is None and not dummy and options.driver != "dummy":
             driver = open_driver(options.driver, folder, _driver_options(options))
-        n_pages = (options.n_pages or _DUMMY_PAGES) if driver is None else driver.capabilities.n_pages
+        memory = _dummy_memory(options) if driver is None else _memory(driver.capabilities)
         try:
             model = self._engine.add_model(
                 options.name or folder_name(folder),
@@ -128,7 +130,9 @@ class Engine:
                 vocab_size=spec.vocab_size,
                 max_context=spec.max_positions,
                 page_size=options.page_size,
-                n_pages=n_pages,
+                n_pages=memory.n_pages,
+                host_pages=memory.host_pages,
+                copy_page_ns=memory.copy_page_ns,
                 max_batch_tokens=options.max_batch_tokens,
                 prefill_chunk=min(options.prefill_chunk, options.max_batch_tokens),
                 max_batch_seqs=options.max_batch_seqs,
@@ -272,11 +276,31 @@ def _of_model(config: Config, model: ModelConfig, error: PieError) -> PieError:
     return PieError(error.code, f"model {model.name!r} ({path}): {error.message}", error.details)
 
 
+@dataclass(frozen=True)
+class _Memory:
+    """Pages of a driver and of its host, and what copying one costs."""
+
+    n_pages: int
+    host_pages: int
+    copy_page_ns: int
+
+
+def _memory(limits: Capabilities) -> _Memory:
+    return _Memory(limits.n_pages, limits.host_pages, limits.copy_page_ns)
+
+
+def _dummy_memory(options: ModelConfig) -> _Memory:
+    n_pages = options.n_pages or _DUMMY_PAGES
+    host_pages = options.swap_bytes // (options.page_size * _DUMMY_TOKEN_BYTES) if options.swap_bytes else n_pages
+    return _Memory(n_pages, min(host_pages, 1 << 24), 0)
+
+
 def _driver_options(options: ModelConfig) -> DriverOptions:
     return DriverOptions(
         page_size=options.page_size,
         n_pages=options.n_pages or None,
         kv_bytes=options.kv_bytes,
+        swap_bytes=options.swap_bytes or None,
         max_batch_tokens=options.max_batch_tokens,
         dtype=None if options.dtype == "auto" else options.dtype,
         n_threads=options.n_threads or None,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pie.backends.base import DriverError
+from pie.backends.base import DriverError, FailedSequencesError
 from pie.batch import Batch
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from pie import _engine
     from pie.backends.base import Driver
 
@@ -19,8 +22,9 @@ _SLICE_S = 0.1
 def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, object], None] | None = None) -> None:
     """Runs the batches of `model` until the engine stops.
 
-    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad
-    batch never ends the service. `observe` gets each batch with its logits (float32 [R, V]) before they are handed back.
+    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad batch never
+    ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its logits (float32 [R, V]) before
+    they are handed back.
     """
     while not model.stopped:
         raw = model.next_batch(_SLICE_S)
@@ -28,11 +32,19 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
             continue
         try:
             batch = Batch.from_buffer(raw)
-            logits = driver.run(batch)
+            logits, failures = _run(driver, batch)
             if observe is not None:
                 observe(batch, logits)
-            model.complete(raw, logits.data)
+            model.complete(raw, logits.data, failures)
         except DriverError as error:
             model.fail(raw, str(error))
         except Exception as error:  # a driver is third-party code: whatever it does or answers must not end the loop
             model.fail(raw, f"{type(error).__name__}: {error}")
+
+
+def _run(driver: Driver, batch: Batch) -> tuple[npt.NDArray[np.float32], list[tuple[int, str]]]:
+    """The logits of a batch, and the sequences that failed with their reasons."""
+    try:
+        return driver.run(batch), []
+    except FailedSequencesError as failed:
+        return failed.logits, list(failed.reasons.items())

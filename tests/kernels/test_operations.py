@@ -131,7 +131,6 @@ def test_a_refused_batch_changes_nothing(tmp_path: Path, library: Path) -> None:
         "page 1 is written by sequence 0 and used by sequence 1": batch(
             [Feed(TOKENS[:12], [0, 1]), Feed(TOKENS[:1], [1, 2], start=8)], page_size=8, copies=[(0, 1)]
         ),
-        "runs no adapters": batch([Feed(TOKENS[:1], [0], adapter=3)], page_size=8),
     }
     for message, arena in bad.items():
         with pytest.raises(DriverError, match=message):

@@ -1,7 +1,8 @@
-"""The boundary that every driver keeps."""
+"""The boundary that every driver keeps; `docs/reference/driver.md` is the contract."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,19 @@ class DriverError(Exception):
     """A driver could not run a batch; every request in it fails with this message, and nothing was committed."""
 
 
+class FailedSequencesError(Exception):
+    """Some sequences of a batch could not be computed, and all the others were: those fail alone."""
+
+    def __init__(self, logits: npt.NDArray[np.float32], reasons: Mapping[int, str]) -> None:
+        """`logits` are those of the whole batch, float32 [R, V]; the rows of the sequences that failed may hold anything.
+
+        `reasons` says for each sequence that failed, by index, why.
+        """
+        super().__init__("; ".join(f"sequence {seq_idx}: {reason}" for seq_idx, reason in reasons.items()))
+        self.logits = logits
+        self.reasons = reasons
+
+
 @dataclass(frozen=True)
 class DriverOptions:
     """How a model is run; every driver takes these."""
@@ -25,6 +39,8 @@ class DriverOptions:
     """Pages of the pool; as many as `kv_bytes` hold if not given."""
     kv_bytes: int = 256 << 20
     """Memory for keys and values."""
+    swap_bytes: int | None = None
+    """Host memory that pages are swapped out to, taken when it is needed; as large as the pool and at most 2 GiB if not given."""
     max_batch_tokens: int = 512
     """Most tokens of a batch."""
     dtype: str | None = None
@@ -49,6 +65,18 @@ class Capabilities:
     """Pages of the pool of keys and values."""
     max_batch_tokens: int
     """Most tokens, and most rows of logits, of a batch."""
+    host_pages: int = 0
+    """Pages that the host memory holds; 0: it cannot swap."""
+    copy_page_ns: int = 0
+    """What copying a page to host memory or back costs, measured when the driver was opened; 0 where it was not."""
+    masks: bool = False
+    """Whether attention masks are honoured."""
+    positions: bool = False
+    """Whether positions may repeat, jump and reorder."""
+    adapters: bool = False
+    """Whether sequences may have adapters; where not, one that has fails alone."""
+    media: bool = False
+    """Whether sequences may have media; where not, one that has fails alone."""
 
 
 class Driver(Protocol):
@@ -59,9 +87,10 @@ class Driver(Protocol):
         """What this driver serves."""
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Computes a batch: stores its keys and values, answers the logits, float32 [R, V], C-contiguous.
+        """Makes the copies of a batch, computes it, stores its keys and values, and answers the logits, float32 [R, V], C-contiguous.
 
-        Raises DriverError where it cannot; the batch is then as if it had never been.
+        Raises DriverError where it cannot; the batch is then as if it had never been. Raises FailedSequencesError where all but some
+        sequences were computed.
         """
 
     def close(self) -> None:

@@ -12,6 +12,9 @@ from pie.models.spec import DecoderSpec, DtypeName
 _DTYPES: dict[str, DtypeName] = {"bfloat16": "bfloat16", "float32": "float32"}
 _ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float32": 4}
 _MAX_THREADS = 1024
+_MAX_SWAP_BYTES = 2 << 30
+"""The most host memory that is taken unasked."""
+_MAX_HOST_PAGES = 1 << 24
 
 
 def invalid(message: str, option: str | None = None) -> PieError:
@@ -56,6 +59,9 @@ def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options
             raise invalid(f"n_pages is {options.n_pages}; it must be at least 1", "n_pages")
         one = f"one page of {options.page_size} tokens needs {n_bytes} bytes"
         raise invalid(f"kv_bytes is {options.kv_bytes}; {one}: give at least {n_bytes}", "kv_bytes")
+    swap_bytes = min(n_pages * n_bytes, _MAX_SWAP_BYTES) if options.swap_bytes is None else options.swap_bytes
+    if swap_bytes < 0:
+        raise invalid(f"swap_bytes is {swap_bytes}; it must be at least 0", "swap_bytes")
     return Capabilities(
         backend=backend,
         vocab_size=spec.vocab_size,
@@ -63,6 +69,9 @@ def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options
         page_size=options.page_size,
         n_pages=n_pages,
         max_batch_tokens=options.max_batch_tokens,
+        host_pages=min(swap_bytes // n_bytes, _MAX_HOST_PAGES),
+        masks=True,
+        positions=True,
     )
 
 

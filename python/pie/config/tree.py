@@ -143,6 +143,17 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
         int, Meta(ge=0, le=1 << 24, description="Pages; 0: as many as `kv_bytes` hold, and 4096 with the driver `dummy`.")
     ] = 0
     kv_bytes: Annotated[int, Meta(ge=1 << 10, le=_MAX_BYTES, description="Bytes of memory for keys and values.")] = 256 << 20
+    swap_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=_MAX_BYTES,
+            description=(
+                "Bytes of host memory that pages are swapped out to, taken when it is needed; 0: as many as the pages take, at most 2 GiB. "
+                "Less than a page: nothing is swapped."
+            ),
+        ),
+    ] = 0
     max_batch_tokens: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Tokens of a batch, of all its sequences.")] = 512
     prefill_chunk: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Tokens of one sequence in a batch.")] = 512
     max_batch_seqs: Annotated[int, Meta(ge=1, le=1 << 16, description="Sequences of a batch.")] = 256

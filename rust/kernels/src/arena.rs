@@ -3,6 +3,8 @@
 //! `pie-core` writes the arena and documents its arrays; only those that a model needs are looked at here. Every index that an
 //! operation follows (token, position, page, row, slot) is checked before anything is computed, so a bad batch changes nothing.
 
+mod checks;
+
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -27,6 +29,10 @@ mod array {
     pub(super) const COPY_SRC: usize = 14;
     pub(super) const COPY_DST: usize = 15;
     pub(super) const SEQ_REREAD: usize = 22;
+    pub(super) const SWAP_OUT_SRC: usize = 23;
+    pub(super) const SWAP_OUT_DST: usize = 24;
+    pub(super) const SWAP_IN_SRC: usize = 25;
+    pub(super) const SWAP_IN_DST: usize = 26;
 }
 
 /// What a batch may name.
@@ -36,6 +42,8 @@ pub(crate) struct Limits {
     pub(crate) max_positions: usize,
     pub(crate) page_size: usize,
     pub(crate) n_pages: usize,
+    /// Pages that the host memory holds.
+    pub(crate) n_host_slots: usize,
     pub(crate) max_tokens: usize,
 }
 
@@ -47,14 +55,32 @@ pub(crate) struct Slot {
     pub(crate) idx: usize,
 }
 
+/// Pages (or host slots) to copy, and where to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copies<'a> {
+    src: &'a [u32],
+    dst: &'a [u32],
+}
+
+impl Copies<'_> {
+    /// The copies as pairs of source and destination.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.src
+            .iter()
+            .zip(self.dst)
+            .map(|(&src, &dst)| (src as usize, dst as usize))
+    }
+}
+
 /// A checked batch: T tokens of B sequences.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     pub(crate) tokens: &'a [u32],
     pub(crate) positions: &'a [u32],
     pub(crate) row_token: &'a [u32],
-    pub(crate) copy_src: &'a [u32],
-    pub(crate) copy_dst: &'a [u32],
+    pub(crate) swap_outs: Copies<'a>,
+    pub(crate) swap_ins: Copies<'a>,
+    pub(crate) copies: Copies<'a>,
     qo_indptr: &'a [u32],
     kv_indptr: &'a [u32],
     kv_indices: &'a [u32],
@@ -81,8 +107,18 @@ impl<'a> Batch<'a> {
             tokens: array(array::TOKENS)?,
             positions: array(array::POSITIONS)?,
             row_token: array(array::ROW_TOKEN)?,
-            copy_src: array(array::COPY_SRC)?,
-            copy_dst: array(array::COPY_DST)?,
+            swap_outs: Copies {
+                src: array(array::SWAP_OUT_SRC)?,
+                dst: array(array::SWAP_OUT_DST)?,
+            },
+            swap_ins: Copies {
+                src: array(array::SWAP_IN_SRC)?,
+                dst: array(array::SWAP_IN_DST)?,
+            },
+            copies: Copies {
+                src: array(array::COPY_SRC)?,
+                dst: array(array::COPY_DST)?,
+            },
             qo_indptr: array(array::QO_INDPTR)?,
             kv_indptr: array(array::KV_INDPTR)?,
             kv_indices: array(array::KV_INDICES)?,
@@ -93,11 +129,7 @@ impl<'a> Batch<'a> {
             page_size,
         };
         let counts = [header[6], header[7], header[8]].map(|n| n as usize);
-        batch.check_lengths(counts)?;
-        batch.check_tokens(limits)?;
-        batch.check_sequences(limits)?;
-        batch.check_masks()?;
-        batch.check_page_users(limits, users)?;
+        batch.check(counts, limits, users)?;
         Ok(batch)
     }
 
@@ -177,159 +209,6 @@ impl<'a> Batch<'a> {
             whole: runs.is_empty(),
         }
     }
-
-    fn check_lengths(&self, [n_tokens, n_seqs, n_rows]: [usize; 3]) -> Result<()> {
-        let lengths = [
-            ("tokens", self.tokens.len(), n_tokens),
-            ("positions", self.positions.len(), n_tokens),
-            ("qo_indptr", self.qo_indptr.len(), n_seqs + 1),
-            ("kv_indptr", self.kv_indptr.len(), n_seqs + 1),
-            ("kv_last_page_len", self.kv_last_page_len.len(), n_seqs),
-            ("row_token", self.row_token.len(), n_rows),
-            ("mask_indptr", self.mask_indptr.len(), n_tokens + 1),
-            ("copy_dst", self.copy_dst.len(), self.copy_src.len()),
-        ];
-        for (name, found, expected) in lengths {
-            if found != expected {
-                return Err(Error::batch(format!(
-                    "{name} has {found} elements, not {expected}"
-                )));
-            }
-        }
-        if !self.seq_reread.is_empty() && self.seq_reread.len() != n_seqs {
-            return Err(Error::batch(format!(
-                "seq_reread has {} elements, neither 0 nor {n_seqs}",
-                self.seq_reread.len()
-            )));
-        }
-        check_indptr("qo_indptr", self.qo_indptr, self.tokens.len())?;
-        check_indptr("kv_indptr", self.kv_indptr, self.kv_indices.len())?;
-        check_indptr("mask_indptr", self.mask_indptr, self.mask_runs.len())
-    }
-
-    fn check_tokens(&self, limits: &Limits) -> Result<()> {
-        if self.tokens.len() > limits.max_tokens {
-            return Err(Error::batch(format!(
-                "{} tokens in a batch; the plan takes {}",
-                self.tokens.len(),
-                limits.max_tokens
-            )));
-        }
-        if self.row_token.len() > limits.max_tokens {
-            return Err(Error::batch(format!(
-                "{} rows of logits in a batch; the plan takes {}",
-                self.row_token.len(),
-                limits.max_tokens
-            )));
-        }
-        check_below("token", self.tokens, limits.vocab_size)?;
-        check_below("position", self.positions, limits.max_positions)?;
-        check_below("row_token", self.row_token, self.tokens.len())?;
-        check_below("page index in kv_indices", self.kv_indices, limits.n_pages)?;
-        check_below("page index in copy_src", self.copy_src, limits.n_pages)?;
-        check_below("page index in copy_dst", self.copy_dst, limits.n_pages)
-    }
-
-    fn check_sequences(&self, limits: &Limits) -> Result<()> {
-        for seq_idx in 0..self.n_seqs() {
-            let last = self.kv_last_page_len[seq_idx] as usize;
-            let has_pages = !self.seq_pages(seq_idx).is_empty();
-            if has_pages && (last == 0 || last > limits.page_size) {
-                return Err(Error::batch(format!(
-                    "sequence {seq_idx}: its last page holds {last} tokens of {}",
-                    limits.page_size
-                )));
-            }
-            let (n_tokens, kv_len) = (self.seq_tokens(seq_idx).len(), self.kv_len(seq_idx));
-            if n_tokens > kv_len {
-                return Err(Error::batch(format!(
-                    "sequence {seq_idx}: {n_tokens} new tokens, but {kv_len} slots"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_masks(&self) -> Result<()> {
-        for seq_idx in 0..self.n_seqs() {
-            for token_idx in self
-                .seq_tokens(seq_idx)
-                .filter(|&token_idx| self.is_masked(token_idx))
-            {
-                let runs = &self.mask_runs[self.mask_indptr[token_idx] as usize
-                    ..self.mask_indptr[token_idx + 1] as usize];
-                let covered: u64 = runs.iter().map(|&run| u64::from(run)).sum();
-                if covered > self.kv_len(seq_idx) as u64 {
-                    let kv_len = self.kv_len(seq_idx);
-                    return Err(Error::batch(format!(
-                        "token {token_idx}: its attention row covers {covered} slots of {kv_len}"
-                    )));
-                }
-                if self
-                    .allowed(token_idx, self.slot_of(seq_idx, token_idx) + 1)
-                    .next()
-                    .is_none()
-                {
-                    return Err(Error::batch(format!(
-                        "token {token_idx}: its attention row allows no slot that causality does"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A page that is written belongs to one sequence of the batch; a page that is copied to is copied to once and from never.
-    fn check_page_users(&self, limits: &Limits, users: &mut [u32]) -> Result<()> {
-        const NOBODY: u32 = u32::MAX;
-        users[..limits.n_pages].fill(NOBODY);
-        for &page in self.copy_dst {
-            if users[page as usize] != NOBODY {
-                return Err(Error::batch(format!("page {page} is copied to twice")));
-            }
-            users[page as usize] = 0;
-        }
-        if let Some(page) = self
-            .copy_src
-            .iter()
-            .find(|&&page| users[page as usize] != NOBODY)
-        {
-            return Err(Error::batch(format!("page {page} is copied to and from")));
-        }
-        users[..limits.n_pages].fill(NOBODY);
-        let written = |seq_idx: usize| {
-            let n_tokens = if self.is_reread(seq_idx) {
-                0
-            } else {
-                self.seq_tokens(seq_idx).len()
-            };
-            let (kv_len, pages) = (self.kv_len(seq_idx), self.seq_pages(seq_idx));
-            if n_tokens == 0 {
-                pages.len()..pages.len()
-            } else {
-                (kv_len - n_tokens) / self.page_size..pages.len()
-            }
-        };
-        for seq_idx in 0..self.n_seqs() {
-            for &page in &self.seq_pages(seq_idx)[written(seq_idx)] {
-                if users[page as usize] != NOBODY {
-                    return Err(Error::batch(format!("page {page} is written twice")));
-                }
-                users[page as usize] = seq_idx as u32;
-            }
-        }
-        for seq_idx in 0..self.n_seqs() {
-            for &page in self.seq_pages(seq_idx) {
-                let user = users[page as usize];
-                if user != NOBODY && user != seq_idx as u32 {
-                    return Err(Error::batch(format!(
-                        "page {page} is written by sequence {user} and used by sequence {seq_idx}"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Ranges of allowed slots of a row: alternating runs, forbidden first; beyond the last run, forbidden.
@@ -401,26 +280,6 @@ fn array_of<'a>(arena: &'a [u32], header: &[u32], pair: usize) -> Result<&'a [u3
                 arena.len()
             ))
         })
-}
-
-fn check_indptr(name: &str, indptr: &[u32], end: usize) -> Result<()> {
-    let ascends = indptr.windows(2).all(|pair| pair[0] <= pair[1]);
-    if indptr.first() != Some(&0)
-        || indptr.last().is_none_or(|&last| last as usize != end)
-        || !ascends
-    {
-        return Err(Error::batch(format!(
-            "{name} does not ascend from 0 to {end}"
-        )));
-    }
-    Ok(())
-}
-
-fn check_below(name: &str, values: &[u32], limit: usize) -> Result<()> {
-    match values.iter().find(|&&value| value as usize >= limit) {
-        Some(value) => Err(Error::batch(format!("{name} {value} is not below {limit}"))),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::plan::{Options, Plan, Table};
 pub use crate::plan::{RawBuffer, RawOp, RawOptions};
 
 /// Changes with every change of the declarations.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Bytes of a message, the final NUL included.
 const MESSAGE_BYTES: usize = 508;
@@ -248,6 +248,25 @@ pub unsafe extern "C" fn pie_k_plan_set_kv(
         let n_bytes = usize_of(n_bytes)?;
         // SAFETY: by the contract.
         unsafe { handle(plan)?.set_kv(start.cast(), n_bytes) }
+    })
+}
+
+/// Sets the memory that pages are swapped out to, a whole number of pages. It is used in place; without it the plan cannot swap.
+///
+/// # Safety
+/// The pointers are null or valid for the counts beside them; the memory lives as long as the plan, nobody else touches it during a
+/// step, and it does not overlap that of the pages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pie_k_plan_set_host(
+    plan: *mut PlanHandle,
+    start: *mut c_void,
+    n_bytes: u64,
+    error: *mut RawError,
+) -> u32 {
+    guarded(error, || {
+        let n_bytes = usize_of(n_bytes)?;
+        // SAFETY: by the contract.
+        unsafe { handle(plan)?.set_host(start.cast(), n_bytes) }
     })
 }
 

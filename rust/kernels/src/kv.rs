@@ -62,7 +62,8 @@ impl KvMemory {
     /// Takes memory of the caller: `n_bytes` of it must hold a pool of that shape.
     ///
     /// # Safety
-    /// `start` points to `n_bytes` initialised bytes that live as long as the result, and that nobody else touches during a step.
+    /// `start` points to `n_bytes` initialised bytes that live as long as the result, that nobody else touches during a step, and that
+    /// no other `KvMemory` shares.
     pub(crate) unsafe fn new(
         start: *mut u8,
         n_bytes: usize,
@@ -97,21 +98,35 @@ impl KvMemory {
         })
     }
 
-    /// Copies whole pages. The caller has checked the indices, and that no page is both read and written.
-    pub(crate) fn copy_page(&self, src: usize, dst: usize) {
+    /// Pages that it holds.
+    pub(crate) fn n_pages(&self) -> usize {
+        self.shape.n_pages
+    }
+
+    /// Copies a whole page to another memory of such pages, or to another page of this one. The caller has checked the indices, and
+    /// that no page is both read and written.
+    pub(crate) fn copy_page(&self, src: usize, to: &Self, dst: usize) {
+        let same = std::ptr::eq(self.start, to.start);
         assert!(
-            src < self.shape.n_pages && dst < self.shape.n_pages && src != dst,
+            src < self.shape.n_pages
+                && dst < to.shape.n_pages
+                && !(same && src == dst)
+                && self.page_bytes() == to.page_bytes(),
             "page copies are checked before"
         );
-        let page_bytes = self.shape.page_len() * self.element_bytes;
-        // SAFETY: both pages lie in the pool and are two different ones.
+        let page_bytes = self.page_bytes();
+        // SAFETY: both pages lie in their memories, which do not overlap (the contract of `new`), and are two different ones.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 self.start.add(src * page_bytes),
-                self.start.add(dst * page_bytes),
+                to.start.add(dst * page_bytes),
                 page_bytes,
             )
         }
+    }
+
+    fn page_bytes(&self) -> usize {
+        self.shape.page_len() * self.element_bytes
     }
 
     /// The part of one layer.

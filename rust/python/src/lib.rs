@@ -6,6 +6,7 @@
 mod batch;
 mod boundary;
 mod config;
+mod dummy;
 mod engine;
 mod model;
 mod process;
@@ -25,6 +26,8 @@ mod _engine {
     use super::batch::PyBatch;
     #[pymodule_export]
     use super::config::{PySetting, limit_settings};
+    #[pymodule_export]
+    use super::dummy::PyDummyDriver;
     #[pymodule_export]
     use super::engine::{PyEngine, compile_worker};
     #[pymodule_export]

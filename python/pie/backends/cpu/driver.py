@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, DriverError, DriverOptions
+from pie.backends.base import Capabilities, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.copying import measure_copy_ns
 from pie.backends.cpu.build import build_plan
 from pie.backends.cpu.library import KernelError, Library
 from pie.backends.cpu.plan import ISA_CODES, Plan, PlanOptions
 from pie.backends.sizes import capabilities, choose_dtype, choose_threads, invalid, page_bytes
+from pie.backends.unsupported import unsupported
 from pie.batch import Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 
@@ -41,8 +43,8 @@ class CpuDriver:
         spec, dtype = checkpoint.spec, choose_dtype(checkpoint, options)
         if options.isa not in ISA_CODES:
             raise invalid(f"isa is {options.isa!r}; choose one of {', '.join(ISA_CODES)}", "isa")
-        self._capabilities = capabilities("cpu", checkpoint, dtype, options)
-        n_pages = self._capabilities.n_pages
+        limits = capabilities("cpu", checkpoint, dtype, options)
+        n_pages = limits.n_pages
         plan_options = PlanOptions(
             dtype=dtype,
             isa=options.isa,
@@ -60,14 +62,22 @@ class CpuDriver:
         library = Library(options.library if isinstance(options, CpuOptions) else None)
         try:
             plan = Plan(library, plan_options)
-            plan.set_kv(np.zeros(plan_options.kv_shape, np.uint16 if dtype == "bfloat16" else np.float32))
+            element = np.uint16 if dtype == "bfloat16" else np.float32
+            kv = np.zeros(plan_options.kv_shape, element)
+            plan.set_kv(kv)
+            # The system gives memory of zeros page by page, as it is written: what is never swapped out costs nothing.
+            host = np.zeros((limits.host_pages, *plan_options.kv_shape[1:]), element)
+            if limits.host_pages:
+                plan.set_host(host)
             self.program = build_plan(plan, checkpoint)
         except KernelError as error:
             raise invalid(str(error)) from None
         except MemoryError:
             option = "kv_bytes" if options.n_pages is None else "n_pages"
-            needed = f"{n_pages} pages of {page_bytes(spec, dtype, options.page_size)} bytes do not fit"
-            raise invalid(f"{needed}; lower {option}", option) from None
+            needed = f"{n_pages} pages and {limits.host_pages} on the host of {page_bytes(spec, dtype, options.page_size)} bytes do not fit"
+            raise invalid(f"{needed}; lower {option} or swap_bytes", option) from None
+        copy_ns = measure_copy_ns(lambda page, slot: np.copyto(host[slot], kv[page]), limits)
+        self._capabilities = replace(limits, copy_page_ns=copy_ns)
         self.plan = plan
         self._lock = threading.Lock()
         self._closed = False
@@ -78,10 +88,12 @@ class CpuDriver:
         return self._capabilities
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Computes a batch and answers its logits, float32 [R, V]; DriverError where it does not fit, and nothing has changed."""
-        for name, values in (("adapters", batch.seq_adapter), ("media", batch.seq_media)):
-            if values.any():
-                raise DriverError(f"the cpu back end runs no {name}, but a sequence of the batch has some")
+        """Makes the copies of a batch, computes it and answers its logits, float32 [R, V].
+
+        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some sequences have an adapter
+        or media.
+        """
+        reasons = unsupported(batch, self._capabilities)
         logits = np.empty((batch.n_rows, self._capabilities.vocab_size), np.float32)
         with self._lock:
             if self._closed:
@@ -90,6 +102,8 @@ class CpuDriver:
                 self.plan.step(batch.words, logits)
             except KernelError as error:
                 raise DriverError(str(error)) from None
+        if reasons:
+            raise FailedSequencesError(logits, reasons)
         return logits
 
     def close(self) -> None:

@@ -56,6 +56,7 @@ uint32_t pie_k_plan_add_vector(pie_k_plan *plan, const pie_k_part *part, uint32_
 uint32_t pie_k_plan_set_table(pie_k_plan *plan, const pie_k_part *part, uint32_t width, pie_k_error *error);
 uint32_t pie_k_plan_set_rotary(pie_k_plan *plan, const float *cos, const float *sin, uint64_t n, pie_k_error *error);
 uint32_t pie_k_plan_set_kv(pie_k_plan *plan, void *start, uint64_t n_bytes, pie_k_error *error);
+uint32_t pie_k_plan_set_host(pie_k_plan *plan, void *start, uint64_t n_bytes, pie_k_error *error);
 uint32_t pie_k_plan_seal(pie_k_plan *plan, const pie_k_buffer *buffers, uint32_t n_buffers, const pie_k_op *ops, uint32_t n_ops, pie_k_error *error);
 uint32_t pie_k_read_memory(pie_k_plan *plan, const void *start, uint64_t n_bytes, uint32_t *parity, pie_k_error *error);
 uint32_t pie_k_plan_read(pie_k_plan *plan, uint32_t buffer, float *out, uint64_t n, uint64_t *written, pie_k_error *error);

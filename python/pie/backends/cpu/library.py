@@ -10,7 +10,7 @@ import cffi
 
 from pie.errors import PieError
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """The version of `kernels.h`."""
 
 _EXTENSION = "pie._engine"

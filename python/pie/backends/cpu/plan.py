@@ -150,6 +150,12 @@ class Plan:
         self._kept.append(start)
         self._library.call("pie_k_plan_set_kv", self._plan, start, memory.nbytes)
 
+    def set_host(self, memory: npt.NDArray[Any]) -> None:
+        """Sets the memory that pages are swapped out to, as many of them as it holds; it is used in place."""
+        start = self._library.ffi.from_buffer(memory, require_writable=True)
+        self._kept.append(start)
+        self._library.call("pie_k_plan_set_host", self._plan, start, memory.nbytes)
+
     def seal(self, program: Program) -> None:
         """Checks the program; afterwards the plan can run."""
         ffi = self._library.ffi

@@ -7,6 +7,7 @@ on every back end; the sums are torch's, so the last bits may depend on the batc
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,10 +16,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pie.backends.base import Capabilities, DriverError, DriverOptions
-from pie.backends.reference.checks import check, is_reread, kv_len, pages_of
+from pie.backends.base import Capabilities, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.copying import measure_copy_ns
+from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
 from pie.backends.sizes import capabilities, choose_dtype, invalid
-from pie.batch import Batch
+from pie.backends.unsupported import unsupported
+from pie.batch import U32, Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 from pie.models.rotary import amplitude, inverse_frequencies
 from pie.models.spec import LayerNames
@@ -43,13 +46,17 @@ class ReferenceDriver:
         self._spec = spec = checkpoint.spec
         dtype = choose_dtype(checkpoint, options)
         self._dtype = _DTYPES[dtype]
-        self._capabilities = capabilities("reference", checkpoint, dtype, options)
+        limits = capabilities("reference", checkpoint, dtype, options)
         self._weights = {name: torch.tensor(tensor.float32()) for name, tensor in checkpoint.tensors.items()}
         self._frequencies = torch.tensor(inverse_frequencies(spec.rotary, spec.attention.head_dim).astype(np.float32))
         heads = spec.attention
         # [layers, keys and values, pages, slots, heads, elements]
-        shape = (spec.n_layers, 2, self._capabilities.n_pages, options.page_size, heads.n_kv_heads, heads.head_dim)
-        self._kv = torch.zeros(shape, dtype=self._dtype)
+        page = (options.page_size, heads.n_kv_heads, heads.head_dim)
+        self._kv = torch.zeros((spec.n_layers, 2, limits.n_pages, *page), dtype=self._dtype)
+        # [host slots, layers, keys and values, slots, heads, elements]; untouched memory costs nothing
+        self._host = torch.empty((limits.host_pages, spec.n_layers, 2, *page), dtype=self._dtype)
+        copy_ns = measure_copy_ns(lambda page, slot: self._host[slot].copy_(self._kv[:, :, page]), limits)
+        self._capabilities = replace(limits, copy_page_ns=copy_ns)
         self._lock = threading.Lock()
         self._closed = False
 
@@ -59,25 +66,42 @@ class ReferenceDriver:
         return self._capabilities
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Computes a batch and answers its logits, float32 [R, V]; DriverError where it does not fit, and nothing has changed."""
+        """Makes the copies of a batch, computes it and answers its logits, float32 [R, V].
+
+        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some sequences have an adapter
+        or media.
+        """
         with self._lock, torch.inference_mode():
             if self._closed:
                 raise DriverError("the driver is closed")
             check(batch, self._capabilities)
-            logits = self._run(batch)
-        return np.ascontiguousarray(logits.numpy())
+            reasons = unsupported(batch, self._capabilities)
+            self._copy(batch)
+            logits = np.ascontiguousarray(self._run(batch).numpy())
+        if reasons:
+            raise FailedSequencesError(logits, reasons)
+        return logits
 
     def close(self) -> None:
         """Gives the memory back; a second call does nothing."""
         with self._lock:
             self._closed = True
             self._weights.clear()
-            self._kv = torch.zeros(0)
+            self._kv = self._host = torch.zeros(0)
+
+    def _copy(self, batch: Batch) -> None:
+        """Makes the copies: out, in, then from page to page."""
+        for page, slot in _pairs(batch.swap_out_src, batch.swap_out_dst):
+            self._host[slot] = self._kv[:, :, page]
+        for slot, page in _pairs(batch.swap_in_src, batch.swap_in_dst):
+            self._kv[:, :, page] = self._host[slot]
+        for src, dst in _pairs(batch.copy_src, batch.copy_dst):
+            self._kv[:, :, dst] = self._kv[:, :, src]
 
     def _run(self, batch: Batch) -> Tensor:
         spec, weights = self._spec, self._weights
-        if len(batch.copy_src):
-            self._kv[:, :, batch.copy_dst.astype(np.int64)] = self._kv[:, :, batch.copy_src.astype(np.int64)]
+        if not batch.n_tokens:
+            return torch.zeros(0, spec.vocab_size)
         positions = torch.tensor(batch.positions.astype(np.float32))
         angles = positions[:, None] * self._frequencies
         cos, sin = (amplitude(spec.rotary) * f(angles.double()) for f in (torch.cos, torch.sin))
@@ -136,6 +160,10 @@ class ReferenceDriver:
         return y if bias is None else y + self._weights[bias]
 
 
+def _pairs(src: U32, dst: U32) -> list[tuple[int, int]]:
+    return list(zip(src.tolist(), dst.tolist(), strict=True))
+
+
 def _spans(batch: Batch) -> list[range]:
     """The tokens of each sequence, as indices into the batch's."""
     ends = batch.qo_indptr.tolist()
@@ -154,7 +182,7 @@ def _visible(batch: Batch, seq_idx: int, tokens: range) -> Tensor:
     own = torch.arange(length - len(tokens), length)
     visible = torch.arange(length) <= own[:, None]
     for row, token_idx in enumerate(tokens):
-        runs = batch.mask_runs[batch.mask_indptr[token_idx] : batch.mask_indptr[token_idx + 1]].tolist()
+        runs = mask_of(batch, token_idx)
         allowed, slot = torch.zeros(length, dtype=torch.bool), 0
         for run_idx, run in enumerate(runs):
             allowed[slot : slot + run] = run_idx % 2 == 1

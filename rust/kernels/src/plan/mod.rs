@@ -17,7 +17,7 @@ use op::{Buffer, Op};
 
 use crate::element::Dtype;
 use crate::error::{Error, Result};
-use crate::kv::KvMemory;
+use crate::kv::{KvMemory, KvShape};
 use crate::memory::Words;
 use crate::ops::linear::{Linear, Outputs, Part, n_words};
 use crate::ops::rows::round_row;
@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     table: Option<Table>,
     rotary: Option<Rotary>,
     kv: Option<KvMemory>,
+    /// Copies of pages that were swapped out; none where the plan cannot swap.
+    host: Option<KvMemory>,
     /// Empty until the plan is sealed.
     ops: Vec<Op>,
     buffers: Vec<Buffer>,
@@ -71,6 +73,7 @@ impl Plan {
             table: None,
             rotary: None,
             kv: None,
+            host: None,
             ops: Vec::new(),
             buffers: Vec::new(),
             page_users: vec![0; options.limits.n_pages],
@@ -169,6 +172,31 @@ impl Plan {
                 self.options.dtype.n_bytes(),
             )?
         });
+        Ok(())
+    }
+
+    /// Sets the memory that pages are swapped out to: a slot for each page that fits.
+    ///
+    /// # Safety
+    /// That of [`KvMemory::new`].
+    #[allow(unsafe_code)] // Forwards a pointer of the caller.
+    pub(crate) unsafe fn set_host(&mut self, start: *mut u8, n_bytes: usize) -> Result<()> {
+        self.check_open(0)?;
+        let element_bytes = self.options.dtype.n_bytes();
+        let page = KvShape {
+            n_pages: 1,
+            ..self.options.kv
+        };
+        let page_bytes = page
+            .checked_len()
+            .and_then(|len| len.checked_mul(element_bytes))
+            .unwrap_or(usize::MAX);
+        let shape = KvShape {
+            n_pages: n_bytes / page_bytes,
+            ..page
+        };
+        // SAFETY: forwarded.
+        self.host = Some(unsafe { KvMemory::new(start, n_bytes, shape, element_bytes)? });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::op::{Buffer, Op};
 use super::{Options, Plan, Rotary, Table};
-use crate::arena::{Batch, Slot};
+use crate::arena::{Batch, Limits, Slot};
 use crate::element::{Bf16, Dtype, Element};
 use crate::error::{Error, Result};
 use crate::float_env::FloatEnvironment;
@@ -36,6 +36,10 @@ impl Plan {
             dtype,
             ..
         } = self.options;
+        let limits = Limits {
+            n_host_slots: self.host.as_ref().map_or(0, KvMemory::n_pages),
+            ..limits
+        };
         let batch = Batch::read(arena, &limits, &mut self.page_users)?;
         if logits.len() != batch.row_token.len() * limits.vocab_size {
             return Err(Error::argument(format!(
@@ -49,15 +53,14 @@ impl Plan {
         if self.scratch.view::<f32>().len() < scratch_words {
             self.scratch = Words::zeroed(scratch_words);
         }
-        if let Some(kv) = &self.kv {
-            for (&src, &dst) in batch.copy_src.iter().zip(batch.copy_dst) {
-                kv.copy_page(src as usize, dst as usize);
-            }
-        }
+        self.copy_pages(&batch);
         self.counts = Counts {
             n_tokens: batch.tokens.len(),
             n_rows: batch.row_token.len(),
         };
+        if batch.tokens.is_empty() {
+            return Ok(());
+        }
         let mut step = Step {
             options: &self.options,
             pool: &mut self.pool,
@@ -80,6 +83,22 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Makes the copies of a checked batch: out, in, then from page to page.
+    fn copy_pages(&self, batch: &Batch<'_>) {
+        let Some(kv) = &self.kv else { return };
+        if let Some(host) = &self.host {
+            for (page, slot) in batch.swap_outs.pairs() {
+                kv.copy_page(page, host, slot);
+            }
+            for (slot, page) in batch.swap_ins.pairs() {
+                host.copy_page(slot, kv, page);
+            }
+        }
+        for (src, dst) in batch.copies.pairs() {
+            kv.copy_page(src, kv, dst);
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+"""The dummy driver as a driver of Python: for tests, which hand it batches of their own.
+
+An engine runs the same one without Python between (`Model.run_dummy`).
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+from pie import _engine
+from pie.backends.base import Capabilities, DriverError, FailedSequencesError
+from pie.batch import Batch
+from pie.errors import PieError
+
+_MAX_BATCH_TOKENS = 1 << 20
+
+
+class DummyDriver:
+    """Answers hashes in place of logits; see `pie.backends.base.Driver`."""
+
+    def __init__(self, model: str, *, vocab_size: int, n_pages: int, page_size: int = 16, host_pages: int = 0) -> None:
+        """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host.
+
+        Raises PieError `invalid-argument` where a size is 0.
+        """
+        self._driver = _engine.DummyDriver(model, vocab_size=vocab_size, n_pages=n_pages, page_size=page_size, host_pages=host_pages)
+        self._capabilities = Capabilities(
+            backend="dummy",
+            vocab_size=vocab_size,
+            max_positions=1 << 32,
+            page_size=page_size,
+            n_pages=n_pages,
+            max_batch_tokens=_MAX_BATCH_TOKENS,
+            host_pages=host_pages,
+            masks=True,
+            positions=True,
+            adapters=True,
+            media=True,
+        )
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this driver serves: everything that a batch can ask for."""
+        return self._capabilities
+
+    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Answers the rows of a batch, float32 [R, V].
+
+        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where a sequence looks at a slot
+        that nobody wrote.
+        """
+        limit = self._capabilities.max_batch_tokens
+        if max(batch.n_tokens, batch.n_rows) > limit:
+            raise DriverError(f"{batch.n_tokens} tokens and {batch.n_rows} rows in a batch; the driver takes {limit}")
+        with self._lock:
+            if self._closed:
+                raise DriverError("the driver is closed")
+            try:
+                row_bytes, failures = self._driver.run(batch.words.data)
+            except PieError as error:
+                raise DriverError(error.message) from None
+        logits = np.frombuffer(row_bytes, np.float32).reshape(batch.n_rows, self._capabilities.vocab_size)
+        if failures:
+            raise FailedSequencesError(logits, dict(failures))
+        return logits
+
+    def close(self) -> None:
+        """The driver runs no more; a second call does nothing."""
+        with self._lock:
+            self._closed = True

@@ -1,0 +1,22 @@
+"""What sequences ask for and a driver does not have: they fail alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pie.backends.base import Capabilities, DriverError
+from pie.batch import Batch
+
+
+def unsupported(batch: Batch, limits: Capabilities) -> dict[int, str]:
+    """Why sequences of the batch cannot be computed, by their index; DriverError where the arrays do not fit the batch."""
+    reasons: dict[int, str] = {}
+    for array, supported, things in (("seq_adapter", limits.adapters, "adapters"), ("seq_media", limits.media, "media")):
+        words = batch.array(array)
+        if len(words) != 2 * batch.n_seqs:
+            raise DriverError(f"{array} has {len(words)} words, not {2 * batch.n_seqs}")
+        if supported or not words.any():
+            continue
+        for seq_idx in np.flatnonzero(words.reshape(-1, 2).any(axis=1)).tolist():
+            reasons.setdefault(seq_idx, f"the {limits.backend} back end runs no {things}, but this sequence has some; use another driver")
+    return reasons
