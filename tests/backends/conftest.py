@@ -11,3 +11,15 @@ from support.kernels import kernel_library
 def library() -> Path:
     """The shared object with the kernels."""
     return kernel_library()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--driver module:function` has the conformance test ask a driver of one's own; see `docs/reference/driver.md`."""
+    parser.addoption("--driver", help="module:function that opens a driver, as pie.backends.open_driver does without the name")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The drivers that the conformance test asks."""
+    if "driver_name" in metafunc.fixturenames:
+        own = metafunc.config.getoption("--driver", default=None)
+        metafunc.parametrize("driver_name", [own] if own else ["cpu", "reference", "dummy"], scope="module")

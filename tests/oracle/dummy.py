@@ -6,8 +6,10 @@ slot that the token sees, then 1 if it sees itself. A row of logits is SplitMix6
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +35,37 @@ def fold_all(state: int, words: Iterable[int]) -> int:
     return reduce(fold, words, state)
 
 
+@dataclass(frozen=True)
+class Write:
+    """A token as a pass writes it into a slot."""
+
+    token: int
+    position: int
+    mask: Sequence[int] = ()
+    """Run lengths over the slots, forbidden first; none: every slot up to its own. Beyond the last run nothing is seen."""
+    adapter: int = 0
+    version: int = 0
+    zo_seed: int | None = None
+    media: int = 0
+
+    def sees(self, slot: int) -> bool:
+        """Whether its mask allows a slot."""
+        ends = list(accumulate(self.mask))
+        return not self.mask or any(start <= slot < end for start, end in zip(ends[::2], ends[1::2], strict=False))
+
+
+def append(hashes: list[int], write: Write) -> None:
+    """Appends the h of a token that goes to the next slot."""
+    own = len(hashes)
+    identity = (write.token, write.position, write.adapter, write.version, int(write.zo_seed is not None), write.zo_seed or 0, write.media)
+    seen = [hash_ for slot, hash_ in enumerate(hashes) if write.sees(slot)]
+    hashes.append(fold(fold_all(fold_all(0, identity), seen), int(write.sees(own))))
+
+
 def extend(hashes: list[int], tokens: Iterable[int]) -> None:
     """Appends the h of each token, which stand at the positions that follow."""
     for token in tokens:
-        own = fold_all(0, (token, len(hashes), 0, 0, 0, 0, 0))
-        hashes.append(fold(fold_all(own, hashes), 1))
+        append(hashes, Write(token, len(hashes)))
 
 
 def logits(model: str, vocab_size: int, last: int) -> npt.NDArray[np.float32]:
