@@ -170,7 +170,7 @@ class Engine:
         max_process_waiting: int | None = None,
         hold_s: float | None = None,
         page_wait_s: float | None = None,
-        host_pages: int | None = None,
+        host_slots: int | None = None,
         copy_page_ns: int | None = None,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
@@ -179,7 +179,7 @@ class Engine:
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
         sequences. `max_contexts` may live and `max_waiting` requests wait at once, `max_process_contexts` and `max_process_waiting` of one
         process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back, `page_wait_s` how
-        long a request waits for pages that others may release. The driver's host memory holds `host_pages` (none if not given), and
+        long a request waits for pages that others may release. The driver's host memory holds `host_slots` pages (none if not given), and
         copying one there or back takes `copy_page_ns`.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.

@@ -131,7 +131,7 @@ class Engine:
                 max_context=spec.max_positions,
                 page_size=options.page_size,
                 n_pages=memory.n_pages,
-                host_pages=memory.host_pages,
+                host_slots=memory.host_pages,
                 copy_page_ns=memory.copy_page_ns,
                 max_batch_tokens=options.max_batch_tokens,
                 prefill_chunk=min(options.prefill_chunk, options.max_batch_tokens),

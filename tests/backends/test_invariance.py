@@ -1,5 +1,6 @@
 """A row of logits has the same bits in any company, chunking, paging, on any threads and instruction set."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,23 @@ from support.kernels import isas
 N_PAGES = 96
 N_SEQS = 6
 LENGTH = 70
+SPOTTY = {slot: [slot % 5, 3, slot % 4, slot + 1 - 3 - slot % 5 - slot % 4] for slot in range(17, LENGTH, 2)}
+"""Masks of every second token, of two runs each."""
+SCATTERED = [(7 * slot + slot // 9) % 300 for slot in range(LENGTH)]
+"""Positions that repeat, jump and go back."""
 SEQUENCES = [np.random.default_rng(seed).integers(0, 160, LENGTH).tolist() for seed in range(N_SEQS)]
+
+
+def feed(seq_idx: int, pages: Sequence[int], start: int = 0, end: int = LENGTH, rows: Sequence[int] | None = None) -> Feed:
+    """Slots of a sequence, every row wanted unless `rows` says which. Odd ones have masks, every third one scattered positions."""
+    return Feed(
+        SEQUENCES[seq_idx][start:end],
+        pages,
+        start=start,
+        rows=range(end - start) if rows is None else rows,
+        masks={slot - start: runs for slot, runs in SPOTTY.items() if start <= slot < end} if seq_idx % 2 else {},
+        positions=SCATTERED[start:end] if seq_idx % 3 == 2 else None,
+    )
 
 
 @pytest.fixture(scope="module", params=["BF16", "F32"])
@@ -32,14 +49,15 @@ def open_driver(folder: Path, library: Path, *, page_size: int = 16, isa: str = 
 def alone(folder: Path, library: Path) -> list[np.ndarray]:
     """All rows of each sequence, alone and whole."""
     driver = open_driver(folder, library)
-    return [driver.run(batch([Feed(tokens, range(10), rows=range(LENGTH))], page_size=16)) for tokens in SEQUENCES]
+    return [driver.run(batch([feed(seq_idx, range(10))], page_size=16)) for seq_idx in range(N_SEQS)]
 
 
 @pytest.mark.parametrize("page_size", [1, 3, 4, 16, 24, 32, 128])
 def test_page_sizes(folder: Path, library: Path, alone: list[np.ndarray], page_size: int) -> None:
     driver = open_driver(folder, library, page_size=page_size)
     pages = np.random.default_rng(page_size).permutation(N_PAGES)[: -(-LENGTH // page_size)].tolist()
-    assert np.array_equal(driver.run(batch([Feed(SEQUENCES[0], pages, rows=range(LENGTH))], page_size=page_size)), alone[0])
+    for seq_idx in (0, 1, 5):
+        assert np.array_equal(driver.run(batch([feed(seq_idx, pages)], page_size=page_size)), alone[seq_idx])
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
@@ -47,16 +65,17 @@ def test_instruction_sets_and_threads(folder: Path, library: Path, alone: list[n
     for isa in isas(library):
         driver = open_driver(folder, library, isa=isa, n_threads=n_threads)
         assert driver.plan.isa() == isa
-        assert np.array_equal(driver.run(batch([Feed(SEQUENCES[1], range(9), rows=range(LENGTH))], page_size=16)), alone[1]), isa
+        for seq_idx in (0, 1, 5):
+            assert np.array_equal(driver.run(batch([feed(seq_idx, range(9))], page_size=16)), alone[seq_idx]), isa
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 16, 33])
 def test_chunks(folder: Path, library: Path, alone: list[np.ndarray], chunk: int) -> None:
     driver = open_driver(folder, library)
-    for start in range(0, LENGTH, chunk):
-        tokens = SEQUENCES[2][start : start + chunk]
-        rows = driver.run(batch([Feed(tokens, range(9), start=start, rows=range(len(tokens)))], page_size=16))
-        assert np.array_equal(rows, alone[2][start : start + chunk])
+    for seq_idx in (1, 2, 5):
+        for start in range(0, LENGTH, chunk):
+            end = min(start + chunk, LENGTH)
+            assert np.array_equal(driver.run(batch([feed(seq_idx, range(9), start, end)], page_size=16)), alone[seq_idx][start:end])
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -75,7 +94,7 @@ def test_any_mixture_of_sequences(folder: Path, library: Path, alone: list[np.nd
             n = min(random.choice([1, 1, 1, random.randint(2, 40)]), LENGTH - done[seq_idx])
             rows = sorted(random.sample(range(n), random.randint(0, min(n, 5))))
             pages = order[seq_idx * n_each : (seq_idx + 1) * n_each]
-            feeds.append(Feed(SEQUENCES[seq_idx][done[seq_idx] : done[seq_idx] + n], pages, start=done[seq_idx], rows=rows))
+            feeds.append(feed(seq_idx, pages, done[seq_idx], done[seq_idx] + n, rows))
             wanted += [alone[seq_idx][done[seq_idx] + row] for row in rows]
             done[seq_idx] += n
         logits = driver.run(batch(feeds, page_size=page_size))
@@ -116,7 +135,7 @@ def test_two_drivers_share_nothing(folder: Path, library: Path, alone: list[np.n
     drivers = [open_driver(folder, library) for _ in range(2)]
     for start in range(0, LENGTH, 35):
         for driver, seq_idx in zip(drivers, (3, 4), strict=True):
-            feed = Feed(SEQUENCES[seq_idx][start : start + 35], range(9), start=start, rows=range(35))
-            assert np.array_equal(driver.run(batch([feed], page_size=16)), alone[seq_idx][start : start + 35])
+            rows = driver.run(batch([feed(seq_idx, range(9), start, start + 35)], page_size=16))
+            assert np.array_equal(rows, alone[seq_idx][start : start + 35])
     drivers[0].close()
     assert drivers[1].run(batch([Feed([1], [50], rows=[0])], page_size=16)).shape == (1, 160)

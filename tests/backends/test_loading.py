@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pie.backends.base import DriverError
+from pie.backends import sizes
+from pie.backends.base import DriverError, DriverOptions
 from pie.backends.cpu import CpuOptions, open_driver
 from pie.config import ModelConfig
 from pie.errors import PieError
@@ -285,6 +286,7 @@ def test_stored_frequencies_of_older_checkpoints_are_left_out(tmp_path: Path) ->
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
         ({"kv_bytes": 100}, "kv_bytes is 100; one page of 16 tokens needs 16384 bytes"),
         ({"n_pages": 0}, "n_pages is 0"),
+        ({"swap_bytes": -1}, "swap_bytes is -1; it must be at least 0"),
     ],
 )
 def test_options_are_checked(tmp_path: Path, library: Path, options: dict[str, object], message: str) -> None:
@@ -299,6 +301,31 @@ def test_capabilities(tmp_path: Path, library: Path) -> None:
     capabilities = open_driver(folder, CpuOptions(kv_bytes=100_000, library=library)).capabilities
     # 2 layers x (keys, values) x 2 heads x 32 elements x 16 tokens x 2 bytes: 8,192 a page.
     assert (capabilities.vocab_size, capabilities.max_positions, capabilities.page_size, capabilities.n_pages) == (160, 512, 16, 12)
+    assert (capabilities.masks, capabilities.positions, capabilities.adapters, capabilities.media) == (True, True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "host_pages"),
+    [
+        ({}, 12),  # as many as the pool has
+        ({"swap_bytes": 40_000}, 4),
+        ({"swap_bytes": 8191}, 0),
+        ({"swap_bytes": 1_000_000}, 122),  # more than the pool, where it is asked for
+        ({"swap_bytes": None, "kv_bytes": 3 << 30}, (2 << 30) // 8192),  # no more than 2 GiB unasked
+    ],
+)
+def test_host_memory(tmp_path: Path, options: dict[str, int | None], host_pages: int) -> None:
+    checkpoint = load_checkpoint(write_checkpoint(tmp_path / "model"))
+    found = sizes.capabilities("cpu", checkpoint, checkpoint.dtype, DriverOptions(**({"kv_bytes": 100_000} | options)))
+    assert found.host_pages == host_pages
+
+
+def test_a_driver_without_host_memory_refuses_swaps(tmp_path: Path, library: Path) -> None:
+    driver = open_driver(write_checkpoint(tmp_path / "model"), CpuOptions(kv_bytes=100_000, swap_bytes=0, library=library))
+    assert (driver.capabilities.host_pages, driver.capabilities.copy_page_ns) == (0, 0)
+    with pytest.raises(DriverError, match="host slot in swap_out_dst 0 is not below 0"):
+        driver.run(batch([], page_size=16, swap_outs=[(0, 0)]))
+    driver.close()
 
 
 def test_a_closed_driver_says_so(tmp_path: Path, library: Path) -> None:

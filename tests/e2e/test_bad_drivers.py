@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pie.backends.base import Capabilities, DriverError
+from pie.backends.base import Capabilities, DriverError, FailedSequencesError
 from pie.engine import Engine
 from support.launching import Outcome, finish, python_source
 
@@ -67,10 +67,21 @@ def breaks(logits: np.ndarray) -> np.ndarray:
     raise ZeroDivisionError("a bug of the driver")
 
 
+def names(seq_idx: int) -> Answer:
+    """Says of a sequence that it could not be computed."""
+
+    def fail(logits: np.ndarray) -> np.ndarray:
+        raise FailedSequencesError(logits, {seq_idx: "no room on the device"})
+
+    return fail
+
+
 FAULTS: list[tuple[str, Answer, str]] = [
     ("NaN", nan, "bad-logits"),
     ("a driver error", fails, "driver-failed"),
     ("any exception", breaks, "driver-failed"),
+    ("a sequence that failed", names(0), "driver-failed"),
+    ("a sequence that is none", names(7), "driver-failed"),
     ("another type", lambda logits: logits.astype(np.float64), "driver-failed"),
     ("a list", lambda logits: logits.tolist(), "driver-failed"),
     ("nothing", lambda logits: None, "driver-failed"),

@@ -53,6 +53,8 @@ def test_a_model_folder_that_cannot_be_served_is_named(engine: _engine.Engine, t
     with pytest.raises(PieError, match="page_size = 0") as error:
         engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=10, page_size=0)
     assert error.value.code == "invalid-config"
+    with pytest.raises(PieError, match="host_slots = 16777217 is out of range"):
+        engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=10, host_slots=(1 << 24) + 1)
 
 
 def test_names_of_models_are_unique_and_in_order(engine: _engine.Engine) -> None:

@@ -84,6 +84,7 @@ def test_null_pointers_are_errors(kernels: Library) -> None:
         "pie_k_plan_set_table": (plan, null, 4),
         "pie_k_plan_set_rotary": (plan, null, null, 32),
         "pie_k_plan_set_kv": (plan, null, 3 * 2 * 4 * 4 * 4),
+        "pie_k_plan_set_host": (plan, null, 2 * 4 * 4 * 4),
         "pie_k_plan_seal": (plan, null, 1, null, 1),
         "pie_k_plan_read": (plan, 0, null, 4, null),
         "pie_k_step": (null, null, 0, null, 0),
@@ -113,6 +114,8 @@ def test_weights_are_checked(kernels: Library) -> None:
         plan.set_rotary(np.zeros(30, np.float32), np.zeros(30, np.float32))
     with pytest.raises(KernelError, match="the pool has 4 bytes, but 3 pages need 384"):
         plan.set_kv(np.zeros(1, np.float32))
+    with pytest.raises(KernelError, match="the pool has 132 bytes, but 1 pages need 128"):
+        plan.set_host(np.zeros(33, np.float32))
 
 
 WRONG_OPS = {

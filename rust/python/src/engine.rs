@@ -91,7 +91,7 @@ impl PyEngine {
     #[pyo3(signature = (
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
         max_batch_seqs = None, max_contexts = None, max_process_contexts = None, max_waiting = None, max_process_waiting = None,
-        hold_s = None, page_wait_s = None, host_pages = None, copy_page_ns = None,
+        hold_s = None, page_wait_s = None, host_slots = None, copy_page_ns = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -115,7 +115,7 @@ impl PyEngine {
         max_process_waiting: Option<u32>,
         hold_s: Option<f64>,
         page_wait_s: Option<f64>,
-        host_pages: Option<u32>,
+        host_slots: Option<u32>,
         copy_page_ns: Option<u64>,
     ) -> PyResult<PyModel> {
         let nanoseconds = |name, seconds: Option<f64>, default| match seconds {
@@ -127,7 +127,7 @@ impl PyEngine {
         let engine = EngineConfig {
             page_size: page_size.unwrap_or(defaults.page_size),
             n_pages: n_pages.unwrap_or(defaults.n_pages),
-            host_slots: host_pages.unwrap_or(defaults.host_slots),
+            host_slots: host_slots.unwrap_or(defaults.host_slots),
             copy_page_ns: copy_page_ns.unwrap_or(defaults.copy_page_ns),
             max_batch_tokens: max_batch_tokens.unwrap_or(defaults.max_batch_tokens),
             prefill_chunk: prefill_chunk.unwrap_or(defaults.prefill_chunk),
