@@ -35,6 +35,7 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/python tools/gen_config_docs.py --check
+	$(BIN)/python tools/gen_driver_docs.py --check
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/python_bindings.py

@@ -103,7 +103,7 @@ def _default(row: Setting) -> str:
         return "needed"
     value: Any = NO_LIMIT if row.default is None else row.default
     if row.name.endswith("_bytes"):
-        return f'`"{_size(value)}"`'
+        return f'`"{_size(value)}"`' if value else "`0`"
     return f"`{json.dumps(list(value) if isinstance(value, tuple) else value)}`"
 
 

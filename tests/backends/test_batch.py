@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from pie.batch import Batch
+from pie.batch import ARRAYS, HEADER_WORDS, LAYOUT_VERSION, MAGIC, Batch
 from pie.errors import PieError
 from support.arenas import ONE, Feed, batch
+from tools import gen_driver_docs
 
 
 def test_the_view_shows_the_arena_without_a_copy() -> None:
@@ -48,3 +49,16 @@ def test_the_view_shows_the_arena_without_a_copy() -> None:
 def test_what_is_no_batch_is_refused(words: list[int]) -> None:
     with pytest.raises(PieError, match="is not a batch"):
         Batch.from_buffer(np.array(words, np.uint32))
+
+
+def test_the_view_and_the_page_know_the_layout_of_the_engine() -> None:
+    """The arrays, and what the header of the page says of words and version."""
+    layout, page = gen_driver_docs.LAYOUT.read_text(), gen_driver_docs.PAGE.read_text()
+    assert tuple(field.name for field in gen_driver_docs.fields()) == ARRAYS
+    assert all(field.shape for field in gen_driver_docs.fields())
+    for constant, value in (("MAGIC: u32", "0x4245_4950"), ("VERSION: u32", LAYOUT_VERSION), ("HEADER_WORDS: usize", HEADER_WORDS)):
+        assert f"pub const {constant} = {value};" in layout
+    assert MAGIC == 0x42454950
+    for row in (f"| 0 | `0x{MAGIC:08X}`", f"| 1 | version of the layout: {LAYOUT_VERSION} |", f"| {HEADER_WORDS} on | the arrays |"):
+        assert row in page
+    assert all(getattr(Batch, name) for name in ARRAYS)

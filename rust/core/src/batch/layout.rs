@@ -65,8 +65,8 @@ pub enum Field {
     RowToken,
     /// `[T + 1]` the mask of token t is `mask_runs[mask_indptr[t]..mask_indptr[t + 1]]`.
     MaskIndptr,
-    /// Attention masks as run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the batch)` of the sequence, to
-    /// be ANDed with causality. Beyond the last run everything is forbidden. No run: causality alone.
+    /// `[mask_indptr[T]]` attention masks as run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the batch)`
+    /// of the sequence, to be ANDed with causality. Beyond the last run everything is forbidden. No run: causality alone.
     MaskRuns,
     /// `[C]` pages to copy, whole, after the swaps and before anything is computed.
     CopySrc,
@@ -81,7 +81,8 @@ pub enum Field {
     RowDraws,
     /// `[R + 1]` the token mask of row r is `row_mask_runs[row_mask_indptr[r]..row_mask_indptr[r + 1]]`.
     RowMaskIndptr,
-    /// Token masks as run lengths over the vocabulary. Applied where the token is drawn, never by a driver that answers with logits.
+    /// `[row_mask_indptr[R]]` token masks as run lengths over the vocabulary. Applied where the token is drawn, never by a driver that
+    /// answers with logits.
     RowMaskRuns,
     /// `[B, 2]` digest of the media of a sequence; 0 is none.
     SeqMedia,
