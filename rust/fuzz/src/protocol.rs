@@ -38,6 +38,7 @@ const MESSAGES: &[&str] = &[
     INSTALL,
     r#"{"type":"uninstall","id":10,"name":"a","version":"0.1.0"}"#,
     r#"{"type":"ack","pid":PID,"seq":1}"#,
+    r#"{"type":"outcome","id":17,"pid":PID}"#,
 ];
 /// Headers of binary messages that are right, each with the part of the program that is its payload; the last two are an upload.
 const HEADERS: &[(&str, Part)] = &[

@@ -380,6 +380,16 @@ impl Host {
         Ok(())
     }
 
+    /// Processes get numbers from `first` on, unless the host has come further already.
+    pub fn number_from(&self, first: u64) {
+        self.next_pid.fetch_max(first, Ordering::Relaxed);
+    }
+
+    /// The number that the next process gets.
+    pub fn next_number(&self) -> u64 {
+        self.next_pid.load(Ordering::Relaxed)
+    }
+
     /// Runs `work` among the programs.
     fn begin(
         &self,

@@ -1,5 +1,6 @@
 //! The processes of all clients: whose they are, how long they live, and what is kept of those that have ended.
 
+mod numbers;
 mod observer;
 mod shelf;
 mod table;
@@ -12,6 +13,7 @@ use pie_host::{Error, ErrorCode, Event, Host, Launch, Reader, ServedProcess, Ser
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+pub(crate) use self::numbers::Numbers;
 use self::observer::Watch;
 use self::table::{End, Entry, Table};
 use crate::ServerConfig;
@@ -34,6 +36,7 @@ pub(crate) struct Launcher {
 
 /// The processes of all clients.
 pub(crate) struct Processes {
+    numbers: Arc<Numbers>,
     table: Mutex<Table>,
     /// Something is due earlier than before.
     due: Notify,
@@ -45,8 +48,9 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    pub(crate) fn new(config: &ServerConfig) -> Self {
+    pub(crate) fn new(config: &ServerConfig, numbers: Numbers) -> Self {
         Self {
+            numbers: Arc::new(numbers),
             table: Mutex::new(Table::new(config)),
             due: Notify::new(),
             idle: Notify::new(),
@@ -85,6 +89,7 @@ impl Processes {
         match launched {
             Ok((process, reader)) => {
                 tracing::info!(pid = process.pid(), user, program = label, "launched");
+                self.reserve_numbers(process.pid() + 1);
                 table.insert(Entry {
                     user,
                     label,
@@ -101,6 +106,25 @@ impl Processes {
                 table.release(&user);
                 Err(error)
             }
+        }
+    }
+
+    /// Has more numbers written ahead where they become few, without waiting for it: half of what was reserved is left.
+    fn reserve_numbers(&self, next: u64) {
+        if self.numbers.are_low(next) {
+            let numbers = self.numbers.clone();
+            tokio::task::spawn_blocking(move || {
+                if let Err(error) = numbers.reserve(next) {
+                    tracing::warn!(%error, "the numbers of processes cannot be reserved: they may be given again after a restart");
+                }
+            });
+        }
+    }
+
+    /// Gives back the numbers that were reserved; those from `next` on were not given.
+    pub(crate) fn close_numbers(&self, next: u64) {
+        if let Err(error) = self.numbers.close(next) {
+            tracing::warn!(%error, "the numbers of processes cannot be given back: the next server leaves some out");
         }
     }
 

@@ -74,6 +74,7 @@ impl Session {
             "send" | "signal" => self.send(&mut request),
             "close_input" => self.close_input(&mut request),
             "terminate" => self.terminate(&mut request),
+            "outcome" => self.outcome(&mut request),
             "processes" => request.fields::<incoming::Processes>().map(|fields| {
                 self.shared
                     .processes

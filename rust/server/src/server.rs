@@ -15,10 +15,12 @@ use tokio::task::JoinHandle;
 
 use crate::ServerConfig;
 use crate::listener;
-use crate::processes::Processes;
+use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
 use crate::shared::{Phase, Shared, lock};
 
+/// The file in the data folder that says which numbers of processes were given.
+const NUMBERS: &str = "process-numbers";
 /// Threads that serve connections; programs run on those of the host.
 const THREADS: usize = 2;
 /// Threads that read and write installed programs, at most.
@@ -76,7 +78,10 @@ impl Server {
         let (listener, address) = runtime.block_on(bind(&config))?;
         let registry =
             Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
-        let processes = Arc::new(Processes::new(&config));
+        // The folder is this server's own from here on.
+        let numbers = Numbers::open(config.data_dir.join(NUMBERS))?;
+        host.number_from(numbers.first());
+        let processes = Arc::new(Processes::new(&config, numbers));
         let shared = Arc::new(Shared {
             host,
             address,
@@ -150,6 +155,7 @@ impl Server {
         });
         // What still reads or writes programs is waited for: the next server may use the folder from then on.
         runtime.shutdown_timeout(STOP_PATIENCE);
+        processes.close_numbers(self.shared.host.next_number());
         self.shared.registry.close();
         processes.clear();
         tracing::info!("stopped");

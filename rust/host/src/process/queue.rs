@@ -60,6 +60,8 @@ struct State {
     next_reader: u64,
     dropped: Dropped,
     log: LogRing,
+    /// The last event, which can be asked for also after it was read; none while there is none, and where there is one reader for ever.
+    outcome: Option<Arc<Event>>,
     /// The last event is in the queue or was read.
     ended: bool,
     /// Nobody will read again.
@@ -144,6 +146,7 @@ impl EventQueue {
                 next_reader: 0,
                 dropped: Dropped::default(),
                 log: LogRing::new(log_bytes),
+                outcome: None,
                 ended: false,
                 abandoned: false,
                 forgotten: false,
@@ -193,7 +196,7 @@ impl EventQueue {
             state.log.push(text);
         }
         state.bytes += event.payload_bytes();
-        state.add(event);
+        state.add(Arc::new(event));
         self.drop_oldest(&mut state);
         drop(state);
         self.notify_readers();
@@ -206,6 +209,8 @@ impl EventQueue {
             return;
         }
         state.ended = true;
+        let event = Arc::new(event);
+        state.outcome = self.keeping.as_ref().map(|_| event.clone());
         state.add(event);
         if state.forgotten {
             state.forget();
@@ -402,16 +407,25 @@ impl EventQueue {
         }
     }
 
+    /// The last event of a process that has ended, whether it was read or not.
+    pub(crate) fn outcome(&self) -> Option<Arc<Event>> {
+        lock(&self.state).outcome.clone()
+    }
+
     /// Events dropped so far.
     pub(crate) fn n_dropped(&self) -> u64 {
         lock(&self.state).dropped.n_events
     }
 
-    /// Bytes that the queue and its log hold.
+    /// Bytes that the queue, its log and the last event hold.
     pub(crate) fn held_bytes(&self) -> usize {
         let state = lock(&self.state);
-        let last = state.events.back().filter(|kept| kept.event.is_last());
-        state.kept_bytes() + state.log.len() + last.map_or(0, |kept| kept.event.payload_bytes())
+        let queued = state.events.back().map(|kept| &kept.event);
+        let last = state
+            .outcome
+            .as_ref()
+            .or(queued.filter(|event| event.is_last()));
+        state.kept_bytes() + state.log.len() + last.map_or(0, |event| event.payload_bytes())
     }
 
     /// Drops the oldest output while nobody is attached and more is kept than may be.
@@ -439,11 +453,11 @@ impl EventQueue {
 }
 
 impl State {
-    fn add(&mut self, event: Event) {
+    fn add(&mut self, event: Arc<Event>) {
         self.last_seq += 1;
         self.events.push_back(Kept {
             seq: self.last_seq,
-            event: Arc::new(event),
+            event,
         });
     }
 
@@ -466,6 +480,7 @@ impl State {
         self.bytes = 0;
         self.dropped.seq = None;
         self.log.clear();
+        self.outcome = None;
         let last_seq = self.last_seq;
         let Some(reader) = self.reader.as_mut() else {
             return;

@@ -241,7 +241,23 @@ fn what_is_held_is_counted_with_the_last_event_and_the_log() {
     assert_eq!(queue.held_bytes(), 2 * EVENT_BYTES + 2 + 2 + 4);
     let (reader, _) = queue.attach(usize::MAX).unwrap();
     queue.acknowledge(reader, 2);
-    assert_eq!(queue.held_bytes(), 2);
+    assert_eq!(queue.held_bytes(), 2 + 4);
+}
+
+#[test]
+fn the_last_event_can_be_asked_for_until_it_is_forgotten() {
+    let queue = keeping();
+    assert_eq!(queue.outcome(), None);
+    queue.push(text("ab"));
+    assert_eq!(queue.outcome(), None);
+    let last = Event::Return("null".to_owned());
+    queue.finish(last.clone());
+    assert_eq!(queue.outcome().as_deref(), Some(&last));
+    let (reader, _) = queue.attach(usize::MAX).unwrap();
+    queue.acknowledge(reader, u64::MAX);
+    assert_eq!(queue.outcome().as_deref(), Some(&last));
+    queue.forget();
+    assert_eq!((queue.outcome(), queue.held_bytes()), (None, 0));
 }
 
 #[test]

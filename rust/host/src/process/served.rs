@@ -156,6 +156,11 @@ impl ServedProcess {
         self.0.events.log(after, tail_bytes)
     }
 
+    /// The last event, also when it was taken; none while the process lives, and after [`ServedProcess::forget`].
+    pub fn outcome(&self) -> Option<Arc<Event>> {
+        self.0.events.outcome()
+    }
+
     /// Waits until there is output after position `after`, or the process has ended.
     pub async fn log_grown(&self, after: u64) {
         loop {

@@ -1,7 +1,7 @@
 //! What the server says.
 
 use pie_host::{Error, Event};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 /// The hello of the server.
@@ -32,23 +32,38 @@ pub(crate) fn answer(id: u64, result: Result<Value, Error>) -> Message {
 
 /// An event of a process.
 pub(crate) fn event(pid: u64, seq: u64, event: &Event) -> Message {
-    let with = |kind: &str, field: &str, value: &str| {
-        text(&json!({ "type": "event", "pid": pid, "seq": seq, "kind": kind, field: value }))
-    };
+    let mut message = Map::new();
+    message.insert("type".to_owned(), json!("event"));
+    message.insert("pid".to_owned(), json!(pid));
+    message.insert("seq".to_owned(), json!(seq));
+    message.extend(event_fields(event));
+    let message = Value::Object(message);
     match event {
-        Event::Stdout(text) => with("stdout", "text", text),
-        Event::Stderr(text) => with("stderr", "text", text),
-        Event::Message(text) => with("message", "text", text),
-        Event::Return(value) => with("return", "value", value),
-        Event::Error(failure) => text(&json!({
-            "type": "event", "pid": pid, "seq": seq, "kind": "error", "code": failure.code, "message": failure.message,
-            "error_kind": failure.kind, "traceback": failure.traceback,
-        })),
-        Event::File(data) => binary(
-            &json!({ "type": "event", "pid": pid, "seq": seq, "kind": "file" }),
-            data,
-        ),
+        Event::File(data) => binary(&message, data),
+        _ => text(&message),
     }
+}
+
+/// What an event says, without whose it is; of a file, only that it is one.
+pub(crate) fn event_fields(event: &Event) -> Map<String, Value> {
+    let fields = match event {
+        Event::Stdout(text) => vec![("kind", json!("stdout")), ("text", json!(text))],
+        Event::Stderr(text) => vec![("kind", json!("stderr")), ("text", json!(text))],
+        Event::Message(text) => vec![("kind", json!("message")), ("text", json!(text))],
+        Event::Return(value) => vec![("kind", json!("return")), ("value", json!(value))],
+        Event::Error(failure) => vec![
+            ("kind", json!("error")),
+            ("code", json!(failure.code)),
+            ("message", json!(failure.message)),
+            ("error_kind", json!(failure.kind)),
+            ("traceback", json!(failure.traceback)),
+        ],
+        Event::File(_) => vec![("kind", json!("file"))],
+    };
+    let named = fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    named.collect()
 }
 
 /// An error as it travels.

@@ -160,7 +160,14 @@ impl Registry {
     ) -> Result<(), Error> {
         let place = match lock(&self.index).find(user, name, version) {
             Some(installed) => installed.place.clone(),
-            None => return Err(unknown(user, &format!("{name}@{version}"))),
+            None => {
+                let program = format!("{name}@{version}");
+                return Err(unknown(
+                    user,
+                    &program,
+                    "`pie programs` lists those there are",
+                ));
+            }
         };
         disk::remove(&place)?;
         lock(&self.index).remove(user, name, version);
@@ -215,7 +222,13 @@ impl Registry {
                 None => index.newest(user, program).map(|found| (program, found)),
             }
         };
-        let (name, installed) = found.ok_or_else(|| unknown(user, program))?;
+        let (name, installed) = found.ok_or_else(|| {
+            unknown(
+                user,
+                program,
+                "install it first, or choose one that `pie programs` lists",
+            )
+        })?;
         Ok(Found {
             label: format!("{name}@{}", installed.version),
             user: user.to_owned(),
@@ -399,9 +412,9 @@ impl Index {
     }
 }
 
-fn unknown(user: &str, program: &str) -> Error {
+fn unknown(user: &str, program: &str, remedy: &str) -> Error {
     let shown: String = program.chars().take(120).collect();
-    let message = format!("{user:?} has no program {shown:?}; install it first");
+    let message = format!("{user:?} has no program {shown:?}; {remedy}");
     Error::new(ErrorCode::UnknownProgram, message)
 }
 

@@ -150,6 +150,13 @@ impl Session {
         Ok(json!({}))
     }
 
+    pub(super) fn outcome(&self, request: &mut Request) -> Answer {
+        let OfProcess { pid } = request.fields()?;
+        let process = self.shared.processes.of_user(&self.user, pid)?;
+        let last = process.outcome();
+        Ok(json!({ "outcome": last.map(|event| outgoing::event_fields(&event)) }))
+    }
+
     /// Answers with output that is kept, with `follow` when there is some.
     pub(super) async fn logs(&mut self, mut request: Request) {
         let id = request.id;

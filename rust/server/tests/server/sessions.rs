@@ -258,6 +258,42 @@ fn logs_are_read_without_taking_and_followed() {
 }
 
 #[test]
+fn how_a_process_ended_can_be_asked_for_after_its_events_were_taken() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&echoing()).await;
+        let pid = client.launch(&digest).await;
+        let outcome = json!({"type": "outcome", "pid": pid});
+        assert_eq!(
+            client.request(outcome.clone()).await.unwrap(),
+            json!({"outcome": null})
+        );
+        client
+            .request(json!({"type": "terminate", "pid": pid}))
+            .await
+            .unwrap();
+        client.events(pid).await;
+        let answer = client.request(outcome.clone()).await.unwrap();
+        assert_eq!(
+            (&answer["outcome"]["kind"], &answer["outcome"]["code"]),
+            (&json!("error"), &json!("cancelled"))
+        );
+        let digest = client.upload(&chatty(3)).await;
+        let pid = client.launch(&digest).await;
+        client.events(pid).await;
+        let answer = client
+            .request(json!({"type": "outcome", "pid": pid}))
+            .await
+            .unwrap();
+        assert_eq!(answer["outcome"]["kind"], "return");
+        let mut other = world.client("bob").await;
+        let refused = other.request(json!({"type": "outcome", "pid": pid})).await;
+        assert_eq!(refused.unwrap_err(), "unknown-process");
+    });
+}
+
+#[test]
 fn a_long_log_comes_in_parts() {
     let mut host = pie_host::HostConfig::default();
     host.limits.message_bytes = MESSAGE_BYTES;
