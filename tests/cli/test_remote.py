@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -80,26 +81,52 @@ def test_ps_prints_a_line_for_each_process() -> None:
         done = pie("ps", "--all", "--server", address)
     assert (done.returncode, done.stderr, asked) == (0, "", [True])
     head, first, second = (line.split() for line in done.stdout.splitlines())
-    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "TIME", "CPU", "DROPPED"]
+    assert head == ["PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "DROPPED"]
     assert first[:4] == ["4", "chat@1.0", "running", "attached"]
-    assert second == ["5", "chat@1.0", "ended", "(limit-cpu)", "2", "min", "1.2", "s", "12"]
+    assert second[:4] == ["5", "chat@1.0", "ended", "(limit-cpu)"]
+    assert second[5:] == ["d", "ago", "1", "min", "1.2", "s", "12"]
+
+
+def test_lists_are_json_for_those_who_read_them_by_program() -> None:
+    installed = {"name": "chat", "version": "1.0", "digest": "sha256:" + "0" * 64, "bytes": 7, "installed": 1e9}
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("processes"), processes=[RUNNING, ENDED])
+        await peer.serve_forever()
+
+    async def programs(peer: Peer) -> None:
+        await peer.answer(await peer.expect("programs"), programs=[installed])
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        assert json.loads(pie("ps", "--json", "--server", address).stdout) == [RUNNING, ENDED]
+    with serving(programs) as address:
+        assert json.loads(pie("programs", "--json", "--server", address).stdout) == [installed]
 
 
 def test_stop_goes_on_after_a_process_that_cannot_be_stopped() -> None:
-    stopped = []
+    stopped, waited = [], []
 
     async def script(peer: Peer) -> None:
-        while True:
+        for _ in range(3):
             request = await peer.expect("terminate")
             stopped.append(request["pid"])
             if request["pid"] == 8:
                 await peer.refuse(request, "unknown-process", "there is no process 8")
             else:
                 await peer.answer(request)
+        for _ in range(2):
+            request = await peer.expect("logs")
+            waited.append((request["pid"], request["follow"]))
+            if request["pid"] == 9:
+                await peer.refuse(request, "unknown-process", "it is forgotten already")
+            else:
+                await peer.answer(request, text="", next=0, dropped_bytes=0, ended=True)
+        await peer.serve_forever()
 
     with serving(script) as address:
         done = pie("stop", "7", "8", "9", "--server", address)
-    assert (done.returncode, stopped) == (1, [7, 8, 9])
+    assert (done.returncode, stopped, waited) == (1, [7, 8, 9], [(7, True), (9, True)])
     assert done.stderr == "error[unknown-process]: there is no process 8\n"
 
 
@@ -112,12 +139,135 @@ def test_logs_follow_to_the_end() -> None:
         assert (request["after"], request["follow"]) == (4, True)
         await peer.answer(request, text="three\n", next=20, dropped_bytes=10, ended=True)
         await peer.answer(await peer.expect("logs"), text="", next=20, dropped_bytes=0, ended=True)
+        await peer.answer(await peer.expect("outcome"), outcome={"kind": "return", "value": '{"n":1}'})
         await peer.serve_forever()
 
     with serving(script) as address:
         done = pie("logs", "3", "--follow", "--tail", "100", "--server", address)
-    assert (done.returncode, done.stdout) == (0, "one three\n")
+    assert (done.returncode, done.stdout) == (0, 'one three\n{"n":1}\n')
     assert "10 bytes" in done.stderr
+
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "p.py", line 2, in main\nValueError: boom\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "stdout", "stderr"),
+    [
+        ("out", {"kind": "return", "value": "null"}, "out", ""),
+        ("out", {"kind": "return", "value": '"a"'}, "out\na\n", ""),
+        ("", {"kind": "return", "value": "[1]"}, "[1]\n", ""),
+        (
+            TRACEBACK,
+            {"kind": "error", "code": "program-error", "message": "boom", "error_kind": "ValueError", "traceback": TRACEBACK},
+            TRACEBACK,
+            "error[program-error]: the program ended with the ValueError above\n",
+        ),
+        (
+            "o\n",
+            {"kind": "error", "code": "limit-cpu", "message": "more than 60 s", "error_kind": "limit-cpu"},
+            "o\n",
+            "error[limit-cpu]: more than 60 s\n",
+        ),
+    ],
+)
+def test_logs_end_with_the_value_or_the_error(text: str, outcome: dict[str, object], stdout: str, stderr: str) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("logs"), text=text, next=len(text), dropped_bytes=0, ended=True)
+        await peer.answer(await peer.expect("outcome"), outcome=outcome)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("logs", "3", "--server", address)
+    assert (done.returncode, done.stdout, done.stderr) == (0, stdout, stderr)
+
+
+def test_logs_of_a_process_that_runs_say_what_is_gone_and_end_without_a_value() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("logs"), text="tail", next=104, dropped_bytes=100, ended=False)
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("logs", "3", "--server", address)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "tail", "the first 100 bytes are no longer kept\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--no-stdin",)], ids=["stdin", "no stdin"])
+def test_attach_prints_what_is_left_and_sends_lines(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    lines = []
+
+    async def script(peer: Peer) -> None:
+        request = await peer.expect("attach")
+        assert request["pid"] == 4
+        await peer.answer(request, pid=4, next_seq=1)
+        await peer.event(4, "message", text="5 events were dropped")
+        await peer.event(4, "stdout", text="out")
+        await peer.event(4, "file", data=b"abc")
+        if not arguments:
+            while (message := await peer.receive())["type"] == "send":
+                lines.append(message["text"])
+                await peer.answer(message)
+            assert message["type"] == "close_input"
+            await peer.answer(message)
+        await peer.event(4, "return", value='"value"')
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("attach", "4", *arguments, "--files", "got", "--server", address, cwd=tmp_path, stdin="a\nb\n")
+    assert (done.returncode, done.stdout) == (0, "out\nvalue\n")
+    assert done.stderr.splitlines()[0] == "5 events were dropped"
+    assert (tmp_path / "got/file-1.bin").read_bytes() == b"abc"
+    assert lines == ([] if arguments else ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("detached", "becomes"), [(True, "which goes on"), (False, "which ends after server.grace_s unless somebody attaches")]
+)
+def test_ctrl_c_leaves_an_attached_process_running(detached: bool, becomes: str) -> None:
+    asked = []
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("attach"), pid=4, next_seq=1)
+        await peer.event(4, "stdout", text="running\n")
+        while True:
+            message = await peer.receive()
+            asked.append(message["type"])
+            if message["type"] == "processes":
+                await peer.answer(message, processes=[RUNNING | {"detached": detached}])
+            else:
+                await peer.answer(message)
+
+    with serving(script) as address:
+        running = start(["attach", "4", "--no-stdin", "--server", address])
+        assert running.stdout is not None
+        assert running.stdout.readline() == "running\n"
+        running.send_signal(signal.SIGINT)
+        stdout, stderr = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, stdout, asked) == (130, "", ["detach", "processes"])
+    assert stderr == f"detached from process 4, {becomes}; `pie stop 4` ends it\n"
+
+
+def test_an_attached_program_that_fails_has_its_exit_code() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("attach"), pid=4, next_seq=1)
+        await peer.event(4, "error", code="limit-cpu", message="more than 60 s", error_kind="limit-cpu", traceback="")
+        await peer.serve_forever()
+
+    with serving(script) as address:
+        done = pie("attach", "4", "--no-stdin", "--server", address)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error[limit-cpu]: more than 60 s\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("ps",), ("logs", "1"), ("attach", "1"), ("stop", "1"), ("programs",), ("uninstall", "a@1"), ("run", "a")]
+)
+def test_nobody_at_the_address_is_one_line_with_the_remedy(arguments: tuple[str, ...]) -> None:
+    done = pie(*arguments, "--server", "ws://127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error[connection-failed]: cannot connect to 'ws://127.0.0.1:1': Connection refused; "
+        "check the address, and start the server with `pie serve`\n"
+    )
 
 
 def test_run_sends_a_program_and_prints_as_a_run_here_does(tmp_path: Path) -> None:

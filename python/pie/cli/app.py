@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pie.cli import bakery_commands, client_commands
-from pie.cli.options import ConfigOption, DummyOption, LimitOption, ModelOption, config_flags
+from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, config_flags
 from pie.cli.remote import Server, ServerOption, UserOption
 
 app = typer.Typer(
@@ -71,10 +71,7 @@ def run(
             metavar="FILE", help="The Pie.toml that the input is checked against; that of PROGRAM if not given.", show_default=False
         ),
     ] = None,
-    files: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False),
-    ] = None,
+    files: FilesOption = None,
     server: ServerOption = None,
     user: UserOption = None,
     detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
@@ -157,7 +154,7 @@ def config_show(
     model: ModelOption = None,
     dummy: DummyOption = False,
     limit: LimitOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print every setting with where it comes from, in the form of a configuration file."""
     from pie.cli.config import show_config
@@ -192,7 +189,7 @@ def model_show(
     ] = None,
     config: ConfigOption = None,
     digest: Annotated[bool, typer.Option(help="Hash the weight files, which are read for that.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print what a model is: architecture, sizes, dtype, context, vocabulary, template, end tokens, memory a token, its card."""
     from pie.cli.model import show_model

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pie.cli.options import FilesOption, JsonOption
 from pie.cli.remote import Server, ServerOption, UserOption
 
 PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
@@ -14,12 +15,13 @@ PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The numb
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    for command in (ps, logs, stop, install, uninstall, programs):
+    for command in (ps, attach, logs, stop, install, uninstall, programs):
         app.command()(command)
 
 
 def ps(
     with_ended: Annotated[bool, typer.Option("--all", "-a", help="List those that have ended, too.")] = False,
+    as_json: JsonOption = False,
     server: ServerOption = None,
     user: UserOption = None,
 ) -> None:
@@ -27,7 +29,26 @@ def ps(
     from pie.cli.processes import print_processes
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: print_processes(client, with_ended=with_ended)))
+    raise typer.Exit(talk(Server(server, user), lambda client, _: print_processes(client, with_ended=with_ended, as_json=as_json)))
+
+
+def attach(
+    pid: PidArgument,
+    no_stdin: Annotated[
+        bool, typer.Option("--no-stdin", help="Send nothing, and leave the input of the process open at the end of stdin.")
+    ] = False,
+    files: FilesOption = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+) -> None:
+    """Attach to a process of a server: print what nobody has read, go on until it ends, and send it the lines of stdin.
+
+    The exit code is that of the program, as with `pie run`. Ctrl-C detaches and leaves the process running; `pie stop` ends it.
+    """
+    from pie.cli.attach import attach as go_on
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: go_on(client, pid, files=files, with_stdin=not no_stdin)))
 
 
 def logs(
@@ -37,7 +58,7 @@ def logs(
     server: ServerOption = None,
     user: UserOption = None,
 ) -> None:
-    """Print the last that a process wrote.
+    """Print the last that a process wrote and, where it has ended, its value or its error.
 
     No event is taken from a client that is attached.
     """
@@ -52,7 +73,7 @@ def stop(
     server: ServerOption = None,
     user: UserOption = None,
 ) -> None:
-    """End processes of a server."""
+    """End processes of a server, and wait until they have ended."""
     from pie.cli.processes import stop_processes
     from pie.cli.remote import talk
 
@@ -96,9 +117,9 @@ def uninstall(
     raise typer.Exit(talk(Server(server, user), lambda client, _: remove(client, program)))
 
 
-def programs(server: ServerOption = None, user: UserOption = None) -> None:
+def programs(as_json: JsonOption = False, server: ServerOption = None, user: UserOption = None) -> None:
     """List the programs that are installed in a server."""
     from pie.cli.install import print_programs
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: print_programs(client)))
+    raise typer.Exit(talk(Server(server, user), lambda client, _: print_programs(client, as_json=as_json)))

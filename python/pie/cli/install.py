@@ -10,7 +10,7 @@ from pie.bakery.manifest import read_manifest
 from pie.bakery.project import open_project
 from pie.cli.program import packaged
 from pie.cli.remote import Server, talk
-from pie.cli.tables import age, print_table, short_digest, size
+from pie.cli.tables import age, print_json, print_table, short_digest, size
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -40,14 +40,18 @@ async def uninstall(client: Client, program: str) -> int:
     return 0
 
 
-async def print_programs(client: Client) -> int:
+async def print_programs(client: Client, *, as_json: bool) -> int:
     """Prints a line for each installed program of the user."""
+    programs = await client.programs()
+    if as_json:
+        print_json(programs)
+        return 0
     now = time.time()
     print_table(
         _COLUMNS,
         [
             (program.name, program.version, size(program.bytes), f"{age(now - program.installed)} ago", short_digest(program.digest))
-            for program in await client.programs()
+            for program in programs
         ],
     )
     return 0

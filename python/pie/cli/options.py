@@ -31,6 +31,14 @@ LimitOption = Annotated[
     typer.Option("--limit", metavar="NAME=N", help="A limit of each program, as in cpu_s=60 or memory_bytes=1GiB.", show_default=False),
 ]
 
+FilesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--files", metavar="DIR", help="Save the files that the program sends in DIR, as file-1.bin and so on.", show_default=False
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 
 def config_flags(
     config: Path | None, model: list[str] | None, dummy: bool, limit: list[str] | None, values: Mapping[str, object] | None = None

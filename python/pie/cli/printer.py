@@ -34,7 +34,12 @@ class Printer:
         """What the program wrote to stderr, verbatim."""
         sys.stderr.write(text)
         sys.stderr.flush()
-        self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
+        self._remember(text)
+
+    def log(self, text: str) -> None:
+        """What the log of the program keeps of both, on stdout."""
+        self.stdout(text)
+        self._remember(text)
 
     def message(self, text: str) -> None:
         """What the engine itself says about the program, as a line on stderr."""
@@ -65,6 +70,9 @@ class Printer:
         # A traceback says the message itself, and once is enough.
         told = message.strip() != "" and message in traceback
         report(code, f"the program ended with the {kind or 'error'} above" if told else _described(code, message, kind))
+
+    def _remember(self, text: str) -> None:
+        self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
 
     def _end_line(self) -> None:
         if not self._at_line_start:

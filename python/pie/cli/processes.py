@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pie.cli.tables import age, print_table, short_digest
+from pie.cli.files import FileSink
+from pie.cli.following import show
+from pie.cli.printer import Printer
+from pie.cli.tables import age, print_json, print_table, short_digest
 from pie.cli.terminal import EXIT_ERROR, report
 from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie.client import Client, ProcessInfo
 
-_COLUMNS = ("PID", "PROGRAM", "STATE", "CLIENT", "TIME", "CPU", "DROPPED")
+_COLUMNS = ("PID", "PROGRAM", "STATE", "CLIENT", "STARTED", "TIME", "CPU", "DROPPED")
+_STOP_S = 10.0
+# A position that no log reaches: whoever follows from there learns of the end alone.
+_BEHIND_ALL = 2**63
 
 
-async def print_processes(client: Client, *, with_ended: bool) -> int:
+async def print_processes(client: Client, *, with_ended: bool, as_json: bool) -> int:
     """Prints a line for each process of the user."""
+    processes = await client.list(all=with_ended)
+    if as_json:
+        print_json(processes)
+        return 0
     now = time.time()
-    print_table(_COLUMNS, [_row(process, now) for process in await client.list(all=with_ended)])
+    print_table(_COLUMNS, [_row(process, now) for process in processes])
     return 0
 
 
@@ -32,6 +43,7 @@ def _row(process: ProcessInfo, now: float) -> tuple[str, ...]:
         short_digest(process.program),
         process.state if process.exit is None else f"ended ({process.exit})",
         reader if process.state == "running" else "",
+        f"{age(now - process.started)} ago",
         age(until - process.started),
         f"{process.cpu_s:.1f} s",
         str(process.dropped or ""),
@@ -39,31 +51,46 @@ def _row(process: ProcessInfo, now: float) -> tuple[str, ...]:
 
 
 async def print_logs(client: Client, pid: int, *, tail_bytes: int | None, follow: bool) -> int:
-    """Prints what the server keeps of the output of a process; with `follow`, goes on until the process has ended."""
+    """Prints what the server keeps of the output of a process, then its value or its error, if it has ended.
+
+    With `follow`, goes on until it has. How the program ended is no matter of the exit code.
+    """
+    printer = Printer(FileSink(None))
     part = await client.logs(pid, tail_bytes=tail_bytes)
-    _write(part.text)
+    if part.dropped_bytes and tail_bytes is None:
+        print(f"the first {part.dropped_bytes} bytes are no longer kept", file=sys.stderr)
+    printer.log(part.text)
     while follow and not (part.ended and not part.text):
         part = await client.logs(pid, after=part.next, follow=True)
         if part.dropped_bytes:
             print(f"{part.dropped_bytes} bytes of output came faster than they were read", file=sys.stderr)
-        _write(part.text)
+        printer.log(part.text)
+    if part.ended and (last := await client.outcome(pid)) is not None:
+        show(printer, last)
     return 0
 
 
 async def stop_processes(client: Client, pids: Sequence[int]) -> int:
-    """Ends processes; one that cannot be ended does not keep the others."""
+    """Ends processes and waits until they have; one that cannot be ended does not keep the others."""
     exit_code = 0
+    told = []
     for pid in pids:
         try:
             await client.terminate(pid)
+            told.append(pid)
         except PieError as error:
             if error.code == "connection-failed":
                 raise
             report(error.code, error.message)
             exit_code = EXIT_ERROR
+    for pid in told:
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await client.logs(pid, after=_BEHIND_ALL, follow=True)
+        except TimeoutError:
+            print(f"process {pid} has not ended after {_STOP_S:g} s; see `pie ps`", file=sys.stderr)
+            exit_code = EXIT_ERROR
+        except PieError as error:
+            if error.code != "unknown-process":  # it has ended, and others have taken its place
+                raise
     return exit_code
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()

@@ -6,9 +6,6 @@ import asyncio
 import json
 import re
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,21 +14,18 @@ from pie.bakery.manifest import read_manifest, usage
 from pie.bakery.project import open_project
 from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
+from pie.cli.following import follow
 from pie.cli.printer import Printer
 from pie.cli.program import packaged, text_parameters, wants_help
 from pie.cli.remote import Server, talk
-from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import EXIT_ERROR, give_up_stdout
 from pie.errors import PieError
 
 if TYPE_CHECKING:
-    from pie.client import AnyEvent, Client, Process
+    from pie.client import Client, Process
     from pie.config import Config
 
 _INSTALLED = re.compile(r"sha256:[0-9a-f]{64}|[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z][0-9A-Za-z.+-]{0,31})?")
-_MAX_WAITING_LINES = 64
-_FIRST_RETRY_S = 0.01
-_LAST_RETRY_S = 0.5
 _TERMINATE_S = 5.0
 
 
@@ -100,9 +94,7 @@ async def _run(client: Client, config: Config, launch: RemoteLaunch, prepared: _
         print(process.pid)
         return 0
     try:
-        with _forwarding_stdin(process):
-            async for event in process.events():
-                await asyncio.to_thread(_show, printer, event)
+        await follow(process, printer)
     except asyncio.CancelledError:
         await _terminate(process)
         raise
@@ -139,24 +131,6 @@ def _is_installed(program: Path) -> bool:
     return not is_path and _INSTALLED.fullmatch(str(program)) is not None
 
 
-def _show(printer: Printer, event: AnyEvent) -> None:
-    from pie.client import Event
-
-    match event:
-        case Event.Stdout(text):
-            printer.stdout(text)
-        case Event.Stderr(text):
-            printer.stderr(text)
-        case Event.Message(text):
-            printer.message(text)
-        case Event.File(data):
-            printer.file(data)
-        case Event.Return():
-            printer.returned(event.text)
-        case Event.Error(code, message, kind, traceback):
-            printer.failed(code, message, kind=kind, traceback=traceback)
-
-
 async def _terminate(process: Process) -> None:
     """Ends the program as well as it goes: a server that has gone ends it by itself."""
     try:
@@ -164,58 +138,3 @@ async def _terminate(process: Process) -> None:
             await process.terminate()
     except (PieError, TimeoutError) as error:
         print(f"the program could not be ended: {error}; see `pie ps`", file=sys.stderr)
-
-
-@contextmanager
-def _forwarding_stdin(process: Process) -> Iterator[None]:
-    """Sends each line of stdin to the program while the body runs; the end of stdin is a disconnect."""
-    lines: asyncio.Queue[str | PieError | None] = asyncio.Queue()
-    room = threading.Semaphore(_MAX_WAITING_LINES)
-    loop = asyncio.get_running_loop()
-
-    def read() -> None:
-        end: PieError | None = None
-        try:
-            for line in stdin_messages():
-                room.acquire()
-                loop.call_soon_threadsafe(lines.put_nowait, line)
-        except PieError as error:
-            end = error
-        except RuntimeError:
-            return  # the program has ended, and the loop with it
-        try:
-            loop.call_soon_threadsafe(lines.put_nowait, end)
-        except RuntimeError:
-            return
-
-    async def send() -> None:
-        try:
-            while isinstance(line := await lines.get(), str):
-                await _send_line(process, line)
-                room.release()
-            if line is not None:
-                print(f"stdin: {line.message}", file=sys.stderr)
-            await process.close_input()
-        except PieError as error:
-            if error.code != "session-closed":
-                print(f"stdin: {error.message}", file=sys.stderr)
-
-    threading.Thread(target=read, name="pie-stdin", daemon=True).start()
-    sending = asyncio.create_task(send(), name="pie-stdin")
-    try:
-        yield
-    finally:
-        sending.cancel()
-
-
-async def _send_line(process: Process, line: str) -> None:
-    """Sends one line; a full queue holds the lines up until the program reads."""
-    retry_s = _FIRST_RETRY_S
-    while True:
-        try:
-            return await process.send(line)
-        except PieError as error:
-            if error.code != "limit-queue":
-                raise
-        await asyncio.sleep(retry_s)
-        retry_s = min(2 * retry_s, _LAST_RETRY_S)

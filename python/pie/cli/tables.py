@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -24,12 +25,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console.print(table)
 
 
+def print_json(rows: Iterable[object]) -> None:
+    """Prints what a server lists as a JSON array, with the names of the protocol."""
+    import msgspec
+
+    print(json.dumps([msgspec.to_builtins(row) for row in rows], ensure_ascii=False, indent=2))
+
+
 def age(time_s: float) -> str:
-    """A length of time in its largest unit, as in `3 min`."""
+    """A length of time in its largest unit, as in `3 min`: as many as are over."""
     for unit_s, name in _UNITS:
         if time_s >= unit_s:
-            return f"{time_s / unit_s:.0f} {name}"
-    return f"{max(time_s, 0):.0f} s"
+            return f"{int(time_s // unit_s)} {name}"
+    return f"{int(max(time_s, 0))} s"
 
 
 def size(n_bytes: int) -> str:

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from pie.client import checks
 from pie.client.connection import Connection, nothing
+from pie.client.events import Event, LastEvent
 from pie.client.process import Process
-from pie.client.wire import parse
+from pie.client.wire import Frame, parse, to_event
+from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie.client.programs import Package
@@ -71,6 +74,10 @@ class Logs:
     """Whether the process has ended."""
 
 
+class _Outcome(msgspec.Struct, frozen=True):
+    outcome: Frame | None
+
+
 class _Launched(msgspec.Struct, frozen=True):
     pid: int
     launch_seed: int
@@ -92,12 +99,17 @@ _launched = msgspec.json.Decoder(_Launched)
 _attached = msgspec.json.Decoder(_Attached)
 _processes = msgspec.json.Decoder(_Processes)
 _programs = msgspec.json.Decoder(_Programs)
+_outcomes = msgspec.json.Decoder(_Outcome)
 _logs = msgspec.json.Decoder(Logs)
 _stats = msgspec.json.Decoder(dict[str, Any])
 
 
 class Client:
-    """An open connection to a server, from `connect`. Every method raises PieError; any of them may be cancelled at any time."""
+    """An open connection to a server, from `connect`. Any method may be cancelled at any time.
+
+    Every method raises PieError: the server's, `connection-failed`, and `invalid-argument` for an argument of the wrong type or out of its
+    range, before anything is sent.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -133,8 +145,9 @@ class Client:
         of the one in its folder; bytes are sent as they are. Raises PieError `limit-upload` where it is larger than the server takes,
         and the errors of a program that cannot be read or built.
         """
-        data = program if isinstance(program, bytes) else await asyncio.to_thread(_launchable, Path(program), manifest)
-        return await self._upload(data)
+        given = checks.program(program)
+        manifest = None if manifest is None else checks.text("manifest", manifest)
+        return await self._upload(given if isinstance(given, bytes) else await asyncio.to_thread(_launchable, given, manifest))
 
     async def install(
         self,
@@ -149,7 +162,10 @@ class Client:
         The name and the version are those of the manifest (the text of a `Pie.toml`; of its folder, or the one that it carries, where
         none is given), else of the path and 0.1.0. What cannot run from its own files is built first. The errors are those of `upload`.
         """
-        package = await asyncio.to_thread(_read, program, manifest)
+        for argument, value in (("name", name), ("version", version), ("manifest", manifest)):
+            if value is not None:
+                checks.text(argument, value)
+        package = await asyncio.to_thread(_read, checks.program(program), manifest)
         name, version = name or package.name, version or package.version
         fields = {"name": name, "version": version, "digest": await self._upload(package.data)}
         await self._connection.request("install", fields | ({} if package.manifest is None else {"manifest": package.manifest}), nothing)
@@ -157,7 +173,8 @@ class Client:
 
     async def uninstall(self, name: str, version: str) -> None:
         """Removes an installed program; processes that run it are left alone."""
-        await self._connection.request("uninstall", {"name": name, "version": version}, nothing)
+        fields = {"name": checks.text("name", name), "version": checks.text("version", version)}
+        await self._connection.request("uninstall", fields, nothing)
 
     async def programs(self) -> list[ProgramInfo]:
         """The programs that this user has installed, by name and version."""
@@ -182,9 +199,20 @@ class Client:
         time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they are read, and more
         hold the program up: detach from one whose events you do not want.
         """
-        fields: dict[str, Any] = {"program": program, "input": input, "args": list(args), "detached": detached, "attach": True}
-        optional = {"seed": seed, "token_budget": token_budget, "limits": dict(limits) if limits else None, "window_bytes": window_bytes}
-        fields |= {name: value for name, value in optional.items() if value is not None}
+        fields: dict[str, Any] = {
+            "program": checks.text("program", program, "a str: NAME@VERSION, NAME, or what `upload` answered"),
+            "input": checks.json_value("input", input),
+            "args": checks.texts("args", args),
+            "detached": checks.flag("detached", detached),
+            "attach": True,
+        }
+        for name, number in (("seed", seed), ("token_budget", token_budget)):
+            if number is not None:
+                fields[name] = checks.whole(name, number)
+        if limits is not None:
+            fields["limits"] = checks.limits("limits", limits)
+        if window_bytes is not None:
+            fields["window_bytes"] = checks.whole("window_bytes", window_bytes, least=1)
 
         def accept(raw: msgspec.Raw) -> Process:
             launched = parse(raw, _launched)
@@ -202,7 +230,8 @@ class Client:
         Events up to `after_seq` are passed over: what was read on a connection that broke may come again.
         Raises PieError `unknown-process`, or `process-attached` while another client reads.
         """
-        fields = {"pid": pid} | ({} if window_bytes is None else {"window_bytes": window_bytes})
+        fields = _pid(pid) | ({} if window_bytes is None else {"window_bytes": checks.whole("window_bytes", window_bytes, least=1)})
+        after_seq = checks.whole("after_seq", after_seq)
 
         def accept(raw: msgspec.Raw) -> Process:
             attached = parse(raw, _attached)
@@ -216,19 +245,33 @@ class Client:
 
     async def list(self, *, all: bool = False) -> list[ProcessInfo]:  # noqa: A002  # as `pie ps --all`
         """The processes of this user that run; with `all`, also those that ended and are still kept."""
-        return await self._connection.request("processes", {"all": all}, lambda raw: parse(raw, _processes).processes)
+        return await self._connection.request("processes", {"all": checks.flag("all", all)}, lambda raw: parse(raw, _processes).processes)
 
     async def logs(self, pid: int, *, tail_bytes: int | None = None, after: int = 0, follow: bool = False) -> Logs:
         """What a process wrote after the position `after`, at any time, whoever is attached; no event is taken by it.
 
         At most the last `tail_bytes`. With `follow`, waits until there is some or the process has ended.
         """
-        fields = {"pid": pid, "tail_bytes": tail_bytes, "after": after, "follow": follow}
+        fields = _pid(pid) | {"after": checks.whole("after", after), "follow": checks.flag("follow", follow)}
+        if tail_bytes is not None:
+            fields["tail_bytes"] = checks.whole("tail_bytes", tail_bytes)
         return await self._connection.request("logs", fields, lambda raw: parse(raw, _logs))
+
+    async def outcome(self, pid: int) -> LastEvent | None:
+        """How a process ended: its last event, `Return` or `Error`, whoever has taken it; None while it runs."""
+
+        def accept(raw: msgspec.Raw) -> LastEvent | None:
+            last = parse(raw, _outcomes).outcome
+            event = None if last is None else to_event(last, b"")
+            if event is None or isinstance(event, Event.Return | Event.Error):
+                return event
+            raise PieError("protocol-error", f"the server says that process {pid} ended with {last.kind if last else None!r}")
+
+        return await self._connection.request("outcome", _pid(pid), accept)
 
     async def terminate(self, pid: int) -> None:
         """Ends a process of this user, whoever is attached to it."""
-        await self._connection.request("terminate", {"pid": pid}, nothing)
+        await self._connection.request("terminate", _pid(pid), nothing)
 
     async def stats(self) -> dict[str, Any]:
         """Counters of the server and of its models."""
@@ -243,10 +286,14 @@ class Client:
         return self._connection.hello.limits.window_bytes if asked_bytes is None else asked_bytes
 
 
-def _read(program: str | Path | bytes, manifest: str | None) -> Package:
+def _pid(pid: int) -> dict[str, int]:
+    return {"pid": checks.whole("pid", pid, least=1)}
+
+
+def _read(program: Path | bytes, manifest: str | None) -> Package:
     from pie.client.programs import read_package  # noqa: PLC0415  # the engine is large, and only building and reading need it
 
-    return read_package(program if isinstance(program, bytes) else Path(program), manifest)
+    return read_package(program, manifest)
 
 
 def _launchable(program: Path, manifest: str | None) -> bytes:
@@ -257,8 +304,13 @@ def _launchable(program: Path, manifest: str | None) -> bytes:
 async def connect(address: str = DEFAULT_ADDRESS, *, user: str | None = None, timeout_s: float = 10.0) -> AsyncIterator[Client]:
     """Connects to the server at `address` (`ws://HOST:PORT`) as `user`, and closes the connection at the end of the block.
 
-    Raises PieError `connection-failed` where there is no server, `protocol-version` where it is of another version.
+    Raises PieError `connection-failed` where there is no server, `protocol-version` where it is of another version, `invalid-argument`
+    for what is no address, user or time.
     """
+    checks.text("address", address, "a str, as in 'ws://127.0.0.1:8080'")
+    if user is not None:
+        checks.text("user", user)
+    checks.time_s("timeout_s", timeout_s)
     connection = await Connection.open(address, user=user, timeout_s=timeout_s)
     try:
         yield Client(connection)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
+from pie.client import checks
 from pie.client.connection import Connection, nothing
 from pie.client.events import AnyEvent, Event
 from pie.client.stream import Stream
@@ -59,7 +60,8 @@ class Events:
 class Process:
     """A launched program. One client at a time is attached to it and reads its events; each event is read once.
 
-    Every method raises PieError `connection-failed` when the connection broke: the process may go on, so attach to it again.
+    Every method raises PieError `connection-failed` when the connection broke: the process may go on, so attach to it again; and
+    `invalid-argument` for an argument of the wrong type, before anything is sent.
     """
 
     def __init__(self, connection: Connection, stream: Stream, launch_seed: int | None) -> None:
@@ -70,7 +72,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Its number, counted from 1 in each server."""
+        """Its number, which its server gives to no other process, also after it has started again."""
         return self._stream.pid
 
     @property
@@ -107,15 +109,15 @@ class Process:
         Raises PieError `limit-queue` when its queue is full (send again after it has received some), `limit-message` for a text that is
         too long, `session-closed` when the program has ended or the input was closed.
         """
-        await self._connection.request("send", {"pid": self.pid, "text": text}, nothing)
+        await self._connection.request("send", {"pid": self.pid, "text": checks.text("text", text)}, nothing)
 
     async def signal(self, text: str) -> None:
         """Sends a signal: a message that the program receives with the others, in order. The errors are those of `send`."""
-        await self._connection.request("signal", {"pid": self.pid, "text": text}, nothing)
+        await self._connection.request("signal", {"pid": self.pid, "text": checks.text("text", text)}, nothing)
 
-    async def transfer_file(self, data: bytes) -> None:
+    async def transfer_file(self, data: bytes | bytearray | memoryview) -> None:
         """Sends a file, which the program receives with `session.receive_file`. The errors are those of `send`."""
-        await self._connection.transfer({"type": "file", "pid": self.pid}, data)
+        await self._connection.transfer({"type": "file", "pid": self.pid}, checks.content("data", data))
 
     async def close_input(self) -> None:
         """Says that no message and no file will follow: when the program has received what waits, `receive` fails."""
