@@ -58,7 +58,8 @@ async def test_an_error_ends_the_events_and_is_raised_by_result() -> None:
         with pytest.raises(PieError) as caught:
             await process.result()
         assert caught.value.code == "program-error"
-        assert caught.value.details == {"kind": "KeyError", "traceback": "main.py, line 1", "pid": 1}
+        assert str(caught.value) == caught.value.message == "KeyError: 'x'"
+        assert caught.value.details == {"kind": "KeyError", "message": "'x'", "traceback": "main.py, line 1", "pid": 1}
 
 
 @scenario

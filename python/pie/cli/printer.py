@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pie.cli.terminal import EXIT_ERROR, report
+from pie.errors import described
 
 if TYPE_CHECKING:
     from pie.cli.files import FileSink
@@ -69,7 +70,7 @@ class Printer:
             sys.stderr.write(traceback.rstrip("\n") + "\n")
         # A traceback says the message itself, and once is enough.
         told = message.strip() != "" and message in traceback
-        report(code, f"the program ended with the {kind or 'error'} above" if told else _described(code, message, kind))
+        report(code, f"the program ended with the {kind or 'error'} above" if told else described(code, message, kind))
 
     def _remember(self, text: str) -> None:
         self._last_stderr = (self._last_stderr + text)[-_STDERR_TAIL_CHARS:]
@@ -77,10 +78,3 @@ class Printer:
     def _end_line(self) -> None:
         if not self._at_line_start:
             self.stdout("\n")
-
-
-def _described(code: str, message: str, kind: str | None) -> str:
-    """The message, after the type of an exception of the program's own: `KeyError: 'x'` says more than `'x'`."""
-    if code != "program-error" or not kind or kind == code:
-        return message
-    return f"{kind}: {message}" if message else kind

@@ -12,7 +12,7 @@ from pie.client import checks
 from pie.client.connection import Connection, nothing
 from pie.client.events import AnyEvent, Event
 from pie.client.stream import Stream
-from pie.errors import PieError
+from pie.errors import PieError, described
 
 
 class Events:
@@ -93,6 +93,9 @@ class Process:
     async def result(self) -> Any:
         """Waits for the end and answers what the program returned; an error of the program is a PieError with its code.
 
+        Its text is `KeyError: 'greeting'` for an exception that the program did not handle; `details` has the parts: `kind`, `message`
+        and `traceback`, and the `pid`.
+
         Events that nobody reads are passed over; while another task loops over `events`, they are left to it.
         """
         while self._stream.last is None:
@@ -100,7 +103,8 @@ class Process:
                 await self._stream.change()
         last = self._stream.last
         if isinstance(last, Event.Error):
-            raise PieError(last.code, last.message, {"kind": last.kind, "traceback": last.traceback, "pid": self.pid})
+            details = {"kind": last.kind, "message": last.message, "traceback": last.traceback, "pid": self.pid}
+            raise PieError(last.code, described(last.code, last.message, last.kind), details)
         return last.value
 
     async def send(self, text: str) -> None:
