@@ -10,6 +10,7 @@ import typer
 
 from pie.cli import bakery_commands, client_commands
 from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, config_flags
+from pie.cli.program_command import ProgramCommand
 from pie.cli.remote import Server, ServerOption, UserOption
 
 app = typer.Typer(
@@ -36,7 +37,7 @@ def _root(
     """Serve programs that run beside a language model."""
 
 
-@app.command(context_settings={"allow_extra_args": True})
+@app.command(cls=ProgramCommand, context_settings={"allow_extra_args": True})
 def run(
     context: typer.Context,
     program: Annotated[
@@ -84,7 +85,8 @@ def run(
     """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`), and print what it sends and returns.
 
     Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints what its
-    manifest says of them. Lines on stdin reach the program as messages. The exit code is 0, 1 after an error and 130 after Ctrl-C.
+    manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. The exit code is 0, 1 after an error, 2 for a
+    command line that is wrong and 130 after Ctrl-C.
     """
     flags = config_flags(config, model, dummy, limit)
     chosen, arguments = _program_and_arguments(program, path, context.args)

@@ -31,7 +31,8 @@ def _lines() -> Iterator[bytes]:
             parts = [following]
         if sum(map(len, parts)) > _MAX_LINE_BYTES:
             raise PieError(
-                "limit-message", f"a line is longer than {_MAX_LINE_BYTES} bytes; the rest of the input is not sent: send it in parts"
+                "limit-message",
+                f"a line is longer than {_MAX_LINE_BYTES} bytes, the most of one; the rest of stdin is not sent: send it in parts",
             )
     if last := b"".join(parts):
         yield last

@@ -10,6 +10,8 @@ use crate::Error;
 
 /// The longest name.
 const MAX_NAME_BYTES: usize = 64;
+/// The field in which a command line puts arguments without a name.
+const POSITIONAL: &str = "_positional";
 const FIELDS: &[&str] = &[
     "type",
     "optional",
@@ -153,6 +155,16 @@ impl Parameters {
                 )));
             }
         };
+        if let Some(words) = fields
+            .get(POSITIONAL)
+            .filter(|_| self.get(POSITIONAL).is_none())
+        {
+            return Err(invalid(format!(
+                "the program takes no arguments without a name, and was given {}; it takes {}: write each as --name value",
+                shown(&words.to_string()),
+                self.names_in_words()
+            )));
+        }
         if let Some((unknown, value)) = fields.iter().find(|(name, _)| self.get(name).is_none()) {
             let names: Vec<&str> = self.0.iter().map(|one| one.name.as_str()).collect();
             return Err(invalid(format!(

@@ -113,6 +113,10 @@ fn an_input_that_does_not_fit_is_named() {
             r#"{"promt":"hi"}"#,
             "there is no parameter \"promt\" (= \"hi\"); did you mean \"prompt\"?; the program takes prompt, n",
         ),
+        (
+            r#"{"prompt":"","_positional":["hi"]}"#,
+            "the program takes no arguments without a name, and was given [\"hi\"]; it takes prompt, n",
+        ),
     ] {
         let error = parameters.checked(input.to_owned()).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidInput);
