@@ -194,6 +194,15 @@ class Engine:
         Raises PieError `invalid-program`, `invalid-config` or `engine-stopped`.
         """
 
+    def check(self, program: bytes) -> None:
+        """Looks at a component or built program without running any of it, and waits for that.
+
+        A component has to fit the host; of sources, the entry and what it imports have to compile, and there has to be something to call.
+
+        Raises PieError `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`, `invalid-manifest`;
+        `limit-program`, `limit-compile`, `limit-memory` or `limit-stack` for one that takes too much; `engine-stopped`.
+        """
+
     def launch_source(
         self,
         language: Literal["python", "javascript"],

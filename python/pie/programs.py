@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -40,6 +41,7 @@ _ENTRIES = (
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "target", "build", "dist", "venv"}
 # Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next time.
 _SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
+_PYTHON_IMPORT = re.compile(r"^[ \t]*((?:from[ \t][^\n(#]*import[ \t]*\([^)]*\)|(?:from|import)[ \t][^\n#;]*))", re.MULTILINE)
 _SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\bimport\s*\()\s*(['"])(\.{1,2}/[^'"\n]+)\1""")
 
 
@@ -174,12 +176,8 @@ def _reachable(root: Path, entry: str, imports: Callable[[Path, PurePosixPath, b
 def _python_imports(root: Path, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
     if path.suffix != ".py":
         return []
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # the language runtime reports it, with file and line
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _import_statements(content):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -187,6 +185,17 @@ def _python_imports(root: Path, path: PurePosixPath, content: bytes) -> list[Pur
             base = ".".join([*package, *([node.module] if node.module else [])])
             names.update([base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)])
     return [file for name in sorted(names) if name for file in _python_files(root, name)]
+
+
+def _import_statements(content: bytes) -> Iterator[ast.AST]:
+    """The import statements of a file, and what else stands there."""
+    try:
+        yield from ast.walk(ast.parse(content))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Python of the language runtime may be newer than this one: it judges the file, and is to find what that imports.
+        for statement in _PYTHON_IMPORT.findall(content.decode("utf-8", "replace")):
+            with suppress(SyntaxError, ValueError):
+                yield from ast.walk(ast.parse(statement))
 
 
 def _python_files(root: Path, name: str) -> list[PurePosixPath]:

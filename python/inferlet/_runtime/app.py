@@ -19,10 +19,11 @@ from wit_world.exports.run import Failure
 from wit_world.imports import session as _session
 from wit_world.imports import source as _source
 
-from inferlet._runtime import heap, immortal, report, standard, stdio, warmup
+from inferlet._runtime import check, heap, immortal, report, standard, stdio, warmup
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
+from inferlet.errors import InferletError
 
 # The instance ends with the launch: freeing what a failed program held would only cost time, and recurse as deep as the program did.
 _ended: list[BaseException] = []
@@ -50,6 +51,17 @@ class Run(exports.Run):
             stdio.flush()
             if bundle is not None:
                 bundle.remove()
+
+
+class Check(exports.Check):
+    """The export `pie:inferlet/check`."""
+
+    def check(self) -> None:
+        """Looks at the program of this launch; what is wrong with it is raised as a text."""
+        try:
+            check.check(Bundle({file.path: file.content for file in _source.files()}, _source.entry()))
+        except (check.FaultError, InferletError) as fault:
+            raise Err(str(fault).encode(errors="replace").decode()) from None
 
 
 def _run(bundle: Bundle, input_json: str) -> str:

@@ -48,6 +48,15 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         """The name by which other modules import the entry."""
         return self.entry.removeprefix(self._root).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
+    def find(self, fullname: str) -> str | None:
+        """The path of a module, `__main__` being the entry; None where the program has none of that name."""
+        return self.entry if fullname == "__main__" else self._find(fullname)
+
+    def package_of(self, fullname: str) -> str:
+        """The package that relative imports of a module start from; empty at the top."""
+        name = self.entry_name if fullname == "__main__" else fullname
+        return name if _package_folder(self._path(fullname)) is not None else name.rpartition(".")[0]
+
     def remember_lines(self) -> None:
         """Gives tracebacks the source lines of the files that are text."""
         for path in self.files:
@@ -115,7 +124,7 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return folder if any(path.startswith(folder) and path.endswith(".py") for path in self.files) else None
 
     def _path(self, fullname: str) -> str:
-        path = self.entry if fullname == "__main__" else self._find(fullname)
+        path = self.find(fullname)
         if path is None:
             raise ImportError(f"the program has no module {fullname!r}", name=fullname)
         return path

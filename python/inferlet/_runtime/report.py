@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Container
@@ -54,6 +55,9 @@ def _message(error: BaseException) -> str:
         if isinstance(error, SyntaxError) and error.filename is not None:
             line = "" if error.lineno is None else f", line {error.lineno}"
             return f"{error.msg} ({error.filename}{line})"
+        if isinstance(error, RecursionError):
+            limit = sys.getrecursionlimit()
+            return f"{error}: Python allows {limit} calls within one another; recurse less deeply, or raise it with sys.setrecursionlimit"
         return str(error) or _DEFAULT_MESSAGES.get(type(error), "")
     except Exception as another:
         return f"its message could not be formatted: {type(another).__name__}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pie import _engine
 from pie.bakery import cargo, npm, pure_python
+from pie.bakery.check import check
 from pie.bakery.manifest import Manifest, new_manifest
 from pie.bakery.project import Project, open_project
 from pie.errors import PieError
@@ -38,7 +39,7 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
     """Builds what lies at `path` to `output`; to `dist/NAME.wasm` in its folder if not given.
 
     With `standalone`, a Python or JavaScript program carries its language runtime and runs in any engine.
-    Raises PieError `build-failed` for what the tools of the language refuse, and those of `open_project`.
+    Raises PieError `build-failed` for what the tools of the language refuse, and those of `open_project` and `check`.
     """
     if output is not None and output.suffix != _SUFFIX and not output.is_dir():
         message = f"{str(output)!r} does not end in {_SUFFIX}, by which programs are known; name the output so, or a folder that is there"
@@ -48,6 +49,7 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
         raise PieError("build-failed", f"{str(path)!r} is built already; give the folder or the file that it was made from")
     manifest = project.manifest or new_manifest(project.name)
     wasm, runtime = _program(project, manifest, standalone=standalone)
+    check(wasm)
     target = _target(output or project.folder / _DIST / f"{manifest.name}{_SUFFIX}", manifest)
     beside = _manifest_place(target, manifest)
     _write(target, wasm)

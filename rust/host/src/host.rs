@@ -16,8 +16,10 @@ use crate::model::{Model, ModelConfig, dummy};
 use crate::process::state::{Given, Record};
 use crate::process::task::{self, Ending};
 use crate::process::{Process, Reader, ServedProcess, Serving, pace};
+use crate::program::check::{Check, PARALLEL_CHECKS};
 use crate::program::preparation::Preparation;
 use crate::program::store::ProgramStore;
+use crate::program::turns::{Turn, Turns};
 use crate::program::{Component, Language, Program};
 use crate::sandbox::ticker::{Ticker, Ticking};
 use crate::sandbox::{priority, wasm_engine};
@@ -72,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) engine: wasmtime::Engine,
     pub(crate) models: Models,
     pub(crate) programs: Arc<ProgramStore>,
+    /// Who may look at a program.
+    checking: Arc<Turns>,
     live: Mutex<Live>,
     all_ended: Condvar,
 }
@@ -100,6 +104,8 @@ pub struct Host {
     shared: Arc<Shared>,
     ticker: Ticker,
     next_pid: AtomicU64,
+    /// Looks at programs have numbers too, from the other end: nobody sees those, and the ones of processes have no gaps.
+    next_check: AtomicU64,
     drivers: Mutex<Vec<JoinHandle<()>>>,
     /// None once the host has stopped.
     runtimes: Mutex<Option<Runtimes>>,
@@ -154,6 +160,7 @@ impl Host {
             engine,
             models: Models::default(),
             programs,
+            checking: Turns::new(PARALLEL_CHECKS),
             live: Mutex::default(),
             all_ended: Condvar::new(),
         };
@@ -161,6 +168,7 @@ impl Host {
             shared: Arc::new(shared),
             ticker,
             next_pid: AtomicU64::new(1),
+            next_check: AtomicU64::new(u64::MAX),
             drivers: Mutex::default(),
             background: runtimes.background.handle().clone(),
             runtimes: Mutex::new(Some(runtimes)),
@@ -245,6 +253,48 @@ impl Host {
         })
     }
 
+    /// Begins to look at a program without running any of it: whether it is a component that fits the host; or, of sources, whether the
+    /// entry and what it imports compile, and whether there is something to call. What is found there once is not looked for again by a
+    /// launch: the component is compiled and kept.
+    ///
+    /// # Errors
+    /// `limit-processes`, `engine-stopped`. Waiting for it answers `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
+    /// `limit-memory` and `limit-stack` for one that takes too much to be looked at.
+    pub fn check(&self, program: Program, username: &str) -> Result<Check, Error> {
+        self.begin_check(program, username, None)
+    }
+
+    /// Looks at a program as [`Host::check`] does, in turn with those of other users.
+    ///
+    /// # Errors
+    /// As there, and `limit-queue` where too many programs of the user wait.
+    pub async fn checked(&self, program: Program, username: &str) -> Result<(), Error> {
+        let turn = self.shared.checking.take(username).await?;
+        let check = self.begin_check(program, username, Some(turn))?;
+        check.outcome().await
+    }
+
+    fn begin_check(
+        &self,
+        program: Program,
+        username: &str,
+        turn: Option<Turn>,
+    ) -> Result<Check, Error> {
+        let given = Given {
+            launch_seed: 0,
+            username: username.to_owned(),
+            args: Vec::new(),
+            serving: None,
+            budget: None,
+            limits: self.shared.config.limits.clone(),
+        };
+        let number = self.next_check.fetch_sub(1, Ordering::Relaxed);
+        let (record, ending) = self.begin_process(number, Instant::now(), given)?;
+        let life = Box::pin(task::check(ending, program));
+        self.spawn(pace::run(life, record.clone(), self.background.clone()))?;
+        Ok(Check::new(Process::new(record), turn))
+    }
+
     /// Launches a program. What is wrong with the program itself is its last event.
     ///
     /// # Errors
@@ -311,7 +361,6 @@ impl Host {
             Some(seed) => seed,
             None => random_seed()?,
         };
-        let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
         let given = Given {
             launch_seed,
             username,
@@ -320,12 +369,24 @@ impl Host {
             budget: token_budget.map(TokenBudget::new),
             limits,
         };
-        let record = Arc::new(Record::new(pid, launched, given));
-        self.admit(&record)?;
-        let ending = Ending::new(self.shared.clone(), record.clone());
+        let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
+        let (record, ending) = self.begin_process(pid, launched, given)?;
         let life = Box::pin(task::run(ending, program, input));
         let task = pace::run(life, record.clone(), self.background.clone());
         Ok((record, task))
+    }
+
+    /// Makes the record of a process, which lives until its end is reported.
+    fn begin_process(
+        &self,
+        pid: u64,
+        launched: Instant,
+        given: Given,
+    ) -> Result<(Arc<Record>, Ending), Error> {
+        let record = Arc::new(Record::new(pid, launched, given));
+        self.admit(&record)?;
+        let ending = Ending::new(self.shared.clone(), record.clone());
+        Ok((record, ending))
     }
 
     /// Ends every process and every driver. Later launches are refused; a second call does nothing.

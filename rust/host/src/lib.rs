@@ -29,7 +29,8 @@ pub use pie_core::{EngineConfig, Error, ErrorCode, Stats};
 pub use process::{Event, Failure, LogText, Observer, Process, Reader, ServedProcess, Serving};
 pub use program::worker::compile_worker;
 pub use program::{
-    Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters, Preparation,
-    Program, SourceBundle, is_program_name, is_program_version, parse_digest, runtime_name,
+    Check, Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters,
+    Preparation, Program, SourceBundle, is_program_name, is_program_version, parse_digest,
+    runtime_name,
 };
 pub use settings::{Setting, Value};

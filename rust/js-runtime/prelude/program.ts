@@ -29,9 +29,13 @@ export function describe(thrown: unknown): FailureRecord {
   const code = codeOf(thrown);
   const frames = ownFrames(thrown);
   const place = code === 'invalid-program' && thrown instanceof SyntaxError ? /at (.+:\d+:\d+)/.exec(frames)?.[1] : undefined;
-  const message = messageOf(thrown) + (place === undefined ? '' : ` (${place})`);
+  const note = code === 'limit-stack' && thrown instanceof RangeError ? STACK_NOTE : place === undefined ? '' : ` (${place})`;
+  const message = messageOf(thrown) + note;
   return { kind, message, code, traceback: traceback(thrown, 0) };
 }
+
+/** What QuickJS leaves out: how much it was, and what to do. The runtime sets the size (`STACK_BYTES` in `program.rs`). */
+const STACK_NOTE = ': JavaScript has 256 KiB of stack, whatever engine.stack_bytes is; recurse less deeply, or use a loop';
 
 /** Causes of causes beyond this depth are left out; a cause may contain itself. */
 const MAX_CAUSES = 8;

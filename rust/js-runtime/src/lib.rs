@@ -14,13 +14,19 @@ mod globals;
 mod modules;
 mod program;
 
-use bindings::exports::pie::inferlet::run::{Failure, Guest};
+use bindings::exports::pie::inferlet::{check, run};
 
 struct Component;
 
-impl Guest for Component {
-    fn run(input: String) -> Result<String, Failure> {
+impl run::Guest for Component {
+    fn run(input: String) -> Result<String, run::Failure> {
         program::run(&input)
+    }
+}
+
+impl check::Guest for Component {
+    fn check() -> Result<(), String> {
+        program::check()
     }
 }
 

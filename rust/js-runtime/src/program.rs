@@ -14,6 +14,12 @@ use crate::{globals, modules};
 /// so that this limit is the one that is met.
 const STACK_BYTES: usize = 256 * 1024;
 
+/// The module in whose name the entry is imported to be looked at.
+const CHECK_MODULE: &str = "pie:check";
+
+/// The module that halts.
+const HALT_MODULE: &str = "pie:runtime/halt.js";
+
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
 
@@ -32,7 +38,39 @@ pub(crate) fn run(input: &str) -> Result<String, Failure> {
     answer
 }
 
+/// Looks at the program that came with the launch without running any of it: whether every module that the entry imports is there and
+/// parses, and whether the entry exports `main`.
+pub(crate) fn check() -> Result<(), String> {
+    within(|ctx, support, entry| {
+        support.link(ctx, entry).map_err(|fault| {
+            let mut failure = support.describe(ctx, fault);
+            if failure.message == format!("Could not find export 'main' in module '{entry}'") {
+                failure.message = no_main(entry);
+            }
+            failure
+        })
+    })
+    .map_err(|failure| {
+        if failure.code.as_deref() == Some("invalid-program") {
+            failure.message
+        } else {
+            format!("{}: {}", failure.kind, failure.message)
+        }
+    })
+}
+
 fn start(input: &str) -> Result<String, Failure> {
+    within(|ctx, support, entry| {
+        support
+            .run(ctx, entry, input)
+            .map_err(|fault| support.describe(ctx, fault))
+    })
+}
+
+/// Does `work` in a fresh context, with the path of the entry.
+fn within<T>(
+    work: impl for<'js> FnOnce(&Ctx<'js>, &Support<'js>, &str) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let runtime = Runtime::new().map_err(failure::internal)?;
     runtime.set_max_stack_size(STACK_BYTES);
     let program = modules::Program::load();
@@ -50,13 +88,17 @@ fn start(input: &str) -> Result<String, Failure> {
         ctx.store_userdata(EventLoop::default())
             .map_err(failure::internal)?;
         let support = Support::load(&ctx).map_err(failure::internal)?;
-        support
-            .run(&ctx, &entry, input)
-            .map_err(|fault| support.describe(&ctx, fault))
+        work(&ctx, &support, &entry)
     });
     // The engine throws the whole instance away; taking the heap apart first would only delay the answer.
     std::mem::forget((context, runtime));
     answer
+}
+
+fn no_main(entry: &str) -> String {
+    format!(
+        "{entry} exports no function `main`; add `export async function main(input) {{ ... }}`, which the engine calls"
+    )
 }
 
 /// The functions of the runtime that are JavaScript.
@@ -95,10 +137,7 @@ impl<'js> Support<'js> {
         let module = Object::from_js(ctx, self.wait(ctx, loading)?)?;
         let main: Value = module.get("main")?;
         let Some(main) = main.as_function() else {
-            let message = format!(
-                "{entry} exports no function `main`; add `export async function main(input) {{ ... }}`, which the engine calls"
-            );
-            return Err(failure::raise(ctx, "invalid-program", message));
+            return Err(failure::raise(ctx, "invalid-program", no_main(entry)));
         };
         let answer: Value = main.call((input,))?;
         let answer = match MaybePromise::from_value(answer.clone())
@@ -114,6 +153,25 @@ impl<'js> Support<'js> {
         match unhandled {
             Some(reason) => Err(Fault::Thrown(reason)),
             None => Ok(self.to_answer.call((answer,))?),
+        }
+    }
+
+    /// Links the entry with what it imports. The first import of the module that does so halts its evaluation, which begins after
+    /// everything is linked, so that no module of the program runs.
+    fn link(&self, ctx: &Ctx<'js>, entry: &str) -> Result<(), Fault<'js>> {
+        let path = ctx
+            .json_stringify(entry)?
+            .ok_or(Error::Unknown)?
+            .to_string()?;
+        let source = format!("import '{HALT_MODULE}'; import {{ main }} from {path};");
+        let loading = rquickjs::Module::declare(ctx.clone(), CHECK_MODULE, source)?.eval()?;
+        let (_, finished) = loading;
+        match self.wait(ctx, finished) {
+            Err(Fault::Thrown(halted)) if halted.is_null() && !failure::is_out_of_memory() => {
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+            Ok(_) => Err(Fault::Internal(Error::Unknown)),
         }
     }
 

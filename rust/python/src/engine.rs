@@ -175,6 +175,11 @@ impl PyEngine {
         waiting(py, None, move |slice| preparation.wait_for(slice)).map(drop)
     }
 
+    fn check(&self, py: Python<'_>, program: Vec<u8>) -> PyResult<()> {
+        let check = detached(py, || self.0.check(Component::new(program).into(), ""))?;
+        waiting(py, None, move |slice| check.wait_for(slice)).map(drop)
+    }
+
     #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None, manifest = None, token_budget = None, limits = None))]
     #[expect(
         clippy::too_many_arguments,

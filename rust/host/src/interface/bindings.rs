@@ -1,8 +1,18 @@
-//! The Rust face of the WIT packages in `wit/`, generated at compile time.
+//! The Rust face of the WIT packages in `wit/`, generated at compile time: for what runs by itself and for language runtimes alike. The
+//! export `check` of a runtime is looked up by name, since one that was kept from an older engine may have none.
 
 wasmtime::component::bindgen!({
+    inline: "
+        package pie:host;
+
+        world program {
+            include pie:inferlet/capabilities@0.1.0;
+            import pie:inferlet/source@0.1.0;
+            export pie:inferlet/run@0.1.0;
+        }
+    ",
     path: "../../wit",
-    world: "pie:inferlet/language-runtime",
+    world: "pie:host/program",
     imports: {
         "pie:core/session.send": async | trappable,
         "pie:core/session.send-file": async | trappable,

@@ -49,6 +49,22 @@ impl Process {
         self.0.events.next(timeout)
     }
 
+    /// Waits for the end; gives the last event, and passes over those before it. None where it was read already.
+    pub(crate) async fn last_event(&self) -> Option<Event> {
+        loop {
+            let changed = self.0.events.changed();
+            while let Some(event) = self.0.events.next(Some(Duration::ZERO)) {
+                if event.is_last() {
+                    return Some(event);
+                }
+            }
+            if self.is_drained() {
+                return None;
+            }
+            changed.await;
+        }
+    }
+
     /// True when the last event was read.
     pub fn is_drained(&self) -> bool {
         self.0.events.is_drained()

@@ -23,6 +23,9 @@ use crate::sandbox::fault;
 /// Processor time that a program has at least before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
 
+/// The interface by which a runtime looks at sources.
+const CHECK_INTERFACE: &str = "pie:inferlet/check@0.1.0";
+
 /// Reports the end of a process once, whatever becomes of its task: also where it panics, or is dropped with the threads of the host.
 pub(crate) struct Ending {
     host: Arc<Shared>,
@@ -40,7 +43,18 @@ impl Ending {
         }
     }
 
-    fn report(&mut self, last: Event) {
+    /// Closes the outputs and reports how the process ended.
+    fn report(&mut self, outcome: Result<String, Failure>, outputs: &[Output; 2]) {
+        for output in outputs {
+            output.finish();
+        }
+        self.report_last(match outcome {
+            Ok(value) => Event::Return(value),
+            Err(failure) => Event::Error(failure),
+        });
+    }
+
+    fn report_last(&mut self, last: Event) {
         if std::mem::replace(&mut self.is_reported, true) {
             return;
         }
@@ -59,7 +73,7 @@ impl Drop for Ending {
         } else {
             stopped()
         };
-        self.report(Event::Error(Failure::from(error)));
+        self.report_last(Event::Error(Failure::from(error)));
     }
 }
 
@@ -81,13 +95,26 @@ pub(crate) async fn run(mut ending: Ending, program: Program, input: String) {
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome,
     };
-    for output in &outputs {
-        output.finish();
-    }
-    ending.report(match outcome {
-        Ok(value) => Event::Return(value),
-        Err(failure) => Event::Error(failure),
-    });
+    ending.report(outcome, &outputs);
+}
+
+/// Looks at a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing is.
+pub(crate) async fn check(mut ending: Ending, program: Program) {
+    let (host, record) = (ending.host.clone(), ending.record.clone());
+    let outputs = [
+        Output::stdout(record.clone()),
+        Output::stderr(record.clone()),
+    ];
+    let work = Metered::new(
+        record.cpu.clone(),
+        examine(host, record.clone(), program, &outputs),
+    );
+    let outcome = tokio::select! {
+        biased;
+        reason = record.stopped() => Err(Failure::from(reason)),
+        outcome = work => outcome,
+    };
+    ending.report(outcome.map(|()| "null".to_owned()), &outputs);
 }
 
 /// Instantiates the program and calls its entry: gives the return value, a JSON text.
@@ -104,7 +131,93 @@ async fn execute(
         None => input,
     };
     let (prepared, source) = prepare(&host, &opened.code, &record.username).await?;
-    let config = host.config.clone();
+    let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
+    let mut store = new_store(host, record.clone(), source, outputs);
+    let result = call(&prepared, &mut store, &record, &input).await;
+    let refused_bytes = store.data().memory.refused();
+    match result {
+        Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
+        Ok(Err(failure)) => {
+            let mut failure = program_failure(failure);
+            // A language runtime knows that memory was refused, and the engine what the limit was.
+            if let Some(bytes) = refused_bytes
+                && failure.code.as_deref() == Some(ErrorCode::LimitMemory.as_str())
+            {
+                failure.message = fault::memory_limit(bytes, &record.limits).message;
+            }
+            Err(failure)
+        }
+        Err(error) => {
+            let ended = fault::Ended {
+                stack_bytes,
+                refused_bytes,
+                is_source,
+            };
+            Err(fault::describe(&error, &record.limits, ended))
+        }
+    }
+}
+
+/// Looks at a program: at its component, or at its sources through the runtime of their language.
+async fn examine(
+    host: Arc<Shared>,
+    record: Arc<Record>,
+    program: Program,
+    outputs: &[Output; 2],
+) -> Result<(), Failure> {
+    let opened = program.opened(&host.config.limits).await?;
+    let (prepared, source) = prepare(&host, &opened.code, &record.username).await?;
+    let Some(source) = source else {
+        return Ok(());
+    };
+    let stack_bytes = host.config.stack_bytes;
+    let compile = host.config.limits.compile;
+    let mut store = new_store(host, record.clone(), Some(source), outputs);
+    let result = tokio::time::timeout(compile, check_source(&prepared, &mut store)).await;
+    let refused_bytes = store.data().memory.refused();
+    let Ok(result) = result else {
+        return Err(check_limit(compile).into());
+    };
+    let ended = fault::Ended {
+        stack_bytes,
+        refused_bytes,
+        is_source: true,
+    };
+    let fault = |error| fault::describe(&error, &record.limits, ended);
+    match (result.map_err(fault)?, refused_bytes) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(bytes)) => Err(fault::memory_limit(bytes, &record.limits).into()),
+        (Err(message), None) => Err(Error::new(ErrorCode::InvalidProgram, message).into()),
+    }
+}
+
+/// Calls the export `check` of a runtime; one from before there was such an export finds nothing.
+async fn check_source(
+    prepared: &Prepared,
+    store: &mut Store<ProcessState>,
+) -> wasmtime::Result<Result<(), String>> {
+    let runtime = prepared
+        .instance_pre()
+        .instantiate_async(&mut *store)
+        .await?;
+    let interface = runtime.get_export_index(&mut *store, None, CHECK_INTERFACE);
+    let Some(function) = interface
+        .and_then(|interface| runtime.get_export_index(&mut *store, Some(&interface), "check"))
+    else {
+        return Ok(Ok(()));
+    };
+    let check = runtime.get_typed_func::<(), (Result<(), String>,)>(&mut *store, function)?;
+    let (answer,) = check.call_async(&mut *store, ()).await?;
+    Ok(answer)
+}
+
+/// The store of a new instance.
+fn new_store(
+    host: Arc<Shared>,
+    record: Arc<Record>,
+    source: Option<SourceBundle>,
+    outputs: &[Output; 2],
+) -> Store<ProcessState> {
     let engine = host.engine.clone();
     let mut store = Store::new(
         &engine,
@@ -124,27 +237,7 @@ async fn execute(
         record.cpu.note_yield();
         Ok(UpdateDeadline::Yield(1))
     });
-    let result = call(&prepared, &mut store, &record, &input).await;
-    let refused_bytes = store.data().memory.refused();
-    match result {
-        Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
-        Ok(Err(failure)) => {
-            let mut failure = program_failure(failure);
-            // A language runtime knows that memory was refused, and the engine what the limit was.
-            if let Some(bytes) = refused_bytes
-                && failure.code.as_deref() == Some(ErrorCode::LimitMemory.as_str())
-            {
-                failure.message = fault::memory_limit(bytes, &record.limits).message;
-            }
-            Err(failure)
-        }
-        Err(error) => Err(fault::describe(
-            &error,
-            &record.limits,
-            config.stack_bytes,
-            refused_bytes,
-        )),
-    }
+    store
 }
 
 async fn call(
@@ -183,6 +276,16 @@ async fn past_wall_limit(limit: Option<Duration>) -> Error {
         ErrorCode::LimitWall,
         format!(
             "the program ran longer than limits.wall_s = {} s; do less in one launch, or raise the limit",
+            limit.as_secs_f64()
+        ),
+    )
+}
+
+fn check_limit(limit: Duration) -> Error {
+    Error::new(
+        ErrorCode::LimitCompile,
+        format!(
+            "checking the sources of the program took longer than limits.compile_s = {} s; make them smaller, or raise the limit",
             limit.as_secs_f64()
         ),
     )

@@ -6,11 +6,11 @@ use wasmtime::component::{Component, Linker};
 
 use crate::Error;
 use crate::Limits;
-use crate::interface::bindings::LanguageRuntimePre;
+use crate::interface::bindings::ProgramPre;
 use crate::process::state::ProcessState;
 
 /// A program that is ready to be instantiated.
-pub(crate) type Prepared = LanguageRuntimePre<ProcessState>;
+pub(crate) type Prepared = ProgramPre<ProcessState>;
 
 /// The first bytes of every WebAssembly file.
 const MAGIC: &[u8; 4] = b"\0asm";

@@ -1,6 +1,7 @@
 //! Programs: what can be launched.
 
 pub(crate) mod artefact;
+pub(crate) mod check;
 pub(crate) mod compiler;
 pub(crate) mod disk;
 pub(crate) mod fields;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+pub use check::Check;
 pub use manifest::{Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};
 pub use packed::{Packed, parse_digest, runtime_name};

@@ -15,30 +15,39 @@ const MESSAGE_LIMIT_TEXT: &str = "fuel allocated for hostcalls has been exhauste
 /// How wasmtime begins to name the address of a fault; its type is private. A test meets this text with a real guest.
 const FAULT_TEXT: &str = "memory fault at wasm address 0x";
 
-/// What ended an instance, with the functions of the program that led to it. `refused_bytes` is the memory that it would have had
-/// with the last growth that was refused.
-pub(crate) fn describe(
-    error: &wasmtime::Error,
-    limits: &Limits,
-    stack_bytes: usize,
-    refused_bytes: Option<u64>,
-) -> Failure {
+/// What an instance had when it was ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// The stack that it could use.
+    pub(crate) stack_bytes: usize,
+    /// The memory that it would have had with the last growth that was refused.
+    pub(crate) refused_bytes: Option<u64>,
+    /// Whether a language runtime ran: its functions say nothing of the program.
+    pub(crate) is_source: bool,
+}
+
+/// What ended an instance, with the functions of the program that led to it where the program has functions of its own.
+pub(crate) fn describe(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Failure {
     let reason = match error.downcast_ref::<Error>() {
         Some(error) => error.clone(),
-        None => reason(error, limits, stack_bytes, refused_bytes),
+        None => reason(error, limits, ended),
     };
     Failure {
-        traceback: functions(error),
+        traceback: if ended.is_source {
+            String::new()
+        } else {
+            functions(error)
+        },
         ..Failure::from(reason)
     }
 }
 
-fn reason(
-    error: &wasmtime::Error,
-    limits: &Limits,
-    stack_bytes: usize,
-    refused_bytes: Option<u64>,
-) -> Error {
+fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
+    let Ended {
+        stack_bytes,
+        refused_bytes,
+        is_source,
+    } = ended;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Error::new(
             ErrorCode::ProgramError,
@@ -67,7 +76,7 @@ fn reason(
         Some(Trap::StackOverflow) => Error::new(
             ErrorCode::LimitStack,
             format!(
-                "the program recursed beyond stack_bytes = {stack_bytes}; recurse less deeply, or raise the limit"
+                "the program recursed beyond engine.stack_bytes = {stack_bytes}; recurse less deeply, or start the engine with a larger one"
             ),
         ),
         Some(Trap::MemoryOutOfBounds) if ran_out_of_stack(error) => Error::new(
@@ -76,13 +85,20 @@ fn reason(
         ),
         _ => match refused_bytes {
             Some(bytes) => memory_limit(bytes, limits),
-            None => Error::new(
-                ErrorCode::Trap,
-                format!(
-                    "the program was stopped by a fault in its own code: {}",
-                    error.root_cause()
-                ),
-            ),
+            None => {
+                let whose = if is_source {
+                    "the runtime of its language"
+                } else {
+                    "its own code"
+                };
+                Error::new(
+                    ErrorCode::Trap,
+                    format!(
+                        "the program was stopped by a fault in {whose}: {}",
+                        error.root_cause()
+                    ),
+                )
+            }
         },
     }
 }

@@ -70,7 +70,7 @@ fn endless_recursion_meets_the_limit_of_the_stack() {
     check(
         &failed(&host, &recursion),
         "limit-stack",
-        &["stack_bytes = 1048576"],
+        &["engine.stack_bytes = 1048576"],
     );
     assert_eq!(returned(&host, &plain(TRUE), "null"), "true");
 }

@@ -1,8 +1,11 @@
 //! Programs: what is refused, what is cached, what may be returned.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use pie_host::{Component, Failure, Host, HostConfig, Language, Launch, Program, SourceBundle};
+use pie_host::{
+    Component, Error, Failure, Host, HostConfig, Language, Launch, Program, SourceBundle,
+};
 
 use crate::guest::{bytes, check, failed, host, host_with, launch, plain, returned};
 
@@ -51,6 +54,30 @@ fn what_is_no_program_is_refused_by_name() {
         &refused(bytes(runtime_only)),
         "invalid-program",
         &["pie:inferlet/source@0.1.0"],
+    );
+}
+
+#[test]
+fn a_program_is_looked_at_without_running() {
+    let host = host();
+    let spins = plain(
+        r#"(func (export "run") (param i32 i32) (result i32) (loop $again (br $again)) (unreachable))"#,
+    );
+    let look = |program: Program| -> Result<(), Error> {
+        let check = host.check(program, "ada")?;
+        loop {
+            if let Some(()) = check.wait_for(Duration::from_secs(60))? {
+                return Ok(());
+            }
+        }
+    };
+    look(spins).unwrap();
+    let error = look(Component::new(bytes("(component)")).into()).unwrap_err();
+    assert_eq!(error.code.as_str(), "invalid-program");
+    assert!(
+        error.message.contains("pie:inferlet/run@0.1.0"),
+        "{}",
+        error.message
     );
 }
 

@@ -1,6 +1,6 @@
 //! Requests about programs: uploads, and what is installed.
 
-use pie_host::Component;
+use pie_host::{Component, Program};
 
 use super::*;
 use crate::names;
@@ -53,16 +53,17 @@ impl Session {
         Ok(())
     }
 
-    /// Installs an upload.
+    /// Installs an upload, once it was looked at: what cannot run is refused here and not at its first launch.
     pub(super) async fn install(&mut self, mut request: Request) {
         let id = request.id;
         match self.checked_install(&mut request) {
-            Ok(install) => {
+            Ok((install, program)) => {
                 let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
                 self.later(id, async move {
                     let (name, version, digest) =
                         (install.name.clone(), install.version.clone(), install.digest.clone());
                     tracing::info!(user = install.user, name, version, digest, "installing");
+                    shared.host.checked(program, &install.user).await?;
                     let turn = shared.registry.turn().await;
                     let replaced =
                         blocking(move || shared.registry.install(turn, install)).await?;
@@ -74,7 +75,10 @@ impl Session {
         }
     }
 
-    fn checked_install(&self, request: &mut Request) -> Result<registry::Install, Error> {
+    fn checked_install(
+        &self,
+        request: &mut Request,
+    ) -> Result<(registry::Install, Program), Error> {
         let Install {
             name,
             version,
@@ -88,14 +92,15 @@ impl Session {
                 "nothing of that digest was uploaded over this connection; upload it first";
             Error::new(ErrorCode::UnknownProgram, message)
         })?;
-        Ok(registry::Install {
+        let install = registry::Install {
             user: self.user.clone(),
             name,
             version,
             digest,
             component: arrived.component,
             manifest,
-        })
+        };
+        Ok((install, arrived.program))
     }
 
     /// Uninstalls a program.

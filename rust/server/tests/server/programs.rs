@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::SinkExt;
-use pie_host::{Host, HostConfig};
+use pie_host::{Host, HostConfig, Language, Packed};
 use pie_server::{Server, ServerConfig};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
@@ -82,6 +82,41 @@ fn a_replaced_program_runs_on_where_it_runs() {
             .await
             .unwrap();
         assert_eq!(client.events(old).await.1["code"], "cancelled");
+    });
+}
+
+#[test]
+fn what_cannot_run_is_not_installed() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        let stranger = wat::parse_str(
+            r#"(component (import "acme:bank/vault@1.0.0" (instance (export "open" (func)))))"#,
+        );
+        let python = Packed {
+            language: Some(Language::Python),
+            entry: "main.py".to_owned(),
+            files: [("main.py".to_owned(), Vec::new())].into(),
+            runtime: Some([7; 32]),
+            manifest: None,
+            component: None,
+        };
+        for (content, code) in [
+            (b"random bytes".to_vec(), "invalid-program"),
+            (wat::parse_str("(component)").unwrap(), "invalid-program"),
+            (stranger.unwrap(), "invalid-program"),
+            (quick()[..100].to_vec(), "invalid-program"),
+            (python.to_bytes().unwrap(), "unknown-runtime"),
+        ] {
+            let digest = client.upload(&content).await;
+            let install = json!({"type": "install", "name": "p", "version": "1", "digest": digest});
+            assert_eq!(client.request(install).await, Err(code.to_owned()));
+        }
+        let listed = client.request(json!({"type": "programs"})).await.unwrap();
+        assert_eq!(listed["programs"], json!([]));
+        // Nothing was launched for it.
+        client.install("p", "1", &quick()).await;
+        assert_eq!(client.launch("p@1").await, 1);
     });
 }
 

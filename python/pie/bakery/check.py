@@ -1,0 +1,36 @@
+"""Looks at a program before it is given out: what could not run anywhere is refused here, and not when somebody launches it."""
+
+from __future__ import annotations
+
+from pie import _engine
+from pie.compiler import COMMAND
+from pie.config import Flags, load
+from pie.errors import PieError
+from pie.programs import RUNTIMES
+
+
+def check(program: bytes) -> None:
+    """Refuses a program that cannot run, without running any of it.
+
+    Sources are compiled by the runtime of their language, a component by the engine, which keeps what it compiled for launches to come.
+    Raises PieError `invalid-program`, with file, line and column of sources that do not parse, and what else `Engine.check` raises.
+    """
+    config = load(Flags())
+    try:
+        config.engine.cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"the cache folder {str(config.engine.cache_dir)!r} cannot be made ({reason}); set engine.cache_dir to a folder of yours"
+        raise PieError("invalid-config", message) from error
+    engine = _engine.Engine(
+        cache_dir=str(config.engine.cache_dir),
+        runtimes_dir=str(RUNTIMES),
+        stack_bytes=config.engine.stack_bytes,
+        max_processes=config.engine.max_processes,
+        compiler=COMMAND,
+        limits=dict(config.limits),
+    )
+    try:
+        engine.check(program)
+    finally:
+        engine.stop()
