@@ -24,7 +24,7 @@ RUNTIME = Artefact(
         *(Path(__file__).resolve().with_name(name) for name in ("build_python_runtime.py", "python_snapshot.py")),
     ),
     salt=importlib.metadata.version("componentize-py"),
-    takes="about 10 s",
+    takes="about 20 s",
 )
 
 

@@ -96,9 +96,11 @@ def _prepare(run: Callable[[str], str]) -> None:
     _use_engine_loop()
     warmup.rehearse(run)
     _ended.clear()
-    immortal.list_objects()
     # Twice: what the first round frees may free more.
     gc.collect()
+    gc.collect()
+    immortal.list_objects()
+    # Gives back what the interpreter keeps of objects that died, for the next ones.
     gc.collect()
     heap.fill_holes()
     gc.freeze()

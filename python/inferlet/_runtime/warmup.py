@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import linecache
 import re
 import sys
 from asyncio import events
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from componentize_py_types import Err, Ok
-from wit_world.imports import chat, context, generation, model, monotonic_clock, poll, runtime, session, source
+from componentize_py_types import Err
 
 import inferlet
-from inferlet._runtime import stdio
+from inferlet._runtime import heap, hot_code
+from inferlet._runtime.rehearsal import FakedEngine, faked_engine
 
 _LAUNCHES = 40
 
@@ -57,6 +55,13 @@ async def main(input):
         raise ValueError("rehearsed")
     return {"answer": data, "reason": g.finish_reason}
 """
+_LEAST = b"""
+from inferlet import session
+
+async def main(input):
+    session.send("message")
+    return {"answer": await session.receive()}
+"""
 _SCRIPT = b"def broken():\n    return 1 / 0\n\nbroken()\n"
 
 
@@ -67,15 +72,14 @@ def rehearse(run: Callable[[str], str]) -> None:
     """
     streams = sys.stdout, sys.stderr
     main_module = sys.modules.get("__main__")
-    with _faked_engine():
+    with faked_engine() as engine:
+        _gather_code(engine, run)
         for launch in range(_LAUNCHES):
-            fails = launch % 4 == 1
-            outcome = _launch(run, {"main.py": _PROGRAM}, '"fail"' if fails else '"x"')
-            if ("ValueError" in outcome) != fails or (not fails and "answer" not in outcome):
-                raise RuntimeError(f"rehearsal {launch} went wrong: {outcome}")
-            outcome = _launch(run, {"main.py": _SCRIPT}, "null")
-            if "ZeroDivisionError" not in outcome:
-                raise RuntimeError(f"rehearsal {launch} of a script went wrong: {outcome}")
+            _succeed(engine, run, _PROGRAM)
+            _succeed(engine, run, _LEAST)
+            _fail(engine, run, _SCRIPT, "ZeroDivisionError")
+            if launch % 4 == 1:
+                _fail(engine, run, _PROGRAM, "ValueError")
     sys.stdout, sys.stderr = streams
     sys.modules.pop("main", None)
     if main_module is not None:
@@ -87,128 +91,33 @@ def rehearse(run: Callable[[str], str]) -> None:
     events.set_event_loop(None)
 
 
-def _launch(run: Callable[[str], str], files: dict[str, bytes], input_json: str) -> str:
-    source.files = lambda: [source.File(path, content) for path, content in files.items()]
+def _gather_code(engine: FakedEngine, run: Callable[[str], str]) -> None:
+    """Finds out which code launches run, and gathers it: what every launch runs first, then what programs commonly do."""
+    # The first launch does what is only done once.
+    _succeed(engine, run, _PROGRAM)
+    hot_code.renew()
+    _succeed(engine, run, _LEAST)
+    heap.fill_holes()
+    gathered = hot_code.renew()
+    _succeed(engine, run, _PROGRAM)
+    hot_code.renew(kept=gathered)
+
+
+def _succeed(engine: FakedEngine, run: Callable[[str], str], program: bytes) -> None:
+    outcome = _launch(engine, run, program, '"x"')
+    if '"answer"' not in outcome:
+        raise RuntimeError(f"a rehearsal went wrong: {outcome}")
+
+
+def _fail(engine: FakedEngine, run: Callable[[str], str], program: bytes, kind: str) -> None:
+    outcome = _launch(engine, run, program, '"fail"')
+    if kind not in outcome:
+        raise RuntimeError(f"a rehearsal of {kind} went wrong: {outcome}")
+
+
+def _launch(engine: FakedEngine, run: Callable[[str], str], program: bytes, input_json: str) -> str:
+    engine.files = {engine.entry: program}
     try:
         return run(input_json)
     except Err as failure:
         return str(failure.value)
-
-
-class _Resource:
-    """What every faked handle can do."""
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-class _Pollable(_Resource):
-    def ready(self) -> bool:
-        return True
-
-    def block(self) -> None: ...
-
-
-class _Future(_Resource):
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def pollable(self) -> _Pollable:
-        return _Pollable()
-
-    def get(self) -> Ok[Any]:
-        return Ok(self._value)
-
-
-class _Tokenizer(_Resource):
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
-
-
-class _Model(_Resource):
-    @classmethod
-    def load(cls, name: str) -> _Model:
-        return cls()
-
-    def tokenizer(self) -> _Tokenizer:
-        return _Tokenizer()
-
-
-class _Context(_Resource):
-    @classmethod
-    def create(cls, model: object) -> _Context:
-        return cls()
-
-    def fork(self) -> _Context:
-        return _Context()
-
-    def append(self, tokens: list[int]) -> None: ...
-
-    def flush(self) -> _Future:
-        return _Future(None)
-
-
-class _Generator(_Resource):
-    def __init__(self) -> None:
-        self._left = 2
-
-    @classmethod
-    def create(cls, context: object, sampler: object, options: object) -> _Generator:
-        return cls()
-
-    def next_step(self) -> int | None:
-        self._left -= 1
-        return self._left if self._left >= 0 else None
-
-    def advance(self, until: generation.Until) -> _Future:
-        events_by_until = {
-            generation.Until.STEP: generation.Event_Step(generation.Output([1], None)),
-            generation.Until.TOKENS: generation.Event_Tokens([1, 2]),
-            generation.Until.TEXT: generation.Event_Text("text"),
-        }
-        return _Future(events_by_until[until])
-
-    def finish_reason(self) -> generation.FinishReason:
-        return generation.FinishReason.LENGTH
-
-
-class _Decoder(_Resource):
-    @classmethod
-    def create(cls, model: object) -> _Decoder:
-        return cls()
-
-    def feed(self, tokens: list[int]) -> chat.Event:
-        return chat.Event_Delta("d")
-
-
-def _poll_all(pollables: Sequence[object]) -> list[int]:
-    return list(range(len(pollables)))
-
-
-@contextlib.contextmanager
-def _faked_engine() -> Iterator[None]:
-    """Puts fakes in the place of every function of the engine that a rehearsal calls."""
-    fakes: list[tuple[Any, str, object]] = [
-        (chat, "Decoder", _Decoder),
-        (chat, "fill", lambda context, role, text: None),
-        (context, "Context", _Context),
-        (generation, "Generator", _Generator),
-        (model, "Model", _Model),
-        (monotonic_clock, "subscribe_duration", lambda duration: _Pollable()),
-        (poll, "poll", _poll_all),
-        (runtime, "models", lambda: ["rehearsal"]),
-        (session, "send", lambda message: None),
-        (session, "receive", lambda: _Future("message")),
-        (session, "receive_file", lambda: _Future(b"file")),
-        (session, "send_file", lambda data: None),
-        (source, "entry", lambda: "main.py"),
-        (source, "files", lambda: []),
-        (stdio, "_write_stderr", lambda text: None),
-    ]
-    real = [(owner, name, getattr(owner, name)) for owner, name, _ in fakes]
-    for owner, name, fake in fakes:
-        setattr(owner, name, fake)
-    try:
-        yield
-    finally:
-        for owner, name, value in real:
-            setattr(owner, name, value)

@@ -1,0 +1,115 @@
+"""A faked engine, behind the one function through which the bindings call the real one: so that their code is rehearsed as well."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import componentize_py_runtime
+from componentize_py_types import Ok
+from wit_world.imports import chat, context, futures, generation, model, poll, source, tokenizer
+
+from inferlet._runtime import stdio
+
+_H = TypeVar("_H")
+_STEPS = 2
+_EVENTS = {
+    generation.Until.STEP: generation.Event_Step(generation.Output([1], None)),
+    generation.Until.TOKENS: generation.Event_Tokens([1, 2]),
+    generation.Until.TEXT: generation.Event_Text("text"),
+}
+
+
+class FakedEngine:
+    """Answers every call at once: futures are ready, generators make two steps."""
+
+    def __init__(self) -> None:
+        self.files: Mapping[str, bytes] = {}
+        self.entry = "main.py"
+        self._numbers = itertools.count(1)
+        self._values: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
+        self._steps: weakref.WeakKeyDictionary[object, Iterator[int]] = weakref.WeakKeyDictionary()
+        self._answers: dict[str, Callable[..., object]] = {
+            "files": lambda: [source.File(path, content) for path, content in self.files.items()],
+            "entry": lambda: self.entry,
+            "models": lambda: ["rehearsal"],
+            "send": lambda message: None,
+            "send_file": lambda data: None,
+            "receive": lambda: self._future(futures.FutureString, "message"),
+            "receive_file": lambda: self._future(futures.FutureBlob, b"file"),
+            "subscribe_duration": lambda when: self._handle(poll.Pollable),
+            "poll": lambda pollables: list(range(len(pollables))),
+            "fill": lambda context, role, text: None,
+            "Pollable.ready": lambda pollable: True,
+            "Pollable.block": lambda pollable: None,
+            "Model.load": lambda name: self._handle(model.Model),
+            "Model.tokenizer": lambda model: self._handle(tokenizer.Tokenizer),
+            "Tokenizer.encode": lambda tokenizer, text: list(text.encode()),
+            "Context.create": lambda model: self._handle(context.Context),
+            "Context.fork": lambda one: self._handle(context.Context),
+            "Context.append": lambda context, tokens: None,
+            "Context.flush": lambda context: self._future(futures.FutureUnit, None),
+            "Generator.create": lambda context, sampler, options: self._generator(),
+            "Generator.next_step": lambda generator: next(self._steps[generator], None),
+            "Generator.ignore_eos": lambda generator, ignore: None,
+            "Generator.advance": lambda generator, until: self._future(generation.FutureEvent, _EVENTS[until]),
+            "Generator.finish_reason": lambda generator: generation.FinishReason.LENGTH,
+            "Decoder.create": lambda model: self._handle(chat.Decoder),
+            "Decoder.feed": lambda decoder, tokens: chat.Event_Delta("d"),
+        }
+        for kind in (futures.FutureUnit, futures.FutureString, futures.FutureBlob, generation.FutureEvent):
+            self._answers[f"{kind.__name__}.pollable"] = lambda future: self._handle(poll.Pollable)
+            self._answers[f"{kind.__name__}.get"] = lambda future: Ok(self._values[future])
+
+    def call(self, _index: int, arguments: list[Any] | int) -> object:
+        """What both functions of the bindings come to: a call of an import, whose name the caller has, or the drop of a handle."""
+        if isinstance(arguments, int):
+            return None
+        code = sys._getframe(1).f_code
+        answer = self._answers[code.co_qualname](*arguments)
+        # A function that can fail has its result taken apart by the bindings.
+        return Ok(answer) if "Err" in code.co_names else answer
+
+    def _future(self, kind: type[_H], value: object) -> _H:
+        future = self._handle(kind)
+        self._values[future] = value
+        return future
+
+    def _generator(self) -> generation.Generator:
+        generator = self._handle(generation.Generator)
+        self._steps[generator] = iter(range(_STEPS))
+        return generator
+
+    def _handle(self, kind: type[_H]) -> _H:
+        """A handle as componentize-py makes them."""
+        handle: Any = kind.__new__(kind)
+        handle.handle = next(self._numbers)
+        handle.finalizer = weakref.finalize(handle, breakpoint, 0, handle.handle)
+        made: _H = handle
+        return made
+
+
+@contextlib.contextmanager
+def faked_engine() -> Iterator[FakedEngine]:
+    """Puts a fake in the place of the engine and of the file descriptor of standard error."""
+    engine = FakedEngine()
+    # The interpreter adapts code to the kind of function that it calls. `breakpoint` is of the kind of those it stands for, and hands
+    # its arguments on to any other.
+    fakes: list[tuple[Any, str, object]] = [
+        (sys, "breakpointhook", engine.call),
+        (componentize_py_runtime, "call_import", breakpoint),
+        (componentize_py_runtime, "drop_resource", breakpoint),
+        (stdio, "_write_stderr", lambda text: None),
+    ]
+    real = [(owner, name, getattr(owner, name)) for owner, name, _ in fakes]
+    for owner, name, fake in fakes:
+        setattr(owner, name, fake)
+    try:
+        yield engine
+    finally:
+        for owner, name, value in real:
+            setattr(owner, name, value)
