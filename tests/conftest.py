@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,12 @@ import pytest
 from pie.config import ModelConfig
 from pie.engine import Engine
 from support.engines import started
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches what tests start also where they run in the background of a script, in which it is ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
