@@ -76,7 +76,10 @@ class CpuDriver:
             option = "kv_bytes" if options.n_pages is None else "n_pages"
             needed = f"{n_pages} pages and {limits.host_pages} on the host of {page_bytes(spec, dtype, options.page_size)} bytes do not fit"
             raise invalid(f"{needed}; lower {option} or swap_bytes", option) from None
-        copy_ns = measure_copy_ns(lambda page, slot: np.copyto(host[slot], kv[page]), limits)
+        n_bytes = page_bytes(spec, dtype, options.page_size)
+        copy_ns = measure_copy_ns(
+            lambda page, slot: np.copyto(host[slot], kv[page]), lambda slot, page: np.copyto(kv[page], host[slot]), limits, n_bytes
+        )
         self._capabilities = replace(limits, copy_page_ns=copy_ns)
         self.plan = plan
         self._lock = threading.Lock()

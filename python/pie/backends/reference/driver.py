@@ -19,7 +19,7 @@ from torch import Tensor
 from pie.backends.base import Capabilities, DriverError, DriverOptions, FailedSequencesError
 from pie.backends.copying import measure_copy_ns
 from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
-from pie.backends.sizes import capabilities, choose_dtype, invalid
+from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
 from pie.backends.unsupported import unsupported
 from pie.batch import U32, Batch
 from pie.models.loader import Checkpoint, load_checkpoint
@@ -55,7 +55,7 @@ class ReferenceDriver:
         self._kv = torch.zeros((spec.n_layers, 2, limits.n_pages, *page), dtype=self._dtype)
         # [host slots, layers, keys and values, slots, heads, elements]; untouched memory costs nothing
         self._host = torch.empty((limits.host_pages, spec.n_layers, 2, *page), dtype=self._dtype)
-        copy_ns = measure_copy_ns(lambda page, slot: self._host[slot].copy_(self._kv[:, :, page]), limits)
+        copy_ns = measure_copy_ns(self._swap_out, self._swap_in, limits, page_bytes(spec, dtype, options.page_size))
         self._capabilities = replace(limits, copy_page_ns=copy_ns)
         self._lock = threading.Lock()
         self._closed = False
@@ -92,11 +92,17 @@ class ReferenceDriver:
     def _copy(self, batch: Batch) -> None:
         """Makes the copies: out, in, then from page to page."""
         for page, slot in _pairs(batch.swap_out_src, batch.swap_out_dst):
-            self._host[slot] = self._kv[:, :, page]
+            self._swap_out(page, slot)
         for slot, page in _pairs(batch.swap_in_src, batch.swap_in_dst):
-            self._kv[:, :, page] = self._host[slot]
+            self._swap_in(slot, page)
         for src, dst in _pairs(batch.copy_src, batch.copy_dst):
             self._kv[:, :, dst] = self._kv[:, :, src]
+
+    def _swap_out(self, page: int, slot: int) -> None:
+        self._host[slot] = self._kv[:, :, page]
+
+    def _swap_in(self, slot: int, page: int) -> None:
+        self._kv[:, :, page] = self._host[slot]
 
     def _run(self, batch: Batch) -> Tensor:
         spec, weights = self._spec, self._weights
