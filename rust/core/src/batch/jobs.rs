@@ -73,23 +73,31 @@ impl SampleJobs {
         let width = self.vocab_size as usize;
         let fits = logits.len() <= view.n_rows() * width && logits.len().is_multiple_of(width);
         let mut scratch = Scratch::default();
-        let mut rows = view.rows().enumerate().peekable();
+        let tokens = view.field(Field::RowToken);
+        let mut rows = view.rows().enumerate();
+        let mut n_taken = 0;
         for &end in &view.field(Field::QoIndptr)[1..] {
             let first = sampled.rows.len();
-            let mut failed = None;
-            while let Some((index, row)) = rows.next_if(|(_, row)| row.token < end as usize) {
+            let mut outcome = Ok(());
+            let n_own = tokens[n_taken..]
+                .iter()
+                .take_while(|&&token| token < end)
+                .count();
+            n_taken += n_own;
+            for (index, row) in rows.by_ref().take(n_own) {
                 let drawn = match logits.get(index * width..(index + 1) * width) {
                     Some(logits) if fits => sampled
                         .draw(logits, &row, &mut scratch)
                         .map_err(|fault| row_error(index, fault)),
                     _ => Err(self.shape_error(logits.len())),
                 };
-                failed = failed.or(drawn.err());
+                if outcome.is_ok() && drawn.is_err() {
+                    outcome = drawn;
+                }
             }
-            sampled.sequences.push(match failed {
-                None => Ok(first..sampled.rows.len()),
-                Some(error) => Err(error),
-            });
+            sampled
+                .sequences
+                .push(outcome.map(|()| first..sampled.rows.len()));
         }
         for (index, reason) in failures {
             match sampled.sequences.get_mut(*index as usize) {

@@ -178,30 +178,46 @@ impl<'a> ArenaView<'a> {
     }
 
     /// The rows of logits wanted, in order.
-    pub fn rows(&self) -> impl Iterator<Item = RowView<'a>> + '_ {
-        (0..self.n_rows()).map(|index| self.row(index))
-    }
-
-    fn row(&self, index: usize) -> RowView<'a> {
-        let sampler = &self.field(Field::RowSampler)[SAMPLER_WORDS * index..][..SAMPLER_WORDS];
-        RowView {
-            token: self.field(Field::RowToken)[index] as usize,
-            params: Params {
-                temperature: f32::from_bits(sampler[1]),
-                top_k: sampler[2],
-                top_p: f32::from_bits(sampler[3]),
-                min_p: f32::from_bits(sampler[4]),
-            },
-            key: Key {
-                seed: wide(&sampler[5..]),
-                position: sampler[7],
-                slot: self.field(Field::RowSlot)[index],
-                draw: 0,
-            },
-            n_draws: self.field(Field::RowDraws)[index],
-            mask: &self.field(Field::RowMaskRuns)[slice(self.field(Field::RowMaskIndptr), index)],
-            keep: self.field(Field::RowKeep)[index] != 0,
-        }
+    pub fn rows(&self) -> impl Iterator<Item = RowView<'a>> + 'a {
+        // Each array is found once: a batch may want a thousand rows.
+        let (slots, draws) = (self.field(Field::RowSlot), self.field(Field::RowDraws));
+        let (runs, ends) = (
+            self.field(Field::RowMaskRuns),
+            self.field(Field::RowMaskIndptr),
+        );
+        let kept = self.field(Field::RowKeep);
+        let (samplers, _) = self.field(Field::RowSampler).as_chunks::<SAMPLER_WORDS>();
+        let rows = self.field(Field::RowToken).iter().zip(samplers);
+        rows.enumerate().map(move |(index, (&token, sampler))| {
+            let [
+                _,
+                temperature,
+                top_k,
+                top_p,
+                min_p,
+                seed_low,
+                seed_high,
+                position,
+            ] = *sampler;
+            RowView {
+                token: token as usize,
+                params: Params {
+                    temperature: f32::from_bits(temperature),
+                    top_k,
+                    top_p: f32::from_bits(top_p),
+                    min_p: f32::from_bits(min_p),
+                },
+                key: Key {
+                    seed: wide(&[seed_low, seed_high]),
+                    position,
+                    slot: slots[index],
+                    draw: 0,
+                },
+                n_draws: draws[index],
+                mask: &runs[slice(ends, index)],
+                keep: kept[index] != 0,
+            }
+        })
     }
 }
 

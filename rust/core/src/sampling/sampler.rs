@@ -56,7 +56,7 @@ pub fn sample(
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
     let best = prepare(logits, params, mask, scratch)?;
-    Ok(draw(&scratch.kept, key.bits()).unwrap_or(best))
+    Ok(draw(&scratch.kept, key).unwrap_or(best))
 }
 
 /// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. None may be asked
@@ -76,7 +76,7 @@ pub fn sample_many(
     let best = prepare(logits, params, mask, scratch)?;
     drawn.extend((0..n_draws).map(|index| {
         let key = Key { draw: index, ..key };
-        draw(&scratch.kept, key.bits()).unwrap_or(best)
+        draw(&scratch.kept, key).unwrap_or(best)
     }));
     Ok(())
 }
@@ -264,8 +264,12 @@ fn last_of_nucleus(ranked: &mut [Candidate], mut wanted: u64) -> Option<Candidat
         .copied()
 }
 
-/// The candidate, in the order of ids, in whose share of the total the random number falls.
-fn draw(kept: &[Candidate], bits: u64) -> Option<u32> {
+/// The candidate, in the order of ids, in whose share of the total the random number falls; none where there is none.
+fn draw(kept: &[Candidate], key: Key) -> Option<u32> {
+    if kept.is_empty() {
+        return None;
+    }
+    let bits = key.bits();
     let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
     let target = ((u128::from(bits) * u128::from(total)) >> 64) as u64;
     let mut sum = 0;
