@@ -328,6 +328,18 @@ class Batch:
     def __buffer__(self, flags: int, /) -> memoryview:
         """The arena as bytes, read-only."""
 
+class _Served(TypedDict):
+    vocab_size: int
+    max_positions: int
+    page_size: int
+    n_pages: int
+    host_pages: int
+    copy_page_ns: int
+    masks: bool
+    positions: bool
+    adapters: bool
+    media: bool
+
 @final
 class DummyDriver:
     """The dummy driver: hashes in place of logits. It keeps what it is told to write in memory of its own."""
@@ -337,6 +349,9 @@ class DummyDriver:
 
         Raises PieError `invalid-argument` where a size is 0.
         """
+
+    def capabilities(self) -> _Served:
+        """What it serves, by the names of `pie.backends.base.Capabilities`."""
 
     def run(self, arena: Buffer) -> tuple[bytes, list[tuple[int, str]]]:
         """Runs a batch, uint32 words: float32 [R, V] as bytes, and the sequences that failed with their reasons.

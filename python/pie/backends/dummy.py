@@ -27,19 +27,7 @@ class DummyDriver:
         Raises PieError `invalid-argument` where a size is 0.
         """
         self._driver = _engine.DummyDriver(model, vocab_size=vocab_size, n_pages=n_pages, page_size=page_size, host_pages=host_pages)
-        self._capabilities = Capabilities(
-            backend="dummy",
-            vocab_size=vocab_size,
-            max_positions=1 << 32,
-            page_size=page_size,
-            n_pages=n_pages,
-            max_batch_tokens=_MAX_BATCH_TOKENS,
-            host_pages=host_pages,
-            masks=True,
-            positions=True,
-            adapters=True,
-            media=True,
-        )
+        self._capabilities = Capabilities(backend="dummy", max_batch_tokens=_MAX_BATCH_TOKENS, **self._driver.capabilities())
         self._lock = threading.Lock()
         self._closed = False
 

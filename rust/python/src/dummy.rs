@@ -6,7 +6,7 @@ use pie_core::dummy;
 use pie_host::{Error, ErrorCode};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::boundary::{detached, raise};
 
@@ -37,6 +37,34 @@ impl PyDummyDriver {
         }
         let driver = dummy::Driver::new(model, vocab_size, n_pages, page_size);
         Ok(Self(Mutex::new(driver.with_host_slots(host_pages))))
+    }
+
+    fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let declared = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .capabilities();
+        let result = PyDict::new(py);
+        for (name, value) in [
+            ("vocab_size", declared.vocab_size),
+            ("max_positions", declared.max_positions),
+            ("page_size", declared.page_size),
+            ("n_pages", declared.n_pages),
+            ("host_pages", declared.host_pages),
+        ] {
+            result.set_item(name, value)?;
+        }
+        result.set_item("copy_page_ns", declared.copy_page_ns)?;
+        for (name, value) in [
+            ("masks", declared.masks),
+            ("positions", declared.positions),
+            ("adapters", declared.adapters),
+            ("media", declared.media),
+        ] {
+            result.set_item(name, value)?;
+        }
+        Ok(result)
     }
 
     fn run<'py>(&self, py: Python<'py>, arena: &Bound<'py, PyAny>) -> PyResult<Computed<'py>> {
