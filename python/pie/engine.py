@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from pie import _engine
 from pie.backends import open_driver
-from pie.backends.base import DriverOptions
+from pie.backends.base import Capabilities, DriverOptions
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
@@ -24,8 +24,9 @@ from pie.programs import RUNTIMES, Component, Language, Source
 from pie.runner import drive
 
 if TYPE_CHECKING:
-    from pie.backends.base import Capabilities, Driver
+    from pie.backends.base import Driver
     from pie.batch import Batch
+    from pie.models.spec import DecoderSpec
 
 Program = Component | Source
 Observer = Callable[["Batch", Any], None]
@@ -33,6 +34,7 @@ Observer = Callable[["Batch", Any], None]
 _DUMMY_PAGES = 4096
 _DUMMY_TOKEN_BYTES = 24
 """Bytes of memory that the dummy driver takes for a token."""
+_MAX_HOST_PAGES = 1 << 24
 _SIGNAL_SLICE_S = 0.1
 
 
@@ -114,27 +116,30 @@ class Engine:
         """Loads a model from a folder in the Hugging Face format; that of `options` if none is given, the embedded one by default.
 
         With `dummy`, or that driver in `options`, the dummy driver answers in the model's place, with its tokenizer; a `driver` of one's
-        own runs in place of the configured one, and is closed with the engine. `observe` sees each batch with its logits.
-        Raises PieError `invalid-model` where the folder cannot be served.
+        own runs in place of the configured one, with the sizes that it declares, and is closed with the engine. `observe` sees each batch
+        with its logits.
+        Raises PieError `invalid-model` where the folder cannot be served, `invalid-config` where the driver is of another vocabulary.
         """
         options = options or ModelConfig()
         folder = options.folder if folder is None else folder
         spec = read_config(folder)
         if driver is None and not dummy and options.driver != "dummy":
             driver = open_driver(options.driver, folder, _driver_options(options))
-        memory = _dummy_memory(options) if driver is None else _memory(driver.capabilities)
+        limits = _dummy_limits(spec, options) if driver is None else driver.capabilities
+        max_batch_tokens = min(options.max_batch_tokens, limits.max_batch_tokens)
         try:
+            _check_vocabulary(limits, spec, folder)
             model = self._engine.add_model(
                 options.name or folder_name(folder),
                 str(folder),
                 vocab_size=spec.vocab_size,
-                max_context=spec.max_positions,
-                page_size=options.page_size,
-                n_pages=memory.n_pages,
-                host_slots=memory.host_pages,
-                copy_page_ns=memory.copy_page_ns,
-                max_batch_tokens=options.max_batch_tokens,
-                prefill_chunk=min(options.prefill_chunk, options.max_batch_tokens),
+                max_context=min(spec.max_positions, limits.max_positions),
+                page_size=limits.page_size,
+                n_pages=limits.n_pages,
+                host_slots=limits.host_pages,
+                copy_page_ns=limits.copy_page_ns,
+                max_batch_tokens=max_batch_tokens,
+                prefill_chunk=min(options.prefill_chunk, max_batch_tokens),
                 max_batch_seqs=options.max_batch_seqs,
                 max_contexts=options.max_contexts,
                 max_process_contexts=options.max_process_contexts or None,
@@ -276,23 +281,32 @@ def _of_model(config: Config, model: ModelConfig, error: PieError) -> PieError:
     return PieError(error.code, f"model {model.name!r} ({path}): {error.message}", error.details)
 
 
-@dataclass(frozen=True)
-class _Memory:
-    """Pages of a driver and of its host, and what copying one costs."""
-
-    n_pages: int
-    host_pages: int
-    copy_page_ns: int
-
-
-def _memory(limits: Capabilities) -> _Memory:
-    return _Memory(limits.n_pages, limits.host_pages, limits.copy_page_ns)
-
-
-def _dummy_memory(options: ModelConfig) -> _Memory:
+def _dummy_limits(spec: DecoderSpec, options: ModelConfig) -> Capabilities:
+    """What the dummy driver that an engine runs by itself serves."""
     n_pages = options.n_pages or _DUMMY_PAGES
     host_pages = options.swap_bytes // (options.page_size * _DUMMY_TOKEN_BYTES) if options.swap_bytes else n_pages
-    return _Memory(n_pages, min(host_pages, 1 << 24), 0)
+    return Capabilities(
+        backend="dummy",
+        vocab_size=spec.vocab_size,
+        max_positions=spec.max_positions,
+        page_size=options.page_size,
+        n_pages=n_pages,
+        max_batch_tokens=options.max_batch_tokens,
+        host_pages=min(host_pages, _MAX_HOST_PAGES),
+        masks=True,
+        positions=True,
+        adapters=True,
+        media=True,
+    )
+
+
+def _check_vocabulary(limits: Capabilities, spec: DecoderSpec, folder: Path) -> None:
+    if limits.vocab_size != spec.vocab_size:
+        message = (
+            f"the driver {limits.backend} answers rows of {limits.vocab_size} logits, and the vocabulary of {folder} has "
+            f"{spec.vocab_size}; open the driver for that model"
+        )
+        raise PieError("invalid-config", message, {"driver": limits.vocab_size, "model": spec.vocab_size})
 
 
 def _driver_options(options: ModelConfig) -> DriverOptions:

@@ -10,6 +10,7 @@ import pytest
 
 from pie.backends.base import Capabilities, DriverError, FailedSequencesError
 from pie.engine import Engine
+from pie.errors import PieError
 from support.launching import Outcome, finish, python_source
 
 PROGRAM = python_source("""
@@ -112,3 +113,26 @@ def test_a_faulty_driver_changes_no_token(name: str, spoil: Answer, code: str) -
     assert tokens == healthy.value[0]
     assert errors
     assert set(errors) == {code}
+
+
+def test_a_driver_of_another_vocabulary_is_refused_and_closed() -> None:
+    driver = FaultyDriver(lambda logits: logits)
+    driver.capabilities = Capabilities("small", 4000, 2048, 16, 64, 512)
+    with Engine() as engine:
+        with pytest.raises(PieError, match=r"the driver small answers rows of 4000 logits, and the vocabulary of .* has 4096") as caught:
+            engine.add_model(driver=driver)
+        assert caught.value.code == "invalid-config"
+        assert driver.closed
+
+
+def test_batches_have_the_sizes_that_a_driver_declares() -> None:
+    """Pages of 8 tokens, batches of 2: the prompt of three tokens takes two."""
+    driver, batches = FaultyDriver(lambda logits: logits), []
+    driver.capabilities = Capabilities("narrow", 4096, 2048, 8, 64, 2)
+    with Engine() as engine:
+        model = engine.add_model(driver=driver, observe=lambda batch, logits: batches.append((batch.page_size, batch.n_tokens)))
+        assert model.page_size == 8
+        engine.start()
+        assert finish(engine.launch(PROGRAM)).value == [[8, 9, 10, 11, 12, 13, 14, 15], []]
+    assert batches[:2] == [(8, 2), (8, 1)]
+    assert max(n_tokens for _, n_tokens in batches) == 2
