@@ -30,7 +30,7 @@ _ended: list[BaseException] = []
 
 
 class Run(exports.Run):
-    """The export `pie:inferlet/run`; the one instance is made last of all before the snapshot, when every import has ended."""
+    """The export `pie:inferlet/run`. Its one instance is made before the snapshot, when every import has ended."""
 
     def __init__(self) -> None:
         _prepare(self.run)
