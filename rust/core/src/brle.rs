@@ -87,6 +87,15 @@ pub fn and(left: &[u32], right: &[u32], len: u32) -> Vec<u32> {
     from_ranges(both)
 }
 
+/// The shortest runs that allow the same elements of a row of `len`: canonical, cut at the row, and empty where everything is allowed.
+pub fn shortest(runs: &[u32], len: u32) -> Vec<u32> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let runs = from_ranges(allowed(runs, len));
+    if runs == [0, len] { Vec::new() } else { runs }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -148,6 +157,14 @@ mod tests {
                 prop_assert_eq!(is_allowed(&runs, len, index), expected[index as usize]);
             }
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn the_shortest_runs_are_equal_exactly_when_the_masks_are(left in runs(), right in runs(), len in 1u32..30) {
+            let (short, other) = (shortest(&left, len), shortest(&right, len));
+            let cut = |runs: &[u32]| bits(runs, 100)[..len as usize].to_vec();
+            prop_assert_eq!(cut(&short), cut(&left));
+            prop_assert_eq!(short == other, cut(&left) == cut(&right));
         }
 
         #[test]

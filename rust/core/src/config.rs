@@ -38,8 +38,6 @@ pub struct EngineConfig {
     pub end_tokens: Vec<u32>,
     /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
     pub hold_ns: u64,
-    /// How long a shortage of pages may last, while programs that could release some are busy elsewhere, before requests fail.
-    pub page_wait_ns: u64,
 }
 
 impl EngineConfig {
@@ -62,7 +60,6 @@ impl EngineConfig {
             max_process_waiting: None,
             end_tokens: Vec::new(),
             hold_ns: 2_000_000,
-            page_wait_ns: 2_000_000_000,
         }
     }
 

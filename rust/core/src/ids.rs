@@ -21,6 +21,10 @@ id!(
     ProcessId, "process"
 );
 id!(
+    /// Whom a process runs for. The host chooses it. Pages are shared within a user, and users get equal shares.
+    UserId, "user"
+);
+id!(
     /// One pass that a program waits for. The host chooses it, unique while the engine lives.
     RequestId, "request"
 );

@@ -25,5 +25,5 @@ pub use config::EngineConfig;
 pub use engine::{Answer, Engine, Plan, Progress, Stats, Submission};
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};
-pub use ids::{BatchId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId};
+pub use ids::{BatchId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId};
 pub use sampling::{Method, Sampler};

@@ -13,7 +13,7 @@ use pie_core::batch::ArenaView;
 use pie_core::sampling::Params;
 use pie_core::{
     Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission,
+    GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission, UserId,
 };
 use support::next_token;
 use support::world::{MODEL, World, config, options, output};
@@ -287,45 +287,43 @@ fn a_context_that_could_never_fit_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn when_all_lack_pages_the_youngest_fails_and_the_others_go_on() {
-    // Each grows from 2 pages to 5; there are 8.
-    let mut world = World::with_process(
-        EngineConfig {
-            n_pages: 8,
-            ..config()
-        },
-        1,
-    );
-    let requests: Vec<RequestId> = (0..3)
-        .map(|salt| {
-            let context = world.context(&prompt(8, salt));
-            let generator = world.generator(context, 12);
-            world.submit(Submission::Run(generator)).unwrap()
-        })
-        .collect();
-    world.pump();
-    let answers: Vec<_> = requests
-        .into_iter()
-        .map(|request| world.engine.take(request).unwrap())
-        .collect();
-    assert_eq!(
-        output(answers[0].clone().unwrap()).tokens,
-        expected(&prompt(8, 0), 12)
-    );
-    let failed = answers
-        .iter()
-        .filter_map(|answer| answer.as_ref().err())
-        .inspect(|error| assert_eq!(error.code, ErrorCode::OutOfPages));
-    assert_eq!(failed.count() as u64, world.engine.stats().n_out_of_pages);
-    assert!(answers[2].is_err() && world.now_ns == 0);
+fn when_pages_are_short_the_youngest_wait_and_all_finish() {
+    // Each grows from 2 pages to 5; there are 8. What is displaced is computed again, or copied to the host and back.
+    for host_slots in [0, 100] {
+        let mut world = World::with_process(
+            EngineConfig {
+                n_pages: 8,
+                host_slots,
+                ..config()
+            },
+            1,
+        );
+        let requests: Vec<RequestId> = (0..3)
+            .map(|salt| {
+                let context = world.context(&prompt(8, salt));
+                let generator = world.generator(context, 12);
+                world.submit(Submission::Run(generator)).unwrap()
+            })
+            .collect();
+        for (salt, request) in requests.into_iter().enumerate() {
+            assert_eq!(
+                output(world.wait(request).unwrap()).tokens,
+                expected(&prompt(8, salt as u32), 12)
+            );
+        }
+        let stats = world.engine.stats();
+        assert!(stats.n_suspended > 0, "{stats:?}");
+        assert_eq!(stats.n_dropped > 0, host_slots == 0, "{stats:?}");
+        assert_eq!(stats.n_copied_in > 0, host_slots > 0, "{stats:?}");
+        assert_eq!(stats.n_replayed > 0, host_slots == 0, "{stats:?}");
+    }
 }
 
 #[test]
-fn a_request_waits_for_pages_that_an_idle_context_may_give_back() {
+fn a_request_takes_the_pages_of_a_context_that_asks_for_nothing() {
     let mut world = World::with_process(
         EngineConfig {
             n_pages: 4,
-            page_wait_ns: 1_000_000_000,
             ..config()
         },
         1,
@@ -333,16 +331,89 @@ fn a_request_waits_for_pages_that_an_idle_context_may_give_back() {
     let holder = world.context(&prompt(12, 0));
     world.flush(holder).unwrap();
     let context = world.context(&prompt(8, 1));
-    let request = world.submit(Submission::Flush(context)).unwrap();
-    assert!(
-        matches!(world.engine.next_batch(0), Plan::HoldUntil(until_ns) if until_ns <= 1_000_000_000)
+    world.flush(context).unwrap();
+    assert_eq!(world.engine.stats().n_suspended, 1);
+    let generator = world.generator(holder, 3);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(12, 0), 3)
     );
-    world.engine.release(holder);
-    assert!(world.wait(request).is_ok());
-    let other = world.context(&prompt(12, 2));
-    let request = world.submit(Submission::Flush(other)).unwrap();
-    assert_eq!(world.wait(request).unwrap_err().code, ErrorCode::OutOfPages);
-    assert!(world.now_ns >= 1_000_000_000);
+}
+
+#[test]
+fn a_program_that_waits_for_one_context_while_it_holds_another_never_keeps_the_pool() {
+    // Twenty such programs, with pages for three contexts.
+    let mut world = World::with_process(
+        EngineConfig {
+            n_pages: 12,
+            ..config()
+        },
+        1,
+    );
+    let pairs: Vec<(ContextId, ContextId)> = (0..20)
+        .map(|salt| {
+            let held = world.context(&prompt(12, salt));
+            let awaited = world.context(&prompt(13, 100 + salt));
+            (held, awaited)
+        })
+        .collect();
+    let held: Vec<RequestId> = pairs
+        .iter()
+        .map(|(held, _)| world.submit(Submission::Flush(*held)).unwrap())
+        .collect();
+    for request in held {
+        world.wait(request).unwrap();
+    }
+    for index in [1, 0] {
+        let requests: Vec<RequestId> = pairs
+            .iter()
+            .map(|&(held, awaited)| {
+                let generator = world.generator([held, awaited][index], 3);
+                world.submit(Submission::Run(generator)).unwrap()
+            })
+            .collect();
+        for (salt, request) in requests.into_iter().enumerate() {
+            let text = [prompt(12, salt as u32), prompt(13, 100 + salt as u32)][index].clone();
+            assert_eq!(output(world.wait(request).unwrap()).tokens, expected(&text, 3));
+        }
+    }
+}
+
+#[test]
+fn what_somebody_computed_is_not_computed_again() {
+    let mut world = World::with_process(config(), 1);
+    let first = world.context(&prompt(41, 0));
+    world.flush(first).unwrap();
+    world.engine.release(first);
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_pages_used, stats.n_pages_cached), (0, 10));
+    let second = world.context(&prompt(41, 0));
+    let generator = world.generator(second, 4);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(41, 0), 4)
+    );
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_reused, stats.n_tokens), (40, 41 + 1 + 3));
+    // All of it: the last token is read again.
+    let third = world.context(&prompt(40, 0));
+    let generator = world.generator(third, 1);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(40, 0), 1)
+    );
+    assert_eq!(world.engine.stats().n_tokens, 46);
+    // A flush that finds everything takes no batch.
+    let n_batches = world.engine.stats().n_batches;
+    let fourth = world.context(&prompt(40, 0));
+    world.flush(fourth).unwrap();
+    assert_eq!(world.engine.stats().n_batches, n_batches);
+    // What another user computed is of no use.
+    world.engine.new_process(ProcessId(2), UserId(2), 1).unwrap();
+    let other = world.engine.new_context(ProcessId(2)).unwrap();
+    world.engine.append(other, &prompt(40, 0)).unwrap();
+    world.flush(other).unwrap();
+    assert_eq!(world.engine.stats().n_tokens, 46 + 40);
 }
 
 #[test]
@@ -474,7 +545,7 @@ fn programs_that_step_by_themselves_share_batches() {
 #[test]
 fn the_end_of_a_process_leaves_nothing_behind() {
     let mut world = World::with_process(config(), 1);
-    world.engine.new_process(ProcessId(2), 2).unwrap();
+    world.engine.new_process(ProcessId(2), UserId(1), 2).unwrap();
     let mut made = Vec::new();
     for salt in 0..4 {
         let context = world.context(&prompt(9, salt));
@@ -626,7 +697,7 @@ fn one_process_leaves_room_for_the_others() {
         },
         1,
     );
-    world.engine.new_process(ProcessId(2), 1).unwrap();
+    world.engine.new_process(ProcessId(2), UserId(1), 1).unwrap();
     // A quarter of each, rounded up, is 2.
     let contexts = [world.context(&prompt(3, 0)), world.context(&prompt(3, 1))];
     for error in [

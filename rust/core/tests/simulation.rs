@@ -100,10 +100,12 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
         1u32..20,
         1u32..6,
         prop_oneof![12u32..60, Just(4096u32)],
+        prop_oneof![Just(0u32), 1u32..30],
     )
         .prop_map(
-            |(page_size, n_pages, max_batch_tokens, prefill_chunk, max_batch_seqs, max_context)| {
+            |(page_size, n_pages, max_batch_tokens, prefill_chunk, max_batch_seqs, max_context, host_slots)| {
                 EngineConfig {
+                    host_slots,
                     page_size,
                     n_pages,
                     max_batch_tokens,

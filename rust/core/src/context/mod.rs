@@ -2,34 +2,43 @@
 
 mod pass;
 
-use crate::ids::{BatchId, GeneratorId, ProcessId};
-use crate::kv::{PagePool, PageTable};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::hash::fold;
+use crate::ids::{BatchId, GeneratorId, ProcessId, UserId};
+use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
 
 pub(crate) use pass::{Draws, Pass, PassKind};
 
 /// The state of a context.
 ///
-/// `tokens`, `pending` and `buffer` are what the program sees. A pass under way computes beyond `tokens` and changes none of
-/// them: they change when the program takes its result. So undoing a pass is to forget it, and to drop the pages behind `tokens`.
+/// What the program sees is `n_tokens`, `pending` and `buffer`. A pass under way computes beyond them and changes none: they change when the
+/// program takes its result. So undoing a pass is to forget it, and to roll the lane back. The tokens of full pages are those of the nodes of
+/// the lane, so that a fork shares them.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) process: ProcessId,
-    /// Tokens whose keys and values are in the pages.
-    pub(crate) tokens: Vec<u32>,
-    /// The newest token of a generation, which has no keys and values yet.
+    /// Tokens that were computed, wherever their keys and values are.
+    n_tokens: u32,
+    /// Those of them behind the last full page.
+    tail: Content,
+    /// The newest token of a generation, which was not computed.
     pub(crate) pending: Option<u32>,
     /// What the program appended and no pass has taken.
-    pub(crate) buffer: Vec<u32>,
+    pub(crate) buffer: Arc<Vec<u32>>,
     /// Full pages that cannot be truncated any more.
     pub(crate) n_committed: u32,
-    pub(crate) table: PageTable,
-    /// The batch that uses the pages. Until it completes no page leaves the table, whatever the program does.
+    pub(crate) lane: Lane,
+    /// The batch that uses the lane. Until it completes nothing else changes it, whatever the program does.
     pub(crate) lease: Option<BatchId>,
     /// The program released it; it goes when its lease ends.
     pub(crate) released: bool,
     /// The generator that is not retired.
     pub(crate) generator: Option<GeneratorId>,
     pub(crate) pass: Option<Pass>,
+    /// When the last pass went, in the order of such ends.
+    pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
     pub(crate) path: u64,
     /// Forks made of it.
@@ -37,80 +46,278 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(process: ProcessId) -> Self {
+    pub(crate) fn new(process: ProcessId, user: UserId) -> Self {
         Self {
             process,
-            tokens: Vec::new(),
+            n_tokens: 0,
+            tail: Content::default(),
             pending: None,
-            buffer: Vec::new(),
+            buffer: Arc::default(),
             n_committed: 0,
-            table: PageTable::default(),
+            lane: Lane::new(user),
             lease: None,
             released: false,
             generator: None,
             pass: None,
+            idle_stamp: 0,
             path: 0,
             n_forks: 0,
         }
     }
 
     /// A copy of everything, which shares the pages.
-    pub(crate) fn fork(&mut self, pool: &mut PagePool, page_size: u32) -> Self {
+    pub(crate) fn fork(&mut self, store: &mut PageStore) -> Self {
         self.n_forks += 1;
+        let (lane, leased) = (&mut self.lane, self.lease.is_some());
+        let (tail, n_tokens) = (&self.tail, self.n_tokens);
+        let mut lane = lane.fork(store, leased, |range| part_of_tail(tail, n_tokens, range));
+        // A batch may still compute a pass that was cancelled.
+        lane.roll_back(store, n_tokens);
         Self {
-            tokens: self.tokens.clone(),
+            process: self.process,
+            n_tokens: self.n_tokens,
+            tail: self.tail.clone(),
             pending: self.pending,
             buffer: self.buffer.clone(),
             n_committed: self.n_committed,
-            table: self.table.fork(pool, page_size, self.n_computed()),
-            path: crate::hash::fold(self.path, self.n_forks),
-            ..Self::new(self.process)
+            lane,
+            lease: None,
+            released: false,
+            generator: None,
+            pass: None,
+            idle_stamp: 0,
+            path: fold(self.path, self.n_forks),
+            n_forks: 0,
         }
     }
 
-    /// Tokens in pages.
-    pub(crate) fn n_computed(&self) -> u32 {
-        self.tokens.len() as u32
+    /// Tokens that were computed.
+    pub(crate) const fn n_tokens(&self) -> u32 {
+        self.n_tokens
     }
 
-    /// Tokens in pages, and the pending one.
+    /// Tokens that were computed, and the pending one.
     pub(crate) fn seq_len(&self) -> u32 {
-        self.n_computed() + u32::from(self.pending.is_some())
+        self.n_tokens + u32::from(self.pending.is_some())
     }
 
-    /// Tokens in pages, the pending one, and those in the buffer.
+    /// Tokens that were computed, the pending one, and those in the buffer.
     pub(crate) fn length(&self) -> u32 {
         self.seq_len() + self.buffer.len() as u32
     }
 
-    /// All tokens in order.
-    pub(crate) fn all_tokens(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        self.tokens
-            .iter()
-            .chain(&self.pending)
-            .chain(&self.buffer)
-            .copied()
+    /// Tokens that will be computed when the pass under way is done, apart from one that is yet to be drawn.
+    pub(crate) fn end(&self) -> u32 {
+        self.n_tokens + self.pass.as_ref().map_or(0, Pass::n_tokens)
+    }
+
+    /// Tokens that a batch has to compute before there is anything to draw; a token that is read again counts.
+    pub(crate) fn n_remaining(&self) -> u32 {
+        self.end().saturating_sub(self.lane.n_ready()).max(1)
+    }
+
+    /// Digest of the fork path and of all tokens.
+    pub(crate) fn origin(&self, store: &PageStore) -> u64 {
+        let digest = store.digest(self.last_full(store));
+        let behind = self.tail.tokens().iter().chain(&self.pending).chain(self.buffer.iter());
+        fold(self.path, behind.fold(digest, |digest, &token| fold(digest, u64::from(token))))
+    }
+
+    /// The last `n` of all tokens, in order.
+    pub(crate) fn last_tokens(&self, store: &PageStore, n: usize) -> Vec<u32> {
+        let mut last: Vec<u32> = Vec::with_capacity(n.min(self.length() as usize));
+        let behind = self.tail.tokens().iter().chain(&self.pending).chain(self.buffer.iter());
+        last.extend(behind.rev().take(n));
+        let mut next = self.last_full(store);
+        while let Some(node) = next.filter(|_| last.len() < n) {
+            let tokens = store.content(node).map_or(&[][..], Content::tokens);
+            last.extend(tokens.iter().rev().take(n - last.len()));
+            next = store.parent(node);
+        }
+        last.reverse();
+        last
+    }
+
+    /// The node of the last full page of what was computed, apart from a pass under way.
+    fn last_full(&self, store: &PageStore) -> Option<NodeId> {
+        store.ancestor(self.lane.reach(), self.n_tokens - self.tail.len())
+    }
+
+    /// The content of slots that are not in nodes of the lane: of the tail, and of the pass under way.
+    pub(crate) fn content_behind(&self, slots: Range<u32>) -> Content {
+        content_behind(&self.tail, self.n_tokens, self.pass.as_ref(), slots)
+    }
+
+    /// Content of any of its slots.
+    pub(crate) fn content_at(&self, store: &PageStore, slots: Range<u32>) -> Content {
+        let first = self.n_tokens - self.tail.len();
+        let page_size = store.page_size();
+        let mut nodes = Vec::new();
+        let mut next = store.ancestor(self.lane.reach(), slots.end.min(first).next_multiple_of(page_size));
+        while let Some(node) = next.filter(|_| store.end(next) > slots.start) {
+            nodes.push(node);
+            next = store.parent(node);
+        }
+        let mut content = Content::default();
+        for node in nodes.into_iter().rev() {
+            if let Some(page) = store.content(node) {
+                let start = store.end(Some(node)) - page.len();
+                let range = slots.start.saturating_sub(start)..slots.end.saturating_sub(start).min(page.len());
+                content.extend(page, range, slots.start);
+            }
+        }
+        if slots.end > first {
+            let behind = self.content_behind(slots.start.max(first)..slots.end);
+            content.extend(&behind, 0..behind.len(), slots.start);
+        }
+        content
+    }
+
+    /// Tokens that were computed, with the pass under way, ready or not: up to the last full page at least.
+    pub(crate) fn n_once_ready(&self, store: &PageStore) -> u32 {
+        store.end(self.lane.reach()).max(self.lane.n_ready()).max(self.n_tokens)
+    }
+
+    /// At most so many pages have to be allocated, emptied or copied back before the pass can be computed to its end.
+    pub(crate) fn n_missing_at_most(&self, store: &PageStore) -> u32 {
+        self.lane.n_missing_at_most(store, self.end())
+    }
+
+    /// The same, exactly.
+    pub(crate) fn survey(&self, store: &PageStore, claim: Claim) -> Result<u32, Obstacle> {
+        if self.is_steady() {
+            return Ok(self.n_missing_at_most(store));
+        }
+        self.lane.survey(store, claim, self.end(), |page_idx| self.wanted(store.page_size(), page_idx))
+    }
+
+    /// Whether one token is all that is missing: nothing is looked up for it.
+    fn is_steady(&self) -> bool {
+        self.lane.is_whole() && self.n_remaining() <= 1
+    }
+
+    /// Makes ready what is to be had without computing it.
+    pub(crate) fn adopt(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves) -> Result<(), Obstacle> {
+        if self.is_steady() {
+            return Ok(());
+        }
+        let mut lane = std::mem::replace(&mut self.lane, Lane::new(UserId(0)));
+        let page_size = store.page_size();
+        let adopted = lane.adopt(store, claim, moves, |page_idx| self.wanted(page_size, page_idx));
+        self.lane = lane;
+        adopted
+    }
+
+    /// The content of a page that the pass would fill; none where it does not fill it.
+    fn wanted(&self, page_size: u32, page_idx: u32) -> Option<Content> {
+        let end = (page_idx + 1) * page_size;
+        (end <= self.end()).then(|| self.content_behind(end - page_size..end))
     }
 
     /// Makes what was folded in final: its full pages cannot be truncated any more.
     pub(crate) fn settle(&mut self, page_size: u32) {
-        self.n_committed = self.n_committed.max(self.n_computed() / page_size);
+        self.n_committed = self.n_committed.max(self.n_tokens / page_size);
     }
 
-    /// Drops every page behind what is computed, unless a batch uses them: then the end of the lease does.
-    pub(crate) fn trim(&mut self, pool: &mut PagePool, page_size: u32) {
-        if self.lease.is_none() {
-            let n_computed = self.n_computed() + self.pass.as_ref().map_or(0, Pass::n_computed);
-            self.table.truncate(pool, page_size, n_computed);
+    /// Verifies that the tokens of full pages are there.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing.
+    pub(crate) fn check(&self, store: &PageStore) -> Result<(), String> {
+        let n_full = self.n_tokens - self.tail.len();
+        let end = store.end(self.last_full(store));
+        if end != n_full || self.tail.len() >= store.page_size() {
+            return Err(format!("{} tokens lie in {end} slots of nodes and {} behind them", self.n_tokens, self.tail.len()));
+        }
+        Ok(())
+    }
+
+    /// Brings the lane back to what the program sees, unless a pass goes on or a batch uses it: then the end of the lease does.
+    pub(crate) fn trim(&mut self, store: &mut PageStore) {
+        if self.lease.is_none() && !self.pass.as_ref().is_some_and(Pass::counts) {
+            self.roll_back(store);
         }
     }
 
-    /// Takes a finished pass into the state that the program sees.
-    pub(crate) fn absorb(&mut self, pass: Pass) {
-        self.buffer
-            .drain(..pass.n_buffered().min(self.buffer.len()));
-        let (computed, pending) = pass.into_tokens();
-        self.tokens.extend(computed);
-        self.pending = pending;
+    /// Brings the lane back to what the program sees. A pass under way has computed nothing.
+    pub(crate) fn roll_back(&mut self, store: &mut PageStore) {
+        self.lane.roll_back(store, self.n_tokens);
     }
+
+    /// Lets go of all pages; nothing that the program sees changes.
+    pub(crate) fn suspend(&mut self, store: &mut PageStore) {
+        if self.lease.is_none() {
+            let (tail, n_tokens, pass) = (&self.tail, self.n_tokens, self.pass.as_ref());
+            self.lane.suspend(store, |slots| content_behind(tail, n_tokens, pass, slots));
+        }
+    }
+
+    /// The tokens up to `length` are ready.
+    pub(crate) fn advance(&mut self, store: &mut PageStore, length: u32) {
+        let (tail, n_tokens, pass) = (&self.tail, self.n_tokens, self.pass.as_ref());
+        let page_size = store.page_size();
+        self.lane.advance(store, length, |page_idx| {
+            content_behind(tail, n_tokens, pass, page_idx * page_size..(page_idx + 1) * page_size)
+        });
+    }
+
+    /// Takes a finished pass into the state that the program sees.
+    pub(crate) fn absorb(&mut self, store: &PageStore, pass: Pass) {
+        let n_buffered = pass.n_buffered().min(self.buffer.len());
+        if n_buffered == self.buffer.len() {
+            self.buffer = Arc::default();
+        } else {
+            Arc::make_mut(&mut self.buffer).drain(..n_buffered);
+        }
+        let page_size = store.page_size();
+        let n_computed = pass.n_computed();
+        self.pending = pass.uncomputed();
+        let first = self.n_tokens - self.tail.len();
+        self.tail.extend(pass.content(), 0..n_computed, first);
+        self.n_tokens += n_computed;
+        let n_full = self.tail.len() / page_size * page_size;
+        if n_full > 0 {
+            self.tail = self.tail.part(n_full..self.tail.len(), first);
+        }
+    }
+
+    /// Drops the last `n` computed tokens.
+    pub(crate) fn drop_last(&mut self, store: &mut PageStore, n: u32) {
+        let kept = self.n_tokens.saturating_sub(n);
+        let first = self.n_tokens - self.tail.len();
+        if kept >= first {
+            self.tail.truncate(kept - first, first);
+        } else {
+            let page_size = store.page_size();
+            let start = kept / page_size * page_size;
+            let node = store.ancestor(self.lane.reach(), start + page_size);
+            let content = node.and_then(|node| store.content(node));
+            self.tail = content
+                .map(|content| content.part(0..kept - start, start))
+                .unwrap_or_default();
+        }
+        self.n_tokens = kept;
+        self.trim(store);
+    }
+}
+
+/// The part of a tail that lies in these slots.
+fn part_of_tail(tail: &Content, n_tokens: u32, slots: Range<u32>) -> Content {
+    let first = n_tokens - tail.len();
+    tail.part(slots.start - first..slots.end - first, first)
+}
+
+/// The content of slots behind the full pages of a context of `n_tokens` tokens, of which `tail` are the last.
+fn content_behind(tail: &Content, n_tokens: u32, pass: Option<&Pass>, slots: Range<u32>) -> Content {
+    let first = n_tokens - tail.len();
+    let mut content = if slots.start < n_tokens {
+        tail.part(slots.start.saturating_sub(first)..slots.end.min(n_tokens) - first, first)
+    } else {
+        Content::default()
+    };
+    if let Some(pass) = pass.filter(|_| slots.end > n_tokens) {
+        let range = slots.start.max(n_tokens) - n_tokens..slots.end - n_tokens;
+        content.extend(pass.content(), range, slots.start);
+    }
+    content
 }

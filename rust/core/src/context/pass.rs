@@ -1,8 +1,9 @@
-//! A pass under way: the tokens it took, those it drew, and how far it is.
+//! A pass under way: the tokens it took, and those it drew.
 
 use crate::errors::Error;
 use crate::generation::FinishReason;
 use crate::ids::{GeneratorId, RequestId};
+use crate::kv::Content;
 use crate::sampling::Params;
 
 /// What a pass is for.
@@ -24,7 +25,7 @@ pub(crate) struct Draws {
     pub(crate) origin: u64,
 }
 
-/// A pass that was submitted and not yet taken.
+/// A pass that was submitted and not yet taken. How far it is tells the lane of its context.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) request: RequestId,
@@ -33,13 +34,16 @@ pub(crate) struct Pass {
     pub(crate) draws: Option<Draws>,
     /// In the order of submission.
     pub(crate) arrival: u64,
+    /// The slot of its first token.
+    slot: u32,
     /// Where the sequence stands: the tokens taken from the context, then those drawn.
-    sequence: Vec<u32>,
-    n_taken: usize,
+    content: Content,
+    n_taken: u32,
     n_buffered: usize,
-    n_computed: usize,
-    /// Tokens of the sequence in the batch that runs; none when the pass waits.
-    in_flight: Option<u32>,
+    /// Whether a batch runs it.
+    in_flight: bool,
+    /// Whether a batch ran a part of it, so that what it holds is not taken away before it is done.
+    pub(crate) started: bool,
     /// Why the generation ended, when it did.
     pub(crate) finish: Option<FinishReason>,
     /// Set when there is nothing left to run.
@@ -47,25 +51,20 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// A pass that takes a pending token and what is buffered.
-    pub(crate) fn new(
-        request: RequestId,
-        kind: PassKind,
-        arrival: u64,
-        pending: Option<u32>,
-        buffer: &[u32],
-    ) -> Self {
-        let sequence: Vec<u32> = pending.iter().chain(buffer).copied().collect();
+    /// A pass that takes a pending token and what is buffered, behind `slot` tokens.
+    pub(crate) fn new(request: RequestId, kind: PassKind, slot: u32, pending: Option<u32>, buffer: &[u32]) -> Self {
+        let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
         Self {
             request,
             kind,
             draws: None,
-            arrival,
-            n_taken: sequence.len(),
-            sequence,
+            arrival: 0,
+            slot,
+            n_taken: tokens.len() as u32,
+            content: Content::plain(tokens),
             n_buffered: buffer.len(),
-            n_computed: 0,
-            in_flight: None,
+            in_flight: false,
+            started: false,
             finish: None,
             outcome: None,
         }
@@ -76,19 +75,29 @@ impl Pass {
         self.n_buffered
     }
 
-    /// Tokens of its sequence whose keys and values are in the pages.
-    pub(crate) const fn n_computed(&self) -> u32 {
-        self.n_computed as u32
+    /// Its tokens with what they depend on.
+    pub(crate) const fn content(&self) -> &Content {
+        &self.content
     }
 
     /// Tokens that it drew.
     pub(crate) fn drawn(&self) -> &[u32] {
-        &self.sequence[self.n_taken..]
+        &self.content.tokens()[self.n_taken as usize..]
     }
 
-    /// Tokens of its sequence.
-    pub(crate) const fn n_tokens(&self) -> u32 {
-        self.sequence.len() as u32
+    /// Its tokens: those taken and those drawn.
+    pub(crate) fn n_tokens(&self) -> u32 {
+        self.content.len()
+    }
+
+    /// Tokens that are computed when it is done: all but the last one drawn.
+    pub(crate) fn n_computed(&self) -> u32 {
+        self.content.len() - u32::from(!self.drawn().is_empty())
+    }
+
+    /// The last token drawn.
+    pub(crate) fn uncomputed(&self) -> Option<u32> {
+        self.drawn().last().copied()
     }
 
     /// Whether the context will hold more tokens than it shows.
@@ -96,61 +105,42 @@ impl Pass {
         !matches!(self.kind, PassKind::Flush)
     }
 
-    /// Whether it has nothing to compute and so reads the last token of the context again.
-    pub(crate) const fn rereads(&self) -> bool {
-        self.sequence.is_empty()
+    /// Whether what it computed counts: it has not failed.
+    pub(crate) const fn counts(&self) -> bool {
+        !matches!(self.outcome, Some(Err(_)))
     }
 
-    /// Tokens that a batch has to compute before there is anything to draw; a token that is read again counts.
-    pub(crate) const fn n_remaining(&self) -> u32 {
-        if self.rereads() {
-            1
-        } else {
-            (self.sequence.len() - self.n_computed) as u32
-        }
-    }
-
-    /// The next `n` tokens to compute.
-    pub(crate) fn chunk(&self, n: u32) -> &[u32] {
-        let end = (self.n_computed + n as usize).min(self.sequence.len());
-        &self.sequence[self.n_computed..end]
+    /// Its tokens in the slots `[start, end)`, where all of them are its own and plain.
+    pub(crate) fn tokens_from(&self, start: u32, end: u32) -> Option<&[u32]> {
+        let start = start.checked_sub(self.slot)?;
+        let tokens = self.content.tokens();
+        tokens.get(start as usize..(end - self.slot) as usize).filter(|_| self.content.is_plain())
     }
 
     /// Whether it waits for a batch.
     pub(crate) const fn is_waiting(&self) -> bool {
-        self.in_flight.is_none() && self.outcome.is_none()
+        !self.in_flight && self.outcome.is_none()
     }
 
-    /// A batch computes the next `n` tokens.
-    pub(crate) const fn start(&mut self, n: u32) {
-        self.in_flight = Some(n);
+    /// A batch runs it.
+    pub(crate) const fn start(&mut self) {
+        (self.in_flight, self.started) = (true, true);
     }
 
     /// The batch is done. Answers whether it was running.
-    pub(crate) fn advance(&mut self) -> bool {
-        let Some(n) = self.in_flight.take() else {
-            return false;
-        };
-        self.n_computed = (self.n_computed + n as usize).min(self.sequence.len());
-        true
+    pub(crate) const fn stop(&mut self) -> bool {
+        std::mem::replace(&mut self.in_flight, false)
     }
 
     /// Ends the pass with an error: what it computed counts no more.
     pub(crate) fn fail(&mut self, error: Error) {
-        self.n_computed = 0;
-        self.in_flight = None;
+        self.in_flight = false;
         self.outcome = Some(Err(error));
     }
 
     /// Adds a token that was drawn.
     pub(crate) fn push(&mut self, token: u32) {
-        self.sequence.push(token);
-    }
-
-    /// The tokens computed, and the one that is not.
-    pub(crate) fn into_tokens(mut self) -> (Vec<u32>, Option<u32>) {
-        let pending = self.sequence.get(self.n_computed).copied();
-        self.sequence.truncate(self.n_computed);
-        (self.sequence, pending)
+        let slot = self.slot + self.content.len();
+        self.content.push(token, slot);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::{Engine, RequestState};
 use crate::context::{Context, PassKind};
 use crate::generation::StepState;
-use crate::ids::{ContextId, PageId, ProcessId};
-use crate::kv::pages_for;
+use crate::ids::{ContextId, ProcessId};
+use crate::kv::{References, pages_for};
 
 impl Engine {
     /// Verifies every invariant.
@@ -23,46 +23,31 @@ impl Engine {
         self.check_owners()
     }
 
-    /// Every reference to a page is that of a table entry or of a copy under way, and pages without any are free.
+    /// The store agrees with what contexts and batches refer to.
     fn check_pages(&self) -> Result<(), String> {
-        let mut references: HashMap<PageId, u32> = HashMap::new();
-        let copies = self
-            .in_flight
-            .iter()
-            .flat_map(|batch| &batch.sequences)
-            .filter_map(|sequence| sequence.copy);
-        let entries = self
-            .contexts
-            .iter()
-            .flat_map(|(_, context)| context.table.pages().iter().copied());
-        for page in entries.chain(copies.map(|copy| copy.dst)) {
-            *references.entry(page).or_insert(0) += 1;
-        }
-        for (page, &count) in &references {
-            if self.pool.references(*page) != count {
-                return Err(format!(
-                    "{page:?} counts {} references and has {count}",
-                    self.pool.references(*page)
-                ));
+        let mut references = References::default();
+        for (_, context) in self.contexts.iter() {
+            for node in context.lane.held() {
+                *references.held.entry(node).or_insert(0) += 1;
             }
+            for node in context.lane.pinned() {
+                *references.pinned.entry(node).or_insert(0) += 1;
+            }
+            references.own.extend(context.lane.own_pages());
         }
-        if self.pool.n_used() as usize != references.len() {
-            return Err(format!(
-                "{} pages count as used and {} are",
-                self.pool.n_used(),
-                references.len()
-            ));
+        for batch in &self.in_flight {
+            let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
+            references.own.extend(copies.map(|copy| copy.dst));
+            let slots = batch.moves.outs.iter().chain(&batch.moves.ins);
+            references
+                .moving
+                .extend(slots.map(|moved| (moved.slot, moved.node, batch.id)));
         }
-        Ok(())
+        self.store.check(&references)
     }
 
     fn check_context(&self, id: ContextId, context: &Context) -> Result<(), String> {
         let page_size = self.config.page_size;
-        let n_held = context.table.pages().len() as u32;
-        let n_written =
-            context.n_computed() + context.pass.as_ref().map_or(0, |pass| pass.n_computed());
-        let n_reserved =
-            context.n_computed() + context.pass.as_ref().map_or(0, |pass| pass.n_tokens());
         if context.released {
             return if context.lease.is_some() {
                 Ok(())
@@ -70,21 +55,24 @@ impl Engine {
                 Err("is released and still there".to_owned())
             };
         }
-        if n_held < pages_for(n_written, page_size) {
+        let n_held = context.lane.pages(&self.store).count() as u32;
+        let (n_ready, end) = (context.lane.n_ready(), context.end());
+        if n_held < pages_for(n_ready, page_size) {
             return Err(format!(
-                "{n_written} tokens lie in {n_held} pages of {page_size}"
+                "{n_ready} tokens lie in {n_held} pages of {page_size}"
             ));
         }
-        if context.lease.is_none() && n_held > pages_for(n_reserved, page_size) {
+        if context.lease.is_none() && (n_ready > end || n_held > pages_for(end, page_size)) {
             return Err(format!(
-                "{n_reserved} tokens hold {n_held} pages of {page_size}"
+                "{end} tokens have {n_ready} ready and hold {n_held} pages of {page_size}"
             ));
         }
-        if context.n_committed * page_size > context.n_computed() {
+        context.check(&self.store)?;
+        if context.n_committed * page_size > context.n_tokens() {
             return Err(format!(
                 "{} pages are committed and {} tokens computed",
                 context.n_committed,
-                context.n_computed()
+                context.n_tokens()
             ));
         }
         if context.length() > self.config.max_context {
@@ -96,10 +84,10 @@ impl Engine {
         }
         if let Some(batch) = context.lease {
             let runs = |batch: &super::InFlight| {
-                batch
-                    .sequences
-                    .iter()
-                    .any(|sequence| sequence.context == id)
+                let sequences = batch.sequences.iter().map(|sequence| sequence.context);
+                sequences
+                    .chain(batch.riders.iter().copied())
+                    .any(|running| running == id)
             };
             if !self
                 .in_flight
@@ -136,15 +124,12 @@ impl Engine {
             }
         }
         for ticket in self.queue.iter() {
-            let pass = self
-                .contexts
-                .get(ticket.context.0)
-                .and_then(|context| context.pass.as_ref());
-            if !pass.is_some_and(|pass| {
-                pass.request == ticket.request
-                    && pass.is_waiting()
-                    && pass.n_remaining() == ticket.n_tokens
-            }) {
+            let waits = |context: &Context| {
+                let pass = context.pass.as_ref();
+                pass.is_some_and(|pass| pass.request == ticket.request && pass.is_waiting())
+                    && context.n_remaining() == ticket.n_tokens
+            };
+            if !self.contexts.get(ticket.context.0).is_some_and(waits) {
                 return Err(format!("{:?} is queued and does not wait", ticket.request));
             }
         }

@@ -3,10 +3,10 @@
 use super::requests::ticket;
 use super::{Engine, InFlight, RequestState, Running};
 use crate::batch::{DriverFailure, Sampled};
-use crate::context::PassKind;
+use crate::context::{Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::FinishReason;
-use crate::ids::{BatchId, GeneratorId, RequestId};
+use crate::ids::{BatchId, ContextId, GeneratorId, RequestId};
 
 impl Engine {
     /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait again. After a
@@ -39,12 +39,31 @@ impl Engine {
                 sampled.batch
             )));
         }
+        self.now_ns = now_ns;
         let InFlight {
             sequences,
+            riders,
+            moves,
+            n_tokens,
             since_ns,
             ..
         } = self.in_flight.swap_remove(index);
-        self.hold.ran(now_ns.saturating_sub(since_ns));
+        let took_ns = now_ns.saturating_sub(since_ns);
+        self.hold.ran(took_ns);
+        let succeeded = outcome.is_ok();
+        if succeeded {
+            self.costs.ran(n_tokens, took_ns);
+        } else {
+            self.totals.n_failed_batches += 1;
+            // Each may use what any of them brought back.
+            let users = sequences.iter().map(|sequence| sequence.context);
+            for id in users.chain(riders.iter().copied()).filter(|_| !moves.ins.is_empty()) {
+                if let Some(context) = self.contexts.get_mut(id.0) {
+                    context.lane.reset(&mut self.store);
+                }
+            }
+        }
+        self.store.conclude(batch, moves, succeeded);
         match outcome {
             Ok(sampled) => {
                 for (index, sequence) in sequences.into_iter().enumerate() {
@@ -53,12 +72,14 @@ impl Engine {
                 }
             }
             Err(failure) => {
-                self.totals.n_failed_batches += 1;
                 for sequence in sequences {
                     self.end_lease(&sequence, false);
                     self.advance(&sequence, Err(driver_failed(&failure)), batch, now_ns);
                 }
             }
+        }
+        for rider in riders {
+            self.end_ride(rider);
         }
         Ok(())
     }
@@ -69,14 +90,34 @@ impl Engine {
             return;
         };
         context.lease = None;
+        let goes_on = |pass: &Pass| pass.request == sequence.request;
         if let Some(copy) = sequence.copy {
-            if copied {
-                context.table.adopt(&mut self.pool, copy)
+            if copied && context.pass.as_ref().is_some_and(goes_on) {
+                context.lane.take_copy(&mut self.store, copy);
             } else {
-                self.pool.release(copy.dst)
+                context.lane.drop_copy(&mut self.store, copy);
             }
         }
         self.bury(sequence.context);
+    }
+
+    /// The batch has brought back pages of a context of which it computed nothing.
+    fn end_ride(&mut self, id: ContextId) {
+        if let Some(context) = self.contexts.get_mut(id.0) {
+            context.lease = None;
+            context.trim(&mut self.store);
+            self.bury(id);
+            self.renew_ticket(id);
+            self.rest(id);
+        }
+    }
+
+    /// What is ready of a context has changed while its pass waits.
+    fn renew_ticket(&mut self, id: ContextId) {
+        let renewed = self.contexts.get(id.0).and_then(|context| ticket(id, context, 0));
+        if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.request)) {
+            self.queue.push(renewed);
+        }
     }
 
     /// Takes a pass one batch further.
@@ -87,28 +128,35 @@ impl Engine {
         batch: BatchId,
         now_ns: u64,
     ) {
-        let page_size = self.config.page_size;
         let Some(context) = self.contexts.get_mut(sequence.context.0) else {
             return;
         };
-        let Some(pass) = context
+        if context
             .pass
-            .as_mut()
-            .filter(|pass| pass.request == sequence.request)
-        else {
+            .as_ref()
+            .is_none_or(|pass| pass.request != sequence.request)
+        {
             // The pass was cancelled under way: what it wrote is dropped.
-            context.trim(&mut self.pool, page_size);
-            return;
-        };
+            context.roll_back(&mut self.store);
+            // Another pass that was entered since has to compute what this one had.
+            self.renew_ticket(sequence.context);
+            return self.rest(sequence.context);
+        }
         let token = match drawn {
-            Ok(token) if pass.advance() => token,
-            Ok(_) => return,
+            Ok(token) => token,
             Err(error) => return self.fail(sequence.request, error),
         };
+        context.advance(&mut self.store, sequence.length);
+        let (n_tokens, process) = (context.n_tokens(), context.process);
+        let whole = context.lane.n_ready() >= context.end();
+        let Some(pass) = context.pass.as_mut() else {
+            return;
+        };
+        pass.stop();
         let mut finish = None;
         if let Some(token) = token {
             pass.push(token);
-            let length = context.tokens.len() as u32 + pass.n_tokens();
+            let length = n_tokens + pass.n_tokens();
             let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
                 return;
             };
@@ -123,7 +171,6 @@ impl Engine {
                 )
             });
         }
-        let process = context.process;
         if let (PassKind::Run(_), None) = (pass.kind, finish)
             && let Some(budget) = self
                 .processes
@@ -135,18 +182,18 @@ impl Engine {
             return self.fail(sequence.request, error);
         }
         let done = match pass.kind {
-            PassKind::Flush => pass.n_remaining() == 0,
+            PassKind::Flush => whole,
             PassKind::Step(_) => token.is_some(),
             PassKind::Run(_) => finish.is_some(),
         };
         if !done {
-            self.queue
-                .push(ticket(sequence.context, context.process, pass, batch.0));
-            return;
+            let ticket = ticket(sequence.context, context, batch.0);
+            return self.queue.extend(ticket);
         }
         (pass.finish, pass.outcome) = (finish, Some(Ok(())));
         let kind = pass.kind;
         self.ready.push(sequence.request);
+        self.rest(sequence.context);
         if let PassKind::Step(id) = kind {
             self.expect_back(id, finish, now_ns);
         }
@@ -165,16 +212,17 @@ impl Engine {
 
     /// Ends a pass with an error; what it computed is dropped.
     pub(super) fn fail(&mut self, request: RequestId, error: Error) {
-        let Some(RequestState::Active(context)) = self.requests.get(&request) else {
+        let Some(&RequestState::Active(id)) = self.requests.get(&request) else {
             return;
         };
-        let Some(context) = self.contexts.get_mut(context.0) else {
+        let Some(context) = self.contexts.get_mut(id.0) else {
             return;
         };
         if let Some(pass) = context.pass.as_mut() {
             pass.fail(error);
-            context.trim(&mut self.pool, self.config.page_size);
+            context.trim(&mut self.store);
             self.ready.push(request);
+            self.rest(id);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What programs do with contexts. Each call takes effect at once.
 
+use std::sync::Arc;
+
 use super::{Engine, RequestState};
 use crate::context::{Context, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
@@ -11,8 +13,8 @@ impl Engine {
     /// # Errors
     /// `limit-resources` when too many live, of the process or in all; `invalid-argument` for an unknown process.
     pub fn new_context(&mut self, process: ProcessId) -> Result<ContextId> {
-        self.check_room_for_context(process)?;
-        Ok(self.add_context(Context::new(process)))
+        let user = self.check_room_for_context(process)?;
+        Ok(self.add_context(Context::new(process, user)))
     }
 
     /// A copy of everything: tokens, pending token and buffer. Pages are shared until one of the two writes into them.
@@ -25,8 +27,10 @@ impl Engine {
         let page_size = self.config.page_size;
         let parent = live_mut(&mut self.contexts, context)?;
         parent.settle(page_size);
-        let child = parent.fork(&mut self.pool, page_size);
-        Ok(self.add_context(child))
+        let child = parent.fork(&mut self.store);
+        let child = self.add_context(child);
+        self.rest(child);
+        Ok(child)
     }
 
     /// Frees the pages now, or when the batch that uses them is done. A pass under way fails with `context-released`. A second release does nothing.
@@ -65,11 +69,9 @@ impl Engine {
             .contexts
             .get(context.0)
             .is_some_and(|state| state.released && state.lease.is_none())
-            && let Some(mut state) = self.contexts.remove(context.0)
+            && let Some(state) = self.contexts.remove(context.0)
         {
-            state
-                .table
-                .truncate(&mut self.pool, self.config.page_size, 0);
+            state.lane.release(&mut self.store);
         }
     }
 
@@ -113,7 +115,7 @@ impl Engine {
         }
         let state = live_mut(&mut self.contexts, context)?;
         state.settle(page_size);
-        state.buffer.extend_from_slice(tokens);
+        Arc::make_mut(&mut state.buffer).extend_from_slice(tokens);
         Ok(())
     }
 
@@ -122,7 +124,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn buffer(&self, context: ContextId) -> Result<Vec<u32>> {
-        Ok(self.live(context)?.buffer.clone())
+        Ok(self.live(context)?.buffer.to_vec())
     }
 
     /// Tokens in pages, and the pending one.
@@ -146,14 +148,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn tail(&self, context: ContextId, n: u32) -> Result<Vec<u32>> {
-        let mut tail: Vec<u32> = self
-            .live(context)?
-            .all_tokens()
-            .rev()
-            .take(n as usize)
-            .collect();
-        tail.reverse();
-        Ok(tail)
+        Ok(self.live(context)?.last_tokens(&self.store, n as usize))
     }
 
     /// Drops the last `n` tokens: the pending one first, then those outside committed pages. The buffer stays. An idle
@@ -177,10 +172,8 @@ impl Engine {
         }
         let generator = state.generator.take();
         let n_pending = u32::from(n > 0 && state.pending.take().is_some());
-        let n_kept = state.n_computed() - (n - n_pending);
-        state.tokens.truncate(n_kept as usize);
         let state = live_mut(&mut self.contexts, context)?;
-        state.trim(&mut self.pool, page_size);
+        state.drop_last(&mut self.store, n - n_pending);
         if let Some(generator) = generator {
             self.retire(generator);
         }

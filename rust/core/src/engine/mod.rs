@@ -6,13 +6,15 @@
 mod check;
 mod completing;
 mod contexts;
+mod costs;
+mod displacing;
 mod generators;
 mod planning;
 mod requests;
 mod room;
 mod stats;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::batch::ArenaBuilder;
 use crate::budget::TokenBudget;
@@ -20,11 +22,12 @@ use crate::config::EngineConfig;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Generator, Seeds};
-use crate::ids::{BatchId, ContextId, GeneratorId, ProcessId, RequestId};
-use crate::kv::{PageCopy, PagePool};
+use crate::ids::{BatchId, ContextId, GeneratorId, ProcessId, RequestId, UserId};
+use crate::kv::{Moves, PageCopy, PageStore};
 use crate::sched::{Hold, Queue};
 use crate::slab::Slab;
 
+use costs::Costs;
 pub use planning::Plan;
 pub use requests::{Answer, Progress, Submission};
 pub use stats::Stats;
@@ -36,7 +39,7 @@ pub use stats::Stats;
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
-    pool: PagePool,
+    store: PageStore,
     contexts: Slab<Context>,
     generators: Slab<Generator>,
     processes: HashMap<ProcessId, Process>,
@@ -47,15 +50,29 @@ pub struct Engine {
     hold: Hold,
     builder: ArenaBuilder,
     in_flight: Vec<InFlight>,
-    /// Since when no request could run for want of pages.
-    short_since_ns: Option<u64>,
+    /// Contexts whose pass went, in that order: those that have none still are the first to give up their pages.
+    idle: VecDeque<Idle>,
+    n_idle_stamps: u64,
+    costs: Costs,
+    /// The latest time that was told.
+    now_ns: u64,
     n_arrivals: u64,
     totals: stats::Totals,
+}
+
+/// A context whose pass went.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    context: ContextId,
+    /// That of the context, unless it had another pass since.
+    stamp: u64,
+    since_ns: u64,
 }
 
 /// What a process owns.
 #[derive(Debug)]
 struct Process {
+    user: UserId,
     seeds: Seeds,
     contexts: HashSet<ContextId>,
     generators: HashSet<GeneratorId>,
@@ -78,6 +95,10 @@ enum RequestState {
 struct InFlight {
     id: BatchId,
     sequences: Vec<Running>,
+    /// Contexts whose pages it moves without computing anything of theirs.
+    riders: Vec<ContextId>,
+    moves: Moves,
+    n_tokens: u32,
     since_ns: u64,
 }
 
@@ -87,6 +108,8 @@ struct Running {
     context: ContextId,
     request: RequestId,
     copy: Option<PageCopy>,
+    /// Tokens that are ready when it is done.
+    length: u32,
 }
 
 impl Engine {
@@ -97,7 +120,7 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Result<Self> {
         config.check()?;
         Ok(Self {
-            pool: PagePool::new(config.n_pages),
+            store: PageStore::new(config.page_size, config.n_pages, config.host_slots),
             contexts: Slab::new(),
             generators: Slab::new(),
             processes: HashMap::new(),
@@ -107,7 +130,10 @@ impl Engine {
             hold: Hold::new(config.hold_ns),
             builder: ArenaBuilder::new(config.page_size),
             in_flight: Vec::new(),
-            short_since_ns: None,
+            idle: VecDeque::new(),
+            n_idle_stamps: 0,
+            costs: Costs::default(),
+            now_ns: 0,
             n_arrivals: 0,
             totals: stats::Totals::default(),
             config,
@@ -119,11 +145,11 @@ impl Engine {
         &self.config
     }
 
-    /// Adds a process. Seeds that nobody gives derive from its launch seed.
+    /// Adds a process of a user. Seeds that nobody gives derive from its launch seed.
     ///
     /// # Errors
     /// `invalid-argument` when the process is known already.
-    pub fn new_process(&mut self, process: ProcessId, launch_seed: u64) -> Result<()> {
+    pub fn new_process(&mut self, process: ProcessId, user: UserId, launch_seed: u64) -> Result<()> {
         if self.processes.contains_key(&process) {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,
@@ -134,6 +160,7 @@ impl Engine {
         self.processes.insert(
             process,
             Process {
+                user,
                 seeds,
                 contexts: HashSet::new(),
                 generators: HashSet::new(),

@@ -1,18 +1,17 @@
 //! The driver asks for a batch.
 
+use std::collections::VecDeque;
+
 use super::requests::never_fits;
-use super::{Engine, InFlight, Running};
+use super::{Engine, Idle, InFlight, Running};
 use crate::batch::{Adapter, ArenaBuilder, Batch, Masks, Positions, Row, SampleJobs, Sequence};
 use crate::context::Context;
-use crate::errors::{Error, ErrorCode};
-use crate::ids::{BatchId, RequestId};
-use crate::kv::{PagePool, pages_for};
+use crate::errors::Error;
+use crate::ids::{BatchId, ContextId, PageId, RequestId};
+use crate::kv::{Claim, Moves, Obstacle, PageCopy, PageStore, pages_for};
 use crate::sampling::Key;
-use crate::sched::{Admission, Limits, Ticket};
+use crate::sched::{Admission, Admit, Limits, Ticket};
 use crate::slab::Slab;
-
-/// How often pages are looked for while there are none: programs release them without telling the driver.
-const SHORTAGE_POLL_NS: u64 = 5_000_000;
 
 /// What a driver should do next.
 #[derive(Clone, Debug)]
@@ -21,16 +20,27 @@ pub enum Plan {
     Batch(Batch),
     /// Nothing can run: ask again when a request was entered or a batch was completed.
     Idle,
-    /// Programs are expected back, or pages may come free: ask again at that time, or when a request was entered.
+    /// Programs are expected back: ask again at that time, or when a request was entered.
     HoldUntil(u64),
+}
+
+/// What came of an attempt to plan.
+struct Attempt {
+    batch: Option<Batch>,
+    /// Requests whose contexts have outgrown the pool.
+    doomed: Vec<(RequestId, Error)>,
+    /// Passes of which everything was there already.
+    n_done: usize,
+    /// When pages may be had that programs expected back hold now.
+    retry_ns: Option<u64>,
 }
 
 impl Engine {
     /// What a driver should do next. Requests that cannot be served at all become ready with an error.
     pub fn next_batch(&mut self, now_ns: u64) -> Plan {
+        self.now_ns = now_ns;
         loop {
             if self.queue.len() == 0 {
-                self.short_since_ns = None;
                 self.hold.release();
                 return Plan::Idle;
             }
@@ -40,31 +50,38 @@ impl Engine {
                 self.totals.n_holds += 1;
                 return Plan::HoldUntil(until_ns);
             }
-            let (planned, doomed) = self.plan(now_ns);
-            let n_doomed = doomed.len();
-            for (request, error) in doomed {
+            let attempt = self.plan(now_ns);
+            let n_ended = attempt.doomed.len() + attempt.n_done;
+            for (request, error) in attempt.doomed {
                 self.queue.remove(request);
                 self.fail(request, error);
             }
-            if let Some(batch) = planned {
-                self.short_since_ns = None;
+            if let Some(batch) = attempt.batch {
                 self.hold.release();
                 return Plan::Batch(batch);
             }
             if !self.in_flight.is_empty() {
                 return Plan::Idle;
             }
-            if n_doomed > 0 {
+            if n_ended > 0 {
                 continue;
             }
-            if let Some(until_ns) = self.wait_for_pages(now_ns) {
-                return Plan::HoldUntil(until_ns);
+            if let Some(retry_ns) = attempt.retry_ns {
+                return Plan::HoldUntil(retry_ns);
             }
+            // The oldest request can displace every other, so one that fits can run.
+            let Some(stuck) = self.queue.youngest() else {
+                return Plan::Idle;
+            };
+            self.queue.remove(stuck.request);
+            self.fail(
+                stuck.request,
+                Error::internal("no request can run and nothing can be displaced"),
+            );
         }
     }
 
-    /// The next batch, if anything can run, and the requests whose contexts have outgrown the pool.
-    fn plan(&mut self, now_ns: u64) -> (Option<Batch>, Vec<(RequestId, Error)>) {
+    fn plan(&mut self, now_ns: u64) -> Attempt {
         let id = BatchId(self.totals.n_batches + 1);
         let limits = Limits {
             n_tokens: self.config.max_batch_tokens,
@@ -72,165 +89,216 @@ impl Engine {
             prefill_chunk: self.config.prefill_chunk,
         };
         let mut planner = Planner {
-            id,
-            page_size: self.config.page_size,
+            claim: Claim {
+                batch: id,
+                displace: self
+                    .costs
+                    .displace(self.config.page_size, self.config.copy_page_ns),
+            },
+            now_ns,
+            grace_ns: self.hold.limit_ns(),
             contexts: &mut self.contexts,
-            pool: &mut self.pool,
+            store: &mut self.store,
             builder: &mut self.builder,
+            idle: &mut self.idle,
+            totals: &mut self.totals,
+            moves: Moves::default(),
             running: Vec::new(),
-            doomed: Vec::new(),
+            riders: Vec::new(),
             n_rows: 0,
-            n_copies: 0,
+            pages: Vec::new(),
+            doomed: Vec::new(),
+            done: Vec::new(),
+            retry_ns: None,
         };
-        self.queue
-            .plan(limits, self.in_flight.is_empty(), |ticket, n| {
-                planner.admit(ticket, n)
-            });
+        self.queue.plan(limits, self.in_flight.is_empty(), &mut planner);
         let Planner {
+            moves,
             running,
-            doomed,
+            riders,
             n_rows,
-            n_copies,
+            doomed,
+            done,
+            retry_ns,
             ..
         } = planner;
-        if running.is_empty() {
-            return (None, doomed);
+        let n_done = done.len();
+        for (context, request) in done {
+            self.ready.push(request);
+            self.rest(context);
+        }
+        let mut attempt = Attempt {
+            batch: None,
+            doomed,
+            n_done,
+            retry_ns,
+        };
+        if running.is_empty() && moves.is_empty() {
+            return attempt;
+        }
+        for out in &moves.outs {
+            self.builder.add_swap_out(out.page, out.slot);
+        }
+        for back in &moves.ins {
+            self.builder.add_swap_in(back.slot, back.page);
         }
         let totals = &mut self.totals;
         totals.n_batches += 1;
         totals.n_sequences += running.len() as u64;
         totals.n_rows += n_rows;
         totals.n_tokens += self.builder.n_tokens() as u64;
-        totals.n_copies += n_copies;
         self.in_flight.push(InFlight {
             id,
             sequences: running,
+            riders,
+            moves,
+            n_tokens: self.builder.n_tokens() as u32,
             since_ns: now_ns,
         });
         let arena = self.builder.finish(id);
-        let jobs = SampleJobs::new(arena.clone(), self.config.vocab_size);
-        (Some(Batch { id, arena, jobs }), doomed)
-    }
-
-    /// Nothing runs and every waiting request lacks pages. Answers until when to wait for programs that hold pages without
-    /// waiting for any; when there are none, or they took too long, the youngest request fails so that the others go on.
-    fn wait_for_pages(&mut self, now_ns: u64) -> Option<u64> {
-        let since_ns = *self.short_since_ns.get_or_insert(now_ns);
-        let deadline_ns = since_ns.saturating_add(self.config.page_wait_ns);
-        let held_idly = |context: &Context| {
-            !context.table.pages().is_empty()
-                && !context.pass.as_ref().is_some_and(|pass| pass.is_waiting())
-        };
-        if now_ns < deadline_ns && self.contexts.iter().any(|(_, context)| held_idly(context)) {
-            return Some(deadline_ns.min(now_ns.saturating_add(SHORTAGE_POLL_NS)));
-        }
-        let youngest = self.queue.youngest()?;
-        let (n_free, n_pages) = (self.pool.n_free(), self.pool.n_pages());
-        let needed = self.contexts.get(youngest.context.0).map_or(0, |context| {
-            let n_tokens =
-                context.n_computed() + context.pass.as_ref().map_or(0, |pass| pass.n_tokens());
-            pages_for(n_tokens, self.config.page_size)
+        attempt.batch = Some(Batch {
+            id,
+            jobs: SampleJobs::new(arena.clone(), self.config.vocab_size),
+            arena,
         });
-        let message = format!(
-            "the context needs {needed} pages, {n_free} of {n_pages} are free, and nothing that runs would free more; release or shorten contexts, or start the engine with more pages"
-        );
-        let values = [
-            ("needed", u64::from(needed)),
-            ("free", u64::from(n_free)),
-            ("limit", u64::from(n_pages)),
-        ];
-        self.queue.remove(youngest.request);
-        self.fail(
-            youngest.request,
-            Error::with_values(ErrorCode::OutOfPages, message, &values),
-        );
-        self.totals.n_out_of_pages += 1;
-        // What it held may let the others run; if not, the next one waits as long before it fails.
-        self.short_since_ns = None;
-        None
+        attempt
     }
 }
 
 /// A batch in the making: what the scheduler offers is given pages and written into the arena.
-struct Planner<'a> {
-    id: BatchId,
-    page_size: u32,
-    contexts: &'a mut Slab<Context>,
-    pool: &'a mut PagePool,
+pub(super) struct Planner<'a> {
+    pub(super) claim: Claim,
+    pub(super) now_ns: u64,
+    /// How long a context that has no pass keeps its pages at least: its program is expected back.
+    pub(super) grace_ns: u64,
+    pub(super) contexts: &'a mut Slab<Context>,
+    pub(super) store: &'a mut PageStore,
     builder: &'a mut ArenaBuilder,
+    pub(super) idle: &'a mut VecDeque<Idle>,
+    pub(super) totals: &'a mut super::stats::Totals,
+    pub(super) moves: Moves,
     running: Vec<Running>,
-    doomed: Vec<(RequestId, Error)>,
+    riders: Vec<ContextId>,
     n_rows: u64,
-    n_copies: u64,
+    /// The pages of the sequence that is added; its memory serves one after the other.
+    pages: Vec<PageId>,
+    doomed: Vec<(RequestId, Error)>,
+    /// Passes of which everything was there.
+    done: Vec<(ContextId, RequestId)>,
+    pub(super) retry_ns: Option<u64>,
+}
+
+impl Admit for Planner<'_> {
+    /// The pages of all the tokens that the pass will compute are reserved with its first chunk, so that prefills do not block each other
+    /// half-way.
+    fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
+        let admission = self.try_admit(ticket, n, others);
+        let runs = matches!(admission, Admission::Planned(n) if n > 0);
+        if let Some(context) = self.contexts.get_mut(ticket.context.0).filter(|_| !runs)
+            && context.lease.is_none()
+            && context.lane.pinned().any(|node| self.store.moving(node).is_some())
+        {
+            // Pages that it uses come back with this batch, though nothing of it is computed.
+            context.lease = Some(self.claim.batch);
+            self.riders.push(ticket.context);
+        }
+        admission
+    }
+
+    fn n_tokens(&self, ticket: &Ticket) -> u32 {
+        self.contexts
+            .get(ticket.context.0)
+            .map_or(1, Context::n_remaining)
+    }
 }
 
 impl Planner<'_> {
-    /// Gives the next `n` tokens of a request a place in the batch. The pages of all the tokens that the pass will compute are
-    /// reserved with its first chunk, so that prefills do not block each other half-way.
-    fn admit(&mut self, ticket: &Ticket, n: u32) -> Admission {
+    fn try_admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
+        let Some(context) = self.contexts.get(ticket.context.0) else {
+            return Admission::NotYet;
+        };
+        if context.lease.is_some() || context.pass.is_none() {
+            return Admission::NotYet;
+        }
+        let (end, n_pages) = (context.end(), self.store.n_pages());
+        let needed = pages_for(end, self.store.page_size());
+        if needed > n_pages {
+            self.doomed.push((ticket.request, never_fits(needed, n_pages)));
+            return Admission::Refused;
+        }
+        let n_before = context.n_once_ready(self.store);
+        let copy = match self.make_ready(ticket, others) {
+            Ok(copy) => copy,
+            Err(Obstacle::Moving) => return Admission::NotYet,
+            Err(Obstacle::Short) => return Admission::Refused,
+        };
         let Some(context) = self.contexts.get_mut(ticket.context.0) else {
             return Admission::NotYet;
         };
-        if context.lease.is_some() {
-            return Admission::NotYet;
-        }
-        let n_computed = context.n_computed();
+        let n_ready = context.lane.n_ready();
+        self.totals.n_reused += u64::from(n_ready.saturating_sub(n_before));
         let Some(pass) = context.pass.as_mut() else {
             return Admission::NotYet;
         };
-        let rereads = pass.rereads();
-        let start = n_computed + pass.n_computed();
-        let end = n_computed + pass.n_tokens();
-        let copy = match context.table.reserve(self.pool, self.page_size, start, end) {
-            Ok(copy) => copy,
-            Err(shortage) => {
-                if pages_for(end, self.page_size) > self.pool.n_pages() {
-                    self.doomed.push((
-                        ticket.request,
-                        never_fits(
-                            shortage.needed.max(pages_for(end, self.page_size)),
-                            self.pool.n_pages(),
-                        ),
-                    ));
-                }
-                return Admission::Refused;
+        if n_ready == end && pass.draws.is_none() {
+            pass.outcome = Some(Ok(()));
+            self.done.push((ticket.context, ticket.request));
+            return Admission::Planned(0);
+        }
+        pass.start();
+        context.lease = Some(self.claim.batch);
+        let rereads = n_ready == end;
+        let n = n.min(end - n_ready).max(1);
+        let (start, length) = if rereads { (end - 1, end) } else { (n_ready, n_ready + n) };
+        self.totals.n_replayed += u64::from(n_before.min(length).saturating_sub(start)) * u64::from(!rereads);
+        self.add(ticket, start, length, rereads, copy.map(|copy| (n_ready / self.store.page_size(), copy)));
+        Admission::Planned(n)
+    }
+
+    /// Writes the tokens in the slots `[start, length)` of a context into the batch. `copy` is made of the page at that index.
+    fn add(&mut self, ticket: &Ticket, start: u32, length: u32, reread: bool, copy: Option<(u32, PageCopy)>) {
+        let Some(context) = self.contexts.get(ticket.context.0) else {
+            return;
+        };
+        let Some(pass) = &context.pass else { return };
+        let content;
+        let tokens = match pass.tokens_from(start, length) {
+            Some(tokens) => tokens,
+            None => {
+                content = context.content_at(self.store, start..length);
+                content.tokens()
             }
         };
-        let last = context.tokens.last().copied().unwrap_or(0);
-        let (tokens, first_position, length) = if rereads {
-            (std::slice::from_ref(&last), start.saturating_sub(1), start)
-        } else {
-            (pass.chunk(n), start, start + n)
-        };
-        let n_new = tokens.len() as u32;
-        let n_pages = pages_for(length, self.page_size) as usize;
-        let pages = context.table.pages();
+        let n_pages = pages_for(length, self.store.page_size()) as usize;
+        self.pages.clear();
+        self.pages
+            .extend(context.lane.pages(self.store).take(n_pages));
         self.builder.add_sequence(&Sequence {
             context: ticket.context,
             request: ticket.request,
             tokens,
-            positions: Positions::From(first_position),
+            positions: Positions::From(start),
             masks: Masks::Causal,
             adapter: Adapter::default(),
             media: 0,
-            pages: &pages[..n_pages.min(pages.len())],
-            replaced: copy.map(|copy| (copy.page_idx, copy.dst)),
+            pages: &self.pages,
+            replaced: copy.map(|(page_idx, copy)| (page_idx, copy.dst)),
             length,
-            reread: rereads,
+            reread,
         });
-        if let Some(copy) = copy {
+        if let Some((_, copy)) = copy {
             self.builder.add_copy(copy.src, copy.dst);
-            self.n_copies += 1;
+            self.totals.n_copies += 1;
         }
-        if let Some(draws) = pass.draws.filter(|_| pass.n_remaining() == n) {
+        if let Some(draws) = pass.draws.filter(|_| length == context.end()) {
             let key = Key {
                 seed: draws.seed,
-                position: end,
+                position: length,
                 slot: 0,
                 draw: 0,
             };
             self.builder.add_row(&Row {
-                token_idx: n_new.saturating_sub(1),
+                token_idx: length - start - 1,
                 params: draws.params,
                 key,
                 n_draws: 1,
@@ -239,13 +307,11 @@ impl Planner<'_> {
             });
             self.n_rows += 1;
         }
-        pass.start(n);
-        context.lease = Some(self.id);
         self.running.push(Running {
             context: ticket.context,
             request: ticket.request,
-            copy,
+            copy: copy.map(|(_, copy)| copy),
+            length,
         });
-        Admission::Planned
     }
 }

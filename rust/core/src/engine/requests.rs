@@ -2,9 +2,9 @@
 
 use super::contexts::live_mut;
 use super::{Engine, RequestState};
-use crate::context::{Draws, Pass, PassKind};
+use crate::context::{Context, Draws, Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{Output, Seeds, StepState};
+use crate::generation::{Output, StepState};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 use crate::kv::pages_for;
 use crate::sched::{Ticket, smoothed};
@@ -69,7 +69,13 @@ impl Engine {
 
     fn submit_flush(&mut self, request: RequestId, context: ContextId) -> Result<Progress> {
         let state = self.idle_context(context, "flushed")?;
-        let pass = Pass::new(request, PassKind::Flush, 0, state.pending, &state.buffer);
+        let pass = Pass::new(
+            request,
+            PassKind::Flush,
+            state.n_tokens(),
+            state.pending,
+            &state.buffer,
+        );
         self.enter(context, pass)
     }
 
@@ -101,7 +107,7 @@ impl Engine {
         let generator = self.generator(id)?;
         let pass = match generator.end(length, max_context) {
             Some(reason) => {
-                let mut pass = Pass::new(request, kind, 0, None, &[]);
+                let mut pass = Pass::new(request, kind, length, None, &[]);
                 (pass.finish, pass.outcome) = (Some(reason), Some(Ok(())));
                 pass
             }
@@ -126,7 +132,7 @@ impl Engine {
         let origin = if generator.counted {
             0
         } else {
-            Seeds::origin(state.path, state.all_tokens())
+            state.origin(&self.store)
         };
         let derived = || {
             self.processes
@@ -134,7 +140,13 @@ impl Engine {
                 .map_or(0, |process| process.seeds.seed(origin))
         };
         let seed = generator.seed.unwrap_or_else(derived);
-        let mut pass = Pass::new(request, kind, 0, state.pending, &state.buffer);
+        let mut pass = Pass::new(
+            request,
+            kind,
+            state.n_tokens(),
+            state.pending,
+            &state.buffer,
+        );
         pass.draws = Some(Draws {
             params: generator.params,
             seed,
@@ -146,9 +158,9 @@ impl Engine {
     /// Puts a pass on its context, and into the queue if there is something to compute.
     fn enter(&mut self, context: ContextId, mut pass: Pass) -> Result<Progress> {
         self.check_room_for_request(context)?;
-        let (page_size, n_pages) = (self.config.page_size, self.pool.n_pages());
+        let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
         let state = live_mut(&mut self.contexts, context)?;
-        let n_needed = pages_for(state.n_computed() + pass.n_tokens(), page_size);
+        let n_needed = pages_for(state.n_tokens() + pass.n_tokens(), page_size);
         if n_needed > n_pages {
             return Err(never_fits(n_needed, n_pages));
         }
@@ -159,10 +171,10 @@ impl Engine {
         pass.arrival = self.n_arrivals;
         let (request, waits) = (pass.request, pass.outcome.is_none());
         state.settle(page_size);
-        if waits {
-            self.queue.push(ticket(context, state.process, &pass, 0));
-        }
         state.pass = Some(pass);
+        if waits {
+            self.queue.extend(ticket(context, state, 0));
+        }
         if let Some(owner) = self.processes.get_mut(&state.process) {
             owner.n_requests += 1;
         }
@@ -201,7 +213,7 @@ impl Engine {
                 }
             },
             Err(error) => {
-                self.undo_generation(&pass);
+                self.give_up(context, &pass);
                 Some(Err(error))
             }
         }
@@ -218,10 +230,10 @@ impl Engine {
 
     /// Drops what a pass computed and drew: its context is as it was before.
     fn give_up(&mut self, context: ContextId, pass: &Pass) {
-        let page_size = self.config.page_size;
         if let Some(state) = self.contexts.get_mut(context.0) {
-            state.trim(&mut self.pool, page_size);
+            state.trim(&mut self.store);
         }
+        self.rest(context);
         self.undo_generation(pass);
     }
 
@@ -233,11 +245,12 @@ impl Engine {
         if let Some(state) = self.contexts.get_mut(context.0) {
             // A pass that had nothing to run took nothing.
             if pass.n_tokens() > 0 {
-                state.absorb(pass);
+                state.absorb(&self.store, pass);
             }
             if kind == PassKind::Flush {
                 state.settle(page_size);
             }
+            state.trim(&mut self.store);
         }
         let (PassKind::Step(id) | PassKind::Run(id)) = kind else {
             return Answer::Flushed;
@@ -262,14 +275,11 @@ impl Engine {
             return;
         };
         self.queue.remove(request);
-        let page_size = self.config.page_size;
         let Some(state) = self.contexts.get_mut(context.0) else {
             return;
         };
-        let pass = state.pass.take();
-        match pass {
-            Some(pass) => self.give_up(context, &pass),
-            None => state.trim(&mut self.pool, page_size),
+        if let Some(pass) = state.pass.take() {
+            self.give_up(context, &pass);
         }
     }
 
@@ -311,21 +321,19 @@ impl Engine {
     }
 }
 
-/// The place of a pass in the queue. `served` is the batch that served it last.
-pub(super) fn ticket(
-    context: ContextId,
-    process: crate::ids::ProcessId,
-    pass: &Pass,
-    served: u64,
-) -> Ticket {
-    Ticket {
-        context,
+/// The place of the pass of a context in the queue. `served` is the batch that served it last.
+pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
+    let pass = context.pass.as_ref()?;
+    Some(Ticket {
+        context: id,
         request: pass.request,
-        process,
-        n_tokens: pass.n_remaining(),
+        process: context.process,
+        user: context.lane.owner(),
+        n_tokens: context.n_remaining(),
         arrival: pass.arrival,
         served,
-    }
+        n_refused: 0,
+    })
 }
 
 /// A pass that no release of others could make room for.

@@ -2,18 +2,19 @@
 
 use super::{Engine, Process};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::ids::{ContextId, ProcessId};
+use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Generators that may live for each context that may.
 const GENERATORS_PER_CONTEXT: u32 = 4;
 
 impl Engine {
-    /// `limit-resources` where `process` may not have another context; `invalid-argument` where it is unknown.
-    pub(super) fn check_room_for_context(&self, process: ProcessId) -> Result<()> {
+    /// The user of `process`; `limit-resources` where it may not have another context, `invalid-argument` where it is unknown.
+    pub(super) fn check_room_for_context(&self, process: ProcessId) -> Result<UserId> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitResources, "contexts", n, limit, why);
+        let owner = self.process(process)?;
         check(
-            self.process(process)?.contexts.len(),
+            owner.contexts.len(),
             self.config.process_contexts(),
             "contexts of the program live and one program may hold at most {limit}; release some, or raise max_process_contexts",
         )?;
@@ -21,7 +22,8 @@ impl Engine {
             self.contexts.len(),
             self.config.max_contexts,
             "contexts live and the engine holds at most {limit}; release some, or raise max_contexts",
-        )
+        )?;
+        Ok(owner.user)
     }
 
     /// `limit-resources` where the process of `context` may not have another generator.

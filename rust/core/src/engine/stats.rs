@@ -12,7 +12,9 @@ pub(super) struct Totals {
     pub(super) n_tokens: u64,
     pub(super) n_copies: u64,
     pub(super) n_holds: u64,
-    pub(super) n_out_of_pages: u64,
+    pub(super) n_suspended: u64,
+    pub(super) n_reused: u64,
+    pub(super) n_replayed: u64,
 }
 
 /// Counters and gauges of an engine.
@@ -20,8 +22,12 @@ pub(super) struct Totals {
 pub struct Stats {
     /// Pages of the pool.
     pub n_pages: u64,
-    /// Pages in use.
+    /// Pages that contexts use.
     pub n_pages_used: u64,
+    /// Pages that nobody uses and that are kept for who computes the same.
+    pub n_pages_cached: u64,
+    /// Pages in the memory of the host.
+    pub n_pages_host: u64,
     /// Contexts that live, those included that wait for the end of a batch to go.
     pub n_contexts: u64,
     /// Generators that live.
@@ -46,16 +52,31 @@ pub struct Stats {
     pub n_copies: u64,
     /// Times that a driver was told to wait for programs that were expected back.
     pub n_holds: u64,
-    /// Requests that failed because others held the pages.
-    pub n_out_of_pages: u64,
+    /// Times that a context gave up its pages because others needed them.
+    pub n_suspended: u64,
+    /// Tokens that were not computed because somebody had computed the same before.
+    pub n_reused: u64,
+    /// Tokens computed again because their pages had been needed by others.
+    pub n_replayed: u64,
+    /// Pages that nobody used and that were emptied for others.
+    pub n_evicted: u64,
+    /// Pages that were wanted, and were copied to the host to make room.
+    pub n_copied_out: u64,
+    /// Pages copied back from the host.
+    pub n_copied_in: u64,
+    /// Pages that were wanted, and were emptied to make room.
+    pub n_dropped: u64,
 }
 
 impl Engine {
     /// Counters and gauges, as of now.
     pub fn stats(&self) -> Stats {
+        let pages = self.store.totals();
         Stats {
-            n_pages: u64::from(self.pool.n_pages()),
-            n_pages_used: u64::from(self.pool.n_used()),
+            n_pages: u64::from(self.store.n_pages()),
+            n_pages_used: u64::from(self.store.n_in_use()),
+            n_pages_cached: u64::from(self.store.n_cached()),
+            n_pages_host: u64::from(self.store.n_on_host()),
             n_contexts: self.contexts.len() as u64,
             n_generators: self.generators.len() as u64,
             n_requests: self.requests.len() as u64,
@@ -68,7 +89,13 @@ impl Engine {
             n_tokens: self.totals.n_tokens,
             n_copies: self.totals.n_copies,
             n_holds: self.totals.n_holds,
-            n_out_of_pages: self.totals.n_out_of_pages,
+            n_suspended: self.totals.n_suspended,
+            n_reused: self.totals.n_reused,
+            n_replayed: self.totals.n_replayed,
+            n_evicted: pages.n_evicted,
+            n_copied_out: pages.n_copied_out,
+            n_copied_in: pages.n_copied_in,
+            n_dropped: pages.n_dropped,
         }
     }
 }

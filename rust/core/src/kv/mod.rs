@@ -1,12 +1,18 @@
-//! Where keys and values live: a pool of pages, and the table of the pages of each context.
+//! Where keys and values live: a store of pages by content, and the lane of each context, which is what it has ready.
 
+mod check;
+mod content;
+mod host;
+mod lane;
 mod pool;
-#[cfg(test)]
-mod property_tests;
-mod table;
+mod store;
 
+pub(crate) use check::References;
+pub(crate) use content::Content;
+use host::HostPool;
+pub(crate) use lane::{Claim, Lane, Obstacle, PageCopy};
 pub(crate) use pool::PagePool;
-pub(crate) use table::{PageCopy, PageTable};
+pub(crate) use store::{Displace, Moves, NodeId, PageStore};
 
 /// Pages that hold `n_tokens` tokens.
 pub(crate) const fn pages_for(n_tokens: u32, page_size: u32) -> u32 {

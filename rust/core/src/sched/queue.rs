@@ -1,15 +1,17 @@
 //! The requests that wait for a batch, and the choice among them.
 //!
 //! Those that need one token (decodes) come before those that need more (prefills), so that no prefill delays a token of a
-//! running generation; prefills share what is left of the token budget in chunks. Where not all fit, processes take
-//! turns, and within a process the longest waiting goes first. A prefill that was passed over too often goes first of all.
+//! running generation; prefills share what is left of the token budget in chunks. Where not all fit, users take turns, then the
+//! processes of a user, and within a process the longest waiting goes first. What was passed over too often goes first of all.
 
 use std::collections::HashMap;
 
-use crate::ids::{ContextId, ProcessId, RequestId};
+use crate::ids::{ContextId, ProcessId, RequestId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill goes first.
 const MAX_PASSED_OVER: u32 = 4;
+/// Batches for which a request may lack pages before it goes first.
+pub(crate) const MAX_REFUSED: u32 = 32;
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +19,27 @@ pub(crate) struct Ticket {
     pub(crate) context: ContextId,
     pub(crate) request: RequestId,
     pub(crate) process: ProcessId,
+    pub(crate) user: UserId,
     /// Tokens that have to be computed.
     pub(crate) n_tokens: u32,
     /// In the order of submission.
     pub(crate) arrival: u64,
     /// The number of the batch that served it last.
     pub(crate) served: u64,
+    /// Batches for which it lacked pages since it was served.
+    pub(crate) n_refused: u32,
+}
+
+impl Ticket {
+    /// Whether one token is all that it needs.
+    pub(crate) const fn is_decode(&self) -> bool {
+        self.n_tokens <= 1
+    }
+
+    /// Whether it was passed over too often.
+    pub(crate) const fn is_starved(&self) -> bool {
+        self.n_refused >= MAX_REFUSED
+    }
 }
 
 /// What fits into a batch.
@@ -36,12 +53,21 @@ pub(crate) struct Limits {
 /// What became of an offer to run some tokens of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is in the batch.
-    Planned,
+    /// So many of its tokens are in the batch; it leaves the queue.
+    Planned(u32),
     /// It lacks memory and stays in the queue.
     Refused,
     /// Something else of it still runs; it stays in the queue.
     NotYet,
+}
+
+/// Who gives requests their places in a batch.
+pub(crate) trait Admit {
+    /// Gives the next `n` tokens of a request a place. `others` are all that wait, itself and those that have a place included.
+    fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission;
+
+    /// The tokens that a request needs which stays in the queue.
+    fn n_tokens(&self, ticket: &Ticket) -> u32;
 }
 
 /// The waiting requests.
@@ -49,10 +75,23 @@ pub(crate) enum Admission {
 pub(crate) struct Queue {
     decodes: Vec<Ticket>,
     prefills: Vec<Ticket>,
-    /// The number of the plan that last prefilled for a process.
+    /// The number of the plan that last prefilled for a process, and for a user.
     last_prefill: HashMap<ProcessId, u64>,
+    last_user: HashMap<UserId, u64>,
     n_passed_over: u32,
     n_plans: u64,
+    /// The order of a plan; its memory serves one after the other.
+    order: Vec<Ticket>,
+}
+
+/// What is left of a batch, and what became of the tickets.
+struct Round<'a, A> {
+    left: Limits,
+    admit: &'a mut A,
+    n_planned: u32,
+    n_prefilled: u32,
+    /// Users of whom a prefill lacked memory: their younger ones wait, so that what comes free does not go to small ones alone.
+    refused: Vec<UserId>,
 }
 
 impl Queue {
@@ -61,7 +100,7 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, ticket: Ticket) {
-        if ticket.n_tokens <= 1 {
+        if ticket.is_decode() {
             &mut self.decodes
         } else {
             &mut self.prefills
@@ -69,9 +108,18 @@ impl Queue {
         .push(ticket);
     }
 
-    pub(crate) fn remove(&mut self, request: RequestId) {
+    pub(crate) fn extend(&mut self, ticket: Option<Ticket>) {
+        if let Some(ticket) = ticket {
+            self.push(ticket);
+        }
+    }
+
+    /// Takes a request out. False: it does not wait.
+    pub(crate) fn remove(&mut self, request: RequestId) -> bool {
+        let n = self.len();
         self.decodes.retain(|ticket| ticket.request != request);
         self.prefills.retain(|ticket| ticket.request != request);
+        self.len() < n
     }
 
     /// The process ended: what is known of it is forgotten. Its tickets are removed before.
@@ -88,117 +136,167 @@ impl Queue {
         self.iter().max_by_key(|ticket| ticket.arrival).copied()
     }
 
-    /// Offers requests to `admit` with the number of tokens that each may run, until the limits are reached. `idle` tells that
-    /// no batch runs: then a prefill that is refused does not keep the younger ones back, since nothing else would run.
-    pub(crate) fn plan(
-        &mut self,
-        limits: Limits,
-        idle: bool,
-        mut admit: impl FnMut(&Ticket, u32) -> Admission,
-    ) {
+    /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a prefill that is
+    /// refused does not keep younger ones back, since nothing else would run.
+    pub(crate) fn plan(&mut self, limits: Limits, idle: bool, admit: &mut impl Admit) {
         self.n_plans += 1;
-        let mut left = limits;
+        self.arrange(limits);
+        let mut order = std::mem::take(&mut self.order);
+        let n_decodes = self.decodes.len();
         let had_prefills = !self.prefills.is_empty();
-        let n_prefilled = if self.n_passed_over >= MAX_PASSED_OVER {
-            self.plan_prefills(&mut left, 1, true, &mut admit)
-        } else {
-            0
+        let starved = had_prefills && self.n_passed_over >= MAX_PASSED_OVER;
+        // Those that go first of all: the starved, and one prefill where none had a turn for long.
+        let mut first: Vec<usize> = Vec::new();
+        first.extend((0..order.len()).filter(|&index| order[index].is_starved()));
+        if starved && !first.contains(&n_decodes) {
+            first.push(n_decodes);
+        }
+        first.sort_unstable();
+        for (place, index) in first.into_iter().enumerate() {
+            order[place..=index].rotate_right(1);
+        }
+        let quotas = quotas(&order, limits);
+        let mut used: HashMap<UserId, u32> = HashMap::new();
+        let mut round = Round {
+            left: limits,
+            admit,
+            n_planned: 0,
+            n_prefilled: 0,
+            refused: Vec::new(),
         };
-        self.plan_decodes(&mut left, &mut admit);
-        let empty = left.n_sequences == limits.n_sequences;
-        let n_prefilled =
-            n_prefilled + self.plan_prefills(&mut left, u32::MAX, idle && empty, &mut admit);
-        self.n_passed_over = if had_prefills && n_prefilled == 0 {
+        for index in 0..order.len() {
+            let ticket = order[index];
+            let quota = quotas
+                .as_ref()
+                .and_then(|quotas| quotas.get(&ticket.user))
+                .map_or(u32::MAX, |quota| quota.saturating_sub(used.get(&ticket.user).copied().unwrap_or(0)));
+            match round.offer(&ticket, quota, idle, &order) {
+                Some(Admission::Planned(n)) => {
+                    if quotas.is_some() {
+                        *used.entry(ticket.user).or_insert(0) += n;
+                    }
+                    if !ticket.is_decode() {
+                        self.last_prefill.insert(ticket.process, self.n_plans);
+                        self.last_user.insert(ticket.user, self.n_plans);
+                    }
+                    order[index].n_tokens = 0;
+                }
+                Some(Admission::Refused) => order[index].n_refused += 1,
+                Some(Admission::NotYet) | None => {}
+            }
+        }
+        self.n_passed_over = if had_prefills && round.n_prefilled == 0 {
             self.n_passed_over + 1
         } else {
             0
         };
-    }
-
-    fn plan_decodes(
-        &mut self,
-        left: &mut Limits,
-        admit: &mut impl FnMut(&Ticket, u32) -> Admission,
-    ) {
-        if self.decodes.len() > left.n_sequences.min(left.n_tokens) as usize {
-            self.decodes
-                .sort_by_key(|ticket| (ticket.served, ticket.arrival));
-            take_turns(&mut self.decodes, |ticket| (ticket.served, ticket.arrival));
+        self.decodes.clear();
+        self.prefills.clear();
+        for mut ticket in order.drain(..).filter(|ticket| ticket.n_tokens > 0) {
+            ticket.n_tokens = round.admit.n_tokens(&ticket).max(1);
+            self.push(ticket);
         }
-        self.decodes.retain(|ticket| {
-            if left.n_sequences == 0 || left.n_tokens == 0 || admit(ticket, 1) != Admission::Planned
-            {
-                return true;
-            }
-            left.n_sequences -= 1;
-            left.n_tokens -= 1;
-            false
-        });
+        self.order = order;
     }
 
-    fn plan_prefills(
-        &mut self,
-        left: &mut Limits,
-        most: u32,
-        past_refused: bool,
-        admit: &mut impl FnMut(&Ticket, u32) -> Admission,
-    ) -> u32 {
-        let last = &mut self.last_prefill;
+    /// Puts the tickets in their order: decodes, then prefills.
+    fn arrange(&mut self, limits: Limits) {
+        if self.decodes.len() > limits.n_sequences.min(limits.n_tokens) as usize {
+            self.decodes.sort_by_key(|ticket| (ticket.served, ticket.arrival));
+            take_turns(&mut self.decodes, |ticket| (ticket.served, ticket.arrival), |_| 0);
+        }
         if self.prefills.is_empty() {
-            last.clear();
-            return 0;
-        }
-        if self.prefills.len() > 1 {
+            self.last_prefill.clear();
+            self.last_user.clear();
+        } else if self.prefills.len() > 1 {
             self.prefills.sort_by_key(|ticket| ticket.arrival);
-            take_turns(&mut self.prefills, |ticket| {
-                (
-                    last.get(&ticket.process).copied().unwrap_or(0),
-                    ticket.arrival,
-                )
-            });
+            let (processes, users) = (&self.last_prefill, &self.last_user);
+            take_turns(
+                &mut self.prefills,
+                |ticket| (processes.get(&ticket.process).copied().unwrap_or(0), ticket.arrival),
+                |user| users.get(&user).copied().unwrap_or(0),
+            );
         }
-        let (mut n_planned, mut refused, number) = (0, false, self.n_plans);
-        self.prefills.retain(|ticket| {
-            let n = ticket.n_tokens.min(left.prefill_chunk).min(left.n_tokens);
-            if n == 0
-                || left.n_sequences == 0
-                || n_planned == most
-                || (refused && (!past_refused || n_planned > 0))
-            {
-                return true;
-            }
-            match admit(ticket, n) {
-                Admission::Planned => {
-                    left.n_sequences -= 1;
-                    left.n_tokens -= n;
-                    n_planned += 1;
-                    last.insert(ticket.process, number);
-                    false
-                }
-                Admission::Refused => {
-                    refused = true;
-                    true
-                }
-                Admission::NotYet => true,
-            }
-        });
-        n_planned
+        self.order.clear();
+        self.order.extend(self.decodes.iter().chain(&self.prefills));
     }
 }
 
-/// Reorders tickets so that the first of every process come before the second of any. Each round goes by `turn`.
-fn take_turns(tickets: &mut [Ticket], turn: impl Fn(&Ticket) -> (u64, u64)) {
-    let mut n_seen: HashMap<ProcessId, u32> = HashMap::new();
+impl<A: Admit> Round<'_, A> {
+    /// Offers what fits; none where nothing does.
+    fn offer(&mut self, ticket: &Ticket, quota: u32, idle: bool, others: &[Ticket]) -> Option<Admission> {
+        let n = ticket.n_tokens.min(self.left.prefill_chunk).min(self.left.n_tokens).min(quota);
+        if n == 0 || self.left.n_sequences == 0 {
+            return None;
+        }
+        let alone = idle && self.n_planned == 0;
+        if !ticket.is_decode() && !alone && !ticket.is_starved() && self.refused.contains(&ticket.user) {
+            return None;
+        }
+        let admission = self.admit.admit(ticket, n, others);
+        match admission {
+            // All of it was there already.
+            Admission::Planned(0) => {}
+            Admission::Planned(n_used) => {
+                self.left.n_sequences -= 1;
+                self.left.n_tokens -= n_used.min(n);
+                self.n_planned += 1;
+                self.n_prefilled += u32::from(!ticket.is_decode());
+            }
+            Admission::Refused if !ticket.is_decode() => self.refused.push(ticket.user),
+            Admission::Refused | Admission::NotYet => {}
+        }
+        Some(admission)
+    }
+}
+
+/// How many tokens of a batch each user may have, where several want to prefill: as equal as their demands allow. None: there is one user at most.
+fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
+    let mut prefills = order.iter().filter(|ticket| !ticket.is_decode());
+    let first = prefills.next()?.user;
+    if order.iter().all(|ticket| ticket.user == first) {
+        return None;
+    }
+    let mut demands: HashMap<UserId, u64> = HashMap::new();
+    for ticket in order {
+        *demands.entry(ticket.user).or_insert(0) += u64::from(ticket.n_tokens.min(limits.prefill_chunk));
+    }
+    let mut by_demand: Vec<(u64, UserId)> = demands.into_iter().map(|(user, demand)| (demand, user)).collect();
+    by_demand.sort_unstable();
+    let (mut left, mut n_users) = (u64::from(limits.n_tokens), by_demand.len() as u64);
+    let mut quotas = HashMap::with_capacity(by_demand.len());
+    for (demand, user) in by_demand {
+        let quota = demand.min(left.div_ceil(n_users));
+        quotas.insert(user, quota as u32);
+        left -= quota.min(left);
+        n_users -= 1;
+    }
+    Some(quotas)
+}
+
+/// Reorders tickets so that the first of every user come before the second of any, and likewise the processes of a user; the tickets of a process
+/// keep their order.
+fn take_turns(tickets: &mut [Ticket], turn: impl Fn(&Ticket) -> (u64, u64), turn_of_user: impl Fn(UserId) -> u64) {
+    let mut of_process: HashMap<ProcessId, u32> = HashMap::new();
     let mut rounds: Vec<(u32, (u64, u64), Ticket)> = tickets
         .iter()
-        .map(|ticket| {
-            let seen = n_seen.entry(ticket.process).or_insert(0);
-            *seen += 1;
-            (*seen, turn(ticket), *ticket)
-        })
+        .map(|ticket| (count(&mut of_process, ticket.process), turn(ticket), *ticket))
         .collect();
     rounds.sort_by_key(|&(round, turn, _)| (round, turn));
-    for (place, (_, _, ticket)) in tickets.iter_mut().zip(rounds) {
+    let mut of_user: HashMap<UserId, u32> = HashMap::new();
+    let mut turns: Vec<(u32, u64, Ticket)> = rounds
+        .iter()
+        .map(|(_, _, ticket)| (count(&mut of_user, ticket.user), turn_of_user(ticket.user), *ticket))
+        .collect();
+    // Stable: what is equal stays in the order of the processes.
+    turns.sort_by_key(|&(round, turn, _)| (round, turn));
+    for (place, (_, _, ticket)) in tickets.iter_mut().zip(turns) {
         *place = ticket;
     }
+}
+
+fn count<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: K) -> u32 {
+    let count = counts.entry(key).or_insert(0);
+    *count += 1;
+    *count
 }

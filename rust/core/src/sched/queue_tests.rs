@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ids::{ContextId, ProcessId, RequestId};
+use crate::ids::{ContextId, ProcessId, RequestId, UserId};
 
 const LIMITS: Limits = Limits {
     n_tokens: 16,
@@ -16,19 +16,34 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         context: ContextId(request),
         request: RequestId(request),
         process: ProcessId(process),
+        user: UserId(0),
         n_tokens,
         arrival: request,
         served: 0,
+        n_refused: 0,
+    }
+}
+
+/// Admits by a function.
+struct Offer<F>(F);
+
+impl<F: FnMut(&Ticket, u32) -> Admission> Admit for Offer<F> {
+    fn admit(&mut self, ticket: &Ticket, n: u32, _others: &[Ticket]) -> Admission {
+        (self.0)(ticket, n)
+    }
+
+    fn n_tokens(&self, ticket: &Ticket) -> u32 {
+        ticket.n_tokens
     }
 }
 
 /// Plans and answers (request, tokens) in order; what has more to do goes back into the queue.
 fn plan(queue: &mut Queue, limits: Limits, number: u64) -> Vec<(u64, u32)> {
     let mut planned = Vec::new();
-    queue.plan(limits, true, |ticket, n| {
+    queue.plan(limits, true, &mut Offer(|ticket: &Ticket, n| {
         planned.push((*ticket, n));
-        Admission::Planned
-    });
+        Admission::Planned(n)
+    }));
     for (ticket, n) in &planned {
         if ticket.n_tokens > *n {
             queue.push(Ticket {
@@ -121,6 +136,61 @@ fn decodes_that_do_not_all_fit_take_turns() {
     assert_eq!(served, [1, 4, 2, 4, 3, 4, 1, 4]);
 }
 
+fn of_user(user: u64, ticket: Ticket) -> Ticket {
+    Ticket {
+        user: UserId(user),
+        ..ticket
+    }
+}
+
+#[test]
+fn users_share_a_batch_however_many_programs_they_have() {
+    let mut many: Vec<Ticket> = (1..=20).map(|n| of_user(1, ticket(n, n, 40))).collect();
+    many.push(of_user(2, ticket(21, 21, 40)));
+    let mut queue = queue(&many);
+    let limits = Limits {
+        n_tokens: 32,
+        n_sequences: 8,
+        prefill_chunk: 32,
+    };
+    let planned = plan(&mut queue, limits, 1);
+    let of_single: u32 = planned.iter().filter(|(request, _)| *request == 21).map(|(_, n)| n).sum();
+    assert_eq!(of_single, 16);
+    assert_eq!(planned.iter().map(|(_, n)| n).sum::<u32>(), 32);
+}
+
+#[test]
+fn what_a_user_does_not_need_goes_to_the_others() {
+    let mut queue = queue(&[of_user(1, ticket(1, 1, 40)), of_user(2, ticket(2, 2, 3)), of_user(3, ticket(3, 3, 1))]);
+    let limits = Limits {
+        n_tokens: 32,
+        n_sequences: 8,
+        prefill_chunk: 32,
+    };
+    assert_eq!(plan(&mut queue, limits, 1), [(3, 1), (1, 28), (2, 3)]);
+}
+
+#[test]
+fn the_decodes_of_users_take_turns() {
+    let mut many: Vec<Ticket> = (1..=20).map(|n| of_user(1, ticket(n, n, 1))).collect();
+    many.push(of_user(2, ticket(21, 21, 1)));
+    for number in 1..=5 {
+        let served = plan(&mut queue(&many), LIMITS, number);
+        assert_eq!(served.len(), 8);
+        assert!(served.contains(&(21, 1)), "{served:?}");
+    }
+}
+
+#[test]
+fn one_that_lacked_pages_too_often_goes_first() {
+    let starved = Ticket {
+        n_refused: MAX_REFUSED,
+        ..ticket(5, 5, 9)
+    };
+    let mut queue = queue(&[ticket(1, 1, 1), ticket(2, 2, 20), starved]);
+    assert_eq!(plan(&mut queue, LIMITS, 1), [(5, 8), (1, 1), (2, 7)]);
+}
+
 #[test]
 fn a_prefill_passed_over_too_often_goes_first() {
     let mut queue = queue(&[ticket(1, 1, 4)]);
@@ -144,13 +214,13 @@ fn a_prefill_passed_over_too_often_goes_first() {
 fn a_refused_prefill_keeps_younger_ones_back_only_while_others_run() {
     let refuse_first = |queue: &mut Queue, idle: bool| {
         let mut planned = Vec::new();
-        queue.plan(LIMITS, idle, |ticket, _| {
+        queue.plan(LIMITS, idle, &mut Offer(|ticket: &Ticket, n| {
             if ticket.request.0 == 1 {
                 return Admission::Refused;
             }
             planned.push(ticket.request.0);
-            Admission::Planned
-        });
+            Admission::Planned(n)
+        }));
         planned
     };
     let tickets = [ticket(1, 1, 4), ticket(2, 2, 4), ticket(3, 3, 4)];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pie_core::{
     Answer, Batch, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error, GeneratorId,
     GeneratorOptions, Method, Output, Plan, ProcessId, Progress, RequestId, Sampled, Sampler,
-    Submission, dummy,
+    Submission, UserId, dummy,
 };
 
 pub const MODEL: &str = "toy";
@@ -51,7 +51,8 @@ impl World {
             config.vocab_size,
             config.n_pages,
             config.page_size,
-        );
+        )
+        .with_host_slots(config.host_slots);
         let engine = Engine::new(config).unwrap();
         Self {
             engine,
@@ -66,7 +67,7 @@ impl World {
     /// A world with one process of that launch seed.
     pub fn with_process(config: EngineConfig, launch_seed: u64) -> Self {
         let mut world = Self::new(config);
-        world.engine.new_process(ProcessId(1), launch_seed).unwrap();
+        world.engine.new_process(ProcessId(1), UserId(1), launch_seed).unwrap();
         world
     }
 

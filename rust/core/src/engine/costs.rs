@@ -1,0 +1,51 @@
+//! What computing costs, as seen, so that pages are displaced the cheaper way.
+
+use crate::kv::Displace;
+
+/// Smoothed costs.
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// Of a token in batches that computed many, where most of the time goes into each.
+    token_ns: Option<u64>,
+}
+
+/// Tokens from which on a batch tells what one costs.
+const MANY_TOKENS: u32 = 32;
+
+impl Costs {
+    /// A batch computed so many tokens in so long.
+    pub(super) fn ran(&mut self, n_tokens: u32, took_ns: u64) {
+        if n_tokens >= MANY_TOKENS {
+            let seen = took_ns / u64::from(n_tokens);
+            self.token_ns = Some(
+                self.token_ns
+                    .map_or(seen, |usual| usual - usual / 8 + seen / 8),
+            );
+        }
+    }
+
+    /// How a page that is wanted again is displaced best: copied out and in, or computed again.
+    pub(super) fn displace(&self, page_size: u32, copy_page_ns: u64) -> Displace {
+        let replay_ns = self.token_ns.map(|token_ns| token_ns.saturating_mul(u64::from(page_size)));
+        match replay_ns {
+            Some(replay_ns) if replay_ns < copy_page_ns.saturating_mul(2) => Displace::Replay,
+            _ => Displace::Copy,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cheaper_way_is_taken() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.displace(16, 1_000_000), Displace::Copy);
+        costs.ran(1, 1);
+        assert_eq!(costs.displace(16, 1_000_000), Displace::Copy);
+        costs.ran(100, 100 * 1000);
+        assert_eq!(costs.displace(16, 7_000), Displace::Copy);
+        assert_eq!(costs.displace(16, 9_000), Displace::Replay);
+    }
+}

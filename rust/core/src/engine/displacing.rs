@@ -1,0 +1,166 @@
+//! Whose pages go when others need room.
+//!
+//! First those of contexts without a pass, the longest idle first: a program that waits for one context while it holds another can so never
+//! keep the pool. Then those of requests that come later: of users above their share, then prefills, then the youngest. A prefill that
+//! began is spared until it is done, and so is what was passed over too often: who is displaced runs again before others can be displaced for it.
+
+use super::planning::Planner;
+use super::{Engine, Idle};
+use crate::context::Context;
+use crate::ids::ContextId;
+use crate::kv::{Obstacle, PageCopy};
+use crate::sched::Ticket;
+
+/// Entries of the list of idle contexts per context that lives, beyond which it is cleared of those that count no more.
+const IDLE_PER_CONTEXT: usize = 4;
+
+impl Engine {
+    /// A context has no pass any more, or none that runs: its pages may go.
+    pub(super) fn rest(&mut self, id: ContextId) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        self.n_idle_stamps += 1;
+        context.idle_stamp = self.n_idle_stamps;
+        self.idle.push_back(Idle {
+            context: id,
+            stamp: self.n_idle_stamps,
+            since_ns: self.now_ns,
+        });
+        if self.idle.len() > IDLE_PER_CONTEXT * (self.contexts.len() + 16) {
+            let contexts = &self.contexts;
+            self.idle.retain(|idle| {
+                contexts
+                    .get(idle.context.0)
+                    .is_some_and(|context| context.idle_stamp == idle.stamp)
+            });
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// Makes ready what of the request's tokens is to be had without computing it, and room for all others; displaces contexts where pages are
+    /// short. Answers the copy that the batch has to make.
+    pub(super) fn make_ready(&mut self, ticket: &Ticket, others: &[Ticket]) -> Result<Option<PageCopy>, Obstacle> {
+        let n_moves = self.moves.ins.len();
+        let context = self.contexts.get(ticket.context.0);
+        let was_resident = context.is_some_and(|context| context.lane.is_resident());
+        let made = self.try_to_make_ready(ticket, others);
+        if made == Err(Obstacle::Short)
+            && !was_resident
+            && self.moves.ins.len() == n_moves
+            && let Some(context) = self.contexts.get_mut(ticket.context.0)
+        {
+            // What it found is of no use to it yet.
+            context.suspend(self.store);
+        }
+        made
+    }
+
+    fn try_to_make_ready(&mut self, ticket: &Ticket, others: &[Ticket]) -> Result<Option<PageCopy>, Obstacle> {
+        loop {
+            let context = self.contexts.get_mut(ticket.context.0).ok_or(Obstacle::Short)?;
+            let mut missing = context.n_missing_at_most(self.store);
+            if missing > self.store.n_available() {
+                // Anew each time: what it shared with one that was displaced is now its own to keep.
+                missing = context.survey(self.store, self.claim)?;
+            }
+            if missing > self.store.n_available() && self.displace(missing, ticket, others) {
+                continue;
+            }
+            let context = self.contexts.get_mut(ticket.context.0).ok_or(Obstacle::Short)?;
+            let adopted = context.adopt(self.store, self.claim, &mut self.moves);
+            let end = context.end();
+            let reserved = adopted.and_then(|()| context.lane.reserve(self.store, self.claim, &mut self.moves, end));
+            if reserved != Err(Obstacle::Short) {
+                return reserved;
+            }
+            if !self.displace(missing, ticket, others) && !self.give_up_shared(ticket) {
+                return Err(Obstacle::Short);
+            }
+        }
+    }
+
+    fn displace(&mut self, missing: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
+        self.displace_idle() || self.displace_waiting(missing, ticket, others)
+    }
+
+    /// A context that fills the pool has no room for a copy of a page that others hold, too: it computes that part again.
+    fn give_up_shared(&mut self, ticket: &Ticket) -> bool {
+        let context = self.contexts.get_mut(ticket.context.0);
+        context.is_some_and(|context| context.lane.give_up_shared(self.store))
+    }
+
+    /// Suspends the context that has been without a pass for the longest.
+    fn displace_idle(&mut self) -> bool {
+        while let Some(&Idle {
+            context: id,
+            stamp,
+            since_ns,
+        }) = self.idle.front()
+        {
+            let candidate = self.contexts.get_mut(id.0).filter(|context| {
+                context.idle_stamp == stamp && is_idle(context) && context.lane.is_resident()
+            });
+            let Some(context) = candidate else {
+                self.idle.pop_front();
+                continue;
+            };
+            let until_ns = since_ns.saturating_add(self.grace_ns);
+            if until_ns > self.now_ns {
+                self.retry_ns = Some(until_ns);
+                return false;
+            }
+            self.idle.pop_front();
+            context.suspend(self.store);
+            self.totals.n_suspended += 1;
+            return true;
+        }
+        false
+    }
+
+    /// Suspends one of the requests that wait and come later.
+    fn displace_waiting(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
+        let share = self.store.n_pages() / self.store.n_users().max(1);
+        let above = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
+        let asks_too_much = above(ticket.user, n);
+        let may_displace = |other: &Ticket| {
+            let above = above(other.user, 0) && other.user != ticket.user;
+            match (above, asks_too_much) {
+                (true, false) => true,
+                (false, true) if other.user != ticket.user => ticket.is_starved(),
+                _ => {
+                    ticket.is_starved()
+                        || ticket.arrival < other.arrival
+                        || (ticket.is_decode() && !other.is_decode())
+                }
+            }
+        };
+        let victim = others
+            .iter()
+            .filter(|other| other.request != ticket.request && !other.is_starved() && self.can_go(other) && may_displace(other))
+            .max_by_key(|other| (above(other.user, 0), !other.is_decode(), other.arrival));
+        let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0)) else {
+            return false;
+        };
+        context.suspend(self.store);
+        self.totals.n_suspended += 1;
+        true
+    }
+
+    /// Whether the context of a request that waits holds pages that may be taken away.
+    fn can_go(&self, ticket: &Ticket) -> bool {
+        self.contexts.get(ticket.context.0).is_some_and(|context| {
+            let prefills = context.n_remaining() > 1;
+            let began = context.pass.as_ref().is_some_and(|pass| pass.started);
+            let has_all = context.lane.n_missing(self.store, context.end()) == 0;
+            let is_spared = prefills && began && has_all;
+            context.lease.is_none() && context.lane.is_resident() && !is_spared
+        })
+    }
+}
+
+/// Whether nothing of a context waits for a batch or runs in one.
+fn is_idle(context: &Context) -> bool {
+    context.lease.is_none() && !context.pass.as_ref().is_some_and(|pass| pass.is_waiting())
+}

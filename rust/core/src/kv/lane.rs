@@ -1,0 +1,635 @@
+//! What a context has on the device: apart from what it says, which `context` keeps.
+
+use std::sync::Arc;
+
+use super::content::Content;
+use super::store::{Displace, Moves, NodeId, PageStore, Place};
+use crate::ids::{BatchId, PageId, UserId};
+
+/// The page behind the full ones, which holds the last tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Partial {
+    #[default]
+    None,
+    /// The lane's own, to be written on.
+    Own(PageId),
+    /// A node that the lane holds and uses, and that others may see: it is copied before it is written.
+    Node(NodeId),
+}
+
+/// A held node behind the full pages, of which the tokens up to `n_ready` count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parked {
+    node: NodeId,
+    n_ready: u32,
+}
+
+/// What lies behind the full pages is `tail(range)`, by slots; a page that became full is `page(index)`. Both are the context's to tell.
+///
+/// The part of a context's tokens whose keys and values are on the device, in the order of storage, and the pages for those to come.
+///
+/// What a lane computed may leave the device ([`Lane::suspend`]) without the context changing: the lane then starts again from what is left in the
+/// store, and the rest is copied back or computed again. Nothing of a lane changes while a batch uses it, but by that batch.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    owner: UserId,
+    /// The deepest full page that was computed, held, on the device or not.
+    reach: Option<NodeId>,
+    /// The part of a page behind `reach` that was ready when the lane was suspended.
+    parked: Option<Parked>,
+    /// The deepest full page that is ready, pinned: `reach` or an ancestor.
+    pin: Option<NodeId>,
+    /// From `reach` up to the child of `pin`, while they differ; empty when it was not looked up.
+    path: Vec<NodeId>,
+    /// The pages up to `pin`.
+    pages: Arc<Vec<PageId>>,
+    partial: Partial,
+    /// Tokens that are ready: those up to `pin`, and those of the partial page that count.
+    n_ready: u32,
+    /// Own pages for tokens to come.
+    reserved: Vec<PageId>,
+}
+
+/// A page to be copied before a pass writes into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageCopy {
+    pub(crate) src: PageId,
+    pub(crate) dst: PageId,
+}
+
+/// Why tokens cannot be made ready now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// A batch that runs has to end first.
+    Moving,
+    /// Pages are short.
+    Short,
+}
+
+/// For which batch pages are taken, and how those that have to go are displaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) batch: BatchId,
+    pub(crate) displace: Displace,
+}
+
+impl Lane {
+    /// Nothing was computed.
+    pub(crate) fn new(owner: UserId) -> Self {
+        Self {
+            owner,
+            reach: None,
+            parked: None,
+            pin: None,
+            path: Vec::new(),
+            pages: Arc::default(),
+            partial: Partial::None,
+            n_ready: 0,
+            reserved: Vec::new(),
+        }
+    }
+
+    /// Whom its pages are for.
+    pub(crate) const fn owner(&self) -> UserId {
+        self.owner
+    }
+
+    /// Tokens that are ready.
+    pub(crate) const fn n_ready(&self) -> u32 {
+        self.n_ready
+    }
+
+    /// The deepest full page that was computed, on the device or not.
+    pub(crate) const fn reach(&self) -> Option<NodeId> {
+        self.reach
+    }
+
+    /// The page to be computed next, where it was computed before.
+    pub(crate) fn next_known(&self) -> Option<NodeId> {
+        self.path.last().copied()
+    }
+
+    /// Whether it uses any page.
+    pub(crate) const fn is_resident(&self) -> bool {
+        self.pin.is_some() || !matches!(self.partial, Partial::None) || !self.reserved.is_empty()
+    }
+
+    /// Its pages in the order of storage, those for tokens to come last.
+    pub(crate) fn pages<'a>(&'a self, store: &PageStore) -> impl Iterator<Item = PageId> + 'a {
+        let partial = match self.partial {
+            Partial::None => None,
+            Partial::Own(page) => Some(page),
+            Partial::Node(id) => match store.place(id) {
+                Place::Device(page) => Some(page),
+                Place::Host(_) | Place::Gone => None,
+            },
+        };
+        let full = self.pages.iter().copied();
+        full.chain(partial).chain(self.reserved.iter().copied())
+    }
+
+    /// The pages that are in no node.
+    pub(crate) fn own_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        let partial = match self.partial {
+            Partial::Own(page) => Some(page),
+            Partial::None | Partial::Node(_) => None,
+        };
+        partial.into_iter().chain(self.reserved.iter().copied())
+    }
+
+    /// The nodes that it holds.
+    pub(crate) fn held(&self) -> impl Iterator<Item = NodeId> {
+        let partial = match self.partial {
+            Partial::Node(id) => Some(id),
+            Partial::None | Partial::Own(_) => None,
+        };
+        let parked = self.parked.map(|parked| parked.node);
+        self.reach.into_iter().chain(parked).chain(partial)
+    }
+
+    /// The nodes that it uses.
+    pub(crate) fn pinned(&self) -> impl Iterator<Item = NodeId> {
+        let partial = match self.partial {
+            Partial::Node(id) => Some(id),
+            Partial::None | Partial::Own(_) => None,
+        };
+        self.pin.into_iter().chain(partial)
+    }
+
+    /// Makes ready what the store has of the tokens behind those that are: what this lane computed before, then full pages of the content that
+    /// `wanted` gives by their index, of whoever shares the owner. Copies from the host ride in the batch.
+    pub(crate) fn adopt(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        mut wanted: impl FnMut(u32) -> Option<Content>,
+    ) -> Result<(), Obstacle> {
+        loop {
+            let page_idx = self.pages.len() as u32;
+            let whole = self.pin == self.reach;
+            let node = if whole {
+                wanted(page_idx).and_then(|content| store.find(self.pin, self.owner, &content))
+            } else {
+                self.look_up_path(store);
+                self.next_known()
+            };
+            match node {
+                Some(node) if self.enter(store, claim, moves, node)? => self.go_to(store, node),
+                _ if whole => return self.unpark(store, claim, moves),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn look_up_path(&mut self, store: &PageStore) {
+        if self.path.is_empty() {
+            let mut next = self.reach;
+            while let Some(node) = next.filter(|_| next != self.pin) {
+                self.path.push(node);
+                next = store.parent(node);
+            }
+        }
+    }
+
+    /// A node that was pinned comes next.
+    fn go_to(&mut self, store: &mut PageStore, node: NodeId) {
+        self.drop_partial(store);
+        if let Some(old) = self.pin.replace(node) {
+            store.unpin(old);
+        }
+        if self.path.last() == Some(&node) {
+            self.path.pop();
+        } else {
+            self.path.clear();
+            self.set_reach(store, Some(node));
+            self.forget_parked(store);
+        }
+        if let Place::Device(page) = store.place(node) {
+            Arc::make_mut(&mut self.pages).push(page);
+        }
+        self.n_ready = store.end(Some(node));
+    }
+
+    /// Pins a node, brought back from the host if need be. False: it has to be computed.
+    fn enter(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves, node: NodeId) -> Result<bool, Obstacle> {
+        if cost(store, claim, node)?.is_none() {
+            return Ok(false);
+        }
+        if matches!(store.place(node), Place::Host(_)) {
+            let page = match self.reserved.pop() {
+                Some(page) => page,
+                None => store.allocate(self.owner, 1, claim, moves).and_then(|mut pages| pages.pop()).ok_or(Obstacle::Short)?,
+            };
+            store.bring_back(node, self.owner, page, claim.batch, moves);
+        }
+        store.pin(node);
+        Ok(true)
+    }
+
+    /// Takes the part of a page back that was parked.
+    fn unpark(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves) -> Result<(), Obstacle> {
+        let Some(Parked { node, n_ready }) = self.parked else {
+            return Ok(());
+        };
+        if !matches!(self.partial, Partial::None) {
+            return Ok(());
+        }
+        if self.enter(store, claim, moves, node)? {
+            self.parked = None;
+            self.partial = Partial::Node(node);
+            self.n_ready = n_ready;
+            self.own_partial(store);
+        } else {
+            self.forget_parked(store);
+        }
+        Ok(())
+    }
+
+    /// Makes the node of the partial page its own where nobody else wants it.
+    fn own_partial(&mut self, store: &mut PageStore) {
+        if let Partial::Node(id) = self.partial {
+            store.unpin(id);
+            match store.reclaim(id) {
+                Some(page) => self.partial = Partial::Own(page),
+                None => store.pin(id),
+            }
+        }
+    }
+
+    /// Pages that have to be allocated before the tokens up to `length` can be ready.
+    pub(crate) fn n_missing(&self, store: &PageStore, length: u32) -> u32 {
+        let n_needed = length.div_ceil(store.page_size());
+        n_needed.saturating_sub(self.n_pages()) + u32::from(self.must_copy(length))
+    }
+
+    /// Whether all that was computed is ready.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.pin == self.reach && self.parked.is_none()
+    }
+
+    /// At most so many pages have to be allocated, emptied or copied back before the tokens up to `length` can be ready.
+    pub(crate) fn n_missing_at_most(&self, store: &PageStore, length: u32) -> u32 {
+        if self.is_whole() {
+            return self.n_missing(store, length);
+        }
+        (length.div_ceil(store.page_size()) + 1).saturating_sub(self.n_pages())
+    }
+
+    /// The same, exactly: what others use already costs nothing.
+    pub(crate) fn survey(
+        &self,
+        store: &PageStore,
+        claim: Claim,
+        length: u32,
+        wanted: impl Fn(u32) -> Option<Content>,
+    ) -> Result<u32, Obstacle> {
+        let (mut n_full, mut n_missing) = (self.pages.len() as u32, 0);
+        let mut path = Vec::new();
+        let mut next = self.reach;
+        while let Some(node) = next.filter(|_| next != self.pin) {
+            path.push(node);
+            next = store.parent(node);
+        }
+        let mut take = |node: NodeId| {
+            let cost = cost(store, claim, node)?;
+            n_missing += cost.unwrap_or(0);
+            n_full += u32::from(cost.is_some());
+            Ok(cost.is_some())
+        };
+        let mut last = self.pin;
+        let mut whole = true;
+        while let Some(node) = path.pop() {
+            if !take(node)? {
+                whole = false;
+                break;
+            }
+            last = Some(node);
+        }
+        let mut copies = matches!(self.partial, Partial::Node(_));
+        let mut n_behind = u32::from(!matches!(self.partial, Partial::None));
+        if whole {
+            let mut next = n_full_of(last, store);
+            while let Some(node) = wanted(next).and_then(|content| store.find(last, self.owner, &content)) {
+                if !take(node)? {
+                    break;
+                }
+                // The partial page is let go for it, unless it is the same.
+                if last == self.reach {
+                    let is_let_go = self.is_sole_user(store) && !matches!(self.partial, Partial::Node(id) if id == node);
+                    (n_behind, copies) = (u32::from(is_let_go), false);
+                }
+                (last, next) = (Some(node), next + 1);
+            }
+            if let Some(parked) = self.parked.filter(|_| last == self.reach) {
+                n_missing += cost(store, claim, parked.node)?.unwrap_or(0);
+                n_full += u32::from(cost(store, claim, parked.node)?.is_some());
+                copies = true;
+            }
+        }
+        let wanted = n_missing + length.div_ceil(store.page_size()) + u32::from(copies);
+        let n_held = n_full + n_behind as u32 + self.reserved.len() as u32;
+        Ok(wanted.saturating_sub(n_held))
+    }
+
+    /// Whether the partial page is of use to nobody else.
+    fn is_sole_user(&self, store: &PageStore) -> bool {
+        match self.partial {
+            Partial::None => false,
+            Partial::Own(_) => true,
+            Partial::Node(id) => store.n_users_of(id) == 1,
+        }
+    }
+
+    fn n_pages(&self) -> u32 {
+        (self.pages.len() + usize::from(!matches!(self.partial, Partial::None)) + self.reserved.len()) as u32
+    }
+
+    const fn must_copy(&self, length: u32) -> bool {
+        matches!(self.partial, Partial::Node(_)) && length > self.n_ready
+    }
+
+    /// Makes room for the tokens up to `length`: pages for all of them, and a copy of the partial page where others may see it. All or nothing.
+    pub(crate) fn reserve(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves, length: u32) -> Result<Option<PageCopy>, Obstacle> {
+        if self.must_copy(length) {
+            self.own_partial(store);
+        }
+        let n_needed = length.div_ceil(store.page_size());
+        while self.n_pages() > n_needed
+            && let Some(page) = self.reserved.pop()
+        {
+            store.release(self.owner, page);
+        }
+        let n_missing = self.n_missing(store, length);
+        if n_missing == 0 {
+            return Ok(None);
+        }
+        let mut pages = store
+            .allocate(self.owner, n_missing, claim, moves)
+            .ok_or(Obstacle::Short)?;
+        let copy = match self.partial {
+            Partial::Node(id) if length > self.n_ready => match (pages.pop(), store.place(id)) {
+                (Some(dst), Place::Device(src)) => Some(PageCopy { src, dst }),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.reserved.extend(pages);
+        Ok(copy)
+    }
+
+    /// Lets go of the part of a page that would have to be copied; it is computed again. False: there is none.
+    pub(crate) fn give_up_shared(&mut self, store: &mut PageStore) -> bool {
+        if self.parked.is_some() {
+            self.forget_parked(store);
+            return true;
+        }
+        let shared = matches!(self.partial, Partial::Node(_));
+        if shared {
+            self.drop_partial(store);
+            self.n_ready = store.end(self.pin);
+        }
+        shared
+    }
+
+    /// The batch made the copy: the partial page is the lane's own.
+    pub(crate) fn take_copy(&mut self, store: &mut PageStore, copy: PageCopy) {
+        self.drop_partial(store);
+        self.partial = Partial::Own(copy.dst);
+    }
+
+    /// The batch that should have made the copy failed.
+    pub(crate) fn drop_copy(&self, store: &mut PageStore, copy: PageCopy) {
+        store.release(self.owner, copy.dst);
+    }
+
+    /// The tokens up to `length` are ready. `page` gives the content of a page that became full, by its index.
+    pub(crate) fn advance(&mut self, store: &mut PageStore, length: u32, mut page: impl FnMut(u32) -> Content) {
+        let page_size = store.page_size();
+        while (self.pages.len() as u32 + 1) * page_size <= length {
+            let own = match self.partial {
+                Partial::Own(page) => page,
+                Partial::None if !self.reserved.is_empty() => self.reserved.remove(0),
+                Partial::None | Partial::Node(_) => break,
+            };
+            self.partial = Partial::None;
+            let node = match self.path.pop() {
+                Some(node) if store.revive(node, self.owner, own) => node,
+                Some(_) => {
+                    // Another batch is bringing it back and may fail: this lane waits for it at the next attempt.
+                    self.path.clear();
+                    self.n_ready = self.pages.len() as u32 * page_size;
+                    return;
+                }
+                None => {
+                    let content = page(self.pages.len() as u32);
+                    let node = store.commit(self.pin, self.owner, content, own);
+                    self.set_reach(store, Some(node));
+                    self.forget_parked(store);
+                    node
+                }
+            };
+            store.pin(node);
+            if let Some(old) = self.pin.replace(node) {
+                store.unpin(old);
+            }
+            if let Place::Device(page) = store.place(node) {
+                Arc::make_mut(&mut self.pages).push(page);
+            }
+        }
+        if length > self.pages.len() as u32 * page_size && matches!(self.partial, Partial::None) && !self.reserved.is_empty() {
+            self.partial = Partial::Own(self.reserved.remove(0));
+        }
+        self.n_ready = length;
+        if self.pin == self.reach && !matches!(self.partial, Partial::None) {
+            self.forget_parked(store);
+        }
+    }
+
+    /// Keeps the first `n_tokens` tokens of what was computed, and lets go of pages for tokens to come.
+    pub(crate) fn roll_back(&mut self, store: &mut PageStore, n_tokens: u32) {
+        self.drop_reserved(store);
+        let page_size = store.page_size();
+        let end = n_tokens / page_size * page_size;
+        let full = store.ancestor(self.reach, end);
+        let behind = store.ancestor(self.reach, end + page_size).filter(|&node| Some(node) != full);
+        if self.n_ready > n_tokens {
+            if self.pages.len() as u32 * page_size > end {
+                // The last tokens lie in a page that was full.
+                self.drop_partial(store);
+                if n_tokens > end
+                    && let Some(node) = store.ancestor(self.pin, end + page_size)
+                {
+                    store.hold(node);
+                    store.pin(node);
+                    self.partial = Partial::Node(node);
+                }
+                let pin = store.ancestor(self.pin, end);
+                if let Some(pin) = pin {
+                    store.pin(pin);
+                }
+                if let Some(old) = std::mem::replace(&mut self.pin, pin) {
+                    store.unpin(old);
+                }
+                Arc::make_mut(&mut self.pages).truncate((end / page_size) as usize);
+            } else if n_tokens == end {
+                self.drop_partial(store);
+            }
+            self.n_ready = n_tokens;
+        }
+        self.park_behind(store, n_tokens, full, behind);
+    }
+
+    /// Rolls what was computed and is not ready back to the node `full`, whose child `behind` is where a part is wanted.
+    fn park_behind(&mut self, store: &mut PageStore, n_tokens: u32, full: Option<NodeId>, behind: Option<NodeId>) {
+        if self.reach != full {
+            self.path.clear();
+            self.forget_parked(store);
+            let wanted = n_tokens > store.end(full) && matches!(self.partial, Partial::None);
+            if let Some(node) = behind.filter(|_| wanted) {
+                store.hold(node);
+                self.parked = Some(Parked { node, n_ready: n_tokens });
+            }
+            self.set_reach(store, full);
+        } else if let Some(parked) = &mut self.parked
+            && parked.n_ready > n_tokens
+        {
+            parked.n_ready = n_tokens;
+        }
+        if self.parked.is_some() && n_tokens <= store.end(self.reach) {
+            self.forget_parked(store);
+        }
+    }
+
+    /// Lets go of all pages. What was computed stays wanted: `tail` gives the content of slots behind the last full page.
+    pub(crate) fn suspend(&mut self, store: &mut PageStore, tail: impl FnOnce(std::ops::Range<u32>) -> Content) {
+        self.drop_reserved(store);
+        if self.pin == self.reach {
+            self.share_partial(store, tail);
+            if let Partial::Node(node) = self.partial {
+                self.forget_parked(store);
+                store.hold(node);
+                self.parked = Some(Parked { node, n_ready: self.n_ready });
+            }
+        }
+        self.drop_resident(store);
+    }
+
+    /// Lets go of all pages, of which those that a failed batch should have filled are not to be used again.
+    pub(crate) fn reset(&mut self, store: &mut PageStore) {
+        self.drop_reserved(store);
+        self.drop_resident(store);
+    }
+
+    fn drop_resident(&mut self, store: &mut PageStore) {
+        self.drop_partial(store);
+        if let Some(pin) = self.pin.take() {
+            store.unpin(pin);
+        }
+        self.path.clear();
+        self.pages = Arc::default();
+        self.n_ready = 0;
+    }
+
+    /// Makes the partial page a node, so that others can see it.
+    fn share_partial(&mut self, store: &mut PageStore, tail: impl FnOnce(std::ops::Range<u32>) -> Content) {
+        if let Partial::Own(page) = self.partial {
+            let start = store.end(self.pin);
+            if start == self.n_ready {
+                self.drop_partial(store);
+                return;
+            }
+            let node = store.park(self.pin, self.owner, tail(start..self.n_ready), page);
+            store.pin(node);
+            self.partial = Partial::Node(node);
+        }
+    }
+
+    /// A lane that has the same ready. While a batch uses this one, the other has to make it ready by itself.
+    pub(crate) fn fork(&mut self, store: &mut PageStore, leased: bool, tail: impl FnOnce(std::ops::Range<u32>) -> Content) -> Self {
+        if leased || self.pin != self.reach {
+            return self.absent(store);
+        }
+        self.share_partial(store, tail);
+        let mut fork = self.absent(store);
+        if let Some(pin) = self.pin {
+            store.pin(pin);
+        }
+        if let Partial::Node(node) = self.partial {
+            store.hold(node);
+            store.pin(node);
+        }
+        fork.pin = self.pin;
+        fork.partial = self.partial;
+        fork.pages = self.pages.clone();
+        fork.n_ready = self.n_ready;
+        fork
+    }
+
+    /// A lane that wants the same and has nothing ready.
+    fn absent(&self, store: &mut PageStore) -> Self {
+        for node in self.reach.iter().chain(self.parked.as_ref().map(|parked| &parked.node)) {
+            store.hold(*node);
+        }
+        Self {
+            reach: self.reach,
+            parked: self.parked,
+            ..Self::new(self.owner)
+        }
+    }
+
+    /// Lets go of everything.
+    pub(crate) fn release(mut self, store: &mut PageStore) {
+        self.reset(store);
+        self.forget_parked(store);
+        self.set_reach(store, None);
+    }
+
+    fn set_reach(&mut self, store: &mut PageStore, reach: Option<NodeId>) {
+        if let Some(reach) = reach {
+            store.hold(reach);
+        }
+        if let Some(old) = std::mem::replace(&mut self.reach, reach) {
+            store.unhold(old);
+        }
+    }
+
+    fn forget_parked(&mut self, store: &mut PageStore) {
+        if let Some(parked) = self.parked.take() {
+            store.unhold(parked.node);
+        }
+    }
+
+    fn drop_partial(&mut self, store: &mut PageStore) {
+        match std::mem::take(&mut self.partial) {
+            Partial::None => {}
+            Partial::Own(page) => store.release(self.owner, page),
+            Partial::Node(id) => {
+                store.unpin(id);
+                store.unhold(id);
+            }
+        }
+    }
+
+    fn drop_reserved(&mut self, store: &mut PageStore) {
+        for page in self.reserved.drain(..) {
+            store.release(self.owner, page);
+        }
+    }
+}
+
+/// Full pages up to a node.
+fn n_full_of(node: Option<NodeId>, store: &PageStore) -> u32 {
+    store.end(node) / store.page_size()
+}
+
+/// Pages that it takes to have a node ready; none where it has to be computed.
+fn cost(store: &PageStore, claim: Claim, node: NodeId) -> Result<Option<u32>, Obstacle> {
+    match (store.place(node), store.moving(node)) {
+        (Place::Gone, _) => Ok(None),
+        (Place::Device(_), Some(batch)) if batch != claim.batch => Err(Obstacle::Moving),
+        (Place::Host(_), Some(_)) => Err(Obstacle::Moving),
+        (Place::Device(_), _) => Ok(Some(u32::from(!store.is_used(node)))),
+        (Place::Host(_), None) => Ok(Some(1)),
+    }
+}
