@@ -169,7 +169,6 @@ class Engine:
         max_waiting: int | None = None,
         max_process_waiting: int | None = None,
         hold_s: float | None = None,
-        page_wait_s: float | None = None,
         host_slots: int | None = None,
         copy_page_ns: int | None = None,
     ) -> Model:
@@ -178,8 +177,8 @@ class Engine:
         `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
         sequences. `max_contexts` may live and `max_waiting` requests wait at once, `max_process_contexts` and `max_process_waiting` of one
-        process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back, `page_wait_s` how
-        long a request waits for pages that others may release. The driver's host memory holds `host_slots` pages (none if not given), and
+        process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back.
+        The driver's host memory holds `host_slots` pages (none if not given), and
         copying one there or back takes `copy_page_ns`.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
@@ -305,8 +304,11 @@ class Model:
     def stats(self) -> dict[str, int]:
         """Counters of the model.
 
-        They are `n_pages`, `n_pages_used`, `n_contexts`, `n_generators`, `n_requests`, `n_in_flight` (batches), `n_batches`,
-        `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens`, `n_copies`, `n_holds`, `n_out_of_pages`.
+        Pages: `n_pages` in all, `n_pages_used` by contexts, `n_pages_cached` for whoever computes the same, `n_pages_host` in host memory. Now:
+        `n_contexts`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches. So far: `n_batches`, `n_failed_batches`,
+        `n_sequences`, `n_rows`, `n_tokens` computed, `n_reused` tokens found computed, `n_replayed` tokens computed again, `n_copies` of pages,
+        `n_copied_out` to the host, `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped` pages that were wanted,
+        `n_suspended` contexts, `n_holds`.
 
         `n_sequences / n_batches` is the mean width of a batch.
         """

@@ -146,7 +146,6 @@ class Engine:
                 max_waiting=options.max_waiting,
                 max_process_waiting=options.max_process_waiting or None,
                 hold_s=options.hold_s,
-                page_wait_s=options.page_wait_s,
             )
         except PieError:
             if driver is not None:

@@ -168,9 +168,6 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     hold_s: Annotated[
         float, Meta(ge=0, le=60, description="How long a batch may wait for programs that step by themselves and are expected back.")
     ] = 0.002
-    page_wait_s: Annotated[
-        float, Meta(ge=0, le=3600, description="How long requests wait for pages that others may release before they fail.")
-    ] = 2.0
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16"],
         Meta(description="Of weights, inputs of linears, keys and values; `auto`: that of the checkpoint."),

@@ -53,7 +53,6 @@ pub(crate) fn engine() -> &'static Engine {
                 engine: EngineConfig {
                     n_pages: 64,
                     max_context: 512,
-                    page_wait_ns: 20_000_000,
                     ..EngineConfig::new("dummy", 4096)
                 },
             })

@@ -91,7 +91,7 @@ impl PyEngine {
     #[pyo3(signature = (
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
         max_batch_seqs = None, max_contexts = None, max_process_contexts = None, max_waiting = None, max_process_waiting = None,
-        hold_s = None, page_wait_s = None, host_slots = None, copy_page_ns = None,
+        hold_s = None, host_slots = None, copy_page_ns = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -114,7 +114,6 @@ impl PyEngine {
         max_waiting: Option<u32>,
         max_process_waiting: Option<u32>,
         hold_s: Option<f64>,
-        page_wait_s: Option<f64>,
         host_slots: Option<u32>,
         copy_page_ns: Option<u64>,
     ) -> PyResult<PyModel> {
@@ -138,7 +137,6 @@ impl PyEngine {
             max_waiting: max_waiting.unwrap_or(defaults.max_waiting),
             max_process_waiting,
             hold_ns: nanoseconds("hold_s", hold_s, defaults.hold_ns)?,
-            page_wait_ns: nanoseconds("page_wait_s", page_wait_s, defaults.page_wait_ns)?,
             ..defaults
         };
         let host = self.0.clone();

@@ -96,18 +96,27 @@ impl PyModel {
         let counters = [
             ("n_pages", stats.n_pages),
             ("n_pages_used", stats.n_pages_used),
+            ("n_pages_cached", stats.n_pages_cached),
+            ("n_pages_host", stats.n_pages_host),
             ("n_contexts", stats.n_contexts),
             ("n_generators", stats.n_generators),
             ("n_requests", stats.n_requests),
+            ("n_waiting", stats.n_waiting),
             ("n_in_flight", stats.n_in_flight),
             ("n_batches", stats.n_batches),
             ("n_failed_batches", stats.n_failed_batches),
             ("n_sequences", stats.n_sequences),
             ("n_rows", stats.n_rows),
             ("n_tokens", stats.n_tokens),
+            ("n_reused", stats.n_reused),
+            ("n_replayed", stats.n_replayed),
             ("n_copies", stats.n_copies),
+            ("n_copied_out", stats.n_copied_out),
+            ("n_copied_in", stats.n_copied_in),
+            ("n_evicted", stats.n_evicted),
+            ("n_dropped", stats.n_dropped),
+            ("n_suspended", stats.n_suspended),
             ("n_holds", stats.n_holds),
-            ("n_out_of_pages", stats.n_out_of_pages),
         ];
         let result = PyDict::new(py);
         for (name, value) in counters {

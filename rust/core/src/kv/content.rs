@@ -29,16 +29,6 @@ impl Traits {
         }
     }
 
-    /// The traits of a token at `slot` with a mask as a program gave it.
-    pub(crate) fn new(slot: u32, position: u32, mask: &[u32], adapter: Adapter, media: u64) -> Self {
-        Self {
-            position,
-            mask: brle::shortest(mask, slot + 1).into(),
-            adapter,
-            media,
-        }
-    }
-
     fn is_plain(&self, slot: u32) -> bool {
         self.position == slot && self.mask.is_empty() && self.adapter == Adapter::default() && self.media == 0
     }
@@ -70,10 +60,6 @@ impl Content {
 
     pub(crate) fn len(&self) -> u32 {
         self.tokens.len() as u32
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
     }
 
     pub(crate) fn tokens(&self) -> &[u32] {

@@ -1,4 +1,4 @@
-//! The pages of a model, with the number of tables and copies that refer to each.
+//! The pages of a model, with the number of references to each.
 
 use crate::ids::PageId;
 
@@ -64,14 +64,5 @@ impl PagePool {
         if *count == 0 {
             self.free.push(page);
         }
-    }
-
-    /// Whether more than one table refers to the page.
-    pub(crate) fn is_shared(&self, page: PageId) -> bool {
-        self.references(page) > 1
-    }
-
-    pub(crate) fn references(&self, page: PageId) -> u32 {
-        self.references.get(page.0 as usize).copied().unwrap_or(0)
     }
 }

@@ -7,12 +7,13 @@ pub(crate) mod pass;
 pub(crate) mod registry;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission};
+use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission, UserId};
 use pie_text::Chat;
 use tokio::sync::oneshot;
 
@@ -48,6 +49,8 @@ pub struct Model {
     next_request: AtomicU64,
     /// The zero of the times that the core gets.
     started: Instant,
+    /// Names users to the core, by a key of this engine's own, so that nobody can choose a name that collides with another's.
+    users: RandomState,
 }
 
 impl std::fmt::Debug for Model {
@@ -80,6 +83,7 @@ impl Model {
             waiters: Mutex::default(),
             next_request: AtomicU64::new(1),
             started: Instant::now(),
+            users: RandomState::new(),
         })
     }
 
@@ -120,6 +124,11 @@ impl Model {
     /// True after [`Model::stop`].
     pub fn is_stopped(&self) -> bool {
         self.inbox.is_stopped()
+    }
+
+    /// The user of that name, as the core knows it.
+    pub(crate) fn user(&self, name: &str) -> UserId {
+        UserId(self.users.hash_one(name))
     }
 
     pub(crate) fn chat(&self) -> &Arc<Chat> {

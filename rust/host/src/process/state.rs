@@ -278,8 +278,9 @@ impl ProcessState {
         if self.joined.iter().any(|joined| Arc::ptr_eq(joined, model)) {
             return Ok(());
         }
+        let user = model.user(&self.record.username);
         model.with_engine(|engine| {
-            engine.new_process(self.process_id(), self.record.launch_seed)?;
+            engine.new_process(self.process_id(), user, self.record.launch_seed)?;
             if let Some(budget) = &self.record.budget {
                 engine.set_token_budget(self.process_id(), budget.clone());
             }
