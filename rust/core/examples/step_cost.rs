@@ -30,7 +30,9 @@ fn engine(n_sequences: u32, vocab_size: u32, method: Method) -> Engine {
     };
     let mut engine = Engine::new(config).unwrap();
     for number in 0..u64::from(n_sequences) {
-        engine.new_process(ProcessId(number), pie_core::UserId(0), number).unwrap();
+        engine
+            .new_process(ProcessId(number), pie_core::UserId(0), number)
+            .unwrap();
         let context: ContextId = engine.new_context(ProcessId(number)).unwrap();
         engine.append(context, &[1; CONTEXT_TOKENS]).unwrap();
         let options = GeneratorOptions {

@@ -374,7 +374,10 @@ fn a_program_that_waits_for_one_context_while_it_holds_another_never_keeps_the_p
             .collect();
         for (salt, request) in requests.into_iter().enumerate() {
             let text = [prompt(12, salt as u32), prompt(13, 100 + salt as u32)][index].clone();
-            assert_eq!(output(world.wait(request).unwrap()).tokens, expected(&text, 3));
+            assert_eq!(
+                output(world.wait(request).unwrap()).tokens,
+                expected(&text, 3)
+            );
         }
     }
 }
@@ -409,7 +412,10 @@ fn what_somebody_computed_is_not_computed_again() {
     world.flush(fourth).unwrap();
     assert_eq!(world.engine.stats().n_batches, n_batches);
     // What another user computed is of no use.
-    world.engine.new_process(ProcessId(2), UserId(2), 1).unwrap();
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(2), 1)
+        .unwrap();
     let other = world.engine.new_context(ProcessId(2)).unwrap();
     world.engine.append(other, &prompt(40, 0)).unwrap();
     world.flush(other).unwrap();
@@ -545,7 +551,10 @@ fn programs_that_step_by_themselves_share_batches() {
 #[test]
 fn the_end_of_a_process_leaves_nothing_behind() {
     let mut world = World::with_process(config(), 1);
-    world.engine.new_process(ProcessId(2), UserId(1), 2).unwrap();
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(1), 2)
+        .unwrap();
     let mut made = Vec::new();
     for salt in 0..4 {
         let context = world.context(&prompt(9, salt));
@@ -697,7 +706,10 @@ fn one_process_leaves_room_for_the_others() {
         },
         1,
     );
-    world.engine.new_process(ProcessId(2), UserId(1), 1).unwrap();
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(1), 1)
+        .unwrap();
     // A quarter of each, rounded up, is 2.
     let contexts = [world.context(&prompt(3, 0)), world.context(&prompt(3, 1))];
     for error in [

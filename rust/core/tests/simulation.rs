@@ -103,7 +103,15 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
         prop_oneof![Just(0u32), 1u32..30],
     )
         .prop_map(
-            |(page_size, n_pages, max_batch_tokens, prefill_chunk, max_batch_seqs, max_context, host_slots)| {
+            |(
+                page_size,
+                n_pages,
+                max_batch_tokens,
+                prefill_chunk,
+                max_batch_seqs,
+                max_context,
+                host_slots,
+            )| {
                 EngineConfig {
                     host_slots,
                     page_size,

@@ -119,14 +119,27 @@ impl Context {
     /// Digest of the fork path and of all tokens.
     pub(crate) fn origin(&self, store: &PageStore) -> u64 {
         let digest = store.digest(self.last_full(store));
-        let behind = self.tail.tokens().iter().chain(&self.pending).chain(self.buffer.iter());
-        fold(self.path, behind.fold(digest, |digest, &token| fold(digest, u64::from(token))))
+        let behind = self
+            .tail
+            .tokens()
+            .iter()
+            .chain(&self.pending)
+            .chain(self.buffer.iter());
+        fold(
+            self.path,
+            behind.fold(digest, |digest, &token| fold(digest, u64::from(token))),
+        )
     }
 
     /// The last `n` of all tokens, in order.
     pub(crate) fn last_tokens(&self, store: &PageStore, n: usize) -> Vec<u32> {
         let mut last: Vec<u32> = Vec::with_capacity(n.min(self.length() as usize));
-        let behind = self.tail.tokens().iter().chain(&self.pending).chain(self.buffer.iter());
+        let behind = self
+            .tail
+            .tokens()
+            .iter()
+            .chain(&self.pending)
+            .chain(self.buffer.iter());
         last.extend(behind.rev().take(n));
         let mut next = self.last_full(store);
         while let Some(node) = next.filter(|_| last.len() < n) {
@@ -153,7 +166,10 @@ impl Context {
         let first = self.n_tokens - self.tail.len();
         let page_size = store.page_size();
         let mut nodes = Vec::new();
-        let mut next = store.ancestor(self.lane.reach(), slots.end.min(first).next_multiple_of(page_size));
+        let mut next = store.ancestor(
+            self.lane.reach(),
+            slots.end.min(first).next_multiple_of(page_size),
+        );
         while let Some(node) = next.filter(|_| store.end(next) > slots.start) {
             nodes.push(node);
             next = store.parent(node);
@@ -162,7 +178,8 @@ impl Context {
         for node in nodes.into_iter().rev() {
             if let Some(page) = store.content(node) {
                 let start = store.end(Some(node)) - page.len();
-                let range = slots.start.saturating_sub(start)..slots.end.saturating_sub(start).min(page.len());
+                let range = slots.start.saturating_sub(start)
+                    ..slots.end.saturating_sub(start).min(page.len());
                 content.extend(page, range, slots.start);
             }
         }
@@ -175,7 +192,10 @@ impl Context {
 
     /// Tokens that were computed, with the pass under way, ready or not: up to the last full page at least.
     pub(crate) fn n_once_ready(&self, store: &PageStore) -> u32 {
-        store.end(self.lane.reach()).max(self.lane.n_ready()).max(self.n_tokens)
+        store
+            .end(self.lane.reach())
+            .max(self.lane.n_ready())
+            .max(self.n_tokens)
     }
 
     /// At most so many pages have to be allocated, emptied or copied back before the pass can be computed to its end.
@@ -188,7 +208,9 @@ impl Context {
         if self.is_steady() {
             return Ok(self.n_missing_at_most(store));
         }
-        self.lane.survey(store, claim, self.end(), |page_idx| self.wanted(store.page_size(), page_idx))
+        self.lane.survey(store, claim, self.end(), |page_idx| {
+            self.wanted(store.page_size(), page_idx)
+        })
     }
 
     /// Whether one token is all that is missing: nothing is looked up for it.
@@ -197,13 +219,20 @@ impl Context {
     }
 
     /// Makes ready what is to be had without computing it.
-    pub(crate) fn adopt(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves) -> Result<(), Obstacle> {
+    pub(crate) fn adopt(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+    ) -> Result<(), Obstacle> {
         if self.is_steady() {
             return Ok(());
         }
         let mut lane = std::mem::replace(&mut self.lane, Lane::new(UserId(0)));
         let page_size = store.page_size();
-        let adopted = lane.adopt(store, claim, moves, |page_idx| self.wanted(page_size, page_idx));
+        let adopted = lane.adopt(store, claim, moves, |page_idx| {
+            self.wanted(page_size, page_idx)
+        });
         self.lane = lane;
         adopted
     }
@@ -227,7 +256,11 @@ impl Context {
         let n_full = self.n_tokens - self.tail.len();
         let end = store.end(self.last_full(store));
         if end != n_full || self.tail.len() >= store.page_size() {
-            return Err(format!("{} tokens lie in {end} slots of nodes and {} behind them", self.n_tokens, self.tail.len()));
+            return Err(format!(
+                "{} tokens lie in {end} slots of nodes and {} behind them",
+                self.n_tokens,
+                self.tail.len()
+            ));
         }
         Ok(())
     }
@@ -248,7 +281,8 @@ impl Context {
     pub(crate) fn suspend(&mut self, store: &mut PageStore) {
         if self.lease.is_none() {
             let (tail, n_tokens, pass) = (&self.tail, self.n_tokens, self.pass.as_ref());
-            self.lane.suspend(store, |slots| content_behind(tail, n_tokens, pass, slots));
+            self.lane
+                .suspend(store, |slots| content_behind(tail, n_tokens, pass, slots));
         }
     }
 
@@ -257,7 +291,12 @@ impl Context {
         let (tail, n_tokens, pass) = (&self.tail, self.n_tokens, self.pass.as_ref());
         let page_size = store.page_size();
         self.lane.advance(store, length, |page_idx| {
-            content_behind(tail, n_tokens, pass, page_idx * page_size..(page_idx + 1) * page_size)
+            content_behind(
+                tail,
+                n_tokens,
+                pass,
+                page_idx * page_size..(page_idx + 1) * page_size,
+            )
         });
     }
 
@@ -308,10 +347,18 @@ fn part_of_tail(tail: &Content, n_tokens: u32, slots: Range<u32>) -> Content {
 }
 
 /// The content of slots behind the full pages of a context of `n_tokens` tokens, of which `tail` are the last.
-fn content_behind(tail: &Content, n_tokens: u32, pass: Option<&Pass>, slots: Range<u32>) -> Content {
+fn content_behind(
+    tail: &Content,
+    n_tokens: u32,
+    pass: Option<&Pass>,
+    slots: Range<u32>,
+) -> Content {
     let first = n_tokens - tail.len();
     let mut content = if slots.start < n_tokens {
-        tail.part(slots.start.saturating_sub(first)..slots.end.min(n_tokens) - first, first)
+        tail.part(
+            slots.start.saturating_sub(first)..slots.end.min(n_tokens) - first,
+            first,
+        )
     } else {
         Content::default()
     };

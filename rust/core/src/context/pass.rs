@@ -52,7 +52,13 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// A pass that takes a pending token and what is buffered, behind `slot` tokens.
-    pub(crate) fn new(request: RequestId, kind: PassKind, slot: u32, pending: Option<u32>, buffer: &[u32]) -> Self {
+    pub(crate) fn new(
+        request: RequestId,
+        kind: PassKind,
+        slot: u32,
+        pending: Option<u32>,
+        buffer: &[u32],
+    ) -> Self {
         let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
         Self {
             request,
@@ -114,7 +120,9 @@ impl Pass {
     pub(crate) fn tokens_from(&self, start: u32, end: u32) -> Option<&[u32]> {
         let start = start.checked_sub(self.slot)?;
         let tokens = self.content.tokens();
-        tokens.get(start as usize..(end - self.slot) as usize).filter(|_| self.content.is_plain())
+        tokens
+            .get(start as usize..(end - self.slot) as usize)
+            .filter(|_| self.content.is_plain())
     }
 
     /// Whether it waits for a batch.

@@ -57,7 +57,10 @@ impl Engine {
             self.totals.n_failed_batches += 1;
             // Each may use what any of them brought back.
             let users = sequences.iter().map(|sequence| sequence.context);
-            for id in users.chain(riders.iter().copied()).filter(|_| !moves.ins.is_empty()) {
+            for id in users
+                .chain(riders.iter().copied())
+                .filter(|_| !moves.ins.is_empty())
+            {
                 if let Some(context) = self.contexts.get_mut(id.0) {
                     context.lane.reset(&mut self.store);
                 }
@@ -114,7 +117,10 @@ impl Engine {
 
     /// What is ready of a context has changed while its pass waits.
     fn renew_ticket(&mut self, id: ContextId) {
-        let renewed = self.contexts.get(id.0).and_then(|context| ticket(id, context, 0));
+        let renewed = self
+            .contexts
+            .get(id.0)
+            .and_then(|context| ticket(id, context, 0));
         if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.request)) {
             self.queue.push(renewed);
         }

@@ -26,7 +26,9 @@ impl Costs {
 
     /// How a page that is wanted again is displaced best: copied out and in, or computed again.
     pub(super) fn displace(&self, page_size: u32, copy_page_ns: u64) -> Displace {
-        let replay_ns = self.token_ns.map(|token_ns| token_ns.saturating_mul(u64::from(page_size)));
+        let replay_ns = self
+            .token_ns
+            .map(|token_ns| token_ns.saturating_mul(u64::from(page_size)));
         match replay_ns {
             Some(replay_ns) if replay_ns < copy_page_ns.saturating_mul(2) => Displace::Replay,
             _ => Displace::Copy,

@@ -41,7 +41,11 @@ impl Engine {
 impl Planner<'_> {
     /// Makes ready what of the request's tokens is to be had without computing it, and room for all others; displaces contexts where pages are
     /// short. Answers the copy that the batch has to make.
-    pub(super) fn make_ready(&mut self, ticket: &Ticket, others: &[Ticket]) -> Result<Option<PageCopy>, Obstacle> {
+    pub(super) fn make_ready(
+        &mut self,
+        ticket: &Ticket,
+        others: &[Ticket],
+    ) -> Result<Option<PageCopy>, Obstacle> {
         let n_moves = self.moves.ins.len();
         let context = self.contexts.get(ticket.context.0);
         let was_resident = context.is_some_and(|context| context.lane.is_resident());
@@ -57,9 +61,16 @@ impl Planner<'_> {
         made
     }
 
-    fn try_to_make_ready(&mut self, ticket: &Ticket, others: &[Ticket]) -> Result<Option<PageCopy>, Obstacle> {
+    fn try_to_make_ready(
+        &mut self,
+        ticket: &Ticket,
+        others: &[Ticket],
+    ) -> Result<Option<PageCopy>, Obstacle> {
         loop {
-            let context = self.contexts.get_mut(ticket.context.0).ok_or(Obstacle::Short)?;
+            let context = self
+                .contexts
+                .get_mut(ticket.context.0)
+                .ok_or(Obstacle::Short)?;
             let mut missing = context.n_missing_at_most(self.store);
             if missing > self.store.n_available() {
                 // Anew each time: what it shared with one that was displaced is now its own to keep.
@@ -68,10 +79,17 @@ impl Planner<'_> {
             if missing > self.store.n_available() && self.displace(missing, ticket, others) {
                 continue;
             }
-            let context = self.contexts.get_mut(ticket.context.0).ok_or(Obstacle::Short)?;
+            let context = self
+                .contexts
+                .get_mut(ticket.context.0)
+                .ok_or(Obstacle::Short)?;
             let adopted = context.adopt(self.store, self.claim, &mut self.moves);
             let end = context.end();
-            let reserved = adopted.and_then(|()| context.lane.reserve(self.store, self.claim, &mut self.moves, end));
+            let reserved = adopted.and_then(|()| {
+                context
+                    .lane
+                    .reserve(self.store, self.claim, &mut self.moves, end)
+            });
             if reserved != Err(Obstacle::Short) {
                 return reserved;
             }
@@ -138,9 +156,15 @@ impl Planner<'_> {
         };
         let victim = others
             .iter()
-            .filter(|other| other.request != ticket.request && !other.is_starved() && self.can_go(other) && may_displace(other))
+            .filter(|other| {
+                other.request != ticket.request
+                    && !other.is_starved()
+                    && self.can_go(other)
+                    && may_displace(other)
+            })
             .max_by_key(|other| (above(other.user, 0), !other.is_decode(), other.arrival));
-        let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0)) else {
+        let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0))
+        else {
             return false;
         };
         context.suspend(self.store);

@@ -149,7 +149,12 @@ impl Engine {
     ///
     /// # Errors
     /// `invalid-argument` when the process is known already.
-    pub fn new_process(&mut self, process: ProcessId, user: UserId, launch_seed: u64) -> Result<()> {
+    pub fn new_process(
+        &mut self,
+        process: ProcessId,
+        user: UserId,
+        launch_seed: u64,
+    ) -> Result<()> {
         if self.processes.contains_key(&process) {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,

@@ -111,7 +111,8 @@ impl Engine {
             done: Vec::new(),
             retry_ns: None,
         };
-        self.queue.plan(limits, self.in_flight.is_empty(), &mut planner);
+        self.queue
+            .plan(limits, self.in_flight.is_empty(), &mut planner);
         let Planner {
             moves,
             running,
@@ -196,7 +197,10 @@ impl Admit for Planner<'_> {
         let runs = matches!(admission, Admission::Planned(n) if n > 0);
         if let Some(context) = self.contexts.get_mut(ticket.context.0).filter(|_| !runs)
             && context.lease.is_none()
-            && context.lane.pinned().any(|node| self.store.moving(node).is_some())
+            && context
+                .lane
+                .pinned()
+                .any(|node| self.store.moving(node).is_some())
         {
             // Pages that it uses come back with this batch, though nothing of it is computed.
             context.lease = Some(self.claim.batch);
@@ -223,7 +227,8 @@ impl Planner<'_> {
         let (end, n_pages) = (context.end(), self.store.n_pages());
         let needed = pages_for(end, self.store.page_size());
         if needed > n_pages {
-            self.doomed.push((ticket.request, never_fits(needed, n_pages)));
+            self.doomed
+                .push((ticket.request, never_fits(needed, n_pages)));
             return Admission::Refused;
         }
         let n_before = context.n_once_ready(self.store);
@@ -249,14 +254,32 @@ impl Planner<'_> {
         context.lease = Some(self.claim.batch);
         let rereads = n_ready == end;
         let n = n.min(end - n_ready).max(1);
-        let (start, length) = if rereads { (end - 1, end) } else { (n_ready, n_ready + n) };
-        self.totals.n_replayed += u64::from(n_before.min(length).saturating_sub(start)) * u64::from(!rereads);
-        self.add(ticket, start, length, rereads, copy.map(|copy| (n_ready / self.store.page_size(), copy)));
+        let (start, length) = if rereads {
+            (end - 1, end)
+        } else {
+            (n_ready, n_ready + n)
+        };
+        self.totals.n_replayed +=
+            u64::from(n_before.min(length).saturating_sub(start)) * u64::from(!rereads);
+        self.add(
+            ticket,
+            start,
+            length,
+            rereads,
+            copy.map(|copy| (n_ready / self.store.page_size(), copy)),
+        );
         Admission::Planned(n)
     }
 
     /// Writes the tokens in the slots `[start, length)` of a context into the batch. `copy` is made of the page at that index.
-    fn add(&mut self, ticket: &Ticket, start: u32, length: u32, reread: bool, copy: Option<(u32, PageCopy)>) {
+    fn add(
+        &mut self,
+        ticket: &Ticket,
+        start: u32,
+        length: u32,
+        reread: bool,
+        copy: Option<(u32, PageCopy)>,
+    ) {
         let Some(context) = self.contexts.get(ticket.context.0) else {
             return;
         };

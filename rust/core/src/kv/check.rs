@@ -66,19 +66,31 @@ impl PageStore {
         ];
         for (what, counted, found) in counts {
             if counted != found {
-                return Err(format!("{counted} {what} are counted and {found} are there"));
+                return Err(format!(
+                    "{counted} {what} are counted and {found} are there"
+                ));
             }
         }
         self.check_charges(references)
     }
 
-    fn check_node(&self, id: NodeId, node: &Node, children: Children, references: &References) -> Result<(), String> {
+    fn check_node(
+        &self,
+        id: NodeId,
+        node: &Node,
+        children: Children,
+        references: &References,
+    ) -> Result<(), String> {
         let held = references.held.get(&id).copied().unwrap_or(0) + children.n;
         let pinned = references.pinned.get(&id).copied().unwrap_or(0) + children.n_used;
         let counts = [
             ("holders", node.holders, held),
             ("users", node.users, pinned),
-            ("children on the device", node.n_device_children, children.n_on_device),
+            (
+                "children on the device",
+                node.n_device_children,
+                children.n_on_device,
+            ),
         ];
         for (what, counted, found) in counts {
             if counted != found {
@@ -100,9 +112,14 @@ impl PageStore {
         if node.indexed && self.find(node.parent, node.owner, &node.content) != Some(id) {
             return Err(format!("{id:?} is not found by its content"));
         }
-        let moves = |(_, moved, batch): &(HostSlot, NodeId, BatchId)| *moved == id && Some(*batch) == node.moving;
+        let moves = |(_, moved, batch): &(HostSlot, NodeId, BatchId)| {
+            *moved == id && Some(*batch) == node.moving
+        };
         if node.moving.is_some() && !references.moving.iter().any(moves) {
-            return Err(format!("{id:?} is moved by {:?}, which does not", node.moving));
+            return Err(format!(
+                "{id:?} is moved by {:?}, which does not",
+                node.moving
+            ));
         }
         Ok(())
     }
@@ -114,7 +131,9 @@ impl PageStore {
         if charged == used {
             return Ok(());
         }
-        Err(format!("users are charged for {charged} pages and use {used}"))
+        Err(format!(
+            "users are charged for {charged} pages and use {used}"
+        ))
     }
 }
 

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::batch::Adapter;
-use crate::brle;
 
 /// What a slot's keys and values depend on, besides its token and the slots before it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +29,10 @@ impl Traits {
     }
 
     fn is_plain(&self, slot: u32) -> bool {
-        self.position == slot && self.mask.is_empty() && self.adapter == Adapter::default() && self.media == 0
+        self.position == slot
+            && self.mask.is_empty()
+            && self.adapter == Adapter::default()
+            && self.media == 0
     }
 }
 
@@ -45,13 +47,19 @@ pub(crate) struct Content {
 impl Content {
     /// Tokens at their own positions, that see all before them.
     pub(crate) const fn plain(tokens: Vec<u32>) -> Self {
-        Self { tokens, traits: None }
+        Self {
+            tokens,
+            traits: None,
+        }
     }
 
     /// Tokens with their traits, as many as tokens. The first of them lies at `slot`.
     pub(crate) fn new(tokens: Vec<u32>, traits: Vec<Traits>, slot: u32) -> Self {
         debug_assert_eq!(tokens.len(), traits.len());
-        let plain = traits.iter().zip(slot..).all(|(traits, slot)| traits.is_plain(slot));
+        let plain = traits
+            .iter()
+            .zip(slot..)
+            .all(|(traits, slot)| traits.is_plain(slot));
         Self {
             tokens,
             traits: (!plain).then_some(traits),
@@ -88,18 +96,29 @@ impl Content {
     /// Adds a part of another content. The first token of `self` lies at `slot`, and `other` begins where `self` ends once `range.start` of it are
     /// skipped.
     pub(crate) fn extend(&mut self, other: &Self, range: Range<u32>, slot: u32) {
-        let (start, end) = (range.start as usize, (range.end as usize).min(other.tokens.len()));
+        let (start, end) = (
+            range.start as usize,
+            (range.end as usize).min(other.tokens.len()),
+        );
         if start >= end {
             return;
         }
         if self.traits.is_some() || other.traits.is_some() {
             let n_own = self.len();
-            let own = self.traits.get_or_insert_with(|| {
-                (slot..slot + n_own).map(Traits::plain).collect()
-            });
+            let own = self
+                .traits
+                .get_or_insert_with(|| (slot..slot + n_own).map(Traits::plain).collect());
             let first = slot + n_own;
-            own.extend((first..).zip(range).map(|(slot, index)| other.traits(index, slot)));
-            if own.iter().zip(slot..).all(|(traits, slot)| traits.is_plain(slot)) {
+            own.extend(
+                (first..)
+                    .zip(range)
+                    .map(|(slot, index)| other.traits(index, slot)),
+            );
+            if own
+                .iter()
+                .zip(slot..)
+                .all(|(traits, slot)| traits.is_plain(slot))
+            {
                 self.traits = None;
             }
         }
@@ -108,7 +127,10 @@ impl Content {
 
     /// A part of it. The first token of `self` lies at `slot`.
     pub(crate) fn part(&self, range: Range<u32>, slot: u32) -> Self {
-        let (start, end) = (range.start as usize, (range.end as usize).min(self.tokens.len()));
+        let (start, end) = (
+            range.start as usize,
+            (range.end as usize).min(self.tokens.len()),
+        );
         let tokens = self.tokens[start..end].to_vec();
         match &self.traits {
             None => Self::plain(tokens),

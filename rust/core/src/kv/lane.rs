@@ -212,14 +212,23 @@ impl Lane {
     }
 
     /// Pins a node, brought back from the host if need be. False: it has to be computed.
-    fn enter(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves, node: NodeId) -> Result<bool, Obstacle> {
+    fn enter(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        node: NodeId,
+    ) -> Result<bool, Obstacle> {
         if cost(store, claim, node)?.is_none() {
             return Ok(false);
         }
         if matches!(store.place(node), Place::Host(_)) {
             let page = match self.reserved.pop() {
                 Some(page) => page,
-                None => store.allocate(self.owner, 1, claim, moves).and_then(|mut pages| pages.pop()).ok_or(Obstacle::Short)?,
+                None => store
+                    .allocate(self.owner, 1, claim, moves)
+                    .and_then(|mut pages| pages.pop())
+                    .ok_or(Obstacle::Short)?,
             };
             store.bring_back(node, self.owner, page, claim.batch, moves);
         }
@@ -228,7 +237,12 @@ impl Lane {
     }
 
     /// Takes the part of a page back that was parked.
-    fn unpark(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves) -> Result<(), Obstacle> {
+    fn unpark(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+    ) -> Result<(), Obstacle> {
         let Some(Parked { node, n_ready }) = self.parked else {
             return Ok(());
         };
@@ -310,13 +324,16 @@ impl Lane {
         let mut n_behind = u32::from(!matches!(self.partial, Partial::None));
         if whole {
             let mut next = n_full_of(last, store);
-            while let Some(node) = wanted(next).and_then(|content| store.find(last, self.owner, &content)) {
+            while let Some(node) =
+                wanted(next).and_then(|content| store.find(last, self.owner, &content))
+            {
                 if !take(node)? {
                     break;
                 }
                 // The partial page is let go for it, unless it is the same.
                 if last == self.reach {
-                    let is_let_go = self.is_sole_user(store) && !matches!(self.partial, Partial::Node(id) if id == node);
+                    let is_let_go = self.is_sole_user(store)
+                        && !matches!(self.partial, Partial::Node(id) if id == node);
                     (n_behind, copies) = (u32::from(is_let_go), false);
                 }
                 (last, next) = (Some(node), next + 1);
@@ -328,7 +345,7 @@ impl Lane {
             }
         }
         let wanted = n_missing + length.div_ceil(store.page_size()) + u32::from(copies);
-        let n_held = n_full + n_behind as u32 + self.reserved.len() as u32;
+        let n_held = n_full + n_behind + self.reserved.len() as u32;
         Ok(wanted.saturating_sub(n_held))
     }
 
@@ -342,7 +359,9 @@ impl Lane {
     }
 
     fn n_pages(&self) -> u32 {
-        (self.pages.len() + usize::from(!matches!(self.partial, Partial::None)) + self.reserved.len()) as u32
+        (self.pages.len()
+            + usize::from(!matches!(self.partial, Partial::None))
+            + self.reserved.len()) as u32
     }
 
     const fn must_copy(&self, length: u32) -> bool {
@@ -350,7 +369,13 @@ impl Lane {
     }
 
     /// Makes room for the tokens up to `length`: pages for all of them, and a copy of the partial page where others may see it. All or nothing.
-    pub(crate) fn reserve(&mut self, store: &mut PageStore, claim: Claim, moves: &mut Moves, length: u32) -> Result<Option<PageCopy>, Obstacle> {
+    pub(crate) fn reserve(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        length: u32,
+    ) -> Result<Option<PageCopy>, Obstacle> {
         if self.must_copy(length) {
             self.own_partial(store);
         }
@@ -404,7 +429,12 @@ impl Lane {
     }
 
     /// The tokens up to `length` are ready. `page` gives the content of a page that became full, by its index.
-    pub(crate) fn advance(&mut self, store: &mut PageStore, length: u32, mut page: impl FnMut(u32) -> Content) {
+    pub(crate) fn advance(
+        &mut self,
+        store: &mut PageStore,
+        length: u32,
+        mut page: impl FnMut(u32) -> Content,
+    ) {
         let page_size = store.page_size();
         while (self.pages.len() as u32 + 1) * page_size <= length {
             let own = match self.partial {
@@ -437,7 +467,10 @@ impl Lane {
                 Arc::make_mut(&mut self.pages).push(page);
             }
         }
-        if length > self.pages.len() as u32 * page_size && matches!(self.partial, Partial::None) && !self.reserved.is_empty() {
+        if length > self.pages.len() as u32 * page_size
+            && matches!(self.partial, Partial::None)
+            && !self.reserved.is_empty()
+        {
             self.partial = Partial::Own(self.reserved.remove(0));
         }
         self.n_ready = length;
@@ -452,7 +485,9 @@ impl Lane {
         let page_size = store.page_size();
         let end = n_tokens / page_size * page_size;
         let full = store.ancestor(self.reach, end);
-        let behind = store.ancestor(self.reach, end + page_size).filter(|&node| Some(node) != full);
+        let behind = store
+            .ancestor(self.reach, end + page_size)
+            .filter(|&node| Some(node) != full);
         if self.n_ready > n_tokens {
             if self.pages.len() as u32 * page_size > end {
                 // The last tokens lie in a page that was full.
@@ -481,14 +516,23 @@ impl Lane {
     }
 
     /// Rolls what was computed and is not ready back to the node `full`, whose child `behind` is where a part is wanted.
-    fn park_behind(&mut self, store: &mut PageStore, n_tokens: u32, full: Option<NodeId>, behind: Option<NodeId>) {
+    fn park_behind(
+        &mut self,
+        store: &mut PageStore,
+        n_tokens: u32,
+        full: Option<NodeId>,
+        behind: Option<NodeId>,
+    ) {
         if self.reach != full {
             self.path.clear();
             self.forget_parked(store);
             let wanted = n_tokens > store.end(full) && matches!(self.partial, Partial::None);
             if let Some(node) = behind.filter(|_| wanted) {
                 store.hold(node);
-                self.parked = Some(Parked { node, n_ready: n_tokens });
+                self.parked = Some(Parked {
+                    node,
+                    n_ready: n_tokens,
+                });
             }
             self.set_reach(store, full);
         } else if let Some(parked) = &mut self.parked
@@ -502,14 +546,21 @@ impl Lane {
     }
 
     /// Lets go of all pages. What was computed stays wanted: `tail` gives the content of slots behind the last full page.
-    pub(crate) fn suspend(&mut self, store: &mut PageStore, tail: impl FnOnce(std::ops::Range<u32>) -> Content) {
+    pub(crate) fn suspend(
+        &mut self,
+        store: &mut PageStore,
+        tail: impl FnOnce(std::ops::Range<u32>) -> Content,
+    ) {
         self.drop_reserved(store);
         if self.pin == self.reach {
             self.share_partial(store, tail);
             if let Partial::Node(node) = self.partial {
                 self.forget_parked(store);
                 store.hold(node);
-                self.parked = Some(Parked { node, n_ready: self.n_ready });
+                self.parked = Some(Parked {
+                    node,
+                    n_ready: self.n_ready,
+                });
             }
         }
         self.drop_resident(store);
@@ -532,7 +583,11 @@ impl Lane {
     }
 
     /// Makes the partial page a node, so that others can see it.
-    fn share_partial(&mut self, store: &mut PageStore, tail: impl FnOnce(std::ops::Range<u32>) -> Content) {
+    fn share_partial(
+        &mut self,
+        store: &mut PageStore,
+        tail: impl FnOnce(std::ops::Range<u32>) -> Content,
+    ) {
         if let Partial::Own(page) = self.partial {
             let start = store.end(self.pin);
             if start == self.n_ready {
@@ -546,7 +601,12 @@ impl Lane {
     }
 
     /// A lane that has the same ready. While a batch uses this one, the other has to make it ready by itself.
-    pub(crate) fn fork(&mut self, store: &mut PageStore, leased: bool, tail: impl FnOnce(std::ops::Range<u32>) -> Content) -> Self {
+    pub(crate) fn fork(
+        &mut self,
+        store: &mut PageStore,
+        leased: bool,
+        tail: impl FnOnce(std::ops::Range<u32>) -> Content,
+    ) -> Self {
         if leased || self.pin != self.reach {
             return self.absent(store);
         }
@@ -568,7 +628,11 @@ impl Lane {
 
     /// A lane that wants the same and has nothing ready.
     fn absent(&self, store: &mut PageStore) -> Self {
-        for node in self.reach.iter().chain(self.parked.as_ref().map(|parked| &parked.node)) {
+        for node in self
+            .reach
+            .iter()
+            .chain(self.parked.as_ref().map(|parked| &parked.node))
+        {
             store.hold(*node);
         }
         Self {

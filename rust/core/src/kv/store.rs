@@ -205,7 +205,8 @@ impl PageStore {
 
     /// Digest of all tokens up to the end of a node.
     pub(crate) fn digest(&self, id: Option<NodeId>) -> u64 {
-        id.and_then(|id| self.node(id)).map_or(0, |node| node.digest)
+        id.and_then(|id| self.node(id))
+            .map_or(0, |node| node.digest)
     }
 
     pub(crate) fn content(&self, id: NodeId) -> Option<&Content> {
@@ -238,19 +239,28 @@ impl PageStore {
 
     /// The ancestor of a node, itself included, that ends at `end`; none at the root.
     pub(crate) fn ancestor(&self, mut id: Option<NodeId>, end: u32) -> Option<NodeId> {
-        while let Some(node) = id.and_then(|id| self.node(id)).filter(|node| node.end > end) {
+        while let Some(node) = id
+            .and_then(|id| self.node(id))
+            .filter(|node| node.end > end)
+        {
             id = node.parent;
         }
         id
     }
 
     /// The node of that content behind `parent`.
-    pub(crate) fn find(&self, parent: Option<NodeId>, owner: UserId, content: &Content) -> Option<NodeId> {
+    pub(crate) fn find(
+        &self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: &Content,
+    ) -> Option<NodeId> {
         let hash = self.hash(parent, owner, content);
         self.index
             .find(hash, |&id| {
-                self.node(id)
-                    .is_some_and(|node| node.parent == parent && node.owner == owner && node.content == *content)
+                self.node(id).is_some_and(|node| {
+                    node.parent == parent && node.owner == owner && node.content == *content
+                })
             })
             .copied()
     }
@@ -282,7 +292,10 @@ impl PageStore {
             let Some(node) = self.nodes.get_mut(id.0) else {
                 return;
             };
-            debug_assert!(matches!(node.place, Place::Device(_)), "{id:?} is pinned where it is not");
+            debug_assert!(
+                matches!(node.place, Place::Device(_)),
+                "{id:?} is pinned where it is not"
+            );
             node.users += 1;
             if node.users > 1 {
                 return;
@@ -318,7 +331,13 @@ impl PageStore {
 
     /// Puts a full page that was computed behind `parent`, which is pinned, into the tree. The page is the caller's and is so no more. Answers the
     /// node, which the caller holds and pins at once: another one's, where somebody computed the same before.
-    pub(crate) fn commit(&mut self, parent: Option<NodeId>, owner: UserId, content: Content, page: PageId) -> NodeId {
+    pub(crate) fn commit(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+        page: PageId,
+    ) -> NodeId {
         debug_assert_eq!(content.len(), self.page_size);
         let known = self.find(parent, owner, &content);
         self.discharge(owner, 1);
@@ -328,7 +347,9 @@ impl PageStore {
                 id
             }
             // It is on its way to the device for a batch that may yet fail.
-            Some((_, Place::Device(_), Some(_))) => self.insert(parent, owner, content, page, false),
+            Some((_, Place::Device(_), Some(_))) => {
+                self.insert(parent, owner, content, page, false)
+            }
             Some((id, _, _)) => {
                 self.arrive(id, page);
                 id
@@ -354,7 +375,13 @@ impl PageStore {
     }
 
     /// Puts a part of a page, which the caller will want again, behind `parent`. Nobody finds it. Answers the node, with a holder.
-    pub(crate) fn park(&mut self, parent: Option<NodeId>, owner: UserId, content: Content, page: PageId) -> NodeId {
+    pub(crate) fn park(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+        page: PageId,
+    ) -> NodeId {
         self.discharge(owner, 1);
         let id = self.insert(parent, owner, content, page, false);
         self.hold(id);
@@ -380,7 +407,13 @@ impl PageStore {
     }
 
     /// Pages for tokens to come, each with one reference that is the caller's: all or none. Idle pages make room.
-    pub(crate) fn allocate(&mut self, owner: UserId, n: u32, claim: Claim, moves: &mut Moves) -> Option<Vec<PageId>> {
+    pub(crate) fn allocate(
+        &mut self,
+        owner: UserId,
+        n: u32,
+        claim: Claim,
+        moves: &mut Moves,
+    ) -> Option<Vec<PageId>> {
         if n > self.n_available() {
             return None;
         }
@@ -401,11 +434,22 @@ impl PageStore {
     }
 
     /// Brings a node of the host back with the batch, into a page of the caller, which pins the node at once.
-    pub(crate) fn bring_back(&mut self, id: NodeId, owner: UserId, page: PageId, batch: BatchId, moves: &mut Moves) {
+    pub(crate) fn bring_back(
+        &mut self,
+        id: NodeId,
+        owner: UserId,
+        page: PageId,
+        batch: BatchId,
+        moves: &mut Moves,
+    ) {
         self.discharge(owner, 1);
         if let Place::Host(slot) = self.place(id) {
             self.arrive_from(id, page, Some(batch));
-            moves.ins.push(Move { node: id, page, slot });
+            moves.ins.push(Move {
+                node: id,
+                page,
+                slot,
+            });
             self.totals.n_copied_in += 1;
         }
     }
@@ -426,7 +470,12 @@ impl PageStore {
                 _ => self.host.release(slot),
             }
         }
-        for Move { node: id, page, slot } in moves.ins.into_iter().rev() {
+        for Move {
+            node: id,
+            page,
+            slot,
+        } in moves.ins.into_iter().rev()
+        {
             match self.nodes.get_mut(id.0) {
                 Some(node) if node.place == Place::Device(page) && node.moving == Some(batch) => {
                     node.moving = None;
@@ -442,12 +491,21 @@ impl PageStore {
         }
     }
 
-    fn insert(&mut self, parent: Option<NodeId>, owner: UserId, content: Content, page: PageId, indexed: bool) -> NodeId {
+    fn insert(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+        page: PageId,
+        indexed: bool,
+    ) -> NodeId {
         let hash = self.hash(parent, owner, &content);
         let digest = content
             .tokens()
             .iter()
-            .fold(self.digest(parent), |digest, &token| fold(digest, u64::from(token)));
+            .fold(self.digest(parent), |digest, &token| {
+                fold(digest, u64::from(token))
+            });
         self.clock += 1;
         let node = Node {
             end: self.end(parent) + content.len(),
@@ -544,7 +602,11 @@ impl PageStore {
         match slot {
             Some(slot) => {
                 node.moving = Some(claim.batch);
-                moves.outs.push(Move { node: id, page, slot });
+                moves.outs.push(Move {
+                    node: id,
+                    page,
+                    slot,
+                });
                 self.totals.n_copied_out += 1;
                 self.leave(id, Place::Host(slot));
             }

@@ -6,6 +6,6 @@ mod queue;
 mod queue_tests;
 
 pub(crate) use hold::{Hold, smoothed};
-pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket};
 #[cfg(test)]
 pub(crate) use queue::MAX_REFUSED;
+pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket};

@@ -169,7 +169,9 @@ impl Queue {
             let quota = quotas
                 .as_ref()
                 .and_then(|quotas| quotas.get(&ticket.user))
-                .map_or(u32::MAX, |quota| quota.saturating_sub(used.get(&ticket.user).copied().unwrap_or(0)));
+                .map_or(u32::MAX, |quota| {
+                    quota.saturating_sub(used.get(&ticket.user).copied().unwrap_or(0))
+                });
             match round.offer(&ticket, quota, idle, &order) {
                 Some(Admission::Planned(n)) => {
                     if quotas.is_some() {
@@ -202,8 +204,13 @@ impl Queue {
     /// Puts the tickets in their order: decodes, then prefills.
     fn arrange(&mut self, limits: Limits) {
         if self.decodes.len() > limits.n_sequences.min(limits.n_tokens) as usize {
-            self.decodes.sort_by_key(|ticket| (ticket.served, ticket.arrival));
-            take_turns(&mut self.decodes, |ticket| (ticket.served, ticket.arrival), |_| 0);
+            self.decodes
+                .sort_by_key(|ticket| (ticket.served, ticket.arrival));
+            take_turns(
+                &mut self.decodes,
+                |ticket| (ticket.served, ticket.arrival),
+                |_| 0,
+            );
         }
         if self.prefills.is_empty() {
             self.last_prefill.clear();
@@ -213,7 +220,12 @@ impl Queue {
             let (processes, users) = (&self.last_prefill, &self.last_user);
             take_turns(
                 &mut self.prefills,
-                |ticket| (processes.get(&ticket.process).copied().unwrap_or(0), ticket.arrival),
+                |ticket| {
+                    (
+                        processes.get(&ticket.process).copied().unwrap_or(0),
+                        ticket.arrival,
+                    )
+                },
                 |user| users.get(&user).copied().unwrap_or(0),
             );
         }
@@ -224,13 +236,27 @@ impl Queue {
 
 impl<A: Admit> Round<'_, A> {
     /// Offers what fits; none where nothing does.
-    fn offer(&mut self, ticket: &Ticket, quota: u32, idle: bool, others: &[Ticket]) -> Option<Admission> {
-        let n = ticket.n_tokens.min(self.left.prefill_chunk).min(self.left.n_tokens).min(quota);
+    fn offer(
+        &mut self,
+        ticket: &Ticket,
+        quota: u32,
+        idle: bool,
+        others: &[Ticket],
+    ) -> Option<Admission> {
+        let n = ticket
+            .n_tokens
+            .min(self.left.prefill_chunk)
+            .min(self.left.n_tokens)
+            .min(quota);
         if n == 0 || self.left.n_sequences == 0 {
             return None;
         }
         let alone = idle && self.n_planned == 0;
-        if !ticket.is_decode() && !alone && !ticket.is_starved() && self.refused.contains(&ticket.user) {
+        if !ticket.is_decode()
+            && !alone
+            && !ticket.is_starved()
+            && self.refused.contains(&ticket.user)
+        {
             return None;
         }
         let admission = self.admit.admit(ticket, n, others);
@@ -259,9 +285,13 @@ fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
     }
     let mut demands: HashMap<UserId, u64> = HashMap::new();
     for ticket in order {
-        *demands.entry(ticket.user).or_insert(0) += u64::from(ticket.n_tokens.min(limits.prefill_chunk));
+        *demands.entry(ticket.user).or_insert(0) +=
+            u64::from(ticket.n_tokens.min(limits.prefill_chunk));
     }
-    let mut by_demand: Vec<(u64, UserId)> = demands.into_iter().map(|(user, demand)| (demand, user)).collect();
+    let mut by_demand: Vec<(u64, UserId)> = demands
+        .into_iter()
+        .map(|(user, demand)| (demand, user))
+        .collect();
     by_demand.sort_unstable();
     let (mut left, mut n_users) = (u64::from(limits.n_tokens), by_demand.len() as u64);
     let mut quotas = HashMap::with_capacity(by_demand.len());
@@ -276,17 +306,33 @@ fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
 
 /// Reorders tickets so that the first of every user come before the second of any, and likewise the processes of a user; the tickets of a process
 /// keep their order.
-fn take_turns(tickets: &mut [Ticket], turn: impl Fn(&Ticket) -> (u64, u64), turn_of_user: impl Fn(UserId) -> u64) {
+fn take_turns(
+    tickets: &mut [Ticket],
+    turn: impl Fn(&Ticket) -> (u64, u64),
+    turn_of_user: impl Fn(UserId) -> u64,
+) {
     let mut of_process: HashMap<ProcessId, u32> = HashMap::new();
     let mut rounds: Vec<(u32, (u64, u64), Ticket)> = tickets
         .iter()
-        .map(|ticket| (count(&mut of_process, ticket.process), turn(ticket), *ticket))
+        .map(|ticket| {
+            (
+                count(&mut of_process, ticket.process),
+                turn(ticket),
+                *ticket,
+            )
+        })
         .collect();
     rounds.sort_by_key(|&(round, turn, _)| (round, turn));
     let mut of_user: HashMap<UserId, u32> = HashMap::new();
     let mut turns: Vec<(u32, u64, Ticket)> = rounds
         .iter()
-        .map(|(_, _, ticket)| (count(&mut of_user, ticket.user), turn_of_user(ticket.user), *ticket))
+        .map(|(_, _, ticket)| {
+            (
+                count(&mut of_user, ticket.user),
+                turn_of_user(ticket.user),
+                *ticket,
+            )
+        })
         .collect();
     // Stable: what is equal stays in the order of the processes.
     turns.sort_by_key(|&(round, turn, _)| (round, turn));

@@ -40,10 +40,14 @@ impl<F: FnMut(&Ticket, u32) -> Admission> Admit for Offer<F> {
 /// Plans and answers (request, tokens) in order; what has more to do goes back into the queue.
 fn plan(queue: &mut Queue, limits: Limits, number: u64) -> Vec<(u64, u32)> {
     let mut planned = Vec::new();
-    queue.plan(limits, true, &mut Offer(|ticket: &Ticket, n| {
-        planned.push((*ticket, n));
-        Admission::Planned(n)
-    }));
+    queue.plan(
+        limits,
+        true,
+        &mut Offer(|ticket: &Ticket, n| {
+            planned.push((*ticket, n));
+            Admission::Planned(n)
+        }),
+    );
     for (ticket, n) in &planned {
         if ticket.n_tokens > *n {
             queue.push(Ticket {
@@ -154,14 +158,22 @@ fn users_share_a_batch_however_many_programs_they_have() {
         prefill_chunk: 32,
     };
     let planned = plan(&mut queue, limits, 1);
-    let of_single: u32 = planned.iter().filter(|(request, _)| *request == 21).map(|(_, n)| n).sum();
+    let of_single: u32 = planned
+        .iter()
+        .filter(|(request, _)| *request == 21)
+        .map(|(_, n)| n)
+        .sum();
     assert_eq!(of_single, 16);
     assert_eq!(planned.iter().map(|(_, n)| n).sum::<u32>(), 32);
 }
 
 #[test]
 fn what_a_user_does_not_need_goes_to_the_others() {
-    let mut queue = queue(&[of_user(1, ticket(1, 1, 40)), of_user(2, ticket(2, 2, 3)), of_user(3, ticket(3, 3, 1))]);
+    let mut queue = queue(&[
+        of_user(1, ticket(1, 1, 40)),
+        of_user(2, ticket(2, 2, 3)),
+        of_user(3, ticket(3, 3, 1)),
+    ]);
     let limits = Limits {
         n_tokens: 32,
         n_sequences: 8,
@@ -214,13 +226,17 @@ fn a_prefill_passed_over_too_often_goes_first() {
 fn a_refused_prefill_keeps_younger_ones_back_only_while_others_run() {
     let refuse_first = |queue: &mut Queue, idle: bool| {
         let mut planned = Vec::new();
-        queue.plan(LIMITS, idle, &mut Offer(|ticket: &Ticket, n| {
-            if ticket.request.0 == 1 {
-                return Admission::Refused;
-            }
-            planned.push(ticket.request.0);
-            Admission::Planned(n)
-        }));
+        queue.plan(
+            LIMITS,
+            idle,
+            &mut Offer(|ticket: &Ticket, n| {
+                if ticket.request.0 == 1 {
+                    return Admission::Refused;
+                }
+                planned.push(ticket.request.0);
+                Admission::Planned(n)
+            }),
+        );
         planned
     };
     let tickets = [ticket(1, 1, 4), ticket(2, 2, 4), ticket(3, 3, 4)];

@@ -67,7 +67,10 @@ impl World {
     /// A world with one process of that launch seed.
     pub fn with_process(config: EngineConfig, launch_seed: u64) -> Self {
         let mut world = Self::new(config);
-        world.engine.new_process(ProcessId(1), UserId(1), launch_seed).unwrap();
+        world
+            .engine
+            .new_process(ProcessId(1), UserId(1), launch_seed)
+            .unwrap();
         world
     }
 
