@@ -214,7 +214,7 @@ impl Context {
     }
 
     /// Whether one token is all that is missing: nothing is looked up for it.
-    fn is_steady(&self) -> bool {
+    pub(crate) fn is_steady(&self) -> bool {
         self.lane.is_whole() && self.n_remaining() <= 1
     }
 

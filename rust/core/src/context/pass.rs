@@ -1,5 +1,6 @@
 //! A pass under way: the tokens it took, and those it drew.
 
+use crate::budget::TokenBudget;
 use crate::errors::Error;
 use crate::generation::FinishReason;
 use crate::ids::{GeneratorId, RequestId};
@@ -32,6 +33,8 @@ pub(crate) struct Pass {
     pub(crate) kind: PassKind,
     /// None in a flush.
     pub(crate) draws: Option<Draws>,
+    /// What its tokens are charged to, when they are taken.
+    pub(crate) budget: Option<TokenBudget>,
     /// In the order of submission.
     pub(crate) arrival: u64,
     /// The slot of its first token.
@@ -64,6 +67,7 @@ impl Pass {
             request,
             kind,
             draws: None,
+            budget: None,
             arrival: 0,
             slot,
             n_taken: tokens.len() as u32,

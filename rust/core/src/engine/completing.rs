@@ -153,7 +153,7 @@ impl Engine {
             Err(error) => return self.fail(sequence.request, error),
         };
         context.advance(&mut self.store, sequence.length);
-        let (n_tokens, process) = (context.n_tokens(), context.process);
+        let n_tokens = context.n_tokens();
         let whole = context.lane.n_ready() >= context.end();
         let Some(pass) = context.pass.as_mut() else {
             return;
@@ -178,10 +178,7 @@ impl Engine {
             });
         }
         if let (PassKind::Run(_), None) = (pass.kind, finish)
-            && let Some(budget) = self
-                .processes
-                .get(&process)
-                .and_then(|process| process.budget.as_ref())
+            && let Some(budget) = &pass.budget
             && pass.drawn().len() as u64 >= budget.left()
         {
             let error = budget.exhausted(pass.drawn().len() as u64 + 1);

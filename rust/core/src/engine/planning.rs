@@ -225,6 +225,14 @@ impl Planner<'_> {
             return Admission::NotYet;
         }
         let (end, n_pages) = (context.end(), self.store.n_pages());
+        if context.is_steady()
+            && context.lane.n_ready() < end
+            && context.lane.is_exact(self.store, end)
+        {
+            self.totals.n_replayed += u64::from(context.lane.n_ready() < context.n_tokens());
+            self.add(ticket, end - 1, end, false, None);
+            return Admission::Planned(1);
+        }
         let needed = pages_for(end, self.store.page_size());
         if needed > n_pages {
             self.doomed
@@ -250,8 +258,6 @@ impl Planner<'_> {
             self.done.push((ticket.context, ticket.request));
             return Admission::Planned(0);
         }
-        pass.start();
-        context.lease = Some(self.claim.batch);
         let rereads = n_ready == end;
         let n = n.min(end - n_ready).max(1);
         let (start, length) = if rereads {
@@ -280,9 +286,14 @@ impl Planner<'_> {
         reread: bool,
         copy: Option<(u32, PageCopy)>,
     ) {
-        let Some(context) = self.contexts.get(ticket.context.0) else {
+        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
             return;
         };
+        context.lease = Some(self.claim.batch);
+        if let Some(pass) = &mut context.pass {
+            pass.start();
+        }
+        let context = &*context;
         let Some(pass) = &context.pass else { return };
         let content;
         let tokens = match pass.tokens_from(start, length) {
@@ -293,9 +304,13 @@ impl Planner<'_> {
             }
         };
         let n_pages = pages_for(length, self.store.page_size()) as usize;
+        let full = context.lane.full_pages();
         self.pages.clear();
         self.pages
-            .extend(context.lane.pages(self.store).take(n_pages));
+            .extend_from_slice(&full[..n_pages.min(full.len())]);
+        let n_behind = n_pages.saturating_sub(full.len());
+        self.pages
+            .extend(context.lane.pages_behind(self.store).take(n_behind));
         self.builder.add_sequence(&Sequence {
             context: ticket.context,
             request: ticket.request,

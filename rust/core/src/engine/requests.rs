@@ -147,6 +147,7 @@ impl Engine {
             state.pending,
             &state.buffer,
         );
+        pass.budget = self.budget(generator.process).cloned();
         pass.draws = Some(Draws {
             params: generator.params,
             seed,

@@ -116,6 +116,20 @@ impl Lane {
 
     /// Its pages in the order of storage, those for tokens to come last.
     pub(crate) fn pages<'a>(&'a self, store: &PageStore) -> impl Iterator<Item = PageId> + 'a {
+        let full = self.pages.iter().copied();
+        full.chain(self.pages_behind(store))
+    }
+
+    /// Its full pages that are ready, in the order of storage.
+    pub(crate) fn full_pages(&self) -> &[PageId] {
+        &self.pages
+    }
+
+    /// Its pages behind the full ones.
+    pub(crate) fn pages_behind<'a>(
+        &'a self,
+        store: &PageStore,
+    ) -> impl Iterator<Item = PageId> + 'a {
         let partial = match self.partial {
             Partial::None => None,
             Partial::Own(page) => Some(page),
@@ -124,8 +138,7 @@ impl Lane {
                 Place::Host(_) | Place::Gone => None,
             },
         };
-        let full = self.pages.iter().copied();
-        full.chain(partial).chain(self.reserved.iter().copied())
+        partial.into_iter().chain(self.reserved.iter().copied())
     }
 
     /// The pages that are in no node.
@@ -273,8 +286,18 @@ impl Lane {
 
     /// Pages that have to be allocated before the tokens up to `length` can be ready.
     pub(crate) fn n_missing(&self, store: &PageStore, length: u32) -> u32 {
+        let n_pages = self.n_pages();
+        if length <= n_pages * store.page_size() && !self.must_copy(length) {
+            return 0;
+        }
         let n_needed = length.div_ceil(store.page_size());
-        n_needed.saturating_sub(self.n_pages()) + u32::from(self.must_copy(length))
+        n_needed.saturating_sub(n_pages) + u32::from(self.must_copy(length))
+    }
+
+    /// Whether exactly the pages for the tokens up to `length` are there, the last of them to be written on.
+    pub(crate) fn is_exact(&self, store: &PageStore, length: u32) -> bool {
+        let n_slots = self.n_pages() * store.page_size();
+        !self.must_copy(length) && length <= n_slots && n_slots < length + store.page_size()
     }
 
     /// Whether all that was computed is ready.

@@ -140,6 +140,9 @@ impl Queue {
     /// refused does not keep younger ones back, since nothing else would run.
     pub(crate) fn plan(&mut self, limits: Limits, idle: bool, admit: &mut impl Admit) {
         self.n_plans += 1;
+        if self.is_simple(limits) {
+            return self.plan_simply(admit);
+        }
         self.arrange(limits);
         let mut order = std::mem::take(&mut self.order);
         let n_decodes = self.decodes.len();
@@ -199,6 +202,44 @@ impl Queue {
             self.push(ticket);
         }
         self.order = order;
+    }
+
+    /// Whether every request is a decode that fits, and none was refused: then no order matters.
+    fn is_simple(&self, limits: Limits) -> bool {
+        self.prefills.is_empty()
+            && self.decodes.len() <= limits.n_sequences.min(limits.n_tokens) as usize
+            && self.decodes.iter().all(|ticket| ticket.n_refused == 0)
+    }
+
+    /// Offers every decode, in place: what most steps come to.
+    fn plan_simply(&mut self, admit: &mut impl Admit) {
+        self.n_passed_over = 0;
+        self.last_prefill.clear();
+        self.last_user.clear();
+        let mut decodes = std::mem::take(&mut self.decodes);
+        for index in 0..decodes.len() {
+            let ticket = decodes[index];
+            match admit.admit(&ticket, 1, &decodes) {
+                Admission::Planned(_) => decodes[index].n_tokens = 0,
+                Admission::Refused => decodes[index].n_refused += 1,
+                Admission::NotYet => {}
+            }
+        }
+        decodes.retain(|ticket| ticket.n_tokens > 0);
+        let n_decodes = decodes.len();
+        self.decodes = decodes;
+        for index in (0..n_decodes).rev() {
+            self.renew(index, admit);
+        }
+    }
+
+    /// Puts a decode that stays where it belongs: it may have been displaced, and need more than a token.
+    fn renew(&mut self, index: usize, admit: &impl Admit) {
+        let n_tokens = admit.n_tokens(&self.decodes[index]).max(1);
+        if n_tokens > 1 {
+            let ticket = self.decodes.remove(index);
+            self.push(Ticket { n_tokens, ..ticket });
+        }
     }
 
     /// Puts the tickets in their order: decodes, then prefills.
