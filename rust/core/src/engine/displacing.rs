@@ -14,18 +14,35 @@ use crate::sched::Ticket;
 /// Entries of the list of idle contexts per context that lives, beyond which it is cleared of those that count no more.
 const IDLE_PER_CONTEXT: usize = 4;
 
+/// How many times its usual time a program may take to come back before the pages of its context go.
+const RETURNS: u64 = 4;
+/// The most of that, in limits of a hold.
+const MOST_LIMITS: u64 = 16;
+/// Idle contexts that are looked at for one that is not expected back.
+const LOOKED_AT: usize = 64;
+
 impl Engine {
-    /// A context has no pass any more, or none that runs: its pages may go.
+    /// A context has no pass any more, or none that runs: its pages may go when its program has had the time that it usually takes to come back.
     pub(super) fn rest(&mut self, id: ContextId) {
         let Some(context) = self.contexts.get_mut(id.0) else {
             return;
         };
+        let generator = context
+            .generator
+            .and_then(|generator| self.generators.get(generator.0));
+        let usual_ns = generator
+            .and_then(|generator| generator.return_ns)
+            .unwrap_or(0);
+        let limit_ns = self.hold.limit_ns();
+        let grace_ns = usual_ns
+            .saturating_mul(RETURNS)
+            .clamp(limit_ns, limit_ns.saturating_mul(MOST_LIMITS));
         self.n_idle_stamps += 1;
         context.idle_stamp = self.n_idle_stamps;
         self.idle.push_back(Idle {
             context: id,
             stamp: self.n_idle_stamps,
-            since_ns: self.now_ns,
+            until_ns: self.now_ns.saturating_add(grace_ns),
         });
         if self.idle.len() > IDLE_PER_CONTEXT * (self.contexts.len() + 16) {
             let contexts = &self.contexts;
@@ -109,27 +126,31 @@ impl Planner<'_> {
         context.is_some_and(|context| context.lane.give_up_shared(self.store))
     }
 
-    /// Suspends the context that has been without a pass for the longest.
+    /// Suspends the context that has been without a pass for the longest, of those whose programs are not expected back.
     fn displace_idle(&mut self) -> bool {
+        let mut index = 0;
         while let Some(&Idle {
             context: id,
             stamp,
-            since_ns,
-        }) = self.idle.front()
+            until_ns,
+        }) = self.idle.get(index).filter(|_| index < LOOKED_AT)
         {
             let candidate = self.contexts.get_mut(id.0).filter(|context| {
                 context.idle_stamp == stamp && is_idle(context) && context.lane.is_resident()
             });
             let Some(context) = candidate else {
-                self.idle.pop_front();
+                self.idle.remove(index);
                 continue;
             };
-            let until_ns = since_ns.saturating_add(self.grace_ns);
             if until_ns > self.now_ns {
-                self.retry_ns = Some(until_ns);
-                return false;
+                self.retry_ns = Some(
+                    self.retry_ns
+                        .map_or(until_ns, |retry_ns| retry_ns.min(until_ns)),
+                );
+                index += 1;
+                continue;
             }
-            self.idle.pop_front();
+            self.idle.remove(index);
             context.suspend(self.store);
             self.totals.n_suspended += 1;
             return true;

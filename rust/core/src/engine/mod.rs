@@ -66,7 +66,8 @@ struct Idle {
     context: ContextId,
     /// That of the context, unless it had another pass since.
     stamp: u64,
-    since_ns: u64,
+    /// Until when it keeps its pages: its program is expected back.
+    until_ns: u64,
 }
 
 /// What a process owns.

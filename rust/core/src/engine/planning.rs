@@ -96,7 +96,6 @@ impl Engine {
                     .displace(self.config.page_size, self.config.copy_page_ns),
             },
             now_ns,
-            grace_ns: self.hold.limit_ns(),
             contexts: &mut self.contexts,
             store: &mut self.store,
             builder: &mut self.builder,
@@ -170,8 +169,6 @@ impl Engine {
 pub(super) struct Planner<'a> {
     pub(super) claim: Claim,
     pub(super) now_ns: u64,
-    /// How long a context that has no pass keeps its pages at least: its program is expected back.
-    pub(super) grace_ns: u64,
     pub(super) contexts: &'a mut Slab<Context>,
     pub(super) store: &'a mut PageStore,
     builder: &'a mut ArenaBuilder,
