@@ -304,11 +304,11 @@ class Model:
     def stats(self) -> dict[str, int]:
         """Counters of the model.
 
-        Pages: `n_pages` in all, `n_pages_used` by contexts, `n_pages_cached` for whoever computes the same, `n_pages_host` in host memory. Now:
-        `n_contexts`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches. So far: `n_batches`, `n_failed_batches`,
-        `n_sequences`, `n_rows`, `n_tokens` computed, `n_reused` tokens found computed, `n_replayed` tokens computed again, `n_copies` of pages,
-        `n_copied_out` to the host, `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped` pages that were wanted,
-        `n_suspended` contexts, `n_holds`.
+        Pages: `n_pages` in all, `n_pages_used` by contexts, `n_pages_cached` for whoever computes the same, `n_pages_host` in host memory.
+        Now: `n_contexts`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches. So far: `n_batches`,
+        `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens` computed, `n_reused` tokens found computed, `n_replayed` tokens computed
+        again, `n_copies` of pages, `n_copied_out` to the host, `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped`
+        pages that were wanted, `n_suspended` contexts, `n_holds`.
 
         `n_sequences / n_batches` is the mean width of a batch.
         """
