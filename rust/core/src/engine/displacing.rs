@@ -163,7 +163,11 @@ impl Planner<'_> {
         let share = self.store.n_pages() / self.store.n_users().max(1);
         let above = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
         let asks_too_much = above(ticket.user, n);
+        let is_urgent = self.urgent == Some(ticket.request);
         let may_displace = |other: &Ticket| {
+            if is_urgent || other.is_starved() {
+                return is_urgent;
+            }
             let above = above(other.user, 0) && other.user != ticket.user;
             match (above, asks_too_much) {
                 (true, false) => true,
@@ -178,10 +182,7 @@ impl Planner<'_> {
         let victim = others
             .iter()
             .filter(|other| {
-                other.request != ticket.request
-                    && !other.is_starved()
-                    && self.can_go(other)
-                    && may_displace(other)
+                other.request != ticket.request && self.can_go(other) && may_displace(other)
             })
             .max_by_key(|other| (above(other.user, 0), !other.is_decode(), other.arrival));
         let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0))

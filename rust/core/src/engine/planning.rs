@@ -39,6 +39,7 @@ impl Engine {
     /// What a driver should do next. Requests that cannot be served at all become ready with an error.
     pub fn next_batch(&mut self, now_ns: u64) -> Plan {
         self.now_ns = now_ns;
+        let mut urgent = None;
         loop {
             if self.queue.len() == 0 {
                 self.hold.release();
@@ -50,7 +51,7 @@ impl Engine {
                 self.totals.n_holds += 1;
                 return Plan::HoldUntil(until_ns);
             }
-            let attempt = self.plan(now_ns);
+            let attempt = self.plan(now_ns, urgent);
             let n_ended = attempt.doomed.len() + attempt.n_done;
             for (request, error) in attempt.doomed {
                 self.queue.remove(request);
@@ -69,10 +70,13 @@ impl Engine {
             if let Some(retry_ns) = attempt.retry_ns {
                 return Plan::HoldUntil(retry_ns);
             }
-            // The oldest request can displace every other, so one that fits can run.
-            let Some(stuck) = self.queue.youngest() else {
+            // Those that wait keep each other out: the oldest displaces every other, and since it fits it runs.
+            let Some(stuck) = self.queue.oldest() else {
                 return Plan::Idle;
             };
+            if urgent.replace(stuck.request) != Some(stuck.request) {
+                continue;
+            }
             self.queue.remove(stuck.request);
             self.fail(
                 stuck.request,
@@ -81,7 +85,7 @@ impl Engine {
         }
     }
 
-    fn plan(&mut self, now_ns: u64) -> Attempt {
+    fn plan(&mut self, now_ns: u64, urgent: Option<RequestId>) -> Attempt {
         let id = BatchId(self.totals.n_batches + 1);
         let limits = Limits {
             n_tokens: self.config.max_batch_tokens,
@@ -96,6 +100,7 @@ impl Engine {
                     .displace(self.config.page_size, self.config.copy_page_ns),
             },
             now_ns,
+            urgent,
             contexts: &mut self.contexts,
             store: &mut self.store,
             builder: &mut self.builder,
@@ -169,6 +174,8 @@ impl Engine {
 pub(super) struct Planner<'a> {
     pub(super) claim: Claim,
     pub(super) now_ns: u64,
+    /// A request that displaces every other, where none can run.
+    pub(super) urgent: Option<RequestId>,
     pub(super) contexts: &'a mut Slab<Context>,
     pub(super) store: &'a mut PageStore,
     builder: &'a mut ArenaBuilder,

@@ -131,9 +131,9 @@ impl Queue {
         self.decodes.iter().chain(&self.prefills)
     }
 
-    /// The request that was submitted last.
-    pub(crate) fn youngest(&self) -> Option<Ticket> {
-        self.iter().max_by_key(|ticket| ticket.arrival).copied()
+    /// The request that was submitted first.
+    pub(crate) fn oldest(&self) -> Option<Ticket> {
+        self.iter().min_by_key(|ticket| ticket.arrival).copied()
     }
 
     /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a prefill that is
@@ -337,7 +337,8 @@ fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
     let (mut left, mut n_users) = (u64::from(limits.n_tokens), by_demand.len() as u64);
     let mut quotas = HashMap::with_capacity(by_demand.len());
     for (demand, user) in by_demand {
-        let quota = demand.min(left.div_ceil(n_users));
+        // One at least, though there be more users than tokens: the first in the order may lack pages, and then another one goes.
+        let quota = demand.min(left.div_ceil(n_users)).max(1);
         quotas.insert(user, quota as u32);
         left -= quota.min(left);
         n_users -= 1;

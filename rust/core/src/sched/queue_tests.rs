@@ -292,3 +292,30 @@ fn nothing_is_remembered_of_a_process_that_ended() {
     queue.push(ticket(3, 2, 50));
     assert_eq!(plan(&mut queue, limits, 3), [(3, 8)]);
 }
+
+#[test]
+fn tokens_that_one_user_lacks_memory_for_go_to_another() {
+    // One token for two users, and the one who needs less cannot run.
+    let of_user = |request, n_tokens| Ticket {
+        user: UserId(request),
+        ..ticket(request, request, n_tokens)
+    };
+    let mut queue = queue(&[of_user(1, 1), of_user(2, 4)]);
+    let one = Limits {
+        n_tokens: 1,
+        ..LIMITS
+    };
+    let mut planned = Vec::new();
+    queue.plan(
+        one,
+        true,
+        &mut Offer(|ticket: &Ticket, n| {
+            if ticket.request.0 == 1 {
+                return Admission::Refused;
+            }
+            planned.push((ticket.request.0, n));
+            Admission::Planned(n)
+        }),
+    );
+    assert_eq!(planned, [(2, 1)]);
+}
