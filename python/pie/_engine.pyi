@@ -166,6 +166,8 @@ class Engine:
         max_batch_seqs: int | None = None,
         max_contexts: int | None = None,
         max_process_contexts: int | None = None,
+        max_snapshots: int | None = None,
+        max_user_snapshots: int | None = None,
         max_waiting: int | None = None,
         max_process_waiting: int | None = None,
         hold_s: float | None = None,
@@ -176,10 +178,10 @@ class Engine:
 
         `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
-        sequences. `max_contexts` may live and `max_waiting` requests wait at once, `max_process_contexts` and `max_process_waiting` of one
-        process (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back.
-        The driver's host memory holds `host_slots` pages (none if not given), and
-        copying one there or back takes `copy_page_ns`.
+        sequences. `max_contexts` may live, `max_snapshots` are kept and `max_waiting` requests wait at once; `max_process_contexts` and
+        `max_process_waiting` of one process, `max_user_snapshots` of one user (a quarter if not given). `hold_s` is how long a batch may be
+        held for programs that are expected back. The driver's host memory holds `host_slots` pages (none if not given), and copying one
+        there or back takes `copy_page_ns`.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -305,7 +307,7 @@ class Model:
         """Counters of the model.
 
         Pages: `n_pages` in all, `n_pages_used` by contexts, `n_pages_cached` for whoever computes the same, `n_pages_host` in host memory.
-        Now: `n_contexts`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches. So far: `n_batches`,
+        Now: `n_contexts`, `n_snapshots`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches. So far: `n_batches`,
         `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens` computed, `n_reused` tokens found computed, `n_replayed` tokens computed
         again, `n_copies` of pages, `n_copied_out` to the host, `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped`
         pages that were wanted, `n_suspended` contexts, `n_holds`.

@@ -143,6 +143,8 @@ class Engine:
                 max_batch_seqs=options.max_batch_seqs,
                 max_contexts=options.max_contexts,
                 max_process_contexts=options.max_process_contexts or None,
+                max_snapshots=options.max_snapshots,
+                max_user_snapshots=options.max_user_snapshots or None,
                 max_waiting=options.max_waiting,
                 max_process_waiting=options.max_process_waiting or None,
                 hold_s=options.hold_s,

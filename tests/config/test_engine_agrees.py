@@ -22,6 +22,8 @@ MODEL = (
     "max_batch_seqs",
     "max_contexts",
     "max_process_contexts",
+    "max_snapshots",
+    "max_user_snapshots",
     "max_waiting",
     "max_process_waiting",
 )

@@ -30,6 +30,10 @@ export const ERROR_CODES = [
   'context-released',
   /** The context would become longer than the model allows. */
   'context-full',
+  /** The user has no snapshot of that name. */
+  'snapshot-missing',
+  /** Too many snapshots are kept, of this user or in all. */
+  'limit-snapshots',
   /** More tokens were to be dropped than lie outside committed pages. */
   'truncate-range',
   /** The pages that the pass needs cannot be had. */

@@ -30,6 +30,11 @@ pub struct EngineConfig {
     /// Contexts of one process that may live at once, so that none takes those of the others. 1 to 2^20; none: a quarter of `max_contexts`,
     /// rounded up.
     pub max_process_contexts: Option<u32>,
+    /// Snapshots that may be kept at once. 1 to 2^20.
+    pub max_snapshots: u32,
+    /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: a quarter of
+    /// `max_snapshots`, rounded up.
+    pub max_user_snapshots: Option<u32>,
     /// Requests that may be entered and not yet taken. 1 to 2^20.
     pub max_waiting: u32,
     /// Requests of one process that may be entered and not yet taken. 1 to 2^20; none: a quarter of `max_waiting`, rounded up.
@@ -56,6 +61,8 @@ impl EngineConfig {
             max_context: 32_768,
             max_contexts: 4096,
             max_process_contexts: None,
+            max_snapshots: 4096,
+            max_user_snapshots: None,
             max_waiting: 4096,
             max_process_waiting: None,
             end_tokens: Vec::new(),
@@ -67,6 +74,12 @@ impl EngineConfig {
     pub(crate) fn process_contexts(&self) -> u32 {
         self.max_process_contexts
             .unwrap_or(self.max_contexts.div_ceil(4))
+    }
+
+    /// Snapshots that one user may have.
+    pub(crate) fn user_snapshots(&self) -> u32 {
+        self.max_user_snapshots
+            .unwrap_or(self.max_snapshots.div_ceil(4))
     }
 
     /// Requests that one process may have entered and not taken.
@@ -91,6 +104,8 @@ impl EngineConfig {
         in_range("max_batch_seqs", self.max_batch_seqs, 1 << 16)?;
         in_range("max_context", self.max_context, 1 << 24)?;
         in_range("max_contexts", self.max_contexts, 1 << 20)?;
+        in_range("max_snapshots", self.max_snapshots, 1 << 20)?;
+        in_range("max_user_snapshots", self.user_snapshots(), 1 << 20)?;
         in_range("max_waiting", self.max_waiting, 1 << 20)?;
         in_range("max_process_contexts", self.process_contexts(), 1 << 20)?;
         in_range("max_process_waiting", self.process_waiting(), 1 << 20)?;
@@ -135,7 +150,7 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 14] = [
+        let spoil: [(&str, Spoil); 16] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),
@@ -146,6 +161,8 @@ mod tests {
             ("max_batch_seqs", |c| c.max_batch_seqs = 0),
             ("max_context", |c| c.max_context = u32::MAX),
             ("max_contexts", |c| c.max_contexts = 0),
+            ("max_snapshots", |c| c.max_snapshots = 0),
+            ("max_user_snapshots", |c| c.max_user_snapshots = Some(0)),
             ("max_waiting", |c| c.max_waiting = 0),
             ("max_process_contexts", |c| c.max_process_contexts = Some(0)),
             ("max_process_waiting", |c| c.max_process_waiting = Some(0)),

@@ -22,7 +22,7 @@ mod slab;
 pub use batch::{Adapter, Batch, Capabilities, DriverFailure, SampleJobs, Sampled, SampledRow};
 pub use budget::TokenBudget;
 pub use config::EngineConfig;
-pub use engine::{Answer, Engine, Plan, Progress, Stats, Submission};
+pub use engine::{Answer, Beside, Engine, Plan, Progress, Stats, Submission};
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};
 pub use ids::{BatchId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId};

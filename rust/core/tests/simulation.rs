@@ -10,27 +10,43 @@
 
 mod support;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use pie_core::sampling::Params;
 use pie_core::{
     Answer, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, RequestId, Submission,
+    GeneratorOptions, Method, ProcessId, RequestId, Submission, UserId,
 };
 use proptest::prelude::*;
 use support::world::{MODEL, World, config, options, output};
 use support::{derived_seed, fold, next_token};
 
 const V: u32 = 50;
-const LAUNCH_SEED: u64 = 7;
+/// User and launch seed of each process.
+const PROCESSES: [(u64, u64); 3] = [(1, 7), (1, 8), (2, 7)];
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const MAX_SNAPSHOTS: u32 = 6;
+const MAX_USER_SNAPSHOTS: u32 = 4;
 const END: u32 = 3;
 
 #[derive(Clone, Debug)]
 enum Op {
-    NewContext,
+    NewContext(usize),
     Append(usize, Vec<u32>),
     Fork(usize),
     Release(usize),
+    Save(usize, usize),
+    Snapshot(usize),
+    Open {
+        process: usize,
+        name: usize,
+        take: bool,
+    },
+    Delete(usize, usize),
+    Suspend(usize),
+    /// A process ends, and is launched again.
+    Relaunch(usize),
     Truncate(usize, u32),
     Flush(usize),
     Generate {
@@ -72,10 +88,16 @@ fn op() -> impl Strategy<Value = Op> {
         prop::collection::vec(0..V, 0..3),
     );
     prop_oneof![
-        1 => Just(Op::NewContext),
+        1 => (0usize..3).prop_map(Op::NewContext),
         3 => (0usize..6, prop::collection::vec(0..V, 0..14)).prop_map(|(context, tokens)| Op::Append(context, tokens)),
         3 => (0usize..4).prop_map(Op::Fork),
         1 => (0usize..6).prop_map(Op::Release),
+        3 => (0usize..6, 0usize..4).prop_map(|(context, name)| Op::Save(context, name)),
+        1 => (0usize..6).prop_map(Op::Snapshot),
+        4 => (0usize..3, 0usize..8, any::<bool>()).prop_map(|(process, name, take)| Op::Open { process, name, take }),
+        1 => (0usize..3, 0usize..8).prop_map(|(process, name)| Op::Delete(process, name)),
+        2 => (0usize..6).prop_map(Op::Suspend),
+        1 => (0usize..12).prop_map(Op::Relaunch),
         1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::Truncate(context, n)),
         2 => (0usize..6).prop_map(Op::Flush),
         3 => generate.prop_map(|(context, method, seed, max_tokens, stop)| Op::Generate { context, method, seed, max_tokens, stop }),
@@ -114,6 +136,8 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
             )| {
                 EngineConfig {
                     host_slots,
+                    max_snapshots: MAX_SNAPSHOTS,
+                    max_user_snapshots: Some(MAX_USER_SNAPSHOTS),
                     page_size,
                     n_pages,
                     max_batch_tokens,
@@ -130,6 +154,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
 /// What a program may know of a context.
 #[derive(Clone, Debug, Default)]
 struct Model {
+    process: usize,
     tokens: Vec<u32>,
     pending: Option<u32>,
     buffer: Vec<u32>,
@@ -167,6 +192,7 @@ struct GeneratorModel {
     finish: Option<FinishReason>,
     counted: bool,
     n_steps: u32,
+    process: usize,
 }
 
 /// What a request must answer.
@@ -195,23 +221,173 @@ struct Simulation {
     contexts: Vec<(ContextId, Model)>,
     generators: HashMap<GeneratorId, GeneratorModel>,
     expected: Vec<(RequestId, Expected)>,
-    counts: HashMap<(u64, Vec<u32>), u64>,
+    processes: Vec<Process>,
+    n_launched: u64,
+    /// By user, then by name.
+    snapshots: BTreeMap<(u64, String), Kept>,
+    n_saved: u64,
     injected: bool,
+}
+
+/// A snapshot, with what was put beside it.
+#[derive(Clone, Debug)]
+struct Kept {
+    model: Model,
+    beside: u64,
+}
+
+/// What the seeds of a process depend on.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    id: u64,
+    user: u64,
+    launch_seed: u64,
+    counts: HashMap<(u64, Vec<u32>), u64>,
+    opened: HashMap<u64, u64>,
 }
 
 type Outcome = Result<(), TestCaseError>;
 
 impl Simulation {
     fn new(config: EngineConfig) -> Self {
-        Self {
-            world: World::with_process(config.clone(), LAUNCH_SEED),
+        let mut simulation = Self {
+            world: World::new(config.clone()),
             config,
             contexts: Vec::new(),
             generators: HashMap::new(),
             expected: Vec::new(),
-            counts: HashMap::new(),
+            processes: vec![Process::default(); PROCESSES.len()],
+            n_launched: 0,
+            snapshots: BTreeMap::new(),
+            n_saved: 0,
             injected: false,
+        };
+        for process in 0..PROCESSES.len() {
+            simulation.launch(process);
         }
+        simulation
+    }
+
+    fn launch(&mut self, process: usize) {
+        self.n_launched += 1;
+        let (user, launch_seed) = PROCESSES[process];
+        self.processes[process] = Process {
+            id: self.n_launched,
+            user,
+            launch_seed,
+            ..Process::default()
+        };
+        self.world
+            .engine
+            .new_process(ProcessId(self.n_launched), UserId(user), launch_seed)
+            .unwrap();
+    }
+
+    fn end_process(&mut self, process: usize) {
+        let ended = |model: &Model| model.process == process;
+        for (_, model) in self.contexts.iter().filter(|(_, model)| ended(model)) {
+            self.expected.retain(|(id, _)| Some(*id) != model.request);
+            if let Some(generator) = model.generator {
+                self.generators.remove(&generator);
+            }
+        }
+        self.contexts.retain(|(_, model)| !ended(model));
+        self.generators
+            .retain(|_, generator| generator.process != process);
+        self.world
+            .engine
+            .end_process(ProcessId(self.processes[process].id));
+    }
+
+    /// The user and a name that he may have given, or that may have been made up for him.
+    fn name(&self, process: usize, name: usize) -> (u64, String) {
+        let user = self.processes[process].user;
+        let made = || self.snapshots.keys().filter(|(owner, _)| *owner == user);
+        let name = NAMES.get(name).copied().map(str::to_owned);
+        let made = || made().next_back().map(|(_, name)| name.clone());
+        (
+            user,
+            name.or_else(made).unwrap_or_else(|| "absent".to_owned()),
+        )
+    }
+
+    /// Saves a context under a name, or under one that is made up.
+    fn save(&mut self, at: usize, name: Option<&str>) -> Outcome {
+        let page_size = self.config.page_size;
+        let user = self.processes[self.contexts[at].1.process].user;
+        let of_user = |(owner, _): &&(u64, String)| *owner == user;
+        let is_new = name.is_none_or(|name| !self.snapshots.contains_key(&(user, name.to_owned())));
+        let is_full = is_new
+            && (self.snapshots.len() >= MAX_SNAPSHOTS as usize
+                || self.snapshots.keys().filter(of_user).count() >= MAX_USER_SNAPSHOTS as usize);
+        self.n_saved += 1;
+        let (context, model) = &mut self.contexts[at];
+        let beside = Arc::new(self.n_saved);
+        let saved = match name {
+            Some(name) => self
+                .world
+                .engine
+                .save(*context, name, beside)
+                .map(|()| name.to_owned()),
+            None => self.world.engine.snapshot(*context, beside),
+        };
+        if model.request.is_some() || is_full {
+            let busy = model.request.is_some();
+            let code = saved.unwrap_err().code;
+            prop_assert!(
+                code == ErrorCode::ContextBusy && busy
+                    || code == ErrorCode::LimitSnapshots && is_full
+            );
+            return Ok(());
+        }
+        model.settle(page_size);
+        model.n_forks += 1;
+        let kept = Kept {
+            model: Model {
+                path: fold(model.path, model.n_forks),
+                n_forks: 0,
+                generator: None,
+                ..model.clone()
+            },
+            beside: self.n_saved,
+        };
+        let older = self.snapshots.insert((user, saved.unwrap()), kept);
+        prop_assert_eq!(older.is_none(), is_new);
+        Ok(())
+    }
+
+    /// Makes a context of a snapshot.
+    fn open(&mut self, process: usize, name: usize, take: bool) -> Outcome {
+        let key = self.name(process, name);
+        let id = ProcessId(self.processes[process].id);
+        let engine = &mut self.world.engine;
+        let opened = if take {
+            engine.take_snapshot(id, &key.1)
+        } else {
+            engine.open_snapshot(id, &key.1)
+        };
+        let Some(Kept {
+            model: kept,
+            beside: written,
+        }) = self.snapshots.get(&key).cloned()
+        else {
+            prop_assert_eq!(opened.unwrap_err().code, ErrorCode::SnapshotMissing);
+            return Ok(());
+        };
+        let (context, beside) = opened.unwrap();
+        prop_assert_eq!(beside.downcast_ref::<u64>(), Some(&written));
+        if take {
+            self.snapshots.remove(&key);
+        }
+        let n_opened = self.processes[process].opened.entry(kept.path).or_insert(0);
+        *n_opened += 1;
+        let model = Model {
+            process,
+            path: fold(kept.path, *n_opened),
+            ..kept
+        };
+        self.contexts.push((context, model));
+        Ok(())
     }
 
     fn pick(&self, which: usize) -> Option<usize> {
@@ -221,13 +397,61 @@ impl Simulation {
     fn apply(&mut self, op: Op) -> Outcome {
         let page_size = self.config.page_size;
         match op {
-            Op::NewContext => {
-                let context = self
-                    .world
-                    .engine
-                    .new_context(pie_core::ProcessId(1))
-                    .unwrap();
-                self.contexts.push((context, Model::default()));
+            Op::NewContext(process) => {
+                let id = ProcessId(self.processes[process].id);
+                let context = self.world.engine.new_context(id).unwrap();
+                let model = Model {
+                    process,
+                    ..Model::default()
+                };
+                self.contexts.push((context, model));
+            }
+            Op::Save(which, name) => {
+                if let Some(at) = self.pick(which) {
+                    self.save(at, Some(NAMES[name]))?;
+                }
+            }
+            Op::Snapshot(which) => {
+                if let Some(at) = self.pick(which) {
+                    self.save(at, None)?;
+                }
+            }
+            Op::Open {
+                process,
+                name,
+                take,
+            } => {
+                if self.contexts.len() < 6 {
+                    self.open(process, name, take)?;
+                }
+            }
+            Op::Delete(process, name) => {
+                let key = self.name(process, name);
+                let id = ProcessId(self.processes[process].id);
+                let deleted = self.world.engine.delete_snapshot(id, &key.1);
+                if self.snapshots.remove(&key).is_some() {
+                    deleted.unwrap();
+                } else {
+                    prop_assert_eq!(deleted.unwrap_err().code, ErrorCode::SnapshotMissing);
+                }
+            }
+            Op::Suspend(which) => {
+                let Some(at) = self.pick(which) else {
+                    return Ok(());
+                };
+                let (context, model) = &self.contexts[at];
+                let suspended = self.world.engine.suspend(*context);
+                if model.request.is_some() {
+                    prop_assert_eq!(suspended.unwrap_err().code, ErrorCode::ContextBusy);
+                } else {
+                    suspended.unwrap();
+                }
+            }
+            Op::Relaunch(process) => {
+                if process < PROCESSES.len() {
+                    self.end_process(process);
+                    self.launch(process);
+                }
             }
             Op::Append(which, tokens) => {
                 let Some(at) = self.pick(which) else {
@@ -503,6 +727,7 @@ impl Simulation {
             finish: None,
             counted: false,
             n_steps: 0,
+            process: model.process,
         };
         self.generators.insert(generator, state);
         Ok(())
@@ -513,10 +738,11 @@ impl Simulation {
         let generator = &self.generators[&id];
         let mut sequence = model.all();
         let origin = (model.path, sequence.clone());
-        let before = self.counts.get(&origin).copied().unwrap_or(0);
+        let process = &self.processes[model.process];
+        let before = process.counts.get(&origin).copied().unwrap_or(0);
         let seed = generator
             .seed
-            .unwrap_or_else(|| derived_seed(LAUNCH_SEED, model.path, &sequence, before));
+            .unwrap_or_else(|| derived_seed(process.launch_seed, model.path, &sequence, before));
         let (cap, limit) = (
             generator.max_tokens.unwrap_or(u32::MAX),
             self.config.max_context as usize,
@@ -671,7 +897,8 @@ impl Simulation {
         if !generator.counted && !generation.void {
             generator.counted = true;
             generator.seed = Some(generation.seed);
-            *self.counts.entry(generation.origin).or_insert(0) += 1;
+            let counts = &mut self.processes[generator.process].counts;
+            *counts.entry(generation.origin).or_insert(0) += 1;
         }
         Ok(())
     }
@@ -703,6 +930,15 @@ impl Simulation {
                 all[all.len().saturating_sub(2)..].to_vec()
             );
         }
+        for process in &self.processes {
+            let names = self.world.engine.snapshots(ProcessId(process.id)).unwrap();
+            let kept = self.snapshots.keys();
+            let kept: Vec<&String> = kept
+                .filter(|(user, _)| *user == process.user)
+                .map(|(_, name)| name)
+                .collect();
+            prop_assert_eq!(names.iter().collect::<Vec<_>>(), kept);
+        }
         for (id, generator) in &self.generators {
             prop_assert_eq!(
                 self.world.engine.tokens_generated(*id).unwrap(),
@@ -721,6 +957,7 @@ impl Simulation {
             self.world.engine.release(context);
         }
         let stats = self.world.engine.stats();
+        prop_assert_eq!(stats.n_snapshots as usize, self.snapshots.len());
         prop_assert_eq!(
             (
                 stats.n_pages_used,
@@ -730,7 +967,14 @@ impl Simulation {
             ),
             (0, 0, 0, 0)
         );
-        self.world.engine.end_process(pie_core::ProcessId(1));
+        for ((user, name), _) in std::mem::take(&mut self.snapshots) {
+            let process = self.processes.iter().find(|process| process.user == user);
+            let process = ProcessId(process.unwrap().id);
+            self.world.engine.delete_snapshot(process, &name).unwrap();
+        }
+        for process in &self.processes {
+            self.world.engine.end_process(ProcessId(process.id));
+        }
         prop_assert_eq!(self.world.engine.stats().n_generators, 0);
         self.world.engine.check().map_err(TestCaseError::fail)
     }

@@ -99,6 +99,7 @@ impl PyModel {
             ("n_pages_cached", stats.n_pages_cached),
             ("n_pages_host", stats.n_pages_host),
             ("n_contexts", stats.n_contexts),
+            ("n_snapshots", stats.n_snapshots),
             ("n_generators", stats.n_generators),
             ("n_requests", stats.n_requests),
             ("n_waiting", stats.n_waiting),

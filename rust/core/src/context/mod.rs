@@ -41,8 +41,10 @@ pub(crate) struct Context {
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
     pub(crate) path: u64,
-    /// Forks made of it.
+    /// Forks and snapshots made of it.
     pub(crate) n_forks: u64,
+    /// The program asked for its suspension while a batch used its pages: they go when the batch is done.
+    pub(crate) gives_up: bool,
 }
 
 impl Context {
@@ -62,6 +64,7 @@ impl Context {
             idle_stamp: 0,
             path: 0,
             n_forks: 0,
+            gives_up: false,
         }
     }
 
@@ -88,6 +91,24 @@ impl Context {
             idle_stamp: 0,
             path: fold(self.path, self.n_forks),
             n_forks: 0,
+            gives_up: false,
+        }
+    }
+
+    /// A copy of everything that uses no page: what a snapshot keeps. For seeds it counts as a fork.
+    pub(crate) fn freeze(&mut self, store: &mut PageStore) -> Self {
+        let mut frozen = self.fork(store);
+        frozen.suspend(store);
+        frozen
+    }
+
+    /// The same, of another process and under another path.
+    pub(crate) fn given_to(self, process: ProcessId, path: u64) -> Self {
+        Self {
+            process,
+            path,
+            n_forks: 0,
+            ..self
         }
     }
 
@@ -275,6 +296,17 @@ impl Context {
     /// Brings the lane back to what the program sees. A pass under way has computed nothing.
     pub(crate) fn roll_back(&mut self, store: &mut PageStore) {
         self.lane.roll_back(store, self.n_tokens);
+    }
+
+    /// Lets go of all pages at the wish of the program: now, or when the batch that uses them is done.
+    pub(crate) fn give_back(&mut self, store: &mut PageStore) {
+        self.gives_up = self.lease.is_some();
+        self.suspend(store);
+    }
+
+    /// The batch that used the pages is done. Answers whether the program wished them gone, and nothing was asked of the context since.
+    pub(crate) fn is_to_go(&mut self) -> bool {
+        std::mem::take(&mut self.gives_up) && self.pass.is_none()
     }
 
     /// Lets go of all pages; nothing that the program sees changes.

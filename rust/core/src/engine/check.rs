@@ -19,6 +19,10 @@ impl Engine {
             self.check_context(ContextId(id), context)
                 .map_err(|broken| format!("{:?}: {broken}", ContextId(id)))?;
         }
+        for (name, context) in self.snapshots.iter() {
+            self.check_snapshot(context)
+                .map_err(|broken| format!("snapshot {name:?}: {broken}"))?;
+        }
         self.check_requests()?;
         self.check_owners()
     }
@@ -26,7 +30,8 @@ impl Engine {
     /// The store agrees with what contexts and batches refer to.
     fn check_pages(&self) -> Result<(), String> {
         let mut references = References::default();
-        for (_, context) in self.contexts.iter() {
+        let live = self.contexts.iter().map(|(_, context)| context);
+        for context in live.chain(self.snapshots.iter().map(|(_, context)| context)) {
             for node in context.lane.held() {
                 *references.held.entry(node).or_insert(0) += 1;
             }
@@ -44,6 +49,20 @@ impl Engine {
                 .extend(slots.map(|moved| (moved.slot, moved.node, batch.id)));
         }
         self.store.check(&references)
+    }
+
+    /// A snapshot holds what it needs, uses nothing, and takes part in nothing.
+    fn check_snapshot(&self, context: &Context) -> Result<(), String> {
+        if context.lane.is_resident() || context.lane.n_ready() > 0 {
+            return Err("uses pages".to_owned());
+        }
+        if context.pass.is_some() || context.lease.is_some() || context.generator.is_some() {
+            return Err("takes part in a pass".to_owned());
+        }
+        if context.length() > self.config.max_context {
+            return Err(format!("has {} tokens", context.length()));
+        }
+        context.check(&self.store)
     }
 
     fn check_context(&self, id: ContextId, context: &Context) -> Result<(), String> {

@@ -109,6 +109,9 @@ impl Engine {
         if let Some(context) = self.contexts.get_mut(id.0) {
             context.lease = None;
             context.trim(&mut self.store);
+            if context.is_to_go() {
+                context.suspend(&mut self.store);
+            }
             self.bury(id);
             self.renew_ticket(id);
             self.rest(id);
@@ -144,6 +147,9 @@ impl Engine {
         {
             // The pass was cancelled under way: what it wrote is dropped.
             context.roll_back(&mut self.store);
+            if context.is_to_go() {
+                context.suspend(&mut self.store);
+            }
             // Another pass that was entered since has to compute what this one had.
             self.renew_ticket(sequence.context);
             return self.rest(sequence.context);

@@ -180,7 +180,22 @@ impl Engine {
         Ok(())
     }
 
-    fn add_context(&mut self, context: Context) -> ContextId {
+    /// Gives all pages back, now or when the batch that uses them is done; the next pass takes them again. What the program sees does
+    /// not change.
+    ///
+    /// # Errors
+    /// `context-busy`, `context-released`.
+    pub fn suspend(&mut self, context: ContextId) -> Result<()> {
+        let generator = self.idle_context(context, "suspended")?.generator;
+        live_mut(&mut self.contexts, context)?.give_back(&mut self.store);
+        if let Some(generator) = generator {
+            // A batch that waited for its next step would keep others waiting.
+            self.hold.forget(generator);
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_context(&mut self, context: Context) -> ContextId {
         let process = context.process;
         let id = ContextId(self.contexts.insert(context));
         if let Some(owner) = self.processes.get_mut(&process) {

@@ -12,6 +12,7 @@ mod generators;
 mod planning;
 mod requests;
 mod room;
+mod snapshots;
 mod stats;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,6 +31,8 @@ use crate::slab::Slab;
 use costs::Costs;
 pub use planning::Plan;
 pub use requests::{Answer, Progress, Submission};
+pub use snapshots::Beside;
+use snapshots::Snapshots;
 pub use stats::Stats;
 
 /// The state of one model's contexts, generators and requests.
@@ -42,6 +45,7 @@ pub struct Engine {
     store: PageStore,
     contexts: Slab<Context>,
     generators: Slab<Generator>,
+    snapshots: Snapshots,
     processes: HashMap<ProcessId, Process>,
     requests: HashMap<RequestId, RequestState>,
     /// Requests that became ready and were not yet drained.
@@ -124,6 +128,7 @@ impl Engine {
             store: PageStore::new(config.page_size, config.n_pages, config.host_slots),
             contexts: Slab::new(),
             generators: Slab::new(),
+            snapshots: Snapshots::default(),
             processes: HashMap::new(),
             requests: HashMap::new(),
             ready: Vec::new(),
@@ -189,7 +194,7 @@ impl Engine {
         self.processes.get(&process)?.budget.as_ref()
     }
 
-    /// Ends a process: releases everything that it owns and cancels its requests, which nobody will take. An unknown process is none.
+    /// Ends a process: releases everything that it owns, which its snapshots are not, and cancels its requests, which nobody will take. An unknown process is none.
     pub fn end_process(&mut self, process: ProcessId) {
         let Some(Process {
             contexts,

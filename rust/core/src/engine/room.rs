@@ -60,13 +60,31 @@ impl Engine {
         )
     }
 
-    fn process(&self, process: ProcessId) -> Result<&Process> {
+    pub(super) fn process(&self, process: ProcessId) -> Result<&Process> {
         self.processes.get(&process).ok_or_else(|| {
             Error::new(
                 ErrorCode::InvalidArgument,
                 format!("{process:?} is unknown; add it first"),
             )
         })
+    }
+}
+
+impl Engine {
+    /// `limit-snapshots` where the user may not have another snapshot.
+    pub(super) fn check_room_for_snapshot(&self, user: UserId) -> Result<()> {
+        let check =
+            |n, limit, why: &str| check_room(ErrorCode::LimitSnapshots, "snapshots", n, limit, why);
+        check(
+            self.snapshots.n_of(user),
+            self.config.user_snapshots(),
+            "snapshots of the user are kept and one user may have at most {limit}; delete some, or raise max_user_snapshots",
+        )?;
+        check(
+            self.snapshots.len(),
+            self.config.max_snapshots,
+            "snapshots are kept and the engine keeps at most {limit}; delete some, or raise max_snapshots",
+        )
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Stats {
     pub n_pages_host: u64,
     /// Contexts that live, those included that wait for the end of a batch to go.
     pub n_contexts: u64,
+    /// Snapshots that are kept.
+    pub n_snapshots: u64,
     /// Generators that live.
     pub n_generators: u64,
     /// Requests entered and not yet taken.
@@ -78,6 +80,7 @@ impl Engine {
             n_pages_cached: u64::from(self.store.n_cached()),
             n_pages_host: u64::from(self.store.n_on_host()),
             n_contexts: self.contexts.len() as u64,
+            n_snapshots: self.snapshots.len() as u64,
             n_generators: self.generators.len() as u64,
             n_requests: self.requests.len() as u64,
             n_waiting: self.queue.len() as u64,

@@ -31,6 +31,10 @@ pub enum ErrorCode {
     ContextReleased,
     /// The context would become longer than the model allows.
     ContextFull,
+    /// The user has no snapshot of that name.
+    SnapshotMissing,
+    /// Too many snapshots are kept, of this user or in all.
+    LimitSnapshots,
     /// More tokens were to be dropped than lie outside committed pages.
     TruncateRange,
     /// The pages that the pass needs cannot be had.
@@ -138,6 +142,8 @@ impl ErrorCode {
         Self::ContextBusy,
         Self::ContextReleased,
         Self::ContextFull,
+        Self::SnapshotMissing,
+        Self::LimitSnapshots,
         Self::TruncateRange,
         Self::OutOfPages,
         Self::GeneratorRetired,
@@ -201,6 +207,8 @@ impl ErrorCode {
             Self::ContextBusy => "context-busy",
             Self::ContextReleased => "context-released",
             Self::ContextFull => "context-full",
+            Self::SnapshotMissing => "snapshot-missing",
+            Self::LimitSnapshots => "limit-snapshots",
             Self::TruncateRange => "truncate-range",
             Self::OutOfPages => "out-of-pages",
             Self::GeneratorRetired => "generator-retired",

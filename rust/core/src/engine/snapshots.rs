@@ -1,0 +1,228 @@
+//! Contexts that are kept under names, for the programs of one user.
+//!
+//! A snapshot is a context of no process: it holds what it needs and uses no page. What it shares with others is stored once; pages of it that others
+//! need are copied to the host or computed again when it is opened. It is not touched by the end of the process that saved it.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Engine;
+use super::contexts::live_mut;
+use crate::context::Context;
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{ContextId, ProcessId, UserId};
+
+/// Bytes of the longest name.
+const MAX_NAME_BYTES: usize = 256;
+
+/// What the host keeps beside a context, which the core does not look at.
+pub type Beside = Arc<dyn Any + Send + Sync>;
+
+/// All snapshots, by user and name.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    by_user: HashMap<UserId, BTreeMap<String, Snapshot>>,
+    n: usize,
+    /// Names that were made up.
+    n_made: u64,
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    context: Context,
+    beside: Beside,
+}
+
+impl Snapshots {
+    pub(super) const fn len(&self) -> usize {
+        self.n
+    }
+
+    pub(super) fn n_of(&self, user: UserId) -> usize {
+        self.by_user.get(&user).map_or(0, BTreeMap::len)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Context)> {
+        let all = self.by_user.values().flatten();
+        all.map(|(name, snapshot)| (name.as_str(), &snapshot.context))
+    }
+
+    fn names(&self, user: UserId) -> impl Iterator<Item = &str> {
+        let of_user = self.by_user.get(&user).into_iter().flatten();
+        of_user.map(|(name, _)| name.as_str())
+    }
+
+    fn get(&self, user: UserId, name: &str) -> Option<&Snapshot> {
+        self.by_user.get(&user)?.get(name)
+    }
+
+    fn get_mut(&mut self, user: UserId, name: &str) -> Option<&mut Snapshot> {
+        self.by_user.get_mut(&user)?.get_mut(name)
+    }
+
+    /// Answers the one that had the name before.
+    fn insert(&mut self, user: UserId, name: String, snapshot: Snapshot) -> Option<Snapshot> {
+        let older = self.by_user.entry(user).or_default().insert(name, snapshot);
+        self.n += usize::from(older.is_none());
+        older
+    }
+
+    fn remove(&mut self, user: UserId, name: &str) -> Option<Snapshot> {
+        let of_user = self.by_user.get_mut(&user)?;
+        let removed = of_user.remove(name)?;
+        self.n -= 1;
+        if of_user.is_empty() {
+            self.by_user.remove(&user);
+        }
+        Some(removed)
+    }
+
+    /// A name that the user has not given to any.
+    fn make_name(&mut self, user: UserId) -> String {
+        loop {
+            self.n_made += 1;
+            let name = format!("snapshot-{}", self.n_made);
+            if self.get(user, &name).is_none() {
+                return name;
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Keeps a copy of the context under a name of its user's, in place of an older one. It counts as a fork of the context for the seeds of later forks.
+    ///
+    /// # Errors
+    /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty or too long; `context-busy`,
+    /// `context-released`.
+    pub fn save(&mut self, context: ContextId, name: &str, beside: Beside) -> Result<()> {
+        check_name(name)?;
+        let user = self.idle_context(context, "saved")?.lane.owner();
+        if self.snapshots.get(user, name).is_none() {
+            self.check_room_for_snapshot(user)?;
+        }
+        self.keep(context, user, name.to_owned(), beside)
+    }
+
+    /// Keeps a copy of the context under a name that is made up, and answers the name.
+    ///
+    /// # Errors
+    /// Those of [`Engine::save`].
+    pub fn snapshot(&mut self, context: ContextId, beside: Beside) -> Result<String> {
+        let user = self.idle_context(context, "saved")?.lane.owner();
+        self.check_room_for_snapshot(user)?;
+        let name = self.snapshots.make_name(user);
+        self.keep(context, user, name.clone(), beside)?;
+        Ok(name)
+    }
+
+    fn keep(
+        &mut self,
+        context: ContextId,
+        user: UserId,
+        name: String,
+        beside: Beside,
+    ) -> Result<()> {
+        let page_size = self.config.page_size;
+        let state = live_mut(&mut self.contexts, context)?;
+        state.settle(page_size);
+        let snapshot = Snapshot {
+            context: state.freeze(&mut self.store),
+            beside,
+        };
+        if let Some(older) = self.snapshots.insert(user, name, snapshot) {
+            older.context.lane.release(&mut self.store);
+        }
+        Ok(())
+    }
+
+    /// A context of the process with the content of a snapshot of its user's, which stays. Its tokens count against the budget of the process. For seeds it is
+    /// the n-th fork of the snapshot, where n counts those that the process has made from it so far.
+    ///
+    /// # Errors
+    /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be one, or an unknown process.
+    pub fn open_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
+        let user = self.check_opening(process, name)?;
+        let snapshot = self.snapshots.get_mut(user, name);
+        let Snapshot { context, beside } = snapshot.ok_or_else(|| missing(name))?;
+        let (path, beside) = (context.path, beside.clone());
+        let context = context.fork(&mut self.store);
+        Ok((self.own(process, context, path), beside))
+    }
+
+    /// The same, and the snapshot goes: of two that take it one gets it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::open_snapshot`]; the snapshot stays then.
+    pub fn take_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
+        let user = self.check_opening(process, name)?;
+        let snapshot = self.snapshots.remove(user, name);
+        let Snapshot { context, beside } = snapshot.ok_or_else(|| missing(name))?;
+        let path = context.path;
+        Ok((self.own(process, context, path), beside))
+    }
+
+    /// Forgets a snapshot of the user of the process.
+    ///
+    /// # Errors
+    /// `snapshot-missing` naming it; `invalid-argument` for a name that cannot be one, or an unknown process.
+    pub fn delete_snapshot(&mut self, process: ProcessId, name: &str) -> Result<()> {
+        check_name(name)?;
+        let user = self.process(process)?.user;
+        let snapshot = self.snapshots.remove(user, name);
+        let snapshot = snapshot.ok_or_else(|| missing(name))?;
+        snapshot.context.lane.release(&mut self.store);
+        Ok(())
+    }
+
+    /// The names of the snapshots of the user of the process, sorted.
+    ///
+    /// # Errors
+    /// `invalid-argument` for an unknown process.
+    pub fn snapshots(&self, process: ProcessId) -> Result<Vec<String>> {
+        let user = self.process(process)?.user;
+        Ok(self.snapshots.names(user).map(str::to_owned).collect())
+    }
+
+    /// Checks that a process may have a context of that snapshot, and charges its tokens. Answers the user.
+    fn check_opening(&self, process: ProcessId, name: &str) -> Result<UserId> {
+        check_name(name)?;
+        let user = self.process(process)?.user;
+        let snapshot = self.snapshots.get(user, name);
+        let length = snapshot.ok_or_else(|| missing(name))?.context.length();
+        self.check_room_for_context(process)?;
+        if let Some(budget) = self.budget(process) {
+            budget.spend(length as usize)?;
+        }
+        Ok(user)
+    }
+
+    /// Makes a context with the content of a snapshot of that path one of the process.
+    fn own(&mut self, process: ProcessId, context: Context, path: u64) -> ContextId {
+        let seeds = self.processes.get_mut(&process);
+        let path = seeds.map_or(path, |process| process.seeds.open(path));
+        self.add_context(context.given_to(process, path))
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) {
+        return Ok(());
+    }
+    let n_bytes = name.len();
+    Err(Error::with_values(
+        ErrorCode::InvalidArgument,
+        format!(
+            "the name of a snapshot has {n_bytes} bytes; use a name of 1 to {MAX_NAME_BYTES} bytes"
+        ),
+        &[("bytes", n_bytes as u64), ("limit", MAX_NAME_BYTES as u64)],
+    ))
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(
+        ErrorCode::SnapshotMissing,
+        format!("there is no snapshot {name:?}; save a context under that name first"),
+    )
+}

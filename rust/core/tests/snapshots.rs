@@ -1,0 +1,315 @@
+//! What becomes of contexts that are saved, opened, taken and suspended, each on the dummy driver.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use std::sync::Arc;
+
+use pie_core::sampling::Params;
+use pie_core::{
+    Beside, ContextId, EngineConfig, ErrorCode, GeneratorOptions, Method, ProcessId, Submission,
+    TokenBudget, UserId,
+};
+use support::next_token;
+use support::world::{MODEL, World, config, options};
+
+const P: ProcessId = ProcessId(1);
+
+fn expected(tokens: &[u32], n: usize) -> Vec<u32> {
+    let mut all = tokens.to_vec();
+    for _ in 0..n {
+        all.push(next_token(MODEL, 50, &all, &Params::ARGMAX, 0));
+    }
+    all.split_off(tokens.len())
+}
+
+fn prompt(n: u32) -> Vec<u32> {
+    (0..n).map(|index| (index * 7) % 50).collect()
+}
+
+fn nothing() -> Beside {
+    Arc::new(())
+}
+
+/// The next tokens of a context, drawn at random without a seed.
+fn draw(world: &mut World, context: ContextId) -> Vec<u32> {
+    let made = GeneratorOptions {
+        max_tokens: Some(8),
+        ..options(Method::Multinomial {
+            temperature: 1.0,
+            draws: 1,
+        })
+    };
+    let generator = world.engine.new_generator(context, made).unwrap();
+    world.run(generator).unwrap().tokens
+}
+
+#[test]
+fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(41));
+    world.flush(context).unwrap();
+    world.engine.append(context, &[1, 2]).unwrap();
+    world.engine.save(context, "a", Arc::new(17u64)).unwrap();
+    world.engine.end_process(P);
+    assert_eq!(world.engine.stats().n_pages_used, 0);
+    world.engine.new_process(P, UserId(1), 1).unwrap();
+    let n_before = world.engine.stats().n_tokens;
+    let (opened, beside) = world.engine.open_snapshot(P, "a").unwrap();
+    assert_eq!(beside.downcast_ref::<u64>(), Some(&17));
+    assert_eq!(world.engine.buffer(opened).unwrap(), [1, 2]);
+    let generator = world.generator(opened, 3);
+    let mut tokens = prompt(41);
+    tokens.extend([1, 2]);
+    assert_eq!(world.run(generator).unwrap().tokens, expected(&tokens, 3));
+    // The two that were buffered, and two of the three drawn.
+    assert_eq!(world.engine.stats().n_tokens - n_before, 4);
+}
+
+#[test]
+fn saving_again_replaces_and_opening_leaves_it() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(5));
+    world.engine.save(context, "a", nothing()).unwrap();
+    world.engine.append(context, &[9]).unwrap();
+    world.engine.save(context, "a", nothing()).unwrap();
+    for _ in 0..2 {
+        let (opened, _) = world.engine.open_snapshot(P, "a").unwrap();
+        assert_eq!(world.engine.length(opened).unwrap(), 6);
+    }
+    assert_eq!(world.engine.snapshots(P).unwrap(), ["a"]);
+    world.engine.check().unwrap();
+}
+
+#[test]
+fn of_two_that_take_it_one_gets_it() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(5));
+    world.engine.save(context, "a", nothing()).unwrap();
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(1), 2)
+        .unwrap();
+    assert!(world.engine.take_snapshot(P, "a").is_ok());
+    let errors = [
+        world.engine.take_snapshot(ProcessId(2), "a").unwrap_err(),
+        world.engine.open_snapshot(P, "a").unwrap_err(),
+        world.engine.delete_snapshot(P, "a").unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.code, ErrorCode::SnapshotMissing);
+        assert!(error.message.contains("\"a\""), "{error}");
+    }
+}
+
+#[test]
+fn a_user_sees_only_his_own() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(5));
+    world.engine.save(context, "a", nothing()).unwrap();
+    let made = world.engine.snapshot(context, nothing()).unwrap();
+    assert_eq!(world.engine.snapshots(P).unwrap(), ["a", made.as_str()]);
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(2), 1)
+        .unwrap();
+    assert!(world.engine.snapshots(ProcessId(2)).unwrap().is_empty());
+    for name in ["a", made.as_str()] {
+        let error = world.engine.open_snapshot(ProcessId(2), name).unwrap_err();
+        assert_eq!(error.code, ErrorCode::SnapshotMissing);
+    }
+}
+
+#[test]
+fn names_that_are_made_up_are_new() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(5));
+    let first = world.engine.snapshot(context, nothing()).unwrap();
+    world.engine.save(context, "snapshot-2", nothing()).unwrap();
+    world.engine.delete_snapshot(P, &first).unwrap();
+    let second = world.engine.snapshot(context, nothing()).unwrap();
+    assert_eq!(
+        world.engine.snapshots(P).unwrap(),
+        ["snapshot-2", second.as_str()]
+    );
+    assert_ne!(second, first);
+}
+
+#[test]
+fn a_context_under_way_is_not_saved_and_not_suspended() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(5));
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    let codes = [
+        world.engine.save(context, "a", nothing()).unwrap_err().code,
+        world.engine.snapshot(context, nothing()).unwrap_err().code,
+        world.engine.suspend(context).unwrap_err().code,
+    ];
+    assert_eq!(codes, [ErrorCode::ContextBusy; 3]);
+    world.wait(request).unwrap();
+    world.engine.save(context, "a", nothing()).unwrap();
+    world.engine.release(context);
+    let error = world.engine.save(context, "b", nothing()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::ContextReleased);
+    assert_eq!(
+        world.engine.suspend(context).unwrap_err().code,
+        ErrorCode::ContextReleased
+    );
+}
+
+#[test]
+fn the_limits_are_of_one_user_and_of_all() {
+    let limits = EngineConfig {
+        max_snapshots: 3,
+        max_user_snapshots: Some(2),
+        ..config()
+    };
+    let mut world = World::with_process(limits, 1);
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(2), 1)
+        .unwrap();
+    let context = world.context(&prompt(5));
+    world.engine.save(context, "a", nothing()).unwrap();
+    world.engine.save(context, "b", nothing()).unwrap();
+    let error = world.engine.save(context, "c", nothing()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitSnapshots);
+    assert!(error.message.contains("max_user_snapshots"), "{error}");
+    let error = world.engine.snapshot(context, nothing()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitSnapshots);
+    // Replacing takes no room.
+    world.engine.save(context, "b", nothing()).unwrap();
+    let other = world.engine.new_context(ProcessId(2)).unwrap();
+    world.engine.save(other, "a", nothing()).unwrap();
+    let error = world.engine.save(other, "b", nothing()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitSnapshots);
+    assert!(error.message.contains("max_snapshots"), "{error}");
+    for name in [String::new(), "x".repeat(257)] {
+        let error = world.engine.save(context, &name, nothing()).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidArgument);
+    }
+}
+
+#[test]
+fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(6));
+    world.engine.save(context, "a", nothing()).unwrap();
+    world.engine.set_token_budget(P, TokenBudget::new(10));
+    world.engine.open_snapshot(P, "a").unwrap();
+    let error = world.engine.take_snapshot(P, "a").unwrap_err();
+    assert_eq!(error.code, ErrorCode::TokenBudget);
+    assert_eq!(world.engine.snapshots(P).unwrap(), ["a"]);
+}
+
+#[test]
+fn what_is_opened_draws_tokens_of_its_own_and_a_launch_repeats() {
+    let launch = |seed: u64| -> Vec<Vec<u32>> {
+        let mut world = World::with_process(config(), 5);
+        let context = world.context(&prompt(9));
+        world.engine.save(context, "a", nothing()).unwrap();
+        let id = ProcessId(2);
+        world.engine.new_process(id, UserId(1), seed).unwrap();
+        let mut contexts = Vec::new();
+        for _ in 0..3 {
+            contexts.push(world.engine.open_snapshot(id, "a").unwrap().0);
+        }
+        contexts.push(world.engine.fork(contexts[0]).unwrap());
+        contexts.push(world.engine.take_snapshot(id, "a").unwrap().0);
+        contexts
+            .into_iter()
+            .map(|context| draw(&mut world, context))
+            .collect()
+    };
+    let texts = launch(7);
+    for (index, text) in texts.iter().enumerate() {
+        assert!(!texts[..index].contains(text), "{texts:?}");
+    }
+    assert_eq!(launch(7), texts);
+    assert_ne!(launch(8), texts);
+}
+
+#[test]
+fn a_snapshot_is_a_fork_apart_from_the_others_of_its_context() {
+    let mut world = World::with_process(config(), 7);
+    let context = world.context(&prompt(9));
+    world.engine.save(context, "a", nothing()).unwrap();
+    let fork = world.engine.fork(context).unwrap();
+    let (opened, _) = world.engine.open_snapshot(P, "a").unwrap();
+    let texts = [fork, opened, context].map(|context| draw(&mut world, context));
+    assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
+}
+
+#[test]
+fn a_snapshot_whose_pages_were_needed_is_computed_again() {
+    let small = EngineConfig {
+        n_pages: 12,
+        ..config()
+    };
+    let mut world = World::with_process(small, 1);
+    let context = world.context(&prompt(38));
+    world.flush(context).unwrap();
+    world.engine.save(context, "a", nothing()).unwrap();
+    world.engine.release(context);
+    let other = world.context(&[5; 44]);
+    world.flush(other).unwrap();
+    world.engine.release(other);
+    let (opened, _) = world.engine.take_snapshot(P, "a").unwrap();
+    let generator = world.generator(opened, 3);
+    assert_eq!(
+        world.run(generator).unwrap().tokens,
+        expected(&prompt(38), 3)
+    );
+    let stats = world.engine.stats();
+    assert!(stats.n_dropped > 0 && stats.n_replayed > 0, "{stats:?}");
+}
+
+#[test]
+fn a_suspended_context_has_no_page_until_its_next_pass() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10));
+    let generator = world.generator(context, 4);
+    let first = world.step(generator).unwrap().unwrap().tokens;
+    assert!(world.engine.stats().n_pages_used > 0);
+    world.engine.suspend(context).unwrap();
+    world.engine.suspend(context).unwrap();
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_pages_used, stats.n_suspended), (0, 0));
+    assert_eq!(world.engine.length(context).unwrap(), 11);
+    let mut tokens = first;
+    while let Some(output) = world.step(generator).unwrap() {
+        tokens.extend(output.tokens);
+    }
+    assert_eq!(tokens, expected(&prompt(10), 4));
+    assert_eq!(world.engine.stats().n_replayed, 0);
+}
+
+#[test]
+fn pages_that_a_batch_uses_go_when_it_is_done() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10));
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    assert!(world.plan());
+    world.engine.cancel(request);
+    world.engine.suspend(context).unwrap();
+    assert!(world.engine.stats().n_pages_used > 0);
+    world.finish();
+    assert_eq!(world.engine.stats().n_pages_used, 0);
+    // A pass that is entered before the batch is done keeps them.
+    world.flush(context).unwrap();
+    let generator = world.generator(context, 4);
+    let request = world.submit(Submission::Run(generator)).unwrap();
+    assert!(world.plan());
+    world.engine.cancel(request);
+    world.engine.suspend(context).unwrap();
+    let request = world.submit(Submission::Flush(context)).unwrap();
+    world.finish();
+    assert!(world.engine.stats().n_pages_used > 0);
+    world.wait(request).unwrap();
+}
