@@ -173,6 +173,7 @@ class Engine:
         hold_s: float | None = None,
         host_slots: int | None = None,
         copy_page_ns: int | None = None,
+        driver_timeout_s: float | None = None,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
@@ -181,7 +182,8 @@ class Engine:
         sequences. `max_contexts` may live, `max_snapshots` are kept and `max_waiting` requests wait at once; `max_process_contexts` and
         `max_process_waiting` of one process, `max_user_snapshots` of one user (a quarter if not given). `hold_s` is how long a batch may be
         held for programs that are expected back. The driver's host memory holds `host_slots` pages (none if not given), and copying one
-        there or back takes `copy_page_ns`.
+        there or back takes `copy_page_ns`. A batch that the driver has not answered within `driver_timeout_s` (60 if not given, 0: any
+        time) fails its requests; until the driver does answer it gets no other.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -283,10 +285,11 @@ class Model:
     def complete(self, batch: Batch, logits: Buffer, failures: Sequence[tuple[int, str]] = ...) -> None:
         """Answers a batch with its logits: float32, C-contiguous, `[rows, vocab_size]`, read in place and left alone meanwhile.
 
-        `failures` names sequences of the batch by index, with the reason why each could not be computed. A row that holds NaN or a
-        wrong shape fails the requests behind it with `bad-logits`, not this call.
+        `failures` names sequences of the batch by index, with the reason why each could not be computed. A row that is missing or holds
+        NaN fails the request behind it with `bad-logits`, and too many rows fail all of them, not this call. An answer to a batch whose
+        requests have failed by `driver_timeout_s` is dropped.
 
-        Raises PieError `invalid-argument` for a batch that was answered before or belongs to another model.
+        Raises PieError `invalid-argument` for rows of another width, and for a batch that was answered before or belongs to another model.
         """
 
     def fail(self, batch: Batch, message: str) -> None:
@@ -307,10 +310,10 @@ class Model:
         """Counters of the model.
 
         Pages: `n_pages` in all, `n_pages_used` by contexts, `n_pages_cached` for whoever computes the same, `n_pages_host` in host memory.
-        Now: `n_contexts`, `n_snapshots`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches. So far: `n_batches`,
-        `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens` computed, `n_reused` tokens found computed, `n_replayed` tokens computed
-        again, `n_copies` of pages, `n_copied_out` to the host, `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped`
-        pages that were wanted, `n_suspended` contexts, `n_holds`.
+        Now: `n_contexts`, `n_snapshots`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches, `n_stuck` of them
+        unanswered for too long: the model is healthy at 0. So far: `n_batches`, `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens`
+        computed, `n_reused` tokens found computed, `n_replayed` tokens computed again, `n_copies` of pages, `n_copied_out` to the host,
+        `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped` pages that were wanted, `n_suspended` contexts, `n_holds`.
 
         `n_sequences / n_batches` is the mean width of a batch.
         """

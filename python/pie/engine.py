@@ -74,6 +74,7 @@ class Engine:
             compiler=COMMAND,
             limits=dict(limits or {}),
         )
+        self._driver_timeout_s = config.driver_timeout_s
         self._stopped = threading.Event()
         self._served: list[_Served] = []
         self._threads: list[threading.Thread] = []
@@ -148,6 +149,7 @@ class Engine:
                 max_waiting=options.max_waiting,
                 max_process_waiting=options.max_process_waiting or None,
                 hold_s=options.hold_s,
+                driver_timeout_s=self._driver_timeout_s,
             )
         except PieError:
             if driver is not None:

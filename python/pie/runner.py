@@ -38,7 +38,9 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
             model.complete(raw, logits.data, failures)
         except DriverError as error:
             model.fail(raw, str(error))
-        except Exception as error:  # a driver is third-party code: whatever it does or answers must not end the loop
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a driver is third-party code: nothing that it does, sys.exit included, may end the loop
             model.fail(raw, f"{type(error).__name__}: {error}")
 
 

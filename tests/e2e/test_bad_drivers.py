@@ -87,7 +87,7 @@ FAULTS: list[tuple[str, Answer, str]] = [
     ("a list", lambda logits: logits.tolist(), "driver-failed"),
     ("nothing", lambda logits: None, "driver-failed"),
     ("too few rows", lambda logits: logits[:0], "bad-logits"),
-    ("too narrow rows", lambda logits: np.ascontiguousarray(logits[:, :100]), "bad-logits"),
+    ("too narrow rows", lambda logits: np.ascontiguousarray(logits[:, :100]), "driver-failed"),
     ("not contiguous", lambda logits: np.asfortranarray(np.vstack([logits, logits])), "driver-failed"),
 ]
 

@@ -62,7 +62,7 @@ def test_a_batch_of_another_model_is_refused(engine: _engine.Engine, model: _eng
 @pytest.mark.parametrize(
     ("logits", "code"),
     [
-        (np.zeros((1, VOCAB_SIZE - 1), np.float32), "bad-logits"),
+        (np.zeros((2, VOCAB_SIZE), np.float32), "bad-logits"),
         (np.zeros((0, VOCAB_SIZE), np.float32), "bad-logits"),
         (np.full((1, VOCAB_SIZE), np.nan, np.float32), "bad-logits"),
     ],
@@ -80,6 +80,9 @@ def test_logits_of_another_kind_are_refused_and_the_batch_can_still_be_answered(
         model.complete(batch, logits_for(batch, [40]).astype(np.float64))
     with pytest.raises(PieError, match="C-contiguous"):
         model.complete(batch, np.zeros((VOCAB_SIZE, 2), np.float32).T)
+    for shape in [(1, VOCAB_SIZE - 1), (2, VOCAB_SIZE // 2), (VOCAB_SIZE,), (1, 1, VOCAB_SIZE)]:
+        with pytest.raises(PieError, match=rf"answer \[rows, {VOCAB_SIZE}\]"):
+            model.complete(batch, np.zeros(shape, np.float32))
     model.complete(batch, logits_for(batch, [40]))
     assert returned(process) == [40]
 

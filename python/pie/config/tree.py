@@ -53,6 +53,17 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
     ] = 10
     max_processes: Annotated[int, Meta(ge=1, le=20_000, description="Processes that may live at once.")] = 256
     stack_bytes: Annotated[int, Meta(ge=64 << 10, le=256 << 20, description="Bytes of stack that a program may use.")] = 32 << 20
+    driver_timeout_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=_MAX_TIME_S,
+            description=(
+                "How long a driver may take for a batch until its requests fail, and new ones wait until it answers; 0: any time. "
+                "Take many times what the largest batch takes: a slow driver is no faster for being given up."
+            ),
+        ),
+    ] = 60.0
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):

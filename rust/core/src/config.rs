@@ -43,6 +43,8 @@ pub struct EngineConfig {
     pub end_tokens: Vec<u32>,
     /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
     pub hold_ns: u64,
+    /// How long a driver may take for a batch until its requests fail, in nanoseconds. 0: any time.
+    pub driver_timeout_ns: u64,
 }
 
 impl EngineConfig {
@@ -67,6 +69,7 @@ impl EngineConfig {
             max_process_waiting: None,
             end_tokens: Vec::new(),
             hold_ns: 2_000_000,
+            driver_timeout_ns: 60_000_000_000,
         }
     }
 

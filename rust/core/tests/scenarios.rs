@@ -84,6 +84,103 @@ fn a_long_prefill_delays_no_token_of_a_running_generation() {
 }
 
 #[test]
+fn a_driver_that_hangs_fails_its_requests_and_gets_nothing_else() {
+    let timeout_ns = 1000;
+    let mut world = World::with_process(
+        EngineConfig {
+            driver_timeout_ns: timeout_ns,
+            ..config()
+        },
+        1,
+    );
+    let contexts = [0, 1].map(|salt| world.context(&prompt(10, salt)));
+    let generators = contexts.map(|context| world.generator(context, 4));
+    let requests = generators.map(|generator| world.submit(Submission::Run(generator)).unwrap());
+    let late = planned(&mut world);
+    let n_reserved = world.engine.stats().n_pages_used;
+    assert_eq!(world.engine.overdue_ns(), Some(timeout_ns));
+    assert_eq!(world.hang(timeout_ns - 1), 0);
+    assert_eq!(world.hang(1), 1);
+    assert_eq!(world.hang(timeout_ns), 0, "it is abandoned once");
+    assert_eq!(world.engine.overdue_ns(), None);
+    for request in requests {
+        assert!(world.ready.contains_key(&request));
+        let error = world.engine.take(request).unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::DriverFailed);
+        for part in ["0.000001 s", "engine.driver_timeout_s"] {
+            assert!(error.message.contains(part), "{}", error.message);
+        }
+    }
+    // Contexts are as they were, and good for everything that takes no batch.
+    assert_eq!(world.engine.seq_len(contexts[0]).unwrap(), 0);
+    assert_eq!(world.engine.buffer(contexts[0]).unwrap(), prompt(10, 0));
+    let fork = world.engine.fork(contexts[0]).unwrap();
+    world.engine.release(contexts[1]);
+    let again = [contexts[0], fork].map(|context| {
+        let generator = world.generator(context, 4);
+        world.submit(Submission::Run(generator)).unwrap()
+    });
+    assert!(!world.plan(), "it runs already");
+    let stats = world.engine.stats();
+    assert_eq!(
+        (stats.n_stuck, stats.n_in_flight, stats.n_failed_batches),
+        (1, 1, 1)
+    );
+    assert_eq!(stats.n_pages_used, n_reserved, "the batch may still write");
+    // What it answers too late is dropped.
+    let (batch, logits) = world.compute(0);
+    assert_eq!(batch.id, late.id);
+    world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_stuck, stats.n_pages_used), (0, 0));
+    for request in again {
+        let tokens = output(world.wait(request).unwrap()).tokens;
+        assert_eq!(tokens, expected(&prompt(10, 0), 4));
+    }
+}
+
+#[test]
+fn every_kind_of_late_answer_is_dropped() {
+    type Answer = fn(&mut World);
+    let answers: [Answer; 3] = [
+        |world| {
+            let (batch, _) = world.compute(0);
+            world.answer(batch.id, Ok(batch.jobs.sample(&[], &[])));
+        },
+        |world| {
+            let batch = world.running.remove(0);
+            let message = "the device is gone".to_owned();
+            world.answer(batch.id, Err(DriverFailure { message }));
+        },
+        |world| {
+            let (batch, logits) = world.compute(0);
+            world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+        },
+    ];
+    for answer in answers {
+        // The second batch of the generation hangs: what the first computed goes, too.
+        let mut world = World::with_process(config(), 1);
+        let context = world.context(&prompt(10, 0));
+        let generator = world.generator(context, 4);
+        let request = world.submit(Submission::Run(generator)).unwrap();
+        world.plan();
+        world.finish();
+        world.plan();
+        assert_eq!(world.hang(config().driver_timeout_ns), 1);
+        // The request is not taken before the answer is there: it is failed once.
+        answer(&mut world);
+        let error = world.engine.take(request).unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::DriverFailed);
+        assert!(error.message.contains("within 60 s"), "{}", error.message);
+        assert_eq!(world.engine.length(context).unwrap(), 10);
+        assert_eq!(
+            world.run(generator).unwrap().tokens,
+            expected(&prompt(10, 0), 4)
+        );
+    }
+}
+
+#[test]
 fn forks_share_pages_until_they_write() {
     let mut world = World::with_process(config(), 1);
     let root = world.context(&prompt(41, 0));

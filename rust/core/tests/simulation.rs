@@ -29,6 +29,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const MAX_SNAPSHOTS: u32 = 6;
 const MAX_USER_SNAPSHOTS: u32 = 4;
 const END: u32 = 3;
+const DRIVER_TIMEOUT_NS: u64 = 1000;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -71,6 +72,8 @@ enum Op {
     },
     SpoilRow(usize),
     FailSequence(usize),
+    /// Time goes by; batches that are overdue are abandoned. Whatever answers them later comes too late.
+    Hang(u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -111,6 +114,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..2, any::<bool>()).prop_map(|(which, computed)| Op::FailBatch { which, computed }),
         1 => (0usize..8).prop_map(Op::SpoilRow),
         1 => (0usize..8).prop_map(Op::FailSequence),
+        1 => (DRIVER_TIMEOUT_NS / 3..2 * DRIVER_TIMEOUT_NS).prop_map(Op::Hang),
     ]
 }
 
@@ -145,6 +149,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                     max_batch_seqs,
                     max_context,
                     end_tokens: vec![END],
+                    driver_timeout_ns: DRIVER_TIMEOUT_NS,
                     ..config()
                 }
             },
@@ -555,7 +560,15 @@ impl Simulation {
                 }
             }
             Op::Plan if self.world.running.len() < 2 => {
-                self.world.plan();
+                let stuck = self.world.engine.stats().n_stuck > 0;
+                prop_assert!(
+                    !(self.world.plan() && stuck),
+                    "a driver that hangs got a batch"
+                );
+            }
+            Op::Hang(ns) => {
+                let n_abandoned = self.world.hang(ns);
+                self.injected |= n_abandoned > 0;
             }
             Op::Finish(which) if !self.world.running.is_empty() => {
                 let (batch, logits) = self.world.compute(which % self.world.running.len());

@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::interface;
 use crate::model::registry::Models;
-use crate::model::{Model, ModelConfig, dummy};
+use crate::model::{Model, ModelConfig, dummy, watch};
 use crate::process::state::{Given, Record};
 use crate::process::task::{self, Ending};
 use crate::process::{Process, Reader, ServedProcess, Serving, pace};
@@ -189,9 +189,13 @@ impl Host {
     ///
     /// # Errors
     /// `invalid-model` when a file of its folder is missing or damaged, `invalid-config` for a setting out of its range or a name that
-    /// is taken.
+    /// is taken, `internal` when there is no thread to watch its driver.
     pub fn add_model(&self, config: ModelConfig) -> Result<Arc<Model>, Error> {
+        let is_watched = config.engine.driver_timeout_ns > 0;
         let model = Arc::new(Model::new(config)?);
+        if is_watched {
+            watch::start(&model)?;
+        }
         self.shared.models.add(model.clone())?;
         Ok(model)
     }

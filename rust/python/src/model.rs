@@ -70,6 +70,15 @@ impl PyModel {
             let message = "the logits are not C-contiguous; pass numpy.ascontiguousarray of them";
             return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
         }
+        let width = self.model.vocab_size() as usize;
+        if logits.item_count() > 0 && !matches!(logits.shape(), [_, columns] if *columns == width) {
+            // Read as rows of the right width, they would give tokens that nobody computed.
+            let message = format!(
+                "the logits have the shape {:?}; answer [rows, {width}]",
+                logits.shape()
+            );
+            return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
+        }
         let rows: &[f32] = if logits.item_count() == 0 {
             &[]
         } else {
@@ -104,6 +113,7 @@ impl PyModel {
             ("n_requests", stats.n_requests),
             ("n_waiting", stats.n_waiting),
             ("n_in_flight", stats.n_in_flight),
+            ("n_stuck", stats.n_stuck),
             ("n_batches", stats.n_batches),
             ("n_failed_batches", stats.n_failed_batches),
             ("n_sequences", stats.n_sequences),

@@ -10,7 +10,8 @@ use crate::ids::{BatchId, ContextId, GeneratorId, RequestId};
 
 impl Engine {
     /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait again. After a
-    /// failure of the driver every request of the batch becomes ready with an error of its own, and its context is as it was before.
+    /// failure of the driver every request of the batch becomes ready with an error of its own, and its context is as it was before. The
+    /// answer to a batch that was abandoned is dropped, whatever it is; the pages of the batch are free from then on.
     ///
     /// # Errors
     /// `internal` when no such batch runs, or when what was sampled belongs to another one; nothing changes then.
@@ -46,15 +47,22 @@ impl Engine {
             moves,
             n_tokens,
             since_ns,
+            abandoned,
             ..
         } = self.in_flight.swap_remove(index);
-        let took_ns = now_ns.saturating_sub(since_ns);
-        self.hold.ran(took_ns);
-        let succeeded = outcome.is_ok();
-        if succeeded {
-            self.costs.ran(n_tokens, took_ns);
+        let outcome = if abandoned {
+            Err(too_late())
         } else {
-            self.totals.n_failed_batches += 1;
+            let took_ns = now_ns.saturating_sub(since_ns);
+            self.hold.ran(took_ns);
+            match &outcome {
+                Ok(_) => self.costs.ran(n_tokens, took_ns),
+                Err(_) => self.totals.n_failed_batches += 1,
+            }
+            outcome
+        };
+        let succeeded = outcome.is_ok();
+        if !succeeded {
             // Each may use what any of them brought back.
             let users = sequences.iter().map(|sequence| sequence.context);
             for id in users
@@ -143,9 +151,9 @@ impl Engine {
         if context
             .pass
             .as_ref()
-            .is_none_or(|pass| pass.request != sequence.request)
+            .is_none_or(|pass| pass.request != sequence.request || !pass.counts())
         {
-            // The pass was cancelled under way: what it wrote is dropped.
+            // The pass was cancelled or abandoned under way: what it wrote is dropped.
             context.roll_back(&mut self.store);
             if context.is_to_go() {
                 context.suspend(&mut self.store);
@@ -233,6 +241,13 @@ impl Engine {
             self.ready.push(request);
             self.rest(id);
         }
+    }
+}
+
+/// What becomes of an answer that nobody waits for any more.
+fn too_late() -> DriverFailure {
+    DriverFailure {
+        message: "the answer came too late".to_owned(),
     }
 }
 

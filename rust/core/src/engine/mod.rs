@@ -1,8 +1,10 @@
 //! The engine of one model: everything that the host keeps behind its lock.
 //!
 //! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request
-//! (`requests`). The driver's side is `next_batch` (`planning`) and `complete` (`completing`).
+//! (`requests`). The driver's side is `next_batch` (`planning`), `complete` (`completing`), and
+//! `abandon_overdue` (`abandoning`) where it hangs.
 
+mod abandoning;
 mod check;
 mod completing;
 mod contexts;
@@ -105,6 +107,8 @@ struct InFlight {
     moves: Moves,
     n_tokens: u32,
     since_ns: u64,
+    /// Its requests have failed, and the driver has not answered yet.
+    abandoned: bool,
 }
 
 /// A sequence of a batch that a driver runs.

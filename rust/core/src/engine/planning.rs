@@ -18,7 +18,7 @@ use crate::slab::Slab;
 pub enum Plan {
     /// Run this.
     Batch(Batch),
-    /// Nothing can run: ask again when a request was entered or a batch was completed.
+    /// Nothing can run, or the driver hangs: ask again when a request was entered or a batch was completed.
     Idle,
     /// Programs are expected back: ask again at that time, or when a request was entered.
     HoldUntil(u64),
@@ -39,6 +39,9 @@ impl Engine {
     /// What a driver should do next. Requests that cannot be served at all become ready with an error.
     pub fn next_batch(&mut self, now_ns: u64) -> Plan {
         self.now_ns = now_ns;
+        if self.is_stuck() {
+            return Plan::Idle;
+        }
         let mut urgent = None;
         loop {
             if self.queue.len() == 0 {
@@ -159,6 +162,7 @@ impl Engine {
             moves,
             n_tokens: self.builder.n_tokens() as u32,
             since_ns: now_ns,
+            abandoned: false,
         });
         let arena = self.builder.finish(id);
         attempt.batch = Some(Batch {

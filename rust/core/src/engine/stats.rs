@@ -40,9 +40,11 @@ pub struct Stats {
     pub n_waiting: u64,
     /// Batches that run.
     pub n_in_flight: u64,
+    /// Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0.
+    pub n_stuck: u64,
     /// Batches planned so far.
     pub n_batches: u64,
-    /// Batches that their driver failed.
+    /// Batches that their driver failed, those included that were abandoned.
     pub n_failed_batches: u64,
     /// Sequences of all batches; over `n_batches` it is the mean batch width.
     pub n_sequences: u64,
@@ -85,6 +87,7 @@ impl Engine {
             n_requests: self.requests.len() as u64,
             n_waiting: self.queue.len() as u64,
             n_in_flight: self.in_flight.len() as u64,
+            n_stuck: self.n_stuck() as u64,
             n_batches: self.totals.n_batches,
             n_failed_batches: self.totals.n_failed_batches,
             n_sequences: self.totals.n_sequences,

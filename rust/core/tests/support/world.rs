@@ -139,6 +139,14 @@ impl World {
         self.announce();
     }
 
+    /// Time goes by without an answer. Answers how many batches are waited for no more.
+    pub fn hang(&mut self, ns: u64) -> usize {
+        self.now_ns += ns;
+        let n_abandoned = self.engine.abandon_overdue(self.now_ns);
+        self.announce();
+        n_abandoned
+    }
+
     fn announce(&mut self) {
         self.engine.check().unwrap();
         for request in self.engine.drain_ready() {

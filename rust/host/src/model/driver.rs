@@ -48,7 +48,8 @@ impl Drop for Batch {
 }
 
 impl Model {
-    /// The next batch to run, waiting at most `timeout` for one. None: there is none, or the model was stopped.
+    /// The next batch to run, waiting at most `timeout` for one. None: there is none, the driver has not answered a batch that is overdue, or
+    /// the model was stopped.
     pub fn next_batch(self: &Arc<Self>, timeout: Duration) -> Option<Batch> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -58,6 +59,7 @@ impl Model {
             let now_ns = self.now_ns();
             let until = match self.with_engine(|engine| engine.next_batch(now_ns)) {
                 Plan::Batch(batch) => {
+                    self.watch.begin();
                     return Some(Batch {
                         model: self.clone(),
                         batch,
@@ -75,7 +77,8 @@ impl Model {
         }
     }
 
-    /// Answers a batch with its logits: `n_rows` rows of `vocab_size` numbers, and the sequences that failed with their reasons.
+    /// Answers a batch with its logits: `n_rows` rows of `vocab_size` numbers, and the sequences that failed with their reasons. An answer
+    /// that comes after the requests of the batch have failed is dropped.
     ///
     /// # Errors
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.

@@ -5,6 +5,7 @@ pub(crate) mod dummy;
 pub(crate) mod inbox;
 pub(crate) mod pass;
 pub(crate) mod registry;
+pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -18,6 +19,7 @@ use pie_text::Chat;
 use tokio::sync::oneshot;
 
 use self::inbox::Inbox;
+use self::watch::Watch;
 use crate::Error;
 use crate::interface::text_error;
 use crate::sync::lock;
@@ -45,6 +47,8 @@ pub struct Model {
     /// The state of the model. It is locked for microseconds and never while a driver runs.
     engine: Mutex<Engine>,
     inbox: Inbox,
+    /// Woken where a batch begins while none ran.
+    watch: Arc<Watch>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
     next_request: AtomicU64,
     /// The zero of the times that the core gets.
@@ -79,6 +83,7 @@ impl Model {
             n_host_slots: engine.host_slots,
             chat,
             inbox: Inbox::new(usize::try_from(engine.max_waiting).unwrap_or(usize::MAX)),
+            watch: Arc::default(),
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
             next_request: AtomicU64::new(1),

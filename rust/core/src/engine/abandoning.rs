@@ -1,0 +1,66 @@
+//! A driver that does not answer.
+//!
+//! Nobody can tell what it still reads and writes, so an abandoned batch keeps its pages until the driver does answer, and gets no
+//! company. Its requests need not wait for that: they fail, and what programs see is as it was before. Whatever they ask for next waits
+//! in the queue, within the limits of the queue.
+
+use super::Engine;
+use crate::errors::{Error, ErrorCode};
+
+impl Engine {
+    /// When the batch that runs for the longest is overdue; none where no batch can be.
+    pub fn overdue_ns(&self) -> Option<u64> {
+        let limit_ns = Some(self.config.driver_timeout_ns).filter(|&limit_ns| limit_ns > 0)?;
+        let waited_for = self.in_flight.iter().filter(|batch| !batch.abandoned);
+        let since_ns = waited_for.map(|batch| batch.since_ns).min()?;
+        Some(since_ns.saturating_add(limit_ns))
+    }
+
+    /// Gives up waiting for every batch that is overdue: its requests become ready, each with an error of its own, and their contexts are as
+    /// they were before. The pages that the batch uses stay reserved until [`Engine::complete`], and until then no batch is given. Answers how
+    /// many batches there were.
+    pub fn abandon_overdue(&mut self, now_ns: u64) -> usize {
+        let limit_ns = self.config.driver_timeout_ns;
+        if limit_ns == 0 {
+            return 0;
+        }
+        self.now_ns = now_ns;
+        let (mut n_abandoned, mut requests) = (0, Vec::new());
+        for batch in &mut self.in_flight {
+            if !batch.abandoned && batch.since_ns.saturating_add(limit_ns) <= now_ns {
+                batch.abandoned = true;
+                n_abandoned += 1;
+                requests.extend(batch.sequences.iter().map(|sequence| sequence.request));
+            }
+        }
+        self.totals.n_failed_batches += n_abandoned as u64;
+        for request in requests {
+            self.fail(request, overdue(limit_ns));
+        }
+        n_abandoned
+    }
+
+    pub(super) fn n_stuck(&self) -> usize {
+        self.in_flight
+            .iter()
+            .filter(|batch| batch.abandoned)
+            .count()
+    }
+
+    /// Whether a batch was abandoned that the driver has not answered.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.in_flight.iter().any(|batch| batch.abandoned)
+    }
+}
+
+fn overdue(limit_ns: u64) -> Error {
+    Error::with_values(
+        ErrorCode::DriverFailed,
+        format!(
+            "the driver did not answer the batch within {} s, engine.driver_timeout_s; the context is as it was, and a pass that is tried again \
+             waits until the driver answers; look at the driver, or raise the setting",
+            limit_ns as f64 / 1e9
+        ),
+        &[("limit_ms", limit_ns / 1_000_000)],
+    )
+}
