@@ -13,6 +13,8 @@ pub struct EngineConfig {
     pub page_size: u32,
     /// Pages in the pool. 1 to 2^24.
     pub n_pages: u32,
+    /// Whether the next token of a generation is computed before its program asks for it.
+    pub run_ahead: bool,
     /// Pages that fit into the driver's host memory, to which contexts are swapped out. 0 to 2^24; 0: nothing is swapped.
     pub host_slots: u32,
     /// What copying a page to host memory and back costs the driver, one way, in nanoseconds; weighed against computing it again.
@@ -55,6 +57,7 @@ impl EngineConfig {
             vocab_size,
             page_size: 16,
             n_pages: 4096,
+            run_ahead: true,
             host_slots: 0,
             copy_page_ns: 0,
             max_batch_tokens: 512,

@@ -283,7 +283,13 @@ fn a_failed_batch_fails_its_requests_and_nothing_else() {
 
 #[test]
 fn bad_logits_fail_one_request() {
-    let mut world = World::with_process(config(), 1);
+    let mut world = World::with_process(
+        EngineConfig {
+            run_ahead: false,
+            ..config()
+        },
+        1,
+    );
     let contexts: Vec<ContextId> = (0..3).map(|salt| world.context(&prompt(6, salt))).collect();
     let generators: Vec<GeneratorId> = contexts
         .iter()
@@ -480,6 +486,48 @@ fn a_program_that_waits_for_one_context_while_it_holds_another_never_keeps_the_p
 }
 
 #[test]
+fn the_next_step_is_computed_before_its_program_asks() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 6);
+    let mut tokens = Vec::new();
+    for step in 0..6 {
+        world.engine.next_step(generator).unwrap();
+        let request = world.submit(Submission::Step(generator)).unwrap();
+        // All but the first were drawn while the program was away.
+        assert_eq!(world.ready.contains_key(&request), step > 0, "{step}");
+        tokens.extend(output(world.wait(request).unwrap()).tokens);
+        assert_eq!(world.engine.seq_len(context).unwrap(), 11 + step);
+        world.pump();
+    }
+    assert_eq!(tokens, expected(&prompt(10, 0), 6));
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_ahead_used, stats.n_ahead_dropped), (5, 0));
+    assert_eq!(stats.n_tokens, 10 + 5);
+}
+
+#[test]
+fn what_ran_ahead_in_vain_is_never_seen() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 100);
+    let mut tokens = prompt(10, 0);
+    for step in 0..6 {
+        let output = world.step(generator).unwrap().unwrap();
+        assert_eq!(output.tokens, expected(&tokens, 1));
+        tokens.extend(output.tokens);
+        world.pump();
+        // What is appended goes in between.
+        world.engine.append(context, &[step]).unwrap();
+        tokens.push(step);
+        assert_eq!(world.engine.buffer(context).unwrap(), [step]);
+    }
+    // A program that never wants it is not served it for long.
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_ahead_used, stats.n_ahead_dropped), (0, 2));
+}
+
+#[test]
 fn what_somebody_computed_is_not_computed_again() {
     let mut world = World::with_process(config(), 1);
     let first = world.context(&prompt(41, 0));
@@ -579,6 +627,7 @@ fn programs_that_step_by_themselves_share_batches() {
     let mut world = World::with_process(
         EngineConfig {
             hold_ns: 2_000_000,
+            run_ahead: false,
             ..config()
         },
         1,
@@ -884,6 +933,7 @@ fn a_hold_ends_with_the_request_that_it_held() {
     let mut world = World::with_process(
         EngineConfig {
             hold_ns: 1000,
+            run_ahead: false,
             ..config()
         },
         1,

@@ -127,6 +127,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
         1u32..6,
         prop_oneof![12u32..60, Just(4096u32)],
         prop_oneof![Just(0u32), 1u32..30],
+        any::<bool>(),
     )
         .prop_map(
             |(
@@ -137,11 +138,13 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                 max_batch_seqs,
                 max_context,
                 host_slots,
+                run_ahead,
             )| {
                 EngineConfig {
                     host_slots,
                     max_snapshots: MAX_SNAPSHOTS,
                     max_user_snapshots: Some(MAX_USER_SNAPSHOTS),
+                    run_ahead,
                     page_size,
                     n_pages,
                     max_batch_tokens,

@@ -293,9 +293,10 @@ impl Context {
         }
     }
 
-    /// Brings the lane back to what the program sees. A pass under way has computed nothing.
+    /// Brings the lane back to what the program sees, or will when it takes an answer that is ready.
     pub(crate) fn roll_back(&mut self, store: &mut PageStore) {
-        self.lane.roll_back(store, self.n_tokens);
+        let n_kept = self.pass.as_ref().map_or(0, Pass::n_kept);
+        self.lane.roll_back(store, self.n_tokens + n_kept);
     }
 
     /// Lets go of all pages at the wish of the program: now, or when the batch that uses them is done.

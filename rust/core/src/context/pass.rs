@@ -26,17 +26,26 @@ pub(crate) struct Draws {
     pub(crate) origin: u64,
 }
 
-/// A pass that was submitted and not yet taken. How far it is tells the lane of its context.
+/// A pass that was submitted and not yet taken, or that runs ahead of the program. How far it is tells the lane of its context.
+///
+/// A step that was answered runs ahead: the token that it drew is computed and the next one drawn before the program asks. Nothing that a program
+/// can see depends on it. When the answer is taken, what ran ahead stays as a pass of its own ([`Pass::split`]), and the next step
+/// takes it over if it asks for the same ([`Pass::promote`]).
 #[derive(Debug)]
 pub(crate) struct Pass {
-    pub(crate) request: RequestId,
+    /// None: it runs ahead, and nobody asked for it yet.
+    pub(crate) request: Option<RequestId>,
     pub(crate) kind: PassKind,
     /// None in a flush.
     pub(crate) draws: Option<Draws>,
     /// What its tokens are charged to, when they are taken.
     pub(crate) budget: Option<TokenBudget>,
-    /// In the order of submission.
+    /// In the order of submission; its name in batches and in the queue.
     pub(crate) arrival: u64,
+    /// Of its tokens, those that belong to the answer that is ready; the others ran ahead.
+    n_answered: Option<u32>,
+    /// Whether it goes on after its answer.
+    goes_ahead: bool,
     /// The slot of its first token.
     slot: u32,
     /// Where the sequence stands: the tokens taken from the context, then those drawn.
@@ -64,11 +73,13 @@ impl Pass {
     ) -> Self {
         let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
         Self {
-            request,
+            request: Some(request),
             kind,
             draws: None,
             budget: None,
             arrival: 0,
+            n_answered: None,
+            goes_ahead: false,
             slot,
             n_taken: tokens.len() as u32,
             content: Content::plain(tokens),
@@ -90,9 +101,14 @@ impl Pass {
         &self.content
     }
 
-    /// Tokens that it drew.
+    /// Tokens that it drew, without those that ran ahead.
     pub(crate) fn drawn(&self) -> &[u32] {
-        &self.content.tokens()[self.n_taken as usize..]
+        &self.content.tokens()[self.n_taken as usize..self.n_asked() as usize]
+    }
+
+    /// Its tokens, without those that ran ahead.
+    fn n_asked(&self) -> u32 {
+        self.n_answered.unwrap_or(self.content.len())
     }
 
     /// Its tokens: those taken and those drawn.
@@ -102,7 +118,7 @@ impl Pass {
 
     /// Tokens that are computed when it is done: all but the last one drawn.
     pub(crate) fn n_computed(&self) -> u32 {
-        self.content.len() - u32::from(!self.drawn().is_empty())
+        self.n_asked() - u32::from(!self.drawn().is_empty())
     }
 
     /// The last token drawn.
@@ -130,8 +146,90 @@ impl Pass {
     }
 
     /// Whether it waits for a batch.
-    pub(crate) const fn is_waiting(&self) -> bool {
-        !self.in_flight && self.outcome.is_none()
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.in_flight && (self.outcome.is_none() || self.goes_ahead) && !self.has_run_ahead()
+    }
+
+    /// Whether a batch runs it.
+    pub(crate) const fn is_in_flight(&self) -> bool {
+        self.in_flight
+    }
+
+    /// Tokens of an answer that is ready that are computed: they are the context's to keep.
+    pub(crate) fn n_kept(&self) -> u32 {
+        match self.outcome {
+            Some(Ok(())) => self.n_computed(),
+            _ => 0,
+        }
+    }
+
+    /// Whether what it waits for was not asked for yet.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.request.is_none() || self.outcome.is_some()
+    }
+
+    /// Whether it drew a token ahead.
+    fn has_run_ahead(&self) -> bool {
+        let n_asked = self.n_answered.unwrap_or(self.n_taken);
+        (self.request.is_none() || self.n_answered.is_some()) && self.content.len() > n_asked
+    }
+
+    /// The answer is ready. `goes_ahead` tells whether the pass goes on.
+    pub(crate) fn answer(&mut self, finish: Option<FinishReason>, goes_ahead: bool) {
+        (self.finish, self.outcome) = (finish, Some(Ok(())));
+        self.n_answered = Some(self.content.len());
+        self.goes_ahead = goes_ahead;
+    }
+
+    /// Forgets what ran ahead of the answer, and goes no further.
+    pub(crate) fn stop_ahead(&mut self) {
+        (self.in_flight, self.goes_ahead) = (false, false);
+        self.content.truncate(self.n_asked(), self.slot);
+    }
+
+    /// What runs ahead of an answer that is taken, as a pass of its own; none where nothing does.
+    pub(crate) fn split(&self) -> Option<Self> {
+        let n_answered = self.n_answered.filter(|_| self.goes_ahead)?;
+        let n_computed = self.n_computed();
+        Some(Self {
+            request: None,
+            kind: self.kind,
+            draws: self.draws,
+            budget: self.budget.clone(),
+            arrival: self.arrival,
+            n_answered: None,
+            goes_ahead: true,
+            slot: self.slot + n_computed,
+            content: self.content.part(n_computed..self.content.len(), self.slot),
+            n_taken: n_answered - n_computed,
+            n_buffered: 0,
+            in_flight: self.in_flight,
+            started: self.started,
+            finish: None,
+            outcome: None,
+        })
+    }
+
+    /// Somebody asks for what ran ahead. Answers the token that was drawn already.
+    pub(crate) fn promote(&mut self, request: RequestId) -> Option<u32> {
+        self.request = Some(request);
+        self.goes_ahead = false;
+        self.drawn().last().copied()
+    }
+
+    /// Whether it runs ahead of a step of `generator` that draws by `params` and `seed` behind `pending`.
+    pub(crate) fn fits(
+        &self,
+        generator: GeneratorId,
+        params: &Params,
+        seed: Option<u64>,
+        pending: Option<u32>,
+    ) -> bool {
+        let draws_alike = |draws: &Draws| draws.params == *params && Some(draws.seed) == seed;
+        self.request.is_none()
+            && self.kind == PassKind::Step(generator)
+            && self.draws.as_ref().is_some_and(draws_alike)
+            && self.content.tokens().first().copied() == pending
     }
 
     /// A batch runs it.
@@ -146,7 +244,7 @@ impl Pass {
 
     /// Ends the pass with an error: what it computed counts no more.
     pub(crate) fn fail(&mut self, error: Error) {
-        self.in_flight = false;
+        (self.in_flight, self.goes_ahead) = (false, false);
         self.outcome = Some(Err(error));
     }
 

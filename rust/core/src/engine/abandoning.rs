@@ -25,17 +25,18 @@ impl Engine {
             return 0;
         }
         self.now_ns = now_ns;
-        let (mut n_abandoned, mut requests) = (0, Vec::new());
+        let (mut n_abandoned, mut passes) = (0, Vec::new());
         for batch in &mut self.in_flight {
             if !batch.abandoned && batch.since_ns.saturating_add(limit_ns) <= now_ns {
                 batch.abandoned = true;
                 n_abandoned += 1;
-                requests.extend(batch.sequences.iter().map(|sequence| sequence.request));
+                let sequences = batch.sequences.iter();
+                passes.extend(sequences.map(|sequence| (sequence.context, sequence.arrival)));
             }
         }
         self.totals.n_failed_batches += n_abandoned as u64;
-        for request in requests {
-            self.fail(request, overdue(limit_ns));
+        for (context, arrival) in passes {
+            self.fail(context, arrival, overdue(limit_ns));
         }
         n_abandoned
     }

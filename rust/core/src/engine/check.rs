@@ -125,12 +125,15 @@ impl Engine {
         for (id, context) in self.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
             n_waiting += usize::from(pass.is_waiting());
-            if !matches!(self.requests.get(&pass.request), Some(RequestState::Active(owner)) if owner.0 == id)
+            let Some(request) = pass.request else {
+                continue;
+            };
+            if !matches!(self.requests.get(&request), Some(RequestState::Active(owner)) if owner.0 == id)
             {
                 return Err(format!(
                     "{:?} has a pass of {:?}, which is unknown",
                     ContextId(id),
-                    pass.request
+                    request
                 ));
             }
             if let PassKind::Step(generator) | PassKind::Run(generator) = pass.kind
@@ -145,11 +148,12 @@ impl Engine {
         for ticket in self.queue.iter() {
             let waits = |context: &Context| {
                 let pass = context.pass.as_ref();
-                pass.is_some_and(|pass| pass.request == ticket.request && pass.is_waiting())
+                pass.is_some_and(|pass| pass.arrival == ticket.arrival && pass.is_waiting())
+                    && pass.is_some_and(|pass| pass.is_ahead() == ticket.is_ahead)
                     && context.n_remaining() == ticket.n_tokens
             };
             if !self.contexts.get(ticket.context.0).is_some_and(waits) {
-                return Err(format!("{:?} is queued and does not wait", ticket.request));
+                return Err(format!("{:?} is queued and does not wait", ticket.context));
             }
         }
         if n_waiting != self.queue.len() {
@@ -161,7 +165,12 @@ impl Engine {
         let n_passes = self
             .contexts
             .iter()
-            .filter(|(_, context)| context.pass.is_some())
+            .filter(|(_, context)| {
+                context
+                    .pass
+                    .as_ref()
+                    .is_some_and(|pass| pass.request.is_some())
+            })
             .count();
         let n_active = self
             .requests

@@ -1,12 +1,12 @@
 //! The driver answers a batch.
 
 use super::requests::ticket;
-use super::{Engine, InFlight, RequestState, Running};
+use super::{Engine, InFlight, Running};
 use crate::batch::{DriverFailure, Sampled};
 use crate::context::{Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::FinishReason;
-use crate::ids::{BatchId, ContextId, GeneratorId, RequestId};
+use crate::ids::{BatchId, ContextId, GeneratorId};
 
 impl Engine {
     /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait again. After a
@@ -101,7 +101,7 @@ impl Engine {
             return;
         };
         context.lease = None;
-        let goes_on = |pass: &Pass| pass.request == sequence.request;
+        let goes_on = |pass: &Pass| pass.arrival == sequence.arrival;
         if let Some(copy) = sequence.copy {
             if copied && context.pass.as_ref().is_some_and(goes_on) {
                 context.lane.take_copy(&mut self.store, copy);
@@ -132,7 +132,7 @@ impl Engine {
             .contexts
             .get(id.0)
             .and_then(|context| ticket(id, context, 0));
-        if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.request)) {
+        if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.arrival)) {
             self.queue.push(renewed);
         }
     }
@@ -151,7 +151,7 @@ impl Engine {
         if context
             .pass
             .as_ref()
-            .is_none_or(|pass| pass.request != sequence.request || !pass.counts())
+            .is_none_or(|pass| pass.arrival != sequence.arrival || !pass.is_in_flight())
         {
             // The pass was cancelled or abandoned under way: what it wrote is dropped.
             context.roll_back(&mut self.store);
@@ -164,7 +164,7 @@ impl Engine {
         }
         let token = match drawn {
             Ok(token) => token,
-            Err(error) => return self.fail(sequence.request, error),
+            Err(error) => return self.fail(sequence.context, sequence.arrival, error),
         };
         context.advance(&mut self.store, sequence.length);
         let n_tokens = context.n_tokens();
@@ -173,74 +173,104 @@ impl Engine {
             return;
         };
         pass.stop();
-        let mut finish = None;
+        let (kind, is_ahead) = (pass.kind, pass.is_ahead());
         if let Some(token) = token {
             pass.push(token);
-            let length = n_tokens + pass.n_tokens();
-            let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
-                return;
-            };
-            finish = self.generators.get(id.0).and_then(|generator| {
-                let n_drawn = pass.drawn().len() as u32;
-                generator.judge(
-                    token,
-                    n_drawn,
-                    length,
-                    &self.config.end_tokens,
-                    self.config.max_context,
-                )
-            });
         }
-        if let (PassKind::Run(_), None) = (pass.kind, finish)
-            && let Some(budget) = &pass.budget
-            && pass.drawn().len() as u64 >= budget.left()
-        {
-            let error = budget.exhausted(pass.drawn().len() as u64 + 1);
-            return self.fail(sequence.request, error);
+        if is_ahead {
+            if pass.is_waiting() {
+                let ticket = ticket(sequence.context, context, batch.0);
+                return self.queue.extend(ticket);
+            }
+            return self.rest(sequence.context);
         }
-        let done = match pass.kind {
-            PassKind::Flush => whole,
-            PassKind::Step(_) => token.is_some(),
-            PassKind::Run(_) => finish.is_some(),
+        let request = pass.request;
+        let done = match (kind, token) {
+            (PassKind::Flush, _) => {
+                if whole {
+                    pass.answer(None, false);
+                }
+                whole
+            }
+            (PassKind::Step(_) | PassKind::Run(_), None) => false,
+            (PassKind::Step(id), Some(token)) => {
+                let finish = self.answer_step(sequence.context, id, token);
+                self.expect_back(sequence.context, id, finish, now_ns);
+                true
+            }
+            (PassKind::Run(id), Some(token)) => {
+                let (n_drawn, length) = (pass.drawn().len() as u32, n_tokens + pass.n_tokens());
+                let (end_tokens, max_context) = (&self.config.end_tokens, self.config.max_context);
+                let generator = self.generators.get(id.0);
+                let finish = generator.and_then(|generator| {
+                    generator.judge(token, n_drawn, length, end_tokens, max_context)
+                });
+                if finish.is_some() {
+                    pass.answer(finish, false);
+                } else if let Some(budget) = &pass.budget
+                    && u64::from(n_drawn) >= budget.left()
+                {
+                    let error = budget.exhausted(u64::from(n_drawn) + 1);
+                    return self.fail(sequence.context, sequence.arrival, error);
+                }
+                finish.is_some()
+            }
         };
-        if !done {
-            let ticket = ticket(sequence.context, context, batch.0);
-            return self.queue.extend(ticket);
+        if done {
+            self.ready.extend(request);
+            return self.rest(sequence.context);
         }
-        (pass.finish, pass.outcome) = (finish, Some(Ok(())));
-        let kind = pass.kind;
-        self.ready.push(sequence.request);
-        self.rest(sequence.context);
-        if let PassKind::Step(id) = kind {
-            self.expect_back(id, finish, now_ns);
+        if let Some(context) = self.contexts.get(sequence.context.0) {
+            self.queue
+                .extend(ticket(sequence.context, context, batch.0));
         }
     }
 
     /// A program was answered a step: it may come back for the next one.
-    fn expect_back(&mut self, id: GeneratorId, finish: Option<FinishReason>, now_ns: u64) {
+    fn expect_back(
+        &mut self,
+        context: ContextId,
+        id: GeneratorId,
+        finish: Option<FinishReason>,
+        now_ns: u64,
+    ) {
         let Some(generator) = self.generators.get_mut(id.0) else {
             return;
         };
         if finish.is_none() && !generator.retired && !generator.dropped {
             generator.answered_ns = Some(now_ns);
-            self.hold.expect(id, generator.return_ns, now_ns);
+            let context = self.contexts.get(context.0);
+            let pass = context.and_then(|context| context.pass.as_ref());
+            // What runs ahead is in the next batch without anybody's coming back.
+            if !pass.is_some_and(Pass::is_waiting) {
+                self.hold.expect(id, generator.return_ns, now_ns);
+            }
         }
     }
 
-    /// Ends a pass with an error; what it computed is dropped.
-    pub(super) fn fail(&mut self, request: RequestId, error: Error) {
-        let Some(&RequestState::Active(id)) = self.requests.get(&request) else {
-            return;
-        };
+    /// Ends a pass with an error; what it computed is dropped. One that runs ahead just ends.
+    pub(super) fn fail(&mut self, id: ContextId, arrival: u64, error: Error) {
         let Some(context) = self.contexts.get_mut(id.0) else {
             return;
         };
-        if let Some(pass) = context.pass.as_mut() {
-            pass.fail(error);
+        let Some(pass) = context.pass.as_mut().filter(|pass| pass.arrival == arrival) else {
+            return;
+        };
+        if pass.request.is_none() {
+            context.pass = None;
             context.trim(&mut self.store);
-            self.ready.push(request);
-            self.rest(id);
+        } else if pass.is_ahead() {
+            pass.stop_ahead();
+            if context.lease.is_none() {
+                context.roll_back(&mut self.store);
+            }
+        } else {
+            pass.fail(error);
+            let request = pass.request;
+            context.trim(&mut self.store);
+            self.ready.extend(request);
         }
+        self.rest(id);
     }
 }
 

@@ -44,17 +44,15 @@ impl Engine {
             owner.contexts.remove(&context);
         }
         if let Some(pass) = pass {
-            self.queue.remove(pass.request);
-            self.undo_generation(&pass);
-            self.requests.insert(
-                pass.request,
-                RequestState::Failed {
-                    process,
-                    error: released(),
-                },
-            );
-            if pass.outcome.is_none() {
-                self.ready.push(pass.request);
+            self.queue.remove(pass.arrival);
+            if let Some(request) = pass.request {
+                self.undo_generation(&pass);
+                let error = released();
+                self.requests
+                    .insert(request, RequestState::Failed { process, error });
+                if pass.outcome.is_none() {
+                    self.ready.push(request);
+                }
             }
         }
         if let Some(generator) = generator {
@@ -82,6 +80,9 @@ impl Engine {
     /// `token-budget` where the process may not add as many; `context-busy` while a run to the end is under way; `context-released`.
     pub fn append(&mut self, context: ContextId, tokens: &[u32]) -> Result<()> {
         self.check_tokens(tokens)?;
+        if !tokens.is_empty() {
+            self.drop_ahead(context);
+        }
         let (limit, page_size) = (self.config.max_context, self.config.page_size);
         let state = live_mut(&mut self.contexts, context)?;
         if state
@@ -229,6 +230,7 @@ impl Engine {
 
     /// A context without a pass. `what` completes "the context cannot be ...".
     pub(super) fn idle_context(&mut self, context: ContextId, what: &str) -> Result<&mut Context> {
+        self.drop_ahead(context);
         let state = live_mut(&mut self.contexts, context)?;
         if state.pass.is_some() {
             Err(busy(&format!("{what} while a pass is under way")))

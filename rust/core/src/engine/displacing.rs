@@ -93,8 +93,13 @@ impl Planner<'_> {
                 // Anew each time: what it shared with one that was displaced is now its own to keep.
                 missing = context.survey(self.store, self.claim)?;
             }
-            if missing > self.store.n_available() && self.displace(missing, ticket, others) {
-                continue;
+            if missing > self.store.n_available() {
+                if ticket.is_ahead {
+                    return Err(Obstacle::Short);
+                }
+                if self.displace(missing, ticket, others) {
+                    continue;
+                }
             }
             let context = self
                 .contexts
@@ -110,7 +115,9 @@ impl Planner<'_> {
             if reserved != Err(Obstacle::Short) {
                 return reserved;
             }
-            if !self.displace(missing, ticket, others) && !self.give_up_shared(ticket) {
+            if ticket.is_ahead
+                || !self.displace(missing, ticket, others) && !self.give_up_shared(ticket)
+            {
                 return Err(Obstacle::Short);
             }
         }
@@ -163,7 +170,7 @@ impl Planner<'_> {
         let share = self.store.n_pages() / self.store.n_users().max(1);
         let above = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
         let asks_too_much = above(ticket.user, n);
-        let is_urgent = self.urgent == Some(ticket.request);
+        let is_urgent = self.urgent == Some(ticket.arrival);
         let may_displace = |other: &Ticket| {
             if is_urgent || other.is_starved() {
                 return is_urgent;
@@ -173,7 +180,8 @@ impl Planner<'_> {
                 (true, false) => true,
                 (false, true) if other.user != ticket.user => ticket.is_starved(),
                 _ => {
-                    ticket.is_starved()
+                    other.is_ahead
+                        || ticket.is_starved()
                         || ticket.arrival < other.arrival
                         || (ticket.is_decode() && !other.is_decode())
                 }
@@ -182,9 +190,16 @@ impl Planner<'_> {
         let victim = others
             .iter()
             .filter(|other| {
-                other.request != ticket.request && self.can_go(other) && may_displace(other)
+                other.arrival != ticket.arrival && self.can_go(other) && may_displace(other)
             })
-            .max_by_key(|other| (above(other.user, 0), !other.is_decode(), other.arrival));
+            .max_by_key(|other| {
+                (
+                    other.is_ahead,
+                    above(other.user, 0),
+                    !other.is_decode(),
+                    other.arrival,
+                )
+            });
         let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0))
         else {
             return false;

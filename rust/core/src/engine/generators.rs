@@ -133,6 +133,7 @@ impl Engine {
         if running {
             return;
         }
+        self.drop_ahead(context);
         self.generators.remove(generator.0);
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.generators.remove(&generator);

@@ -115,7 +115,8 @@ struct InFlight {
 #[derive(Debug)]
 struct Running {
     context: ContextId,
-    request: RequestId,
+    /// The name of the pass.
+    arrival: u64,
     copy: Option<PageCopy>,
     /// Tokens that are ready when it is done.
     length: u32,
@@ -213,7 +214,7 @@ impl Engine {
                 .contexts
                 .get(context.0)
                 .and_then(|context| context.pass.as_ref());
-            if let Some(request) = pass.map(|pass| pass.request) {
+            if let Some(request) = pass.and_then(|pass| pass.request) {
                 self.cancel(request);
             }
             self.release(context);

@@ -28,7 +28,7 @@ pub enum Plan {
 struct Attempt {
     batch: Option<Batch>,
     /// Requests whose contexts have outgrown the pool.
-    doomed: Vec<(RequestId, Error)>,
+    doomed: Vec<(Ticket, Error)>,
     /// Passes of which everything was there already.
     n_done: usize,
     /// When pages may be had that programs expected back hold now.
@@ -56,9 +56,9 @@ impl Engine {
             }
             let attempt = self.plan(now_ns, urgent);
             let n_ended = attempt.doomed.len() + attempt.n_done;
-            for (request, error) in attempt.doomed {
-                self.queue.remove(request);
-                self.fail(request, error);
+            for (ticket, error) in attempt.doomed {
+                self.queue.remove(ticket.arrival);
+                self.fail(ticket.context, ticket.arrival, error);
             }
             if let Some(batch) = attempt.batch {
                 self.hold.release();
@@ -77,18 +77,19 @@ impl Engine {
             let Some(stuck) = self.queue.oldest() else {
                 return Plan::Idle;
             };
-            if urgent.replace(stuck.request) != Some(stuck.request) {
+            if urgent.replace(stuck.arrival) != Some(stuck.arrival) {
                 continue;
             }
-            self.queue.remove(stuck.request);
+            self.queue.remove(stuck.arrival);
             self.fail(
-                stuck.request,
+                stuck.context,
+                stuck.arrival,
                 Error::internal("no request can run and nothing can be displaced"),
             );
         }
     }
 
-    fn plan(&mut self, now_ns: u64, urgent: Option<RequestId>) -> Attempt {
+    fn plan(&mut self, now_ns: u64, urgent: Option<u64>) -> Attempt {
         let id = BatchId(self.totals.n_batches + 1);
         let limits = Limits {
             n_tokens: self.config.max_batch_tokens,
@@ -179,7 +180,7 @@ pub(super) struct Planner<'a> {
     pub(super) claim: Claim,
     pub(super) now_ns: u64,
     /// A request that displaces every other, where none can run.
-    pub(super) urgent: Option<RequestId>,
+    pub(super) urgent: Option<u64>,
     pub(super) contexts: &'a mut Slab<Context>,
     pub(super) store: &'a mut PageStore,
     builder: &'a mut ArenaBuilder,
@@ -191,7 +192,7 @@ pub(super) struct Planner<'a> {
     n_rows: u64,
     /// The pages of the sequence that is added; its memory serves one after the other.
     pages: Vec<PageId>,
-    doomed: Vec<(RequestId, Error)>,
+    doomed: Vec<(Ticket, Error)>,
     /// Passes of which everything was there.
     done: Vec<(ContextId, RequestId)>,
     pub(super) retry_ns: Option<u64>,
@@ -243,8 +244,7 @@ impl Planner<'_> {
         }
         let needed = pages_for(end, self.store.page_size());
         if needed > n_pages {
-            self.doomed
-                .push((ticket.request, never_fits(needed, n_pages)));
+            self.doomed.push((*ticket, never_fits(needed, n_pages)));
             return Admission::Refused;
         }
         let n_before = context.n_once_ready(self.store);
@@ -262,8 +262,9 @@ impl Planner<'_> {
             return Admission::NotYet;
         };
         if n_ready == end && pass.draws.is_none() {
-            pass.outcome = Some(Ok(()));
-            self.done.push((ticket.context, ticket.request));
+            pass.answer(None, false);
+            self.done
+                .extend(pass.request.map(|request| (ticket.context, request)));
             return Admission::Planned(0);
         }
         let rereads = n_ready == end;
@@ -321,7 +322,7 @@ impl Planner<'_> {
             .extend(context.lane.pages_behind(self.store).take(n_behind));
         self.builder.add_sequence(&Sequence {
             context: ticket.context,
-            request: ticket.request,
+            request: pass.request.unwrap_or(RequestId(0)),
             tokens,
             positions: Positions::From(start),
             masks: Masks::Causal,
@@ -355,7 +356,7 @@ impl Planner<'_> {
         }
         self.running.push(Running {
             context: ticket.context,
-            request: ticket.request,
+            arrival: ticket.arrival,
             copy: copy.map(|(_, copy)| copy),
             length,
         });

@@ -4,10 +4,13 @@ use super::contexts::live_mut;
 use super::{Engine, RequestState};
 use crate::context::{Context, Draws, Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{Output, StepState};
+use crate::generation::{FinishReason, Output, StepState};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 use crate::kv::pages_for;
 use crate::sched::{Ticket, smoothed};
+
+/// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
+const MAX_VAIN: u32 = 2;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +106,15 @@ impl Engine {
                 generator.state
             };
         }
+        if one_step && let Some(progress) = self.take_ahead(request, id, context) {
+            return progress;
+        }
         let length = self.idle_context(context, "generated from")?.length();
         let generator = self.generator(id)?;
         let pass = match generator.end(length, max_context) {
             Some(reason) => {
                 let mut pass = Pass::new(request, kind, length, None, &[]);
-                (pass.finish, pass.outcome) = (Some(reason), Some(Ok(())));
+                pass.answer(Some(reason), false);
                 pass
             }
             None => self.generation_pass(request, id, kind)?,
@@ -118,6 +124,106 @@ impl Engine {
             generator.state = StepState::Running;
         }
         Ok(progress)
+    }
+
+    /// Takes over what ran ahead of this step; none where nothing of use did.
+    fn take_ahead(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        context: ContextId,
+    ) -> Option<Result<Progress>> {
+        let generator = self.generators.get(id.0)?;
+        let state = self
+            .contexts
+            .get(context.0)
+            .filter(|state| !state.released)?;
+        let fits = state.buffer.is_empty()
+            && state
+                .pass
+                .as_ref()?
+                .fits(id, &generator.params, generator.seed, state.pending)
+            && generator
+                .end(state.length(), self.config.max_context)
+                .is_none();
+        if !fits {
+            return None;
+        }
+        let budget = self.budget(generator.process);
+        if let Some(budget) = budget.filter(|budget| budget.left() == 0) {
+            return Some(Err(budget.exhausted(1)));
+        }
+        if let Err(error) = self.check_room_for_request(context) {
+            return Some(Err(error));
+        }
+        self.totals.n_ahead_used += 1;
+        let page_size = self.config.page_size;
+        let state = self.contexts.get_mut(context.0)?;
+        state.settle(page_size);
+        let process = state.process;
+        let arrival = state.pass.as_ref()?.arrival;
+        let drawn = state.pass.as_mut()?.promote(request);
+        let waits = self.queue.remove(arrival);
+        let state = self.contexts.get(context.0)?;
+        if waits {
+            self.queue.extend(ticket(context, state, 0));
+        }
+        if let Some(owner) = self.processes.get_mut(&process) {
+            owner.n_requests += 1;
+        }
+        self.requests.insert(request, RequestState::Active(context));
+        let generator = self.generators.get_mut(id.0)?;
+        generator.n_vain = 0;
+        generator.state = StepState::Running;
+        if let Some(token) = drawn {
+            self.answer_step(context, id, token);
+            return Some(Ok(Progress::Ready));
+        }
+        Some(Ok(Progress::Waiting))
+    }
+
+    /// The step of a generator has its token. Answers why the generation ended, if it did; if not, the pass goes on ahead of the program.
+    pub(super) fn answer_step(
+        &mut self,
+        id: ContextId,
+        generator_id: GeneratorId,
+        token: u32,
+    ) -> Option<FinishReason> {
+        let context = self.contexts.get_mut(id.0)?;
+        let length = context.end();
+        let pass = context.pass.as_mut()?;
+        let generator = self.generators.get(generator_id.0)?;
+        let (model_end, max_context) = (&self.config.end_tokens, self.config.max_context);
+        let finish = generator.judge(token, 1, length, model_end, max_context);
+        let goes_ahead = finish.is_none()
+            && self.config.run_ahead
+            && generator.n_vain < MAX_VAIN
+            && !generator.retired
+            && !generator.dropped;
+        pass.answer(finish, goes_ahead);
+        if goes_ahead {
+            self.queue.extend(ticket(id, context, 0));
+        }
+        finish
+    }
+
+    /// What ran ahead of the program is of no use.
+    pub(super) fn drop_ahead(&mut self, id: ContextId) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        let Some(pass) = context.pass.take_if(|pass| pass.request.is_none()) else {
+            return;
+        };
+        context.trim(&mut self.store);
+        self.queue.remove(pass.arrival);
+        self.totals.n_ahead_dropped += 1;
+        if let PassKind::Step(generator) = pass.kind
+            && let Some(generator) = self.generators.get_mut(generator.0)
+        {
+            generator.n_vain += 1;
+        }
+        self.rest(id);
     }
 
     fn generation_pass(&self, request: RequestId, id: GeneratorId, kind: PassKind) -> Result<Pass> {
@@ -166,11 +272,12 @@ impl Engine {
             return Err(never_fits(n_needed, n_pages));
         }
         if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
-            pass.outcome = Some(Ok(()));
+            pass.answer(None, false);
         }
         self.n_arrivals += 1;
         pass.arrival = self.n_arrivals;
-        let (request, waits) = (pass.request, pass.outcome.is_none());
+        let waits = pass.outcome.is_none();
+        let request = pass.request;
         state.settle(page_size);
         state.pass = Some(pass);
         if waits {
@@ -179,7 +286,9 @@ impl Engine {
         if let Some(owner) = self.processes.get_mut(&state.process) {
             owner.n_requests += 1;
         }
-        self.requests.insert(request, RequestState::Active(context));
+        if let Some(request) = request {
+            self.requests.insert(request, RequestState::Active(context));
+        }
         Ok(if waits {
             Progress::Waiting
         } else {
@@ -209,6 +318,7 @@ impl Engine {
             Ok(()) => match self.charge(context, &pass) {
                 Ok(()) => Some(Ok(self.fold(context, pass))),
                 Err(error) => {
+                    self.queue.remove(pass.arrival);
                     self.give_up(context, &pass);
                     Some(Err(error))
                 }
@@ -243,11 +353,13 @@ impl Engine {
         let (kind, draws, finish, tokens) =
             (pass.kind, pass.draws, pass.finish, pass.drawn().to_vec());
         let page_size = self.config.page_size;
+        let ahead = pass.split();
         if let Some(state) = self.contexts.get_mut(context.0) {
             // A pass that had nothing to run took nothing.
             if pass.n_tokens() > 0 {
                 state.absorb(&self.store, pass);
             }
+            state.pass = ahead;
             if kind == PassKind::Flush {
                 state.settle(page_size);
             }
@@ -275,11 +387,11 @@ impl Engine {
         let Some(RequestState::Active(context)) = self.forget(request) else {
             return;
         };
-        self.queue.remove(request);
         let Some(state) = self.contexts.get_mut(context.0) else {
             return;
         };
         if let Some(pass) = state.pass.take() {
+            self.queue.remove(pass.arrival);
             self.give_up(context, &pass);
         }
     }
@@ -327,13 +439,13 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
     let pass = context.pass.as_ref()?;
     Some(Ticket {
         context: id,
-        request: pass.request,
         process: context.process,
         user: context.lane.owner(),
         n_tokens: context.n_remaining(),
         arrival: pass.arrival,
         served,
         n_refused: 0,
+        is_ahead: pass.is_ahead(),
     })
 }
 

@@ -12,6 +12,8 @@ pub(super) struct Totals {
     pub(super) n_tokens: u64,
     pub(super) n_copies: u64,
     pub(super) n_holds: u64,
+    pub(super) n_ahead_used: u64,
+    pub(super) n_ahead_dropped: u64,
     pub(super) n_suspended: u64,
     pub(super) n_reused: u64,
     pub(super) n_replayed: u64,
@@ -56,6 +58,10 @@ pub struct Stats {
     pub n_copies: u64,
     /// Times that a driver was told to wait for programs that were expected back.
     pub n_holds: u64,
+    /// Steps that had run ahead of their program when it asked.
+    pub n_ahead_used: u64,
+    /// Steps that ran ahead in vain.
+    pub n_ahead_dropped: u64,
     /// Times that a context gave up its pages because others needed them.
     pub n_suspended: u64,
     /// Tokens that were not computed because somebody had computed the same before.
@@ -95,6 +101,8 @@ impl Engine {
             n_tokens: self.totals.n_tokens,
             n_copies: self.totals.n_copies,
             n_holds: self.totals.n_holds,
+            n_ahead_used: self.totals.n_ahead_used,
+            n_ahead_dropped: self.totals.n_ahead_dropped,
             n_suspended: self.totals.n_suspended,
             n_reused: self.totals.n_reused,
             n_replayed: self.totals.n_replayed,

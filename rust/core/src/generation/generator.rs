@@ -36,6 +36,8 @@ pub(crate) struct Generator {
     pub(crate) counted: bool,
     /// Smoothed time from the answer to a step to the submission of the next one.
     pub(crate) return_ns: Option<u64>,
+    /// Steps in a row of which what ran ahead was of no use.
+    pub(crate) n_vain: u32,
     /// When the last step was answered, until the next one is submitted.
     pub(crate) answered_ns: Option<u64>,
     n_accepted: u32,
@@ -62,6 +64,7 @@ impl Generator {
             dropped: false,
             counted: false,
             return_ns: None,
+            n_vain: 0,
             answered_ns: None,
             n_accepted: 0,
             n_steps: 0,

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::ids::{ContextId, ProcessId, RequestId, UserId};
+use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill goes first.
 const MAX_PASSED_OVER: u32 = 4;
@@ -17,17 +17,18 @@ pub(crate) const MAX_REFUSED: u32 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) context: ContextId,
-    pub(crate) request: RequestId,
     pub(crate) process: ProcessId,
     pub(crate) user: UserId,
     /// Tokens that have to be computed.
     pub(crate) n_tokens: u32,
-    /// In the order of submission.
+    /// In the order of submission; its name.
     pub(crate) arrival: u64,
     /// The number of the batch that served it last.
     pub(crate) served: u64,
     /// Batches for which it lacked pages since it was served.
     pub(crate) n_refused: u32,
+    /// Nobody asked for it yet: it comes after all decodes, and nothing is displaced for it.
+    pub(crate) is_ahead: bool,
 }
 
 impl Ticket {
@@ -38,7 +39,7 @@ impl Ticket {
 
     /// Whether it was passed over too often.
     pub(crate) const fn is_starved(&self) -> bool {
-        self.n_refused >= MAX_REFUSED
+        self.n_refused >= MAX_REFUSED && !self.is_ahead
     }
 }
 
@@ -114,11 +115,11 @@ impl Queue {
         }
     }
 
-    /// Takes a request out. False: it does not wait.
-    pub(crate) fn remove(&mut self, request: RequestId) -> bool {
+    /// Takes the ticket of that arrival out. False: it does not wait.
+    pub(crate) fn remove(&mut self, arrival: u64) -> bool {
         let n = self.len();
-        self.decodes.retain(|ticket| ticket.request != request);
-        self.prefills.retain(|ticket| ticket.request != request);
+        self.decodes.retain(|ticket| ticket.arrival != arrival);
+        self.prefills.retain(|ticket| ticket.arrival != arrival);
         self.len() < n
     }
 
@@ -131,9 +132,10 @@ impl Queue {
         self.decodes.iter().chain(&self.prefills)
     }
 
-    /// The request that was submitted first.
+    /// The request that was submitted first; none where all that waits runs ahead.
     pub(crate) fn oldest(&self) -> Option<Ticket> {
-        self.iter().min_by_key(|ticket| ticket.arrival).copied()
+        let asked = self.iter().filter(|ticket| !ticket.is_ahead);
+        asked.min_by_key(|ticket| ticket.arrival).copied()
     }
 
     /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a prefill that is
@@ -252,6 +254,7 @@ impl Queue {
                 |ticket| (ticket.served, ticket.arrival),
                 |_| 0,
             );
+            self.decodes.sort_by_key(|ticket| ticket.is_ahead);
         }
         if self.prefills.is_empty() {
             self.last_prefill.clear();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ids::{ContextId, ProcessId, RequestId, UserId};
+use crate::ids::{ContextId, ProcessId, UserId};
 
 const LIMITS: Limits = Limits {
     n_tokens: 16,
@@ -14,13 +14,13 @@ const LIMITS: Limits = Limits {
 fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
     Ticket {
         context: ContextId(request),
-        request: RequestId(request),
         process: ProcessId(process),
         user: UserId(0),
         n_tokens,
         arrival: request,
         served: 0,
         n_refused: 0,
+        is_ahead: false,
     }
 }
 
@@ -59,7 +59,7 @@ fn plan(queue: &mut Queue, limits: Limits, number: u64) -> Vec<(u64, u32)> {
     }
     planned
         .iter()
-        .map(|(ticket, n)| (ticket.request.0, *n))
+        .map(|(ticket, n)| (ticket.arrival, *n))
         .collect()
 }
 
@@ -230,10 +230,10 @@ fn a_refused_prefill_keeps_younger_ones_back_only_while_others_run() {
             LIMITS,
             idle,
             &mut Offer(|ticket: &Ticket, n| {
-                if ticket.request.0 == 1 {
+                if ticket.arrival == 1 {
                     return Admission::Refused;
                 }
-                planned.push(ticket.request.0);
+                planned.push(ticket.arrival);
                 Admission::Planned(n)
             }),
         );
@@ -286,7 +286,7 @@ fn nothing_is_remembered_of_a_process_that_ended() {
     let mut queue = queue(&[ticket(1, 1, 50), ticket(2, 2, 50)]);
     assert_eq!(plan(&mut queue, limits, 1), [(1, 8)]);
     assert_eq!(plan(&mut queue, limits, 2), [(2, 8)]);
-    queue.remove(RequestId(2));
+    queue.remove(2);
     queue.forget(ProcessId(2));
     // It is the turn of process 1, unless process 2 is a new one.
     queue.push(ticket(3, 2, 50));
