@@ -156,8 +156,12 @@ impl Engine {
         if let Err(error) = self.check_room_for_request(context) {
             return Some(Err(error));
         }
+        let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
+        let n_needed = pages_for(state.seq_len(), page_size);
+        if n_needed > n_pages {
+            return Some(Err(never_fits(n_needed, n_pages)));
+        }
         self.totals.n_ahead_used += 1;
-        let page_size = self.config.page_size;
         let state = self.contexts.get_mut(context.0)?;
         state.settle(page_size);
         let process = state.process;

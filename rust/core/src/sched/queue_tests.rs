@@ -310,10 +310,10 @@ fn tokens_that_one_user_lacks_memory_for_go_to_another() {
         one,
         true,
         &mut Offer(|ticket: &Ticket, n| {
-            if ticket.request.0 == 1 {
+            if ticket.arrival == 1 {
                 return Admission::Refused;
             }
-            planned.push((ticket.request.0, n));
+            planned.push((ticket.arrival, n));
             Admission::Planned(n)
         }),
     );
