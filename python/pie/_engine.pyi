@@ -313,7 +313,8 @@ class Model:
         Now: `n_contexts`, `n_snapshots`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches, `n_stuck` of them
         unanswered for too long: the model is healthy at 0. So far: `n_batches`, `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens`
         computed, `n_reused` tokens found computed, `n_replayed` tokens computed again, `n_copies` of pages, `n_copied_out` to the host,
-        `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped` pages that were wanted, `n_suspended` contexts, `n_holds`.
+        `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped` pages that were wanted, `n_suspended` contexts,
+        `n_ahead_used` steps computed before their program asked, `n_ahead_dropped` in vain, `n_holds`.
 
         `n_sequences / n_batches` is the mean width of a batch.
         """

@@ -127,6 +127,8 @@ impl PyModel {
             ("n_evicted", stats.n_evicted),
             ("n_dropped", stats.n_dropped),
             ("n_suspended", stats.n_suspended),
+            ("n_ahead_used", stats.n_ahead_used),
+            ("n_ahead_dropped", stats.n_ahead_dropped),
             ("n_holds", stats.n_holds),
         ];
         let result = PyDict::new(py);
