@@ -171,6 +171,7 @@ class Engine:
         max_waiting: int | None = None,
         max_process_waiting: int | None = None,
         hold_s: float | None = None,
+        run_ahead: bool | None = None,
         host_slots: int | None = None,
         copy_page_ns: int | None = None,
         driver_timeout_s: float | None = None,
@@ -181,8 +182,9 @@ class Engine:
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
         sequences. `max_contexts` may live, `max_snapshots` are kept and `max_waiting` requests wait at once; `max_process_contexts` and
         `max_process_waiting` of one process, `max_user_snapshots` of one user (a quarter if not given). `hold_s` is how long a batch may be
-        held for programs that are expected back. The driver's host memory holds `host_slots` pages (none if not given), and copying one
-        there or back takes `copy_page_ns`. A batch that the driver has not answered within `driver_timeout_s` (60 if not given, 0: any
+        held for programs that are expected back; with `run_ahead` (on if not given) the next token of one that steps by itself is
+        computed before it asks. The driver's host memory holds `host_slots` pages (none if not given), and copying one there or back
+        takes `copy_page_ns`. A batch that the driver has not answered within `driver_timeout_s` (60 if not given, 0: any
         time) fails its requests; until the driver does answer it gets no other.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.

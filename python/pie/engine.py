@@ -148,6 +148,7 @@ class Engine:
                 max_user_snapshots=options.max_user_snapshots or None,
                 max_waiting=options.max_waiting,
                 max_process_waiting=options.max_process_waiting or None,
+                run_ahead=options.run_ahead,
                 hold_s=options.hold_s,
                 driver_timeout_s=self._driver_timeout_s,
             )

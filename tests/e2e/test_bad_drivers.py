@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pie.backends.base import Capabilities, DriverError, FailedSequencesError
+from pie.config import ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
 from support.launching import Outcome, finish, python_source
@@ -94,7 +95,8 @@ FAULTS: list[tuple[str, Answer, str]] = [
 
 def run(driver: FaultyDriver) -> Outcome:
     with Engine() as engine:
-        model = engine.add_model(driver=driver)
+        # What runs ahead fails unseen.
+        model = engine.add_model(driver=driver, options=ModelConfig(run_ahead=False))
         engine.start()
         outcome = finish(engine.launch(PROGRAM))
         model.check()

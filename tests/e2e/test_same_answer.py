@@ -32,14 +32,19 @@ class Run:
 
 
 def launch(language: str, chunk: int, n_others: int) -> Run:
-    """Runs the chat example with the subject's input, beside others with inputs of their own."""
+    """Runs the chat example with the subject's input, beside others with inputs of their own.
+
+    Each is of a user of its own, so that nobody finds a part of its prompt computed and every context feeds the whole of it.
+    """
     recorder = Recorder()
     with Engine() as engine:
         model = engine.add_model(options=ModelConfig(prefill_chunk=chunk, max_batch_tokens=max(chunk, 64)), observe=recorder)
-        processes = [engine.launch(example("chat", language), input=SUBJECT, seed=SEED)]
+        processes = [engine.launch(example("chat", language), input=SUBJECT, seed=SEED, username="subject")]
         for other in range(n_others):
             program_input: dict[str, Any] = SUBJECT | {"prompt": f"Tell me a short story about a {OTHERS[other]}."}
-            processes.append(engine.launch(example("chat", LANGUAGES[other % 3]), input=program_input, seed=other))
+            processes.append(
+                engine.launch(example("chat", LANGUAGES[other % 3]), input=program_input, seed=other, username=f"other-{other}")
+            )
         wait_until(lambda: model.stats()["n_requests"] == len(processes))
         engine.start()
         outcomes = [finish(process) for process in processes]

@@ -183,6 +183,10 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     hold_s: Annotated[
         float, Meta(ge=0, le=60, description="How long a batch may wait for programs that step by themselves and are expected back.")
     ] = 0.002
+    run_ahead: Annotated[
+        bool,
+        Meta(description="Whether the next token of a program that steps by itself is computed before it asks. No result depends on it."),
+    ] = True
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16"],
         Meta(description="Of weights, inputs of linears, keys and values; `auto`: that of the checkpoint."),

@@ -92,7 +92,7 @@ impl PyEngine {
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
         max_batch_seqs = None, max_contexts = None, max_process_contexts = None, max_snapshots = None,
         max_user_snapshots = None, max_waiting = None, max_process_waiting = None,
-        hold_s = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
+        hold_s = None, run_ahead = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -117,6 +117,7 @@ impl PyEngine {
         max_waiting: Option<u32>,
         max_process_waiting: Option<u32>,
         hold_s: Option<f64>,
+        run_ahead: Option<bool>,
         host_slots: Option<u32>,
         copy_page_ns: Option<u64>,
         driver_timeout_s: Option<f64>,
@@ -143,6 +144,7 @@ impl PyEngine {
             max_waiting: max_waiting.unwrap_or(defaults.max_waiting),
             max_process_waiting,
             hold_ns: nanoseconds("hold_s", hold_s, defaults.hold_ns)?,
+            run_ahead: run_ahead.unwrap_or(defaults.run_ahead),
             driver_timeout_ns: nanoseconds(
                 "driver_timeout_s",
                 driver_timeout_s,
