@@ -105,7 +105,7 @@ impl Engine {
             let runs = |batch: &super::InFlight| {
                 let sequences = batch.sequences.iter().map(|sequence| sequence.context);
                 sequences
-                    .chain(batch.riders.iter().copied())
+                    .chain(batch.riders.iter().map(|rider| rider.context))
                     .any(|running| running == id)
             };
             if !self

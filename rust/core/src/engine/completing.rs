@@ -1,7 +1,7 @@
 //! The driver answers a batch.
 
 use super::requests::ticket;
-use super::{Engine, InFlight, Running};
+use super::{Engine, InFlight, Rider, Running};
 use crate::batch::{DriverFailure, Sampled};
 use crate::context::{Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
@@ -66,7 +66,7 @@ impl Engine {
             // Each may use what any of them brought back.
             let users = sequences.iter().map(|sequence| sequence.context);
             for id in users
-                .chain(riders.iter().copied())
+                .chain(riders.iter().map(|rider| rider.context))
                 .filter(|_| !moves.ins.is_empty())
             {
                 if let Some(context) = self.contexts.get_mut(id.0) {
@@ -113,10 +113,17 @@ impl Engine {
     }
 
     /// The batch has brought back pages of a context of which it computed nothing.
-    fn end_ride(&mut self, id: ContextId) {
+    fn end_ride(&mut self, rider: Rider) {
+        let id = rider.context;
         if let Some(context) = self.contexts.get_mut(id.0) {
             context.lease = None;
-            context.trim(&mut self.store);
+            let pass = context.pass.as_ref();
+            if pass.is_some_and(|pass| pass.arrival == rider.arrival) {
+                context.trim(&mut self.store);
+            } else {
+                // What was found for its pass may be none of the tokens of the one that was entered since.
+                context.roll_back(&mut self.store);
+            }
             if context.is_to_go() {
                 context.suspend(&mut self.store);
             }

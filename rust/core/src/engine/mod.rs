@@ -103,12 +103,20 @@ struct InFlight {
     id: BatchId,
     sequences: Vec<Running>,
     /// Contexts whose pages it moves without computing anything of theirs.
-    riders: Vec<ContextId>,
+    riders: Vec<Rider>,
     moves: Moves,
     n_tokens: u32,
     since_ns: u64,
     /// Its requests have failed, and the driver has not answered yet.
     abandoned: bool,
+}
+
+/// A context whose pages a batch brings back for a pass, without computing anything of it.
+#[derive(Clone, Copy, Debug)]
+struct Rider {
+    context: ContextId,
+    /// The name of the pass.
+    arrival: u64,
 }
 
 /// A sequence of a batch that a driver runs.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::requests::never_fits;
-use super::{Engine, Idle, InFlight, Running};
+use super::{Engine, Idle, InFlight, Rider, Running};
 use crate::batch::{Adapter, ArenaBuilder, Batch, Masks, Positions, Row, SampleJobs, Sequence};
 use crate::context::Context;
 use crate::errors::Error;
@@ -188,7 +188,7 @@ pub(super) struct Planner<'a> {
     pub(super) totals: &'a mut super::stats::Totals,
     pub(super) moves: Moves,
     running: Vec<Running>,
-    riders: Vec<ContextId>,
+    riders: Vec<Rider>,
     n_rows: u64,
     /// The pages of the sequence that is added; its memory serves one after the other.
     pages: Vec<PageId>,
@@ -213,7 +213,10 @@ impl Admit for Planner<'_> {
         {
             // Pages that it uses come back with this batch, though nothing of it is computed.
             context.lease = Some(self.claim.batch);
-            self.riders.push(ticket.context);
+            self.riders.push(Rider {
+                context: ticket.context,
+                arrival: ticket.arrival,
+            });
         }
         admission
     }

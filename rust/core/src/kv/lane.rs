@@ -238,10 +238,17 @@ impl Lane {
         if matches!(store.place(node), Place::Host(_)) {
             let page = match self.reserved.pop() {
                 Some(page) => page,
-                None => store
-                    .allocate(self.owner, 1, claim, moves)
-                    .and_then(|mut pages| pages.pop())
-                    .ok_or(Obstacle::Short)?,
+                None => {
+                    if store.n_available() == 0 && self.is_sole_user(store) {
+                        // What lies behind the full pages goes for the node anyway.
+                        self.drop_partial(store);
+                        self.n_ready = store.end(self.pin);
+                    }
+                    store
+                        .allocate(self.owner, 1, claim, moves)
+                        .and_then(|mut pages| pages.pop())
+                        .ok_or(Obstacle::Short)?
+                }
             };
             store.bring_back(node, self.owner, page, claim.batch, moves);
         }

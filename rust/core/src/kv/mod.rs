@@ -5,6 +5,8 @@ mod content;
 mod host;
 mod lane;
 mod pool;
+#[cfg(test)]
+mod property_tests;
 mod store;
 
 pub(crate) use check::References;
