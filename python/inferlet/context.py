@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Literal, overload
 
 from wit_world.imports import chat as _chat
 from wit_world.imports import context as _context
+from wit_world.imports import model as _model
 
 from inferlet import _arguments
+from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
-from inferlet.errors import host
+from inferlet.errors import InferletError, host
 from inferlet.events import Decoder, Event, EventStream, refuse_kinds
 from inferlet.generation import Generator, TokenStream
 from inferlet.model import Model
@@ -26,9 +28,10 @@ _numbers = itertools.count(1)
 class Context:
     """A fresh, empty context of a model.
 
-    `name` is a label for the program's own use, given if absent. Dropping the context, leaving its `with` block or `release`
-    frees its pages. The filling methods write to a buffer that the next pass takes, and answer with the context itself.
-    While a pass is under way `fork`, `truncate` and another pass are the error `context-busy`.
+    `name` is a label for the program's own use, given if absent; `save` uses it where it is given no other name. Dropping the context,
+    leaving its `with` block or `release` frees its pages. The filling methods write to a buffer that the next pass takes, and answer
+    with the context itself. While a pass is under way `fork`, `save`, `snapshot`, `suspend`, `truncate` and another pass are the error
+    `context-busy`.
     """
 
     def __init__(self, model: Model, name: str | None = None) -> None:
@@ -69,6 +72,47 @@ class Context:
         copy = Context.__new__(Context)
         copy._bind(host(self._raw.fork), self._model, name)
         return copy
+
+    @staticmethod
+    def open(model: Model, name: str) -> Context | None:
+        """A context with everything that the snapshot of that name holds, which stays; None where there is none.
+
+        Snapshots belong to the user, whichever of his programs saved them. The tokens count against the token budget of the program.
+        """
+        return _of_snapshot(_context.Context.open, model, name)
+
+    @staticmethod
+    def take(model: Model, name: str) -> Context | None:
+        """As `open`, and the snapshot goes: of two programs that take it one gets it."""
+        return _of_snapshot(_context.Context.take, model, name)
+
+    @staticmethod
+    def delete(model: Model, name: str) -> None:
+        """Forgets the snapshot of that name; where there is none, the error is `snapshot-missing`."""
+        _arguments.of_type("model", model, Model)
+        host(_context.Context.delete, model._raw, _arguments.text("name", name))
+
+    @staticmethod
+    def snapshots(model: Model) -> list[str]:
+        """The names of all snapshots of the user, sorted."""
+        _arguments.of_type("model", model, Model)
+        return list(host(_context.Context.snapshots, model._raw))
+
+    def save(self, name: str | None = None) -> None:
+        """Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
+
+        Without a name it is kept under the label of the context. Errors: `limit-snapshots`, `context-busy`; `invalid-argument` for a
+        name that is empty or longer than 256 bytes.
+        """
+        host(self._raw.save, self._name if name is None else _arguments.text("name", name))
+
+    def snapshot(self) -> str:
+        """Keeps a copy under a name that is made up, and answers it. It lasts as long as the engine runs."""
+        return host(self._raw.snapshot)
+
+    def suspend(self) -> None:
+        """Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again."""
+        host(self._raw.suspend)
 
     def release(self) -> None:
         """Frees the pages now. A second release does nothing; every other use afterwards is the error `context-released`."""
@@ -197,3 +241,17 @@ class Context:
 
     def __repr__(self) -> str:
         return f"Context({self._model!r}, name={self._name!r})"
+
+
+def _of_snapshot(make: Callable[[_model.Model, str], _context.Context], model: Model, name: str) -> Context | None:
+    """The context that `make` gives of a snapshot; None where there is no such snapshot. Its label is the name."""
+    _arguments.of_type("model", model, Model)
+    try:
+        raw = host(make, model._raw, _arguments.text("name", name))
+    except InferletError as error:
+        if error.code != ErrorCode.SNAPSHOT_MISSING:
+            raise
+        return None
+    context = Context.__new__(Context)
+    context._bind(raw, model, name)
+    return context

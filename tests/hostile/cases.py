@@ -68,6 +68,8 @@ CASES: tuple[Case, ...] = (
     # Opening.
     python("contexts", "limit-resources", f"{MODEL}\nheld = []\nwhile True: held.append(Context(model))", resources=500),
     script("contexts", "limit-resources", f"const {MODEL}; const held = []; for (;;) held.push(new Context(model));", resources=500),
+    python("snapshots", "limit-snapshots", f"{MODEL}\nctx = Context(model).append([1])\nwhile True: ctx.snapshot()"),
+    script("snapshots", "limit-snapshots", f"const {MODEL}; const ctx = new Context(model); for (let i = 0; ; i++) ctx.save(`${{i}}`);"),
     python("calls", "limit-calls", f"{MODEL}\nctx = Context(model)\nwhile True: ctx.buffer()", calls=10_000),
     script("calls", "limit-calls", f"const {MODEL}; const ctx = new Context(model); for (;;) ctx.buffer();", calls=10_000),
     # Waiting.

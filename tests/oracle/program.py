@@ -17,6 +17,7 @@ from .chat import Chat, Conversation
 from .sampler import Sampler, draw
 
 PAGE_SIZE = 16
+MAX_NAME_BYTES = 256
 Op = dict[str, Any]
 
 
@@ -112,6 +113,8 @@ class Program:
         self.files = list(files)
         self.counts: Counter[int] = Counter()
         self.contexts: dict[str, Context] = {}
+        self.snapshots: dict[str, Context] = {}
+        self.n_opened: Counter[int] = Counter()
         self.generators: dict[str, Generation] = {}
 
     def run(self, ops: list[Op]) -> list[Any]:
@@ -147,6 +150,39 @@ class Program:
 
     def op_fork(self, op: Op) -> None:
         self.contexts[op["as"]] = self.context(op).fork()
+
+    def op_save(self, op: Op) -> None:
+        """A snapshot is a fork that nobody touches."""
+        context = self.context(op)
+        context.commit()
+        if not 0 < len(op["name"].encode()) <= MAX_NAME_BYTES:
+            raise RefusedError("invalid-argument")
+        self.snapshots[op["name"]] = context.fork()
+
+    def op_open(self, op: Op) -> bool:
+        """The n-th context of a snapshot of that path is its n-th fork."""
+        snapshot = self.snapshots.get(op["name"])
+        if snapshot is not None:
+            self.n_opened[snapshot.path] += 1
+            snapshot.n_forks = self.n_opened[snapshot.path] - 1
+            self.contexts[op["as"]] = snapshot.fork()
+        return snapshot is not None
+
+    def op_take(self, op: Op) -> bool:
+        found = self.op_open(op)
+        self.snapshots.pop(op["name"], None)
+        return found
+
+    def op_delete(self, op: Op) -> None:
+        if self.snapshots.pop(op["name"], None) is None:
+            raise RefusedError("snapshot-missing")
+
+    def op_snapshots(self, _op: Op) -> list[str]:
+        return sorted(self.snapshots)
+
+    def op_suspend(self, op: Op) -> None:
+        """Where pages are changes nothing."""
+        self.context(op)
 
     def op_release(self, op: Op) -> None:
         self.contexts[op["ctx"]].released = True

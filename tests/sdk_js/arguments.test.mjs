@@ -41,11 +41,23 @@ const CASES = [
   ['tokens in words', () => fresh().append(['1']), TypeError, 'invalid-argument', 'tokens[0] must be a token id, not "1"'],
   ['a number where text belongs', () => fresh().user(3), TypeError, 'invalid-argument', 'text must be a string, not 3'],
   ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
+  ['a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
+  ['a snapshot of what is no model', () => Context.open('tiny', 'kept'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
   ['a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
   ['a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
   ['a file that is no bytes', () => session.sendFile('text'), TypeError, 'invalid-argument', 'the file must be a Uint8Array, not "text"'],
   ['a message that is no JSON', () => session.send({ score: NaN }), InferletError, 'invalid-argument', "at the key 'score', is NaN"],
 ];
+
+test('a snapshot becomes a context of its model, and none becomes undefined', () => {
+  const opened = Context.open(model, 'kept');
+  assert.ok(opened instanceof Context);
+  assert.equal(opened.model, model);
+  assert.ok(Context.take(model, 'kept') instanceof Context);
+  assert.equal(Context.open(model, 'absent'), undefined);
+  assert.equal(Context.take(model, 'absent'), undefined);
+  assert.deepEqual(host.calls.map(([, ...values]) => values), [['kept', false], ['kept', true], ['absent', false], ['absent', true]]);
+});
 
 for (const [name, call, kind, code, words] of CASES) {
   test(`${name} is refused`, () => refuses(call, kind, code, words));

@@ -63,6 +63,9 @@ export function loadModel(name) {
 }
 
 export const newContext = () => (record('newContext'), context());
+export const openSnapshot = (_model, name, take) => (record('openSnapshot', name, take), name === 'absent' ? undefined : context());
+export const deleteSnapshot = (_model, name) => record('deleteSnapshot', name);
+export const snapshotNames = () => ['kept'];
 export const newGenerator = (_context, sampler, options) => (record('newGenerator', sampler, options), generator());
 export const messageTokens = (_model, role, text) => (record('messageTokens', role, text), new Uint32Array([1]));
 export const cueTokens = () => new Uint32Array([2]);

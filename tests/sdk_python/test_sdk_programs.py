@@ -134,6 +134,12 @@ a.fill("some text").fill_tokens([1, 2, 3])
 b.append_text("some text").append([1, 2, 3])
 session.send([[a.buffer(), True, "mine"], [b.buffer(), a.name != b.fork().name, b.name]])
 """,
+    "the label is the name of a snapshot that has none": """
+a = Context(model, name="mine").append([1, 2])
+a.save()
+b = Context.take(model, "mine")
+session.send([[a.buffer(), a.name, None], [b.buffer(), b.name, Context.open(model, "mine")]])
+""",
     "flush blocks outside of a loop": """
 a = context(); a.flush()
 async def inside():

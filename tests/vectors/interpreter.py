@@ -52,6 +52,29 @@ class Interpreter:
     async def op_fork(self, a):
         self.contexts[a["as"]] = self.contexts[a["ctx"]].fork()
 
+    async def op_save(self, a):
+        self.contexts[a["ctx"]].save(a["name"])
+
+    async def op_open(self, a):
+        return self.opened(a["as"], Context.open(self.model, a["name"]))
+
+    async def op_take(self, a):
+        return self.opened(a["as"], Context.take(self.model, a["name"]))
+
+    def opened(self, name, context):
+        if context is not None:
+            self.contexts[name] = context
+        return context is not None
+
+    async def op_delete(self, a):
+        Context.delete(self.model, a["name"])
+
+    async def op_snapshots(self, a):
+        return Context.snapshots(self.model)
+
+    async def op_suspend(self, a):
+        self.contexts[a["ctx"]].suspend()
+
     async def op_release(self, a):
         self.contexts[a["ctx"]].release()
 

@@ -16,6 +16,7 @@ interface Arguments {
   as: string;
   ctx: string;
   gen: string;
+  name: string;
   text: string;
   tokens: number[];
   data: number[];
@@ -73,6 +74,12 @@ class Interpreter {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
     context: (a: Arguments) => void this.contexts.set(a.as, new Context(a.model === undefined ? this.model : Model.load(a.model))),
     fork: (a: Arguments) => void this.contexts.set(a.as, this.context(a).fork()),
+    save: (a: Arguments) => this.context(a).save(a.name),
+    open: (a: Arguments) => this.opened(a, Context.open(this.model, a.name)),
+    take: (a: Arguments) => this.opened(a, Context.take(this.model, a.name)),
+    delete: (a: Arguments) => Context.delete(this.model, a.name),
+    snapshots: () => Context.snapshots(this.model),
+    suspend: (a: Arguments) => this.context(a).suspend(),
     release: (a: Arguments) => this.context(a).release(),
     system: (a: Arguments) => void this.context(a).system(a.text),
     user: (a: Arguments) => void this.context(a).user(a.text),
@@ -130,6 +137,11 @@ class Interpreter {
       if (error instanceof Error && 'code' in error) return { error: error.code };
       throw error;
     }
+  }
+
+  opened(a: Arguments, context: Context | undefined): boolean {
+    if (context !== undefined) this.contexts.set(a.as, context);
+    return context !== undefined;
   }
 
   context(a: Arguments): Context {

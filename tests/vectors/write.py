@@ -24,7 +24,7 @@ TOP_P = {"kind": "top_p", "temperature": 0.8, "p": 0.95}
 WARM = {"kind": "multinomial", "temperature": 1.0, "draws": 1}
 
 
-def op(name: str, **arguments: Any) -> Op:
+def op(name: str, /, **arguments: Any) -> Op:
     """One operation; `as_` stands for the keyword."""
     return {"op": name} | {key.rstrip("_"): value for key, value in arguments.items()}
 
@@ -199,6 +199,40 @@ def mistakes() -> list[Op]:
     return ops
 
 
+def snapshots() -> list[Op]:
+    """What is saved is all of a context: tokens, buffer, open turn; what is opened has seeds of its own, and what is taken is gone."""
+    ops = [op("snapshots"), op("open", name="absent", as_="x"), op("take", name="absent", as_="x"), op("delete", name="absent")]
+    ops += [
+        *prompt("c", *range(60, 80)),
+        op("flush", ctx="c"),
+        op("append", ctx="c", tokens=[1, 2]),
+        op("save", ctx="c", name="ünder a name"),
+    ]
+    ops += [op("save", ctx="c", name=""), op("save", ctx="c", name="x" * 257), op("snapshots")]
+    for name in ("first", "second"):
+        ops += [op("open", name="ünder a name", as_=name), *state(name), *collected(name, f"g{name}", WARM)]
+    ops += [op("fork", ctx="c", as_="fork"), *collected("fork", "gfork", WARM), *collected("c", "gc", WARM)]
+    # The token that is pending is saved, and the name is given anew.
+    ops += [
+        op("save", ctx="c", name="ünder a name"),
+        op("take", name="ünder a name", as_="taken"),
+        *state("taken"),
+        *collected("taken", "gt", n=3),
+    ]
+    ops += [op("take", name="ünder a name", as_="taken"), op("snapshots")]
+    ops += [
+        op("context", as_="t"),
+        op("system", ctx="t", text="Be brief."),
+        op("user", ctx="t", text="Hello!"),
+        op("save", ctx="t", name="turns"),
+    ]
+    ops += [op("release", ctx="t"), op("save", ctx="t", name="released"), op("suspend", ctx="t")]
+    ops += [op("open", name="turns", as_="u"), *collected("u", "gu", n=4), op("user", ctx="u", text="And now?"), op("buffer", ctx="u")]
+    ops += [op("open", name="turns", as_="v"), op("seal", ctx="v"), op("buffer", ctx="v"), op("delete", name="turns"), op("snapshots")]
+    ops += [*prompt("w", *range(60, 95)), generate("w", "gw", n=4), op("step", gen="gw"), op("suspend", ctx="w"), *state("w")]
+    return [*ops, op("step", gen="gw"), op("suspend", ctx="w"), op("collect_tokens", gen="gw")]
+
+
 def together() -> list[Op]:
     """Branches that run at once answer as if each had run alone."""
     ops = [*prompt("root", *range(100, 140)), op("flush", ctx="root")]
@@ -231,6 +265,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     "raw_text": (raw_text(), {}),
     "mistakes": (mistakes(), {}),
     "together": (together(), {}),
+    "snapshots": (snapshots(), {}),
     "no_automatic_cue": (
         [op("context", as_="c"), op("user", ctx="c", text="x"), *collected("c", "g", n=3, auto_flush=False), *state("c")],
         {"languages": ["python", "typescript"]},

@@ -1,6 +1,6 @@
 /** Contexts: sequences of tokens with their keys and values in pages. */
 
-import { newContext, type ContextHandle, type Settle } from 'pie:host';
+import { deleteSnapshot, newContext, openSnapshot, snapshotNames, type ContextHandle, type Settle } from 'pie:host';
 import { toCount, toText, toTokens, type Tokens } from './arguments.js';
 import { Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { modelHandle, type Model } from './model.js';
@@ -10,8 +10,8 @@ import type { Sampler } from './sampler.js';
 /**
  * A sequence of tokens that a model continues. What is filled in waits in a buffer until a pass computes it.
  *
- * Every call after `release` is the error `context-released`. While a pass is under way, `fork`, `truncate` and another pass are
- * `context-busy`, and so are additions while a collector runs.
+ * Every call after `release` is the error `context-released`. While a pass is under way, `fork`, `save`, `snapshot`, `suspend`,
+ * `truncate` and another pass are `context-busy`, and so are additions while a collector runs.
  */
 export class Context implements Disposable {
   /** The bound model. */
@@ -25,6 +25,50 @@ export class Context implements Disposable {
   constructor(model: Model, handle?: ContextHandle) {
     this.#handle = handle ?? newContext(modelHandle(model));
     this.model = model;
+  }
+
+  /**
+   * A context with everything that the snapshot of that name holds, which stays; `undefined` where there is none. Snapshots belong to
+   * the user, whichever of his programs saved them. The tokens count against the token budget of the program.
+   */
+  static open(model: Model, name: string): Context | undefined {
+    return opened(model, openSnapshot(modelHandle(model), toText(name, 'name'), false));
+  }
+
+  /** As `open`, and the snapshot goes: of two programs that take it one gets it. */
+  static take(model: Model, name: string): Context | undefined {
+    return opened(model, openSnapshot(modelHandle(model), toText(name, 'name'), true));
+  }
+
+  /**
+   * Forgets the snapshot of that name.
+   * @throws InferletError `snapshot-missing`
+   */
+  static delete(model: Model, name: string): void {
+    deleteSnapshot(modelHandle(model), toText(name, 'name'));
+  }
+
+  /** The names of all snapshots of the user, sorted. */
+  static snapshots(model: Model): string[] {
+    return snapshotNames(modelHandle(model));
+  }
+
+  /**
+   * Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
+   * @throws InferletError `limit-snapshots`; `invalid-argument` for a name that is empty or longer than 256 bytes.
+   */
+  save(name: string): void {
+    this.#handle.save(toText(name, 'name'));
+  }
+
+  /** Keeps a copy under a name that is made up, and answers it. It lasts as long as the engine runs. */
+  snapshot(): string {
+    return this.#handle.snapshot();
+  }
+
+  /** Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again. */
+  suspend(): void {
+    this.#handle.suspend();
   }
 
   /** A copy of everything: tokens, buffer and open turn. Pages are shared until they are written. */
@@ -121,4 +165,8 @@ export class Context implements Disposable {
   generate(sampler: Sampler, options: GenerateOptions = {}): Generator {
     return newGenerator(this.#handle, sampler, options);
   }
+}
+
+function opened(model: Model, handle: ContextHandle | undefined): Context | undefined {
+  return handle && new Context(model, handle);
 }

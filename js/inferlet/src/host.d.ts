@@ -31,6 +31,9 @@ declare module 'pie:host' {
 
   export interface ContextHandle {
     fork(): ContextHandle;
+    save(name: string): void;
+    snapshot(): string;
+    suspend(): void;
     release(): void;
     append(tokens: Uint32Array): void;
     appendText(text: string): void;
@@ -98,6 +101,10 @@ declare module 'pie:host' {
   export function launchSeed(): bigint;
   export function loadModel(name: string): ModelHandle;
   export function newContext(model: ModelHandle): ContextHandle;
+  /** `take`: the snapshot goes. */
+  export function openSnapshot(model: ModelHandle, name: string, take: boolean): ContextHandle | undefined;
+  export function deleteSnapshot(model: ModelHandle, name: string): void;
+  export function snapshotNames(model: ModelHandle): string[];
   export function newGenerator(context: ContextHandle, sampler: SamplerRecord, options: GeneratorRecord): GeneratorHandle;
   export function messageTokens(model: ModelHandle, role: Role, text: string): Uint32Array;
   export function cueTokens(model: ModelHandle): Uint32Array;

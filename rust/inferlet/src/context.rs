@@ -46,6 +46,72 @@ impl Context {
         Ok(Self::bind(self.shared.raw().fork()?, self.model.clone()))
     }
 
+    /// A context with everything that the snapshot of that name holds, which stays: tokens, buffer and turn state. It belongs to the
+    /// user, whichever of his programs saved it.
+    ///
+    /// # Errors
+    /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that is empty or longer than 256 bytes.
+    pub fn open(model: &Model, name: &str) -> Result<Self> {
+        Ok(Self::bind(
+            raw::Context::open(model.raw(), name)?,
+            model.clone(),
+        ))
+    }
+
+    /// The same, and the snapshot goes: of two programs that take it one gets it.
+    ///
+    /// # Errors
+    /// Those of `open`; the snapshot stays then.
+    pub fn take(model: &Model, name: &str) -> Result<Self> {
+        Ok(Self::bind(
+            raw::Context::take(model.raw(), name)?,
+            model.clone(),
+        ))
+    }
+
+    /// Forgets the snapshot of that name.
+    ///
+    /// # Errors
+    /// `snapshot-missing` naming it; `invalid-argument` as in `open`.
+    pub fn delete(model: &Model, name: &str) -> Result<()> {
+        Ok(raw::Context::delete(model.raw(), name)?)
+    }
+
+    /// The names of all snapshots of the user, sorted.
+    ///
+    /// # Errors
+    /// None that a program could cause.
+    pub fn snapshots(model: &Model) -> Result<Vec<String>> {
+        Ok(raw::Context::snapshots(model.raw())?)
+    }
+
+    /// Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
+    ///
+    /// # Errors
+    /// A kept error; `limit-snapshots` when too many are kept; `invalid-argument` as in `open`; `context-busy` while a pass is under way.
+    pub fn save(&self, name: &str) -> Result<()> {
+        self.check()?;
+        Ok(self.shared.raw().save(name)?)
+    }
+
+    /// The same under a name that is made up, which it answers. It lasts as long as the engine runs.
+    ///
+    /// # Errors
+    /// Those of `save`.
+    pub fn snapshot(&self) -> Result<String> {
+        self.check()?;
+        Ok(self.shared.raw().snapshot()?)
+    }
+
+    /// Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again.
+    ///
+    /// # Errors
+    /// A kept error; `context-busy` while a pass is under way, `context-released`.
+    pub fn suspend(&self) -> Result<()> {
+        self.check()?;
+        Ok(self.shared.raw().suspend()?)
+    }
+
     /// Frees the pages now. A second release does nothing; every other call is then the error `context-released`.
     pub fn release(&self) {
         self.shared.raw().release();

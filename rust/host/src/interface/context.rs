@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pie_core::{ContextId, Engine, Submission};
+use pie_core::{Beside, ContextId, Engine, ProcessId, Submission};
 use pie_text::{Addition, At, Chat, ChatState};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
@@ -109,6 +109,16 @@ impl Context {
         Ok(())
     }
 
+    /// Keeps the context, with the state of its conversation, by `keep`.
+    fn save<T>(
+        &self,
+        keep: impl FnOnce(&mut Engine, ContextId, Beside) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let turns = lock(&self.turns);
+        self.model
+            .with_engine(|engine| keep(engine, self.id, Arc::new(turns.clone())))
+    }
+
     fn release(&self) {
         self.model.with_engine(|engine| engine.release(self.id));
     }
@@ -130,14 +140,38 @@ impl ProcessState {
         // Should the table be full, dropping the handle releases the context.
         Ok(self.table.push(ContextHandle(Arc::new(context)))?)
     }
+
+    /// A handle of a context that `open` makes of a snapshot.
+    fn open_context(
+        &mut self,
+        model: &Resource<ModelHandle>,
+        open: impl FnOnce(&mut Engine, ProcessId) -> Result<(ContextId, Beside), Error>,
+    ) -> CallResult<Resource<ContextHandle>> {
+        let model = self.joined(model)?;
+        // A snapshot that is taken must not be lost because the table is full.
+        let room = self.table.push(())?;
+        self.table.delete(room)?;
+        let process = self.process_id();
+        let (id, beside) = model.with_engine(|engine| open(engine, process))?;
+        // It is there: `Context::save` is all that saves.
+        let turns = beside.downcast_ref::<ChatState>().cloned();
+        let turns = turns.unwrap_or_default();
+        self.push_context(Context::new(model, id, turns))
+    }
+
+    /// The model behind a handle, of which the process is one of those served.
+    fn joined(&mut self, model: &Resource<ModelHandle>) -> CallResult<Arc<Model>> {
+        let model = self.table.get(model)?.0.clone();
+        self.join(&model)?;
+        Ok(model)
+    }
 }
 
 impl context::Host for ProcessState {}
 
 impl HostContext for ProcessState {
     fn create(&mut self, model: Resource<ModelHandle>) -> CallResult<Resource<ContextHandle>> {
-        let model = self.table.get(&model)?.0.clone();
-        self.join(&model)?;
+        let model = self.joined(&model)?;
         let id = model.with_engine(|engine| engine.new_context(self.process_id()))?;
         self.push_context(Context::new(model, id, ChatState::new()))
     }
@@ -147,6 +181,52 @@ impl HostContext for ProcessState {
         let turns = lock(&parent.turns).clone();
         let id = parent.model.with_engine(|engine| engine.fork(parent.id))?;
         self.push_context(Context::new(parent.model.clone(), id, turns))
+    }
+
+    fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
+        let context = self.context(&this)?;
+        Ok(context.save(|engine, id, turns| engine.save(id, &name, turns))?)
+    }
+
+    fn snapshot(&mut self, this: Resource<ContextHandle>) -> CallResult<String> {
+        Ok(self.context(&this)?.save(Engine::snapshot)?)
+    }
+
+    fn open(
+        &mut self,
+        model: Resource<ModelHandle>,
+        name: String,
+    ) -> CallResult<Resource<ContextHandle>> {
+        self.open_context(&model, |engine, process| {
+            engine.open_snapshot(process, &name)
+        })
+    }
+
+    fn take(
+        &mut self,
+        model: Resource<ModelHandle>,
+        name: String,
+    ) -> CallResult<Resource<ContextHandle>> {
+        self.open_context(&model, |engine, process| {
+            engine.take_snapshot(process, &name)
+        })
+    }
+
+    fn delete(&mut self, model: Resource<ModelHandle>, name: String) -> CallResult<()> {
+        let (model, process) = (self.joined(&model)?, self.process_id());
+        Ok(model.with_engine(|engine| engine.delete_snapshot(process, &name))?)
+    }
+
+    fn snapshots(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<String>> {
+        let (model, process) = (self.joined(&model)?, self.process_id());
+        Ok(model.with_engine(|engine| engine.snapshots(process))?)
+    }
+
+    fn suspend(&mut self, this: Resource<ContextHandle>) -> CallResult<()> {
+        let context = self.context(&this)?;
+        Ok(context
+            .model
+            .with_engine(|engine| engine.suspend(context.id))?)
     }
 
     fn release(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {

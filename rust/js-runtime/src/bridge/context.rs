@@ -29,6 +29,38 @@ pub(super) fn create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Resu
     })
 }
 
+/// A context of a snapshot, which goes where it is taken; undefined where there is none of that name.
+pub(super) fn open<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: String,
+    take: bool,
+) -> Result<Option<ContextHandle>> {
+    let model = &model.borrow().model;
+    let opened = if take {
+        Context::take(model, &name)
+    } else {
+        Context::open(model, &name)
+    };
+    if matches!(&opened, Err(error) if error.code == "snapshot-missing") {
+        return Ok(None);
+    }
+    let context = Rc::new(check(&ctx, opened)?);
+    Ok(Some(ContextHandle { context }))
+}
+
+pub(super) fn delete<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: String,
+) -> Result<()> {
+    check(&ctx, Context::delete(&model.borrow().model, &name))
+}
+
+pub(super) fn names<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Vec<String>> {
+    check(&ctx, Context::snapshots(&model.borrow().model))
+}
+
 #[rquickjs::methods(rename_all = "camelCase")]
 impl ContextHandle {
     fn fork(&self, ctx: Ctx<'_>) -> Result<ContextHandle> {
@@ -36,6 +68,18 @@ impl ContextHandle {
         Ok(ContextHandle {
             context: Rc::new(context),
         })
+    }
+
+    fn save(&self, ctx: Ctx<'_>, name: String) -> Result<()> {
+        check(&ctx, self.context.save(&name))
+    }
+
+    fn snapshot(&self, ctx: Ctx<'_>) -> Result<String> {
+        check(&ctx, self.context.snapshot())
+    }
+
+    fn suspend(&self, ctx: Ctx<'_>) -> Result<()> {
+        check(&ctx, self.context.suspend())
     }
 
     fn release(&self) {

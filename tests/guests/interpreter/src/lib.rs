@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use inferlet::prelude::*;
-use inferlet::{FutureBlobExt, error_code, session, task};
+use inferlet::{ErrorCode, FutureBlobExt, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -57,6 +57,12 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             let fork = handles.context(ctx, |ctx| ctx.fork())??;
             handles.add_context(r#as, fork);
         }
+        Operation::Save { ctx, name } => handles.context(ctx, |ctx| ctx.save(name))??,
+        Operation::Open { name, r#as } => return opened(handles, r#as, Context::open(model, name)),
+        Operation::Take { name, r#as } => return opened(handles, r#as, Context::take(model, name)),
+        Operation::Delete { name } => Context::delete(model, name)?,
+        Operation::Snapshots {} => return Ok(json!(Context::snapshots(model)?)),
+        Operation::Suspend { ctx } => handles.context(ctx, |ctx| ctx.suspend())??,
         Operation::Release { ctx } => handles.context(ctx, |ctx| ctx.release())?,
         Operation::System { ctx, text } => {
             handles.context(ctx, |ctx| ctx.system(text).check())??
@@ -165,6 +171,18 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Sleep { ms } => task::sleep(Duration::from_millis(*ms)).await,
     }
     Ok(Value::Null)
+}
+
+/// Whether there was such a snapshot, which the other languages answer by a context or none.
+fn opened(handles: &Handles, name: &str, opened: Result<Context>) -> Result<Value> {
+    match opened {
+        Ok(ctx) => handles.add_context(name, ctx),
+        Err(error) if error_code(&error) == Some(ErrorCode::SnapshotMissing) => {
+            return Ok(json!(false));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(json!(true))
 }
 
 /// The value of a call that keeps its error, unless it kept one.

@@ -10,6 +10,12 @@ use serde::Deserialize;
 pub enum Operation {
     Context { r#as: String, model: Option<String> },
     Fork { ctx: String, r#as: String },
+    Save { ctx: String, name: String },
+    Open { name: String, r#as: String },
+    Take { name: String, r#as: String },
+    Delete { name: String },
+    Snapshots {},
+    Suspend { ctx: String },
     Release { ctx: String },
     System { ctx: String, text: String },
     User { ctx: String, text: String },
