@@ -111,7 +111,7 @@ impl Content {
             let first = slot + n_own;
             own.extend(
                 (first..)
-                    .zip(range)
+                    .zip(range.start..end as u32)
                     .map(|(slot, index)| other.traits(index, slot)),
             );
             if own

@@ -688,3 +688,48 @@ fn lanes_read_back_what_was_written() {
         all.totals
     );
 }
+
+/// Slots from `first` on, nearly alike.
+fn slots(first: u32) -> impl Strategy<Value = Vec<Written>> {
+    let variants = prop::collection::vec(prop_oneof![3 => Just(0u8), 1 => 0..N_VARIANTS], 0..6);
+    variants.prop_map(move |variants| {
+        (first..)
+            .zip(variants)
+            .map(|(slot, variant)| written(slot, variant))
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn contents_are_equal_exactly_when_all_that_was_written_is(left in slots(3), right in slots(3)) {
+        let (one, other) = (content_of(&left, 3), content_of(&right, 3));
+        prop_assert_eq!(one == other, left == right);
+        for (index, (token, traits)) in (0..).zip(&left) {
+            prop_assert_eq!(one.tokens()[index as usize], *token);
+            prop_assert_eq!(&one.traits(index, 3 + index), traits);
+        }
+        let plain = left.iter().zip(3..).all(|((_, traits), slot)| *traits == Traits::plain(slot));
+        prop_assert_eq!(one.is_plain(), plain);
+    }
+
+    /// However a content came about, it is the one that is written at once.
+    #[test]
+    fn contents_have_one_form(all in slots(3), cut in 0usize..7, from in 0usize..7, n_pushed in 0u32..3) {
+        let (cut, from) = (cut.min(all.len()), from.min(all.len()));
+        let whole = content_of(&all, 3);
+        let mut joined = content_of(&all[..cut], 3);
+        joined.extend(&whole, cut as u32..whole.len() + 2, 3);
+        prop_assert_eq!(&joined, &whole);
+        prop_assert_eq!(whole.part(from as u32..whole.len() + 2, 3), content_of(&all[from..], 3 + from as u32));
+        joined.truncate(from as u32, 3);
+        prop_assert_eq!(&joined, &content_of(&all[..from], 3));
+        let mut pushed = all[..from].to_vec();
+        for _ in 0..n_pushed {
+            let slot = 3 + joined.len();
+            joined.push(7, slot);
+            pushed.push((7, Traits::plain(slot)));
+        }
+        prop_assert_eq!(joined, content_of(&pushed, 3));
+    }
+}

@@ -1,5 +1,7 @@
 //! Who runs next.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -318,4 +320,85 @@ fn tokens_that_one_user_lacks_memory_for_go_to_another() {
         }),
     );
     assert_eq!(planned, [(2, 1)]);
+}
+
+/// Tickets of some users and processes: (user, process of the user, tokens).
+fn mixed() -> impl Strategy<Value = Vec<Ticket>> {
+    let one = (
+        0u64..4,
+        0u64..3,
+        prop_oneof![1 => Just(1u32), 2 => 1u32..20],
+    );
+    prop::collection::vec(one, 1..24).prop_map(|all| {
+        (1..)
+            .zip(all)
+            .map(|(n, (user, process, n_tokens))| {
+                of_user(user, ticket(n, 10 * user + process, n_tokens))
+            })
+            .collect()
+    })
+}
+
+/// Tokens that each user got or asked for.
+fn by_user<'a>(tokens: impl Iterator<Item = (&'a Ticket, u32)>) -> HashMap<UserId, u32> {
+    let mut sums = HashMap::new();
+    for (ticket, n) in tokens {
+        *sums.entry(ticket.user).or_insert(0) += n;
+    }
+    sums
+}
+
+proptest! {
+    /// No token of a batch is left over that somebody could have used, and no user gets less than an equal share but by asking for less.
+    #[test]
+    fn a_batch_is_full_and_shared_by_users(tickets in mixed(), n_tokens in 1u32..60, prefill_chunk in 1u32..20) {
+        let limits = Limits { n_tokens, n_sequences: 64, prefill_chunk };
+        let planned = plan(&mut queue(&tickets), limits, 1);
+        let got: HashMap<u64, u32> = planned.iter().copied().collect();
+        prop_assert_eq!(got.len(), planned.len(), "somebody has two places");
+        let n_got = |ticket: &Ticket| got.get(&ticket.arrival).copied().unwrap_or(0);
+        let asked = |ticket: &Ticket| ticket.n_tokens.min(prefill_chunk);
+        let n_all: u32 = got.values().sum();
+        prop_assert!(n_all <= n_tokens);
+        if n_all < n_tokens {
+            for ticket in &tickets {
+                prop_assert_eq!(n_got(ticket), asked(ticket), "{:?}", ticket);
+            }
+        }
+        let of_users = by_user(tickets.iter().map(|ticket| (ticket, n_got(ticket))));
+        let demands = by_user(tickets.iter().map(|ticket| (ticket, asked(ticket))));
+        let share = n_tokens / demands.len() as u32;
+        for (user, demand) in demands {
+            prop_assert!(of_users[&user] >= demand.min(share), "{:?} of {}: {:?}", user, share, of_users);
+        }
+    }
+
+    /// Whoever waits is served, though all others come back with something new each time.
+    #[test]
+    fn nobody_starves(
+        tickets in mixed(), which in 0usize..24, n_tokens in 1u32..12, n_sequences in 1u32..5, prefill_chunk in 1u32..8,
+    ) {
+        let limits = Limits { n_tokens, n_sequences, prefill_chunk };
+        let one = tickets[which % tickets.len()];
+        let mut queue = queue(&tickets);
+        let (mut left, mut n_arrivals) = (one.n_tokens, tickets.len() as u64);
+        let most = 40 * one.n_tokens as usize * tickets.len();
+        for number in 1..=most as u64 {
+            let before: Vec<Ticket> = queue.iter().copied().collect();
+            for (arrival, n) in plan(&mut queue, limits, number) {
+                let served = before.iter().find(|ticket| ticket.arrival == arrival).copied();
+                if arrival == one.arrival {
+                    left -= n;
+                } else if let Some(served) = served.filter(|served| served.n_tokens == n) {
+                    n_arrivals += 1;
+                    let n_tokens = 1 + (n_arrivals % 9) as u32;
+                    queue.push(Ticket { arrival: n_arrivals, context: ContextId(n_arrivals), n_tokens, served: number, ..served });
+                }
+            }
+            if left == 0 {
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "{:?} has {} tokens to go after {} batches", one, left, most);
+    }
 }
