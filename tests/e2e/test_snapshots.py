@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pie.config import ModelConfig
 from pie.engine import Engine
 from support.engines import started
-from support.launching import LANGUAGES, finish, load_interpreter, python_source, run, typescript_source
+from support.launching import LANGUAGES, ROOT, finish, load_interpreter, python_source, run, typescript_source
 
 Op = dict[str, Any]
 
@@ -143,3 +144,16 @@ def test_opened_tokens_count_against_the_budget_and_what_is_refused_stays(engine
     program = load_interpreter("python")
     outcome = finish(engine.launch(program, input={"ops": [opened("prompt", take=True), {"op": "snapshots"}]}, token_budget=50))
     assert outcome.value == [{"error": "token-budget"}, ["prompt"]]
+
+
+def test_the_conversation_of_the_guide_goes_on_in_the_next_program(engine: Engine) -> None:
+    guide = (ROOT / "docs/guide/programs.md").read_text()
+    (body,) = (text for text in re.findall(r"^```python\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL) if "Context.open" in text)
+    program = python_source(f"from inferlet import Context, Model, Sampler\n\n{body}")
+    for question in ("Hello!", "And now?"):
+        outcome = run(engine, program, {"question": question})
+        assert outcome.code is None, outcome.message
+        assert outcome.value
+    said = transcript(engine, "python", [{"op": "open", "name": "session", "as": "c"}, {"op": "seq_len", "ctx": "c"}])
+    assert said[0]
+    assert said[1] > 2 * 64
