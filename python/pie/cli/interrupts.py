@@ -23,3 +23,16 @@ def raised() -> Iterator[None]:
         raise SystemExit(EXIT_INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def cancel_at_interrupt() -> None:
+    """Has Ctrl-C cancel the task that calls, until its loop is closed.
+
+    The loop itself does it, between two callbacks. The handler of `asyncio.run` cancels wherever the main thread is: within a callback that
+    is about to complete the future that the task waits for, that leaves an error of the loop on stderr.
+    """
+    import asyncio
+
+    task = asyncio.current_task()
+    if task is not None and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)

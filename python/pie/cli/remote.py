@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pie.cli.interrupts import raised
+from pie.cli.interrupts import cancel_at_interrupt, raised
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -45,8 +45,12 @@ def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> in
     config = server.config()
 
     async def connected() -> int:
+        cancel_at_interrupt()
         async with connect(config.client.url, user=config.client.user or None) as client:
             return await work(client, config)
 
     with raised():
-        return asyncio.run(connected())
+        try:
+            return asyncio.run(connected())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
