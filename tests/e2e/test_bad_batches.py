@@ -21,7 +21,7 @@ from pie import _engine
 from pie.backends.base import DriverError, FailedSequencesError
 from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
-from pie.config import EngineConfig
+from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from support.launching import PATIENCE_S, python_source
 
@@ -78,6 +78,9 @@ async def main(input):
         tokens.append(await run(fork, sampler))
     return tokens
 """)
+
+# Each sequence of a batch is then of a request: what runs ahead of a program fails nobody.
+ASKED_FOR = ModelConfig(run_ahead=False)
 
 Hurt = Callable[[np.ndarray], Any]
 
@@ -151,9 +154,9 @@ def ended(told: Told) -> bool:
     return len(told.values) == N_PROGRAMS
 
 
-def run(driver: HurtDriver) -> Told:
+def run(driver: HurtDriver, options: ModelConfig = ASKED_FOR) -> Told:
     with Engine() as engine:
-        model = engine.add_model(driver=driver)
+        model = engine.add_model(driver=driver, options=options)
         crowd = Crowd(engine)
         crowd.wait_until_all_are_there()
         engine.start()
@@ -229,6 +232,17 @@ def test_a_bad_batch_fails_its_requests_and_nothing_else(name: str, healthy: dic
     assert told.values == healthy
 
 
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_runs_ahead_in_a_bad_batch_changes_no_token(name: str, healthy: dict[int, Any]) -> None:
+    hurt, code, _ = FAULTS[name]
+    driver = HurtDriver(hurt)
+    told = run(driver, ModelConfig())
+    assert driver.n_hurt > 0
+    assert len(told.errors) <= driver.n_hurt
+    assert {error["code"] for _, error in told.errors} <= {code}
+    assert told.values == healthy
+
+
 LATE: dict[str, Hurt] = {
     "what was asked": lambda logits: logits,
     "nonsense": spoil,
@@ -246,7 +260,7 @@ def test_a_driver_that_hangs_is_given_up_until_it_answers(name: str, healthy: di
 
     driver = HurtDriver(hang)
     with Engine(EngineConfig(driver_timeout_s=1.5)) as engine:
-        model = engine.add_model(driver=driver)
+        model = engine.add_model(driver=driver, options=ASKED_FOR)
         crowd = Crowd(engine)
         crowd.wait_until_all_are_there()
         engine.start()
