@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::hash::fold;
-use crate::ids::{BatchId, GeneratorId, ProcessId, UserId};
+use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
 
 pub(crate) use pass::{Draws, Pass, PassKind};
@@ -48,7 +48,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(process: ProcessId, user: UserId) -> Self {
+    /// An empty one.
+    pub(crate) fn new(process: ProcessId, lane: Lane) -> Self {
         Self {
             process,
             n_tokens: 0,
@@ -56,7 +57,7 @@ impl Context {
             pending: None,
             buffer: Arc::default(),
             n_committed: 0,
-            lane: Lane::new(user),
+            lane,
             lease: None,
             released: false,
             generator: None,
@@ -71,27 +72,19 @@ impl Context {
     /// A copy of everything, which shares the pages.
     pub(crate) fn fork(&mut self, store: &mut PageStore) -> Self {
         self.n_forks += 1;
-        let (lane, leased) = (&mut self.lane, self.lease.is_some());
-        let (tail, n_tokens) = (&self.tail, self.n_tokens);
-        let mut lane = lane.fork(store, leased, |range| part_of_tail(tail, n_tokens, range));
+        let (leased, n_tokens) = (self.lease.is_some(), self.n_tokens);
+        let (lane, behind) = self.split();
+        let mut lane = lane.fork(store, leased, |slots| behind.content(slots));
         // A batch may still compute a pass that was cancelled.
         lane.roll_back(store, n_tokens);
         Self {
-            process: self.process,
-            n_tokens: self.n_tokens,
+            n_tokens,
             tail: self.tail.clone(),
             pending: self.pending,
             buffer: self.buffer.clone(),
             n_committed: self.n_committed,
-            lane,
-            lease: None,
-            released: false,
-            generator: None,
-            pass: None,
-            idle_stamp: 0,
             path: fold(self.path, self.n_forks),
-            n_forks: 0,
-            gives_up: false,
+            ..Self::new(self.process, lane)
         }
     }
 
@@ -140,28 +133,23 @@ impl Context {
     /// Digest of the fork path and of all tokens.
     pub(crate) fn origin(&self, store: &PageStore) -> u64 {
         let digest = store.digest(self.last_full(store));
-        let behind = self
-            .tail
-            .tokens()
-            .iter()
-            .chain(&self.pending)
-            .chain(self.buffer.iter());
+        let behind = self.tokens_behind();
         fold(
             self.path,
-            behind.fold(digest, |digest, &token| fold(digest, u64::from(token))),
+            behind.fold(digest, |digest, token| fold(digest, u64::from(token))),
         )
+    }
+
+    /// The tokens behind the full pages, those that are not computed included.
+    fn tokens_behind(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let tail = self.tail.tokens().iter();
+        tail.chain(&self.pending).chain(self.buffer.iter()).copied()
     }
 
     /// The last `n` of all tokens, in order.
     pub(crate) fn last_tokens(&self, store: &PageStore, n: usize) -> Vec<u32> {
         let mut last: Vec<u32> = Vec::with_capacity(n.min(self.length() as usize));
-        let behind = self
-            .tail
-            .tokens()
-            .iter()
-            .chain(&self.pending)
-            .chain(self.buffer.iter());
-        last.extend(behind.rev().take(n));
+        last.extend(self.tokens_behind().rev().take(n));
         let mut next = self.last_full(store);
         while let Some(node) = next.filter(|_| last.len() < n) {
             let tokens = store.content(node).map_or(&[][..], Content::tokens);
@@ -177,9 +165,23 @@ impl Context {
         store.ancestor(self.lane.reach(), self.n_tokens - self.tail.len())
     }
 
-    /// The content of slots that are not in nodes of the lane: of the tail, and of the pass under way.
-    pub(crate) fn content_behind(&self, slots: Range<u32>) -> Content {
-        content_behind(&self.tail, self.n_tokens, self.pass.as_ref(), slots)
+    /// What lies behind the full pages.
+    const fn behind(&self) -> Behind<'_> {
+        Behind {
+            tail: &self.tail,
+            n_tokens: self.n_tokens,
+            pass: self.pass.as_ref(),
+        }
+    }
+
+    /// The lane, to be changed, and what lies behind its full pages.
+    const fn split(&mut self) -> (&mut Lane, Behind<'_>) {
+        let behind = Behind {
+            tail: &self.tail,
+            n_tokens: self.n_tokens,
+            pass: self.pass.as_ref(),
+        };
+        (&mut self.lane, behind)
     }
 
     /// Content of any of its slots.
@@ -205,7 +207,7 @@ impl Context {
             }
         }
         if slots.end > first {
-            let behind = self.content_behind(slots.start.max(first)..slots.end);
+            let behind = self.behind().content(slots.start.max(first)..slots.end);
             content.extend(&behind, 0..behind.len(), slots.start);
         }
         content
@@ -229,8 +231,9 @@ impl Context {
         if self.is_steady() {
             return Ok(self.n_missing_at_most(store));
         }
+        let (behind, page_size) = (self.behind(), store.page_size());
         self.lane.survey(store, claim, self.end(), |page_idx| {
-            self.wanted(store.page_size(), page_idx)
+            behind.whole_page(page_size, page_idx)
         })
     }
 
@@ -249,19 +252,11 @@ impl Context {
         if self.is_steady() {
             return Ok(());
         }
-        let mut lane = std::mem::replace(&mut self.lane, Lane::new(UserId(0)));
         let page_size = store.page_size();
-        let adopted = lane.adopt(store, claim, moves, |page_idx| {
-            self.wanted(page_size, page_idx)
-        });
-        self.lane = lane;
-        adopted
-    }
-
-    /// The content of a page that the pass would fill; none where it does not fill it.
-    fn wanted(&self, page_size: u32, page_idx: u32) -> Option<Content> {
-        let end = (page_idx + 1) * page_size;
-        (end <= self.end()).then(|| self.content_behind(end - page_size..end))
+        let (lane, behind) = self.split();
+        lane.adopt(store, claim, moves, |page_idx| {
+            behind.whole_page(page_size, page_idx)
+        })
     }
 
     /// Makes what was folded in final: its full pages cannot be truncated any more.
@@ -313,24 +308,16 @@ impl Context {
     /// Lets go of all pages; nothing that the program sees changes.
     pub(crate) fn suspend(&mut self, store: &mut PageStore) {
         if self.lease.is_none() {
-            let (tail, n_tokens, pass) = (&self.tail, self.n_tokens, self.pass.as_ref());
-            self.lane
-                .suspend(store, |slots| content_behind(tail, n_tokens, pass, slots));
+            let (lane, behind) = self.split();
+            lane.suspend(store, |slots| behind.content(slots));
         }
     }
 
     /// The tokens up to `length` are ready.
     pub(crate) fn advance(&mut self, store: &mut PageStore, length: u32) {
-        let (tail, n_tokens, pass) = (&self.tail, self.n_tokens, self.pass.as_ref());
         let page_size = store.page_size();
-        self.lane.advance(store, length, |page_idx| {
-            content_behind(
-                tail,
-                n_tokens,
-                pass,
-                page_idx * page_size..(page_idx + 1) * page_size,
-            )
-        });
+        let (lane, behind) = self.split();
+        lane.advance(store, length, |page_idx| behind.page(page_size, page_idx));
     }
 
     /// Takes a finished pass into the state that the program sees.
@@ -373,31 +360,39 @@ impl Context {
     }
 }
 
-/// The part of a tail that lies in these slots.
-fn part_of_tail(tail: &Content, n_tokens: u32, slots: Range<u32>) -> Content {
-    let first = n_tokens - tail.len();
-    tail.part(slots.start - first..slots.end - first, first)
+/// What lies behind the full pages of a context of `n_tokens` tokens: its tail, and the pass under way.
+#[derive(Clone, Copy)]
+struct Behind<'a> {
+    tail: &'a Content,
+    n_tokens: u32,
+    pass: Option<&'a Pass>,
 }
 
-/// The content of slots behind the full pages of a context of `n_tokens` tokens, of which `tail` are the last.
-fn content_behind(
-    tail: &Content,
-    n_tokens: u32,
-    pass: Option<&Pass>,
-    slots: Range<u32>,
-) -> Content {
-    let first = n_tokens - tail.len();
-    let mut content = if slots.start < n_tokens {
-        tail.part(
-            slots.start.saturating_sub(first)..slots.end.min(n_tokens) - first,
-            first,
-        )
-    } else {
-        Content::default()
-    };
-    if let Some(pass) = pass.filter(|_| slots.end > n_tokens) {
-        let range = slots.start.max(n_tokens) - n_tokens..slots.end - n_tokens;
-        content.extend(pass.content(), range, slots.start);
+impl Behind<'_> {
+    /// The content of slots behind the full pages.
+    fn content(&self, slots: Range<u32>) -> Content {
+        let (n_tokens, first) = (self.n_tokens, self.n_tokens - self.tail.len());
+        let mut content = if slots.start < n_tokens {
+            let range = slots.start.saturating_sub(first)..slots.end.min(n_tokens) - first;
+            self.tail.part(range, first)
+        } else {
+            Content::default()
+        };
+        if let Some(pass) = self.pass.filter(|_| slots.end > n_tokens) {
+            let range = slots.start.max(n_tokens) - n_tokens..slots.end - n_tokens;
+            content.extend(pass.content(), range, slots.start);
+        }
+        content
     }
-    content
+
+    /// The content of a page.
+    fn page(&self, page_size: u32, page_idx: u32) -> Content {
+        self.content(page_idx * page_size..(page_idx + 1) * page_size)
+    }
+
+    /// The content of a page that the pass would fill; none where it does not fill it.
+    fn whole_page(&self, page_size: u32, page_idx: u32) -> Option<Content> {
+        let end = self.n_tokens + self.pass.map_or(0, Pass::n_tokens);
+        ((page_idx + 1) * page_size <= end).then(|| self.page(page_size, page_idx))
+    }
 }

@@ -6,6 +6,7 @@ use super::{Engine, RequestState};
 use crate::context::{Context, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
+use crate::kv::Lane;
 
 impl Engine {
     /// A fresh, empty context.
@@ -14,7 +15,7 @@ impl Engine {
     /// `limit-resources` when too many live, of the process or in all; `invalid-argument` for an unknown process.
     pub fn new_context(&mut self, process: ProcessId) -> Result<ContextId> {
         let user = self.check_room_for_context(process)?;
-        Ok(self.add_context(Context::new(process, user)))
+        Ok(self.add_context(Context::new(process, Lane::new(user))))
     }
 
     /// A copy of everything: tokens, pending token and buffer. Pages are shared until one of the two writes into them.

@@ -106,10 +106,10 @@ impl PageStore {
         if idle != self.is_listed_idle(id, node) {
             return Err(format!("{id:?} is idle or listed as such, and not both"));
         }
-        if node.users == 0 && node.holders == 0 && !arriving && !(on_device && node.indexed) {
+        if node.users == 0 && node.holders == 0 && !arriving && !(on_device && node.is_indexed()) {
             return Err(format!("{id:?} is of no use to anybody"));
         }
-        if node.indexed && self.find(node.parent, node.owner, &node.content) != Some(id) {
+        if node.is_indexed() && self.find(node.parent, node.owner, &node.content) != Some(id) {
             return Err(format!("{id:?} is not found by its content"));
         }
         let moves = |(_, moved, batch): &(HostSlot, NodeId, BatchId)| {

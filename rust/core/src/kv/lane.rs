@@ -1,5 +1,7 @@
 //! What a context has on the device: apart from what it says, which `context` keeps.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::content::Content;
@@ -24,12 +26,11 @@ pub(crate) struct Parked {
     n_ready: u32,
 }
 
-/// What lies behind the full pages is `tail(range)`, by slots; a page that became full is `page(index)`. Both are the context's to tell.
-///
 /// The part of a context's tokens whose keys and values are on the device, in the order of storage, and the pages for those to come.
 ///
 /// What a lane computed may leave the device ([`Lane::suspend`]) without the context changing: the lane then starts again from what is left in the
-/// store, and the rest is copied back or computed again. Nothing of a lane changes while a batch uses it, but by that batch.
+/// store, and the rest is copied back or computed again. Nothing of a lane changes while a batch uses it, but by that batch. What tokens there are is the
+/// context's to tell: by slots behind the last full page, or by the index of a page.
 #[derive(Debug)]
 pub(crate) struct Lane {
     owner: UserId,
@@ -47,7 +48,7 @@ pub(crate) struct Lane {
     /// Tokens that are ready: those up to `pin`, and those of the partial page that count.
     n_ready: u32,
     /// Own pages for tokens to come.
-    reserved: Vec<PageId>,
+    reserved: VecDeque<PageId>,
 }
 
 /// A page to be copied before a pass writes into it.
@@ -85,7 +86,7 @@ impl Lane {
             pages: Arc::default(),
             partial: Partial::None,
             n_ready: 0,
-            reserved: Vec::new(),
+            reserved: VecDeque::new(),
         }
     }
 
@@ -104,13 +105,8 @@ impl Lane {
         self.reach
     }
 
-    /// The page to be computed next, where it was computed before.
-    pub(crate) fn next_known(&self) -> Option<NodeId> {
-        self.path.last().copied()
-    }
-
     /// Whether it uses any page.
-    pub(crate) const fn is_resident(&self) -> bool {
+    pub(crate) fn is_resident(&self) -> bool {
         self.pin.is_some() || !matches!(self.partial, Partial::None) || !self.reserved.is_empty()
     }
 
@@ -133,10 +129,7 @@ impl Lane {
         let partial = match self.partial {
             Partial::None => None,
             Partial::Own(page) => Some(page),
-            Partial::Node(id) => match store.place(id) {
-                Place::Device(page) => Some(page),
-                Place::Host(_) | Place::Gone => None,
-            },
+            Partial::Node(id) => store.page(id),
         };
         partial.into_iter().chain(self.reserved.iter().copied())
     }
@@ -152,21 +145,21 @@ impl Lane {
 
     /// The nodes that it holds.
     pub(crate) fn held(&self) -> impl Iterator<Item = NodeId> {
-        let partial = match self.partial {
-            Partial::Node(id) => Some(id),
-            Partial::None | Partial::Own(_) => None,
-        };
         let parked = self.parked.map(|parked| parked.node);
-        self.reach.into_iter().chain(parked).chain(partial)
+        let behind = parked.into_iter().chain(self.partial_node());
+        self.reach.into_iter().chain(behind)
     }
 
     /// The nodes that it uses.
     pub(crate) fn pinned(&self) -> impl Iterator<Item = NodeId> {
-        let partial = match self.partial {
+        self.pin.into_iter().chain(self.partial_node())
+    }
+
+    const fn partial_node(&self) -> Option<NodeId> {
+        match self.partial {
             Partial::Node(id) => Some(id),
             Partial::None | Partial::Own(_) => None,
-        };
-        self.pin.into_iter().chain(partial)
+        }
     }
 
     /// Makes ready what the store has of the tokens behind those that are: what this lane computed before, then full pages of the content that
@@ -184,8 +177,10 @@ impl Lane {
             let node = if whole {
                 wanted(page_idx).and_then(|content| store.find(self.pin, self.owner, &content))
             } else {
-                self.look_up_path(store);
-                self.next_known()
+                if self.path.is_empty() {
+                    self.path = self.path_to_pin(store);
+                }
+                self.path.last().copied()
             };
             match node {
                 Some(node) if self.enter(store, claim, moves, node)? => self.go_to(store, node),
@@ -195,22 +190,20 @@ impl Lane {
         }
     }
 
-    fn look_up_path(&mut self, store: &PageStore) {
-        if self.path.is_empty() {
-            let mut next = self.reach;
-            while let Some(node) = next.filter(|_| next != self.pin) {
-                self.path.push(node);
-                next = store.parent(node);
-            }
+    /// From `reach` up to the child of `pin`.
+    fn path_to_pin(&self, store: &PageStore) -> Vec<NodeId> {
+        let mut path = Vec::new();
+        let mut next = self.reach;
+        while let Some(node) = next.filter(|_| next != self.pin) {
+            path.push(node);
+            next = store.parent(node);
         }
+        path
     }
 
     /// A node that was pinned comes next.
     fn go_to(&mut self, store: &mut PageStore, node: NodeId) {
         self.drop_partial(store);
-        if let Some(old) = self.pin.replace(node) {
-            store.unpin(old);
-        }
         if self.path.last() == Some(&node) {
             self.path.pop();
         } else {
@@ -218,10 +211,18 @@ impl Lane {
             self.set_reach(store, Some(node));
             self.forget_parked(store);
         }
-        if let Place::Device(page) = store.place(node) {
+        self.step_to(store, node);
+        self.n_ready = store.end(Some(node));
+    }
+
+    /// The pages up to a node that was pinned are ready.
+    fn step_to(&mut self, store: &mut PageStore, node: NodeId) {
+        if let Some(old) = self.pin.replace(node) {
+            store.unpin(old);
+        }
+        if let Some(page) = store.page(node) {
             Arc::make_mut(&mut self.pages).push(page);
         }
-        self.n_ready = store.end(Some(node));
     }
 
     /// Pins a node, brought back from the host if need be. False: it has to be computed.
@@ -236,7 +237,7 @@ impl Lane {
             return Ok(false);
         }
         if matches!(store.place(node), Place::Host(_)) {
-            let page = match self.reserved.pop() {
+            let page = match self.reserved.pop_back() {
                 Some(page) => page,
                 None => {
                     if store.n_available() == 0 && self.is_sole_user(store) {
@@ -329,12 +330,7 @@ impl Lane {
         wanted: impl Fn(u32) -> Option<Content>,
     ) -> Result<u32, Obstacle> {
         let (mut n_full, mut n_missing) = (self.pages.len() as u32, 0);
-        let mut path = Vec::new();
-        let mut next = self.reach;
-        while let Some(node) = next.filter(|_| next != self.pin) {
-            path.push(node);
-            next = store.parent(node);
-        }
+        let mut path = self.path_to_pin(store);
         let mut take = |node: NodeId| {
             let cost = cost(store, claim, node)?;
             n_missing += cost.unwrap_or(0);
@@ -353,7 +349,7 @@ impl Lane {
         let mut copies = matches!(self.partial, Partial::Node(_));
         let mut n_behind = u32::from(!matches!(self.partial, Partial::None));
         if whole {
-            let mut next = n_full_of(last, store);
+            let mut next = store.end(last) / store.page_size();
             while let Some(node) =
                 wanted(next).and_then(|content| store.find(last, self.owner, &content))
             {
@@ -369,8 +365,7 @@ impl Lane {
                 (last, next) = (Some(node), next + 1);
             }
             if let Some(parked) = self.parked.filter(|_| last == self.reach) {
-                n_missing += cost(store, claim, parked.node)?.unwrap_or(0);
-                n_full += u32::from(cost(store, claim, parked.node)?.is_some());
+                take(parked.node)?;
                 copies = true;
             }
         }
@@ -411,7 +406,7 @@ impl Lane {
         }
         let n_needed = length.div_ceil(store.page_size());
         while self.n_pages() > n_needed
-            && let Some(page) = self.reserved.pop()
+            && let Some(page) = self.reserved.pop_back()
         {
             store.release(self.owner, page);
         }
@@ -423,10 +418,10 @@ impl Lane {
             .allocate(self.owner, n_missing, claim, moves)
             .ok_or(Obstacle::Short)?;
         let copy = match self.partial {
-            Partial::Node(id) if length > self.n_ready => match (pages.pop(), store.place(id)) {
-                (Some(dst), Place::Device(src)) => Some(PageCopy { src, dst }),
-                _ => None,
-            },
+            Partial::Node(id) if length > self.n_ready => {
+                let (dst, src) = (pages.pop(), store.page(id));
+                dst.zip(src).map(|(dst, src)| PageCopy { src, dst })
+            }
             _ => None,
         };
         self.reserved.extend(pages);
@@ -468,10 +463,11 @@ impl Lane {
         let page_size = store.page_size();
         while (self.pages.len() as u32 + 1) * page_size <= length {
             let own = match self.partial {
-                Partial::Own(page) => page,
-                Partial::None if !self.reserved.is_empty() => self.reserved.remove(0),
-                Partial::None | Partial::Node(_) => break,
+                Partial::Own(page) => Some(page),
+                Partial::None => self.reserved.pop_front(),
+                Partial::Node(_) => None,
             };
+            let Some(own) = own else { break };
             self.partial = Partial::None;
             let node = match self.path.pop() {
                 Some(node) if store.revive(node, self.owner, own) => node,
@@ -490,18 +486,13 @@ impl Lane {
                 }
             };
             store.pin(node);
-            if let Some(old) = self.pin.replace(node) {
-                store.unpin(old);
-            }
-            if let Place::Device(page) = store.place(node) {
-                Arc::make_mut(&mut self.pages).push(page);
-            }
+            self.step_to(store, node);
         }
         if length > self.pages.len() as u32 * page_size
             && matches!(self.partial, Partial::None)
-            && !self.reserved.is_empty()
+            && let Some(page) = self.reserved.pop_front()
         {
-            self.partial = Partial::Own(self.reserved.remove(0));
+            self.partial = Partial::Own(page);
         }
         self.n_ready = length;
         if self.pin == self.reach && !matches!(self.partial, Partial::None) {
@@ -579,7 +570,7 @@ impl Lane {
     pub(crate) fn suspend(
         &mut self,
         store: &mut PageStore,
-        tail: impl FnOnce(std::ops::Range<u32>) -> Content,
+        tail: impl FnOnce(Range<u32>) -> Content,
     ) {
         self.drop_reserved(store);
         if self.pin == self.reach {
@@ -613,11 +604,7 @@ impl Lane {
     }
 
     /// Makes the partial page a node, so that others can see it.
-    fn share_partial(
-        &mut self,
-        store: &mut PageStore,
-        tail: impl FnOnce(std::ops::Range<u32>) -> Content,
-    ) {
+    fn share_partial(&mut self, store: &mut PageStore, tail: impl FnOnce(Range<u32>) -> Content) {
         if let Partial::Own(page) = self.partial {
             let start = store.end(self.pin);
             if start == self.n_ready {
@@ -635,7 +622,7 @@ impl Lane {
         &mut self,
         store: &mut PageStore,
         leased: bool,
-        tail: impl FnOnce(std::ops::Range<u32>) -> Content,
+        tail: impl FnOnce(Range<u32>) -> Content,
     ) -> Self {
         if leased || self.pin != self.reach {
             return self.absent(store);
@@ -710,11 +697,6 @@ impl Lane {
             store.release(self.owner, page);
         }
     }
-}
-
-/// Full pages up to a node.
-fn n_full_of(node: Option<NodeId>, store: &PageStore) -> u32 {
-    store.end(node) / store.page_size()
 }
 
 /// Pages that it takes to have a node ready; none where it has to be computed.

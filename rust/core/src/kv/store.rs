@@ -36,13 +36,12 @@ pub(super) struct Node {
     pub(super) parent: Option<NodeId>,
     pub(super) owner: UserId,
     pub(super) content: Content,
-    hash: u64,
+    /// That of its content, by which it is found; none where it is not: it is a part of a page, or a second copy.
+    hash: Option<u64>,
     /// Digest of all tokens up to its end.
     digest: u64,
     /// Slots up to its end.
     pub(super) end: u32,
-    /// Whether it is found by its content: not where it is a part of a page, or a second copy.
-    pub(super) indexed: bool,
     pub(super) place: Place,
     /// The batch that moves it between device and host.
     pub(super) moving: Option<BatchId>,
@@ -51,6 +50,13 @@ pub(super) struct Node {
     pub(super) n_device_children: u32,
     /// When it was last used.
     stamp: u64,
+}
+
+impl Node {
+    /// Whether it is found by its content.
+    pub(super) const fn is_indexed(&self) -> bool {
+        self.hash.is_some()
+    }
 }
 
 /// A page to be copied between device and host by a batch.
@@ -213,6 +219,14 @@ impl PageStore {
         self.node(id).map(|node| &node.content)
     }
 
+    /// The page of a node on the device.
+    pub(crate) fn page(&self, id: NodeId) -> Option<PageId> {
+        match self.place(id) {
+            Place::Device(page) => Some(page),
+            Place::Host(_) | Place::Gone => None,
+        }
+    }
+
     pub(crate) fn place(&self, id: NodeId) -> Place {
         self.node(id).map_or(Place::Gone, |node| node.place)
     }
@@ -255,7 +269,16 @@ impl PageStore {
         owner: UserId,
         content: &Content,
     ) -> Option<NodeId> {
-        let hash = self.hash(parent, owner, content);
+        self.find_hashed(self.hash(parent, owner, content), parent, owner, content)
+    }
+
+    fn find_hashed(
+        &self,
+        hash: u64,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: &Content,
+    ) -> Option<NodeId> {
         self.index
             .find(hash, |&id| {
                 self.node(id).is_some_and(|node| {
@@ -302,8 +325,9 @@ impl PageStore {
             }
             self.idle.remove(&(node.stamp, id));
             self.n_idle -= 1;
-            *self.n_used.entry(node.owner).or_insert(0) += 1;
+            let owner = node.owner;
             next = node.parent;
+            self.charge(owner, 1);
         }
     }
 
@@ -339,22 +363,19 @@ impl PageStore {
         page: PageId,
     ) -> NodeId {
         debug_assert_eq!(content.len(), self.page_size);
-        let known = self.find(parent, owner, &content);
         self.discharge(owner, 1);
-        match known.map(|id| (id, self.place(id), self.moving(id))) {
-            Some((id, Place::Device(_), None)) => {
-                self.pool.release(page);
-                id
-            }
-            // It is on its way to the device for a batch that may yet fail.
-            Some((_, Place::Device(_), Some(_))) => {
-                self.insert(parent, owner, content, page, false)
-            }
-            Some((id, _, _)) => {
-                self.arrive(id, page);
-                id
-            }
-            None => self.insert(parent, owner, content, page, true),
+        let hash = self.hash(parent, owner, &content);
+        let known = self.find_hashed(hash, parent, owner, &content);
+        match known {
+            Some(id) if self.receive(id, page) => id,
+            // Of one that is on its way to the device for a batch that may yet fail there is a second copy, which nobody finds.
+            _ => self.insert(
+                parent,
+                owner,
+                content,
+                page,
+                known.is_none().then_some(hash),
+            ),
         }
     }
 
@@ -362,16 +383,21 @@ impl PageStore {
     /// more. False where a batch that runs brings the node back.
     pub(crate) fn revive(&mut self, id: NodeId, owner: UserId, page: PageId) -> bool {
         self.discharge(owner, 1);
-        match (self.place(id), self.moving(id)) {
-            (Place::Device(_), moving) => {
-                self.pool.release(page);
-                moving.is_none()
-            }
-            _ => {
-                self.arrive(id, page);
-                true
-            }
+        let received = self.receive(id, page);
+        if !received {
+            self.pool.release(page);
         }
+        received
+    }
+
+    /// Takes a page that was computed for a node. False, and the page is the caller's still: a batch that runs brings the node back.
+    fn receive(&mut self, id: NodeId, page: PageId) -> bool {
+        match (self.place(id), self.moving(id)) {
+            (Place::Device(_), Some(_)) => return false,
+            (Place::Device(_), None) => self.pool.release(page),
+            _ => self.arrive(id, page),
+        }
+        true
     }
 
     /// Puts a part of a page, which the caller will want again, behind `parent`. Nobody finds it. Answers the node, with a holder.
@@ -383,7 +409,7 @@ impl PageStore {
         page: PageId,
     ) -> NodeId {
         self.discharge(owner, 1);
-        let id = self.insert(parent, owner, content, page, false);
+        let id = self.insert(parent, owner, content, page, None);
         self.hold(id);
         self.settle(id);
         id
@@ -396,12 +422,12 @@ impl PageStore {
         let Place::Device(page) = node.place else {
             return None;
         };
-        if node.holders != 1 || node.users != 0 || node.indexed || node.moving.is_some() {
+        if node.holders != 1 || node.users != 0 || node.is_indexed() || node.moving.is_some() {
             return None;
         }
         let owner = node.owner;
         self.pool.retain(page);
-        *self.n_used.entry(owner).or_insert(0) += 1;
+        self.charge(owner, 1);
         self.unhold(id);
         Some(page)
     }
@@ -421,9 +447,7 @@ impl PageStore {
             self.evict(claim, moves)?;
         }
         let pages: Vec<PageId> = (0..n).map_while(|_| self.pool.allocate()).collect();
-        if n > 0 {
-            *self.n_used.entry(owner).or_insert(0) += n;
-        }
+        self.charge(owner, n);
         Some(pages)
     }
 
@@ -491,15 +515,15 @@ impl PageStore {
         }
     }
 
+    /// Adds a node behind `parent`, that is found by its content where `indexed` is the hash of it.
     fn insert(
         &mut self,
         parent: Option<NodeId>,
         owner: UserId,
         content: Content,
         page: PageId,
-        indexed: bool,
+        indexed: Option<u64>,
     ) -> NodeId {
-        let hash = self.hash(parent, owner, &content);
         let digest = content
             .tokens()
             .iter()
@@ -512,9 +536,8 @@ impl PageStore {
             parent,
             owner,
             content,
-            hash,
+            hash: indexed,
             digest,
-            indexed,
             place: Place::Gone,
             moving: None,
             holders: 0,
@@ -526,10 +549,10 @@ impl PageStore {
         if let Some(parent) = parent {
             self.hold(parent);
         }
-        if indexed {
+        if let Some(hash) = indexed {
             let nodes = &self.nodes;
-            self.index
-                .insert_unique(hash, id, |id| nodes.get(id.0).map_or(0, |node| node.hash));
+            let rehash = |id: &NodeId| nodes.get(id.0).and_then(|node| node.hash).unwrap_or(0);
+            self.index.insert_unique(hash, id, rehash);
         }
         self.arrive(id, page);
         id
@@ -635,7 +658,7 @@ impl PageStore {
                 // It stays as it is until the batch is done that brings it.
                 return;
             }
-            let useless = node.holders == 0 && !(node.indexed && on_device);
+            let useless = node.holders == 0 && !(node.is_indexed() && on_device);
             if !useless {
                 if on_device && node.n_device_children == 0 {
                     self.idle.insert((node.stamp, id));
@@ -646,8 +669,8 @@ impl PageStore {
                 return;
             };
             self.idle.remove(&(node.stamp, id));
-            if node.indexed
-                && let Ok(entry) = self.index.find_entry(node.hash, |&other| other == id)
+            if let Some(hash) = node.hash
+                && let Ok(entry) = self.index.find_entry(hash, |&other| other == id)
             {
                 entry.remove();
             }
@@ -667,6 +690,12 @@ impl PageStore {
                 parent_node.n_device_children -= u32::from(matches!(node.place, Place::Device(_)));
                 next = Some(parent);
             }
+        }
+    }
+
+    fn charge(&mut self, owner: UserId, n: u32) {
+        if n > 0 {
+            *self.n_used.entry(owner).or_insert(0) += n;
         }
     }
 
