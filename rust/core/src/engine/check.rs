@@ -32,21 +32,11 @@ impl Engine {
         let mut references = References::default();
         let live = self.contexts.iter().map(|(_, context)| context);
         for context in live.chain(self.snapshots.iter().map(|(_, context)| context)) {
-            for node in context.lane.held() {
-                *references.held.entry(node).or_insert(0) += 1;
-            }
-            for node in context.lane.pinned() {
-                *references.pinned.entry(node).or_insert(0) += 1;
-            }
-            references.own.extend(context.lane.own_pages());
+            references.add_lane(&context.lane);
         }
         for batch in &self.in_flight {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
-            references.own.extend(copies.map(|copy| copy.dst));
-            let slots = batch.moves.outs.iter().chain(&batch.moves.ins);
-            references
-                .moving
-                .extend(slots.map(|moved| (moved.slot, moved.node, batch.id)));
+            references.add_batch(batch.id, &batch.moves, copies);
         }
         self.store.check(&references)
     }

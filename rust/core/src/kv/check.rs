@@ -2,20 +2,47 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::store::{Node, NodeId, PageStore, Place};
+use super::lane::{Lane, PageCopy};
+use super::store::{Moves, Node, NodeId, PageStore, Place};
 use crate::ids::{BatchId, HostSlot, PageId};
 
 /// What lanes and batches refer to.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     /// How often each node is held.
-    pub(crate) held: HashMap<NodeId, u32>,
+    pub(super) held: HashMap<NodeId, u32>,
     /// How often each node is pinned.
-    pub(crate) pinned: HashMap<NodeId, u32>,
+    pub(super) pinned: HashMap<NodeId, u32>,
     /// Pages in no node.
-    pub(crate) own: Vec<PageId>,
+    pub(super) own: Vec<PageId>,
     /// Slots that batches read or write, with the node and the batch.
-    pub(crate) moving: Vec<(HostSlot, NodeId, BatchId)>,
+    pub(super) moving: Vec<(HostSlot, NodeId, BatchId)>,
+}
+
+impl References {
+    /// Adds what a lane holds and uses.
+    pub(crate) fn add_lane(&mut self, lane: &Lane) {
+        for node in lane.held() {
+            *self.held.entry(node).or_insert(0) += 1;
+        }
+        for node in lane.pinned() {
+            *self.pinned.entry(node).or_insert(0) += 1;
+        }
+        self.own.extend(lane.own_pages());
+    }
+
+    /// Adds what a batch in flight moves, and the pages that it copies into.
+    pub(crate) fn add_batch(
+        &mut self,
+        batch: BatchId,
+        moves: &Moves,
+        copies: impl IntoIterator<Item = PageCopy>,
+    ) {
+        self.own.extend(copies.into_iter().map(|copy| copy.dst));
+        let slots = moves.outs.iter().chain(&moves.ins);
+        self.moving
+            .extend(slots.map(|moved| (moved.slot, moved.node, batch)));
+    }
 }
 
 impl PageStore {

@@ -579,13 +579,7 @@ impl World {
         let mut owners: HashMap<PageId, UserId> = HashMap::new();
         for (index, subject) in self.subjects.iter().enumerate() {
             let lane = &subject.lane;
-            for node in lane.held() {
-                *references.held.entry(node).or_insert(0) += 1;
-            }
-            for node in lane.pinned() {
-                *references.pinned.entry(node).or_insert(0) += 1;
-            }
-            references.own.extend(lane.own_pages());
+            references.add_lane(lane);
             let pages: Vec<PageId> = lane.pages(&self.store).collect();
             for page in &pages {
                 let owner = *owners.entry(*page).or_insert(lane.owner());
@@ -605,11 +599,7 @@ impl World {
         }
         for batch in &self.running {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
-            references.own.extend(copies.map(|copy| copy.dst));
-            let moves = batch.moves.outs.iter().chain(&batch.moves.ins);
-            references
-                .moving
-                .extend(moves.map(|moved| (moved.slot, moved.node, batch.id)));
+            references.add_batch(batch.id, &batch.moves, copies);
         }
         self.store.check(&references).map_err(TestCaseError::fail)
     }
