@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill goes first.
-const MAX_PASSED_OVER: u32 = 4;
+pub(super) const MAX_PASSED_OVER: u32 = 4;
 /// Batches for which a request may lack pages before it goes first.
 pub(crate) const MAX_REFUSED: u32 = 32;
 
@@ -254,8 +254,9 @@ impl Queue {
                 |ticket| (ticket.served, ticket.arrival),
                 |_| 0,
             );
-            self.decodes.sort_by_key(|ticket| ticket.is_ahead);
         }
+        // Even where they are few: prefills of other users may leave less room.
+        self.decodes.sort_by_key(|ticket| ticket.is_ahead);
         if self.prefills.is_empty() {
             self.last_prefill.clear();
             self.last_user.clear();

@@ -185,6 +185,25 @@ fn what_a_user_does_not_need_goes_to_the_others() {
 }
 
 #[test]
+fn what_runs_ahead_leaves_the_share_of_its_user_to_those_who_ask() {
+    let ahead = |ticket| Ticket {
+        is_ahead: true,
+        ..ticket
+    };
+    // The prefill of another user leaves one token.
+    let mut queue = queue(&[
+        of_user(1, ahead(ticket(1, 1, 1))),
+        of_user(1, ticket(2, 2, 1)),
+        of_user(2, ticket(3, 3, 9)),
+    ]);
+    let two = Limits {
+        n_tokens: 2,
+        ..LIMITS
+    };
+    assert_eq!(plan(&mut queue, two, 1), [(2, 1), (3, 1)]);
+}
+
+#[test]
 fn the_decodes_of_users_take_turns() {
     let mut many: Vec<Ticket> = (1..=20).map(|n| of_user(1, ticket(n, n, 1))).collect();
     many.push(of_user(2, ticket(21, 21, 1)));
@@ -349,6 +368,11 @@ fn by_user<'a>(tokens: impl Iterator<Item = (&'a Ticket, u32)>) -> HashMap<UserI
 }
 
 proptest! {
+    #[test]
+    fn a_queue_plans_as_its_rules_say(limits in modelled_queue::limits(), ops in prop::collection::vec(modelled_queue::op(), 1..120)) {
+        modelled_queue::run(limits, ops)?;
+    }
+
     /// No token of a batch is left over that somebody could have used, and no user gets less than an equal share but by asking for less.
     #[test]
     fn a_batch_is_full_and_shared_by_users(tickets in mixed(), n_tokens in 1u32..60, prefill_chunk in 1u32..20) {
