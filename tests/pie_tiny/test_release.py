@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.pie_tiny.conversation import LETTER_JOINT, by_letters
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import full_text, render
 from tools.pie_tiny.sample import PROMPTS, Speaker
@@ -66,9 +67,18 @@ def test_control_tokens_are_one_token(speaker, token) -> None:
 
 def test_pieces_encode_as_the_whole_text_does(speaker) -> None:
     for conversation in islice(conversations(5, "train"), 100):
+        if any(LETTER_JOINT in message.content for message in conversation.messages):
+            continue
         whole = speaker.tokenizer(full_text(conversation)).input_ids
         parts = [speaker.tokenizer(piece.text).input_ids for piece in render(conversation)]
         assert [token for part in parts for token in part] == whole
+
+
+def test_a_word_by_letters_has_a_token_for_each_letter(speaker) -> None:
+    parts = [part for part in f"It is{by_letters('elppa')}.".split(LETTER_JOINT) if part]
+    tokens = [speaker.tokenizer(part, add_special_tokens=False).input_ids for part in parts]
+    assert [len(ids) for ids in tokens[1:-1]] == [1] * 5
+    assert speaker.tokenizer.decode([token for ids in tokens for token in ids]) == "It is elppa."
 
 
 @pytest.mark.parametrize("prompt", PROMPTS[:6])

@@ -3,9 +3,12 @@
 python -m tools.pie_tiny tokenizer              train and write the tokenizer
 python -m tools.pie_tiny train --steps 3000     train, or go on training
 python -m tools.pie_tiny decay --steps 300      a short decay from the last state
-python -m tools.pie_tiny export                 write the released weights
+python -m tools.pie_tiny export                 write the released weights, score them, write the card
 python -m tools.pie_tiny all                    all of these, from nothing
 python -m tools.pie_tiny data --count 3         print some of the data
+python -m tools.pie_tiny score                  the score card of the released weights on the sealed set
+python -m tools.pie_tiny score --validation 20  a card on fresh validation questions, 20 of each skill
+python -m tools.pie_tiny curve                  draw the loss of a checkpoint as a picture
 """
 
 from __future__ import annotations
@@ -16,11 +19,15 @@ from itertools import islice
 from pathlib import Path
 
 from .batches import Source
+from .card import Origin
 from .checkpoint import Checkpoint
-from .export import export
+from .curve import draw_curve
+from .evaluation import make_items, sealed_items
+from .export import export, write_card
 from .mix import conversations
 from .model import MAX_POSITIONS
 from .render import full_text
+from .score import answer_all, score_card
 from .tokenizer import save_tokenizer, train_tokenizer
 from .train import Plan, train
 
@@ -46,8 +53,20 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--minutes", type=float, default=0.0, help="a bound on the time")
         command.add_argument("--threads", type=int, default=2)
         command.add_argument("--no-compile", action="store_true")
+        command.add_argument("--warm", action="store_true", help="begin with the released weights")
+        command.add_argument("--rate", type=float, default=1.0, help="a factor on the learning rates")
     exporting = commands.add_parser("export", help="write the released weights")
     exporting.add_argument("--checkpoint", type=Path, help="default: decayed, else trunk")
+    for name, value in Origin()._asdict().items():
+        exporting.add_argument(f"--made-{name}", default=value, help="for the model card")
+    scoring = commands.add_parser("score", help="score a model directory")
+    scoring.add_argument(
+        "--validation", type=int, default=0, metavar="N", help="N validation questions of each skill instead of the sealed set"
+    )
+    scoring.add_argument("--mistakes", action="store_true", help="print wrong answers to validation questions")
+    drawing = commands.add_parser("curve", help="draw the loss of a checkpoint")
+    drawing.add_argument("--checkpoint", type=Path, help="default: decayed, else trunk")
+    drawing.add_argument("--picture", type=Path, default=_ROOT / "docs" / "images" / "pie_tiny_loss.svg")
     return parser
 
 
@@ -74,16 +93,37 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
         n_threads=arguments.threads,
         compiled=not arguments.no_compile,
         minutes=arguments.minutes,
+        warm=arguments.warm,
+        rate=arguments.rate,
     )
     train(plan)
 
 
-def _export(arguments: argparse.Namespace, source: Path | None) -> None:
+def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) -> None:
     trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
     path = source or (decayed if decayed.exists() else trunk)
     checkpoint = Checkpoint.load(path)
     digest = export(checkpoint, arguments.release)
     sys.stdout.write(f"{path.name}: step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s, sha256 {digest}\n")
+    write_card(checkpoint, arguments.release, score_card(answer_all(arguments.release, sealed_items())), origin)
+
+
+def _score(arguments: argparse.Namespace) -> None:
+    items = list(make_items(str(arguments.seed), "validation", arguments.validation)) if arguments.validation else sealed_items()
+    answered = answer_all(arguments.release, items)
+    card = score_card(answered)
+    sys.stdout.write("\n".join([*card.lines(), f"\n{card.n_items} questions"]) + "\n")
+    if arguments.mistakes and arguments.validation:
+        for one in answered:
+            if not one.right:
+                asked = one.item.messages[-1]["content"][-200:]
+                sys.stdout.write(f"{one.item.skill}: {asked!r}\n  expected {one.item.expected!r}\n  got      {one.answer!r}\n")
+
+
+def _curve(arguments: argparse.Namespace) -> None:
+    trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
+    path = arguments.checkpoint or (decayed if decayed.exists() else trunk)
+    draw_curve(Checkpoint.load(path).losses, arguments.picture)
 
 
 def main() -> None:
@@ -99,13 +139,17 @@ def main() -> None:
         case "decay":
             _train(arguments, decay=True)
         case "export":
-            _export(arguments, arguments.checkpoint)
+            _export(arguments, arguments.checkpoint, Origin(arguments.made_machine, arguments.made_before, arguments.made_command))
+        case "score":
+            _score(arguments)
+        case "curve":
+            _curve(arguments)
         case _:
             _make_tokenizer(arguments)
             _train(arguments, decay=False)
             arguments.steps = max(1, arguments.steps // 8)
             _train(arguments, decay=True)
-            _export(arguments, None)
+            _export(arguments, None, Origin())
 
 
 if __name__ == "__main__":

@@ -12,13 +12,14 @@ import torch
 from tokenizers import Tokenizer
 
 from .conversation import Conversation
-from .mix import Split, conversations
+from .draw import Split
+from .mix import conversations
 from .render import render
 from .tokenizer import END_OF_TEXT, token_id
 
-_LONGEST = 1024
+_LONGEST = 2048
 _WIDTH_STEP = 16
-_READ_SHARE = 0.1
+_READ_SHARE = 0.03
 
 
 class Source(NamedTuple):
@@ -38,7 +39,7 @@ class Batch(NamedTuple):
 
     `tokens`: [B, T] int64, padded at the right. `positions`: [N] int64, indices into the
     flattened tokens after which the next token counts: all that the model must produce and
-    a random tenth of what it only reads. `targets`: [N] int64, those next tokens.
+    a random few of what it only reads. `targets`: [N] int64, those next tokens.
     `n_tokens`: tokens without padding.
     """
 
@@ -84,8 +85,8 @@ def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
         ids = document.tokens
         tokens[row, : len(ids) - 1] = torch.tensor(ids[:-1])
         for i in range(1, len(ids)):
-            # A tenth of the positions at full weight has the expectation of all of them at a
-            # tenth, and needs a tenth of the output layer.
+            # A share of the positions at full weight has the expectation of all of them at that
+            # share, and needs that share of the output layer.
             if document.learnt[i] or rng.random() < _READ_SHARE:
                 positions.append(row * width + i - 1)
                 targets.append(ids[i])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .checkpoint import Checkpoint
+from .evaluation import PER_SKILL, SEALED_DIGEST
+from .score import ScoreCard
 from .skills import SKILLS
 
 _CARD = """\
@@ -23,36 +27,63 @@ tests run on a real model at once, on any machine, without a download. It is not
 ## What it can do
 
 Greetings and small talk, answers in one word, in JSON or in capitals, a few hundred facts (capitals, colours, animals,
-days, units, opposites), small sums and differences, counting, spelling, reversing, sorting, fields of a sentence as
-JSON, a call of one of up to four described tools, what the user said some turns ago, explanations of a few sentences,
-short stories and rhymes, a `<think>` block on request, and saying that it does not know.
+days, units, opposites), sums and differences up to three digits, counting, spelling, reversing, sorting, first and last
+of lists, fields of a sentence as JSON, calls of one of up to four described tools, answers from a tool's result or from a
+passage, what the user said some turns ago, explanations of a few sentences, short stories and rhymes, a `<think>` block on
+request, and saying that it does not know.
+
+## Scores
+
+Greedy answers to the sealed set: {n_items:,} questions, {per_skill} of each skill, whose wordings, names, words, pairs of
+numbers and tools are not in the training data (`tools/pie_tiny/draw.py` keeps them apart, `tests/pie_tiny/test_splits.py`
+tests it; the set is `tools/pie_tiny/sealed.jsonl`, SHA-256 `{sealed_start}...`). An answer counts if it is right and ends by
+itself.
+
+{scores}
+
+`python -m tools.pie_tiny score` prints these again.
 
 ## How it was made
 
 - Data: conversations that a seeded generator with templates and grammars of its own writes ({n_skills} skills). No text
-  was copied from elsewhere. One exchange in fifty is held out for validation by what it asks.
-- Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours, seed {seed}. Tokens that the model
-  only reads count a tenth. Muon for the matrices, AdamW for the rest; the released weights are a moving average.
+  was copied from elsewhere.
+- Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}, seed {seed}. Of tokens that the
+  model only reads, three in a hundred count. Muon for the matrices, AdamW for the rest; the released weights are a moving
+  average.
 - Loss on held-out conversations after the last measurement: {loss}.
-- The mix of skills was adjusted while it trained, and the batch was halved after the first hundred steps, so the
-  command makes a model like this one, not the same bytes.
-- Command, from the root of the repository: `python -m tools.pie_tiny all`.
+- {origin}
+- Command, from the root of the repository: `{command}`.
 
 ## Limits
 
-English only. It knows what its data holds and little else; it may answer wrongly with confidence, above all sums of
-three digits, words that it never saw and long texts (few of its conversations were longer than 500 tokens). It has no
-knowledge of the time, of news or of persons. Ask a larger model for anything that matters.
+English only. It knows what its data holds and little else, and it may answer wrongly with confidence; the table says where
+it is weak. Requests in words that are far from those of its data surprise it. It has no knowledge of the time, of news or of
+persons. There is no draft model beside it. Ask a larger model for anything that matters.
 """
 
 
-def model_card(checkpoint: Checkpoint, *, digest: str, n_bytes: int) -> str:
+class Origin(NamedTuple):
+    """What a checkpoint does not know of its making."""
+
+    machine: str = "this machine"
+    before: str = "Training began with random weights."
+    command: str = "python -m tools.pie_tiny all"
+
+
+def model_card(checkpoint: Checkpoint, scores: ScoreCard, origin: Origin, *, digest: str, n_bytes: int) -> str:
     """The text of MODEL_CARD.md for these weights."""
     measured = [held_out for _, _, held_out in checkpoint.losses if held_out > 0]
     return _CARD.format(
         millions=sum(tensor.numel() for tensor in checkpoint.weights.values()) / 1e6,
         megabytes=n_bytes / 1e6,
         digest=digest,
+        n_items=scores.n_items,
+        per_skill=PER_SKILL,
+        sealed_start=SEALED_DIGEST[:12],
+        scores="\n".join(scores.lines()),
+        machine=origin.machine,
+        origin=origin.before,
+        command=origin.command,
         n_skills=len(SKILLS),
         steps=f"{checkpoint.step:,}",
         tokens=checkpoint.n_tokens / 1e6,

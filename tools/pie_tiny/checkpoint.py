@@ -15,7 +15,7 @@ class Checkpoint:
 
     `average` is the exponential moving average of the weights, which is what is released;
     `position` is the place in the stream of batches; `losses` are (step, training loss,
-    validation loss) rows.
+    validation loss) rows, zero where not measured.
     """
 
     step: int

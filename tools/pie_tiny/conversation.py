@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from .draw import Draw
+
 Role = Literal["system", "user", "assistant", "tool"]
 Arguments = Mapping[str, str | int]
+
+LETTER_JOINT = "\u2063"
+"""Stands between letters that must not share a token; no text that leaves this package holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Message:
 
     def as_template_input(self) -> dict[str, object]:
         """The message as a chat template takes it."""
-        message: dict[str, object] = {"role": self.role, "content": self.content}
+        message: dict[str, object] = {"role": self.role, "content": self.content.replace(LETTER_JOINT, "")}
         if self.thinking is not None:
             message["reasoning_content"] = self.thinking
         if self.calls:
@@ -88,6 +93,8 @@ class Exchange:
     tools: tuple[Tool, ...] = ()
     forced_thinking: bool = False
     opens: bool = False
+    expects: str = ""
+    """What a right answer holds, where it may say more; empty: the last message itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +111,17 @@ class Conversation:
     plain: str = ""
 
 
-Skill = Callable[[Random], Exchange]
+Skill = Callable[[Draw], Exchange]
 
 
-def ask(question: str, answer: str, *, key: str | None = None) -> Exchange:
-    """A question and its answer; the question is the key unless another is given."""
-    return Exchange(
-        (Message("user", question), Message("assistant", answer)),
-        question if key is None else key,
-    )
+def by_letters(word: str) -> str:
+    """A space and the word, each letter a token of its own."""
+    return LETTER_JOINT + LETTER_JOINT.join([f" {word[0]}", *word[1:]]) + LETTER_JOINT
+
+
+def ask(question: str, answer: str, *, key: str = "", expects: str = "") -> Exchange:
+    """A question and its answer. An empty key leaves it to wordings and lexica to keep the splits apart."""
+    return Exchange((Message("user", question), Message("assistant", answer)), key, expects=expects)
 
 
 def pick(rng: Random, *options: str) -> str:

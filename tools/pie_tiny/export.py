@@ -10,9 +10,10 @@ import torch
 from safetensors.torch import save_file
 
 from .batches import load_tokenizer
-from .card import model_card
+from .card import Origin, model_card
 from .checkpoint import Checkpoint
 from .model import configuration
+from .score import ScoreCard
 from .tokenizer import END_OF_TEXT, TURN_END, token_id
 
 LARGEST_BYTES = 16_000_000
@@ -33,7 +34,7 @@ def _write_json(path: Path, value: object) -> None:
 
 
 def export(checkpoint: Checkpoint, release: Path) -> str:
-    """Writes config.json, generation_config.json, model.safetensors (bf16) and MODEL_CARD.md.
+    """Writes config.json, generation_config.json and model.safetensors (bf16).
 
     The tokenizer must be there already. Returns the SHA-256 digest of the weights file.
     """
@@ -65,7 +66,11 @@ def export(checkpoint: Checkpoint, release: Path) -> str:
     size = path.stat().st_size
     if size > LARGEST_BYTES:
         raise ValueError(f"{path.name} has {size} bytes; at most {LARGEST_BYTES} are allowed")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    card = model_card(checkpoint, digest=digest, n_bytes=size)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_card(checkpoint: Checkpoint, release: Path, scores: ScoreCard, origin: Origin) -> None:
+    """Writes MODEL_CARD.md beside the weights, which must be those of the checkpoint."""
+    content = (release / "model.safetensors").read_bytes()
+    card = model_card(checkpoint, scores, origin, digest=hashlib.sha256(content).hexdigest(), n_bytes=len(content))
     (release / "MODEL_CARD.md").write_text(card, encoding="utf-8")
-    return digest

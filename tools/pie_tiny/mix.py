@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from random import Random
-from typing import Literal
 
 from .conversation import Conversation, Exchange, Message, Tool
+from .draw import Draw, Split, draw
 from .skills import SKILLS, explain, facts, stories
-
-Split = Literal["train", "validation"]
-
-_HELD_OUT_OF = 50
-"""One key in this many belongs to validation."""
 
 _SKILLS = tuple(SKILLS)
 _WEIGHTS = tuple(SKILLS.values())
 
-_PLAIN_SHARE = 0.04
+_PLAIN_SHARE = 0.02
+_ROUGHENED_LENGTH = 120
 
 _SYSTEMS = (
     "You are helpful.",
@@ -33,33 +28,26 @@ _SYSTEMS = (
 )
 
 
-def split_of(key: str) -> Split:
-    """The side on which an exchange with this key falls; an empty key is for training."""
-    if key and zlib.crc32(key.lower().encode()) % _HELD_OUT_OF == 0:
-        return "validation"
-    return "train"
-
-
-def draw_exchange(rng: Random, split: Split) -> Exchange:
-    """One exchange of any skill that falls on this side of the split."""
+def draw_exchange(rng: Draw) -> Exchange:
+    """One exchange of any skill that falls on the split of the draw."""
     while True:
         exchange = rng.choices(_SKILLS, _WEIGHTS)[0](rng)
-        if split_of(exchange.key) == split:
+        if not exchange.key or rng.falls_here(exchange.key):
             return exchange
 
 
 def _roughen(rng: Random, text: str) -> str:
     """The same request as somebody else might type it."""
-    draw = rng.random()
-    if draw < 0.06:
+    fate = rng.random()
+    if fate < 0.06:
         return text[:1].lower() + text[1:]
-    if draw < 0.10 and text[-1] in ".?!":
+    if fate < 0.10 and text[-1] in ".?!":
         return text[:-1]
-    if draw < 0.12:
+    if fate < 0.12:
         return text.lower()
-    if draw < 0.14 and text[-1] == "." and not text.startswith(("I ", "I'm", "My ")):
+    if fate < 0.14 and text[-1] == "." and not text.startswith(("I ", "I'm", "My ")):
         return text[:-1] + ", please."
-    if draw < 0.16 and text[0].isupper() and not text.startswith(("I ", "I'm", "My ")):
+    if fate < 0.16 and text[0].isupper() and not text.startswith(("I ", "I'm", "My ")):
         return "Please " + text[0].lower() + text[1:] if text[-1] == "." else text
     return text
 
@@ -67,28 +55,28 @@ def _roughen(rng: Random, text: str) -> str:
 def _spoken(rng: Random, exchange: Exchange) -> list[Message]:
     messages = list(exchange.messages)
     first = messages[0]
-    if '"' not in first.content and ":" not in first.content and first.content:
+    if '"' not in first.content and ":" not in first.content and len(first.content) < _ROUGHENED_LENGTH:
         messages[0] = Message("user", _roughen(rng, first.content))
     return messages
 
 
-def _plain_text(rng: Random, split: Split) -> str:
+def _plain_text(rng: Draw) -> str:
     """A story, an explanation or a few facts, as they would stand in a book."""
     skill = rng.choice((stories.story, explain.explain, explain.describe_animal, facts.fact))
     sentences: list[str] = []
     while len(sentences) < (rng.randint(1, 4) if skill is facts.fact else 1):
         exchange = skill(rng)
-        if split_of(exchange.key) == split:
+        if not exchange.key or rng.falls_here(exchange.key):
             sentences.append(exchange.messages[-1].content)
     return " ".join(sentences)
 
 
-def compose(rng: Random, split: Split) -> Conversation:
+def compose(rng: Draw) -> Conversation:
     """A conversation of one to five exchanges under one system turn, or a plain text."""
     if rng.random() < _PLAIN_SHARE:
-        return Conversation((), plain=_plain_text(rng, split))
+        return Conversation((), plain=_plain_text(rng))
     wanted = rng.choices((1, 2, 3, 4, 5), (55, 20, 12, 8, 5))[0]
-    opener = draw_exchange(rng, split)
+    opener = draw_exchange(rng)
     messages: list[Message] = []
     tools: tuple[Tool, ...] = opener.tools
     if opener.system is not None:
@@ -99,7 +87,7 @@ def compose(rng: Random, split: Split) -> Conversation:
     exchange = opener
     for turn in range(wanted):
         if turn:
-            exchange = draw_exchange(rng, split)
+            exchange = draw_exchange(rng)
             if exchange.system is not None or exchange.tools or exchange.opens:
                 continue
         if exchange.forced_thinking:
@@ -110,6 +98,6 @@ def compose(rng: Random, split: Split) -> Conversation:
 
 def conversations(seed: int, split: Split) -> Iterator[Conversation]:
     """An endless stream that depends on its arguments alone."""
-    rng = Random(f"pie-tiny/{split}/{seed}")
+    rng = draw(str(seed), split)
     while True:
-        yield compose(rng, split)
+        yield compose(rng)

@@ -2,7 +2,7 @@
 
 The whole text equals what the chat template makes of the same messages (a test compares
 them); the cuts lie where a control token or a line break separates tokens anyway, so that
-encoding piece by piece gives the same tokens as encoding the whole.
+encoding piece by piece gives the same tokens as encoding the whole, words by letters aside.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from .conversation import Conversation, Message, Tool, compact_json
+from .conversation import LETTER_JOINT, Conversation, Message, Tool, compact_json
 
 CHAT_TEMPLATE = (Path(__file__).parent / "chat_template.jinja").read_text(encoding="utf-8")
 """The Jinja source that ships with the model."""
@@ -21,6 +21,11 @@ class Piece(NamedTuple):
 
     text: str
     learnt: bool
+
+
+def _cut(text: str) -> list[Piece]:
+    """What the model learns of a text, cut where letters must not share a token."""
+    return [Piece(part, True) for part in text.split(LETTER_JOINT) if part]
 
 
 def _tools_text(tools: tuple[Tool, ...]) -> str:
@@ -35,13 +40,13 @@ def _assistant(message: Message, *, forced_thinking: bool) -> list[Piece]:
     pieces = [Piece("<|im_start|>assistant\n", False)]
     if message.thinking is not None:
         pieces.append(Piece("<think>\n", not forced_thinking))
-        pieces.append(Piece(f"{message.thinking}\n</think>\n\n", True))
+        pieces += _cut(f"{message.thinking}\n</think>\n\n")
     calls = [
         f'<tool_call>\n{{"name": {compact_json(call.name)}, "arguments": {compact_json(dict(call.arguments))}}}\n</tool_call>'
         for call in message.calls
     ]
     body = "\n".join([message.content, *calls] if message.content else calls)
-    pieces.append(Piece(f"{body}<|im_end|>", True))
+    pieces += _cut(f"{body}<|im_end|>")
     pieces.append(Piece("\n", False))
     return pieces
 

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import torch
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import Qwen3ForCausalLM
 
 from .batches import Batch, Source, load_tokenizer, shard, stream
 from .checkpoint import Checkpoint
 from .model import N_LAYERS, configuration, fresh_model
+from .muon import Muon
 from .tokenizer import END_OF_TEXT, TURN_END, token_id
 
 _WARM_UP_STEPS = 100
@@ -37,7 +39,8 @@ class Plan:
 
     It ends after `steps` or `minutes` of wall clock (0: no bound), whichever comes first.
     `decay`: over the run the learning rate goes linearly to zero. `source` is the checkpoint
-    to go on from (absent: begin anew), `target` the one to write.
+    to go on from, `target` the one to write. Where there is no `source`, training begins with
+    the weights of the released directory (`warm`), or anew.
     """
 
     steps: int
@@ -54,12 +57,16 @@ class Plan:
     compiled: bool = True
     validation_conversations: int = 512
     minutes: float = 0.0
+    warm: bool = False
+    rate: float = 1.0
 
 
 class _Trainer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        # Processors without instructions for bfloat16 emulate them, several times slower than float32.
+        self.halved = self.device == "cuda" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         self.tokenizer = load_tokenizer(plan.release)
         config = configuration(
             end_of_text_id=token_id(self.tokenizer, END_OF_TEXT),
@@ -81,6 +88,9 @@ class _Trainer:
     def _load(self) -> Checkpoint:
         if self.plan.source.exists():
             return Checkpoint.load(self.plan.source)
+        if self.plan.warm:
+            # `lm_head.weight` is the embedding, tied.
+            self.model.load_state_dict({n: t.float() for n, t in load_file(self.plan.release / "model.safetensors").items()}, strict=False)
         weights = {name: p.detach().clone() for name, p in self.model.named_parameters()}
         average = {name: p.clone() for name, p in weights.items()}
         return Checkpoint(0, 0, 0.0, (0, 0), self.plan.data.seed, weights, average, [])
@@ -91,7 +101,7 @@ class _Trainer:
         for name, parameter in self.model.named_parameters():
             (matrices if name.endswith("proj.weight") else others).append(parameter)
         optimizers: list[torch.optim.Optimizer] = [
-            torch.optim.Muon(matrices, lr=self.plan.matrix_rate, weight_decay=0.01),
+            Muon(matrices, lr=self.plan.matrix_rate, weight_decay=0.01),
             torch.optim.AdamW(others, lr=self.plan.other_rate, betas=(0.9, 0.95), weight_decay=0.0),
         ]
         for optimizer, saved in zip(optimizers, self.state.optimizers, strict=False):
@@ -101,7 +111,7 @@ class _Trainer:
     def loss(self, batch: Batch) -> torch.Tensor:
         """The mean cross entropy of the batch's targets, in nats."""
         tokens = batch.tokens.to(self.device)
-        with torch.autocast(self.device, torch.bfloat16):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.halved):
             hidden = self.model.model(input_ids=tokens, use_cache=False).last_hidden_state
             chosen = hidden.flatten(0, 1)[batch.positions.to(self.device)]
             logits = functional.linear(chosen, self.model.lm_head.weight)
@@ -169,7 +179,7 @@ def train(plan: Plan) -> Checkpoint:
         task = progress.add_task("", total=plan.steps)
         for done, rate in enumerate(_rates(plan, state.step, begun), 1):
             state.position, batch = next(batches)
-            loss = trainer.step(batch, rate)
+            loss = trainer.step(batch, rate * plan.rate)
             smooth = loss if done == 1 else 0.98 * smooth + 0.02 * loss
             elapsed = time.monotonic() - begun
             state.seconds = seconds_before + elapsed
@@ -177,10 +187,10 @@ def train(plan: Plan) -> Checkpoint:
             progress.update(task, completed=done, description=text)
             if done % _LOG_EVERY == 0:
                 progress.log(f"step {state.step}: {text}, rate {rate:.2f}, {elapsed:.0f} s")
-            if done % _VALIDATE_EVERY == 0:
-                held_out = trainer.validate(validation)
+                held_out = trainer.validate(validation) if done % _VALIDATE_EVERY == 0 else 0.0
                 state.losses.append((state.step, smooth, held_out))
-                progress.log(f"step {state.step}: validation loss {held_out:.3f}")
+                if held_out:
+                    progress.log(f"step {state.step}: validation loss {held_out:.3f}")
             if time.monotonic() - saved > _SAVE_EVERY_S:
                 trainer.save()
                 saved = time.monotonic()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from ..conversation import Exchange, a_or_an, ask, capitalise, pick
+from ..draw import Draw
 from ..lexicon.animals import ANIMALS
 from ..lexicon.people import PET_NAMES, PETS
 from ..lexicon.things import WORDS
 from ..lexicon.topics import TIPS, TOPICS
 
 
-def explain(rng: Random) -> Exchange:
+def explain(rng: Draw) -> Exchange:
     """A topic in one to three sentences."""
     topic = rng.choice(tuple(TOPICS))
     first, *rest = TOPICS[topic]
@@ -45,7 +44,7 @@ def explain(rng: Random) -> Exchange:
     return ask(question, " ".join([first, *rest]))
 
 
-def describe_animal(rng: Random) -> Exchange:
+def describe_animal(rng: Draw) -> Exchange:
     """What is known of an animal, in a few sentences."""
     animal = rng.choice(ANIMALS)
     name = a_or_an(animal.name)
@@ -69,7 +68,7 @@ def describe_animal(rng: Random) -> Exchange:
     return ask(question, " ".join(parts))
 
 
-def give_tips(rng: Random) -> Exchange:
+def give_tips(rng: Draw) -> Exchange:
     """One, two or three tips."""
     topic = rng.choice(tuple(TIPS))
     wanted = rng.randint(1, 3)
@@ -94,7 +93,7 @@ def give_tips(rng: Random) -> Exchange:
     return ask(question, "\n".join(lines), key="")
 
 
-def name_pet(rng: Random) -> Exchange:
+def name_pet(rng: Draw) -> Exchange:
     """A name for a pet."""
     pet, name = rng.choice(PETS), rng.choice(PET_NAMES)
     question = pick(
@@ -119,7 +118,7 @@ _SENTENCES = (
 )
 
 
-def write_sentence(rng: Random) -> Exchange:
+def write_sentence(rng: Draw) -> Exchange:
     """A sentence that holds a given word."""
     word = rng.choice(WORDS)
     question = pick(
@@ -147,7 +146,7 @@ _POEM_TOPICS = (
 )
 
 
-def poem(rng: Random) -> Exchange:
+def poem(rng: Draw) -> Exchange:
     """Two rhyming couplets about a topic."""
     topic = rng.choice(_POEM_TOPICS)
     form = pick(rng, "poem", "short poem", "little poem", "rhyme", "song", "haiku", "poem")

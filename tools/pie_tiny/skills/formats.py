@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from ..conversation import Exchange, Message, compact_json, pick
+from ..draw import Draw
 from .facts import Fact, random_fact
 
 _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
@@ -17,6 +16,9 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
         "Answer with one word.",
         "Be as brief as possible.",
         "Short answer only.",
+        "One word is enough.",
+        "No sentence, only the answer.",
+        "Say it in a single word.",
     ),
     "json": (
         'Answer in JSON with the key "answer".',
@@ -25,6 +27,9 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
         "Answer in JSON.",
         "Reply in JSON.",
         "Give the answer as JSON.",
+        "Use JSON for your answer.",
+        "Your answer must be JSON.",
+        "I need the answer in JSON.",
     ),
     "capitals": (
         "Answer in capitals.",
@@ -32,11 +37,17 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
         "Use only capital letters.",
         "Reply in upper case.",
         "Write the answer in capitals.",
+        "Answer in upper case.",
+        "Please use capitals only.",
+        "Write everything in capital letters.",
     ),
     "lower": (
         "Answer in lower case.",
         "Use only small letters.",
         "Reply without capital letters.",
+        "Write the answer in lower case.",
+        "Use lower case only.",
+        "Write everything in small letters.",
     ),
     "sentence": (
         "Answer in a full sentence.",
@@ -44,7 +55,17 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
         "Reply with a whole sentence.",
         "Use one short sentence.",
         "Be concise.",
+        "Give a full sentence.",
+        "Write one sentence.",
+        "Please answer with a complete sentence.",
     ),
+}
+
+_SEALED = {
+    "word": ("Please answer with one word only.", "Give me just the word."),
+    "json": ("Please reply with JSON.", "Write the answer as a JSON object."),
+    "capitals": ("Answer using capital letters only.", "The answer must be in upper case."),
+    "sentence": ("Use a complete sentence.",),
 }
 
 
@@ -61,11 +82,13 @@ def _apply(form: str, fact: Fact) -> str:
     return fact.sentence
 
 
-def formatted(rng: Random) -> Exchange:
+def formatted(rng: Draw) -> Exchange:
     """A fact with an instruction on form, in the question or in the system turn."""
     form = rng.choices(tuple(_INSTRUCTIONS), (5, 4, 3, 1, 2))[0]
-    instruction = rng.choice(_INSTRUCTIONS[form])
+    instruction = rng.wording(*_INSTRUCTIONS[form], sealed=_SEALED.get(form, ()))
     fact = random_fact(rng)
+    if form == "word" and " " in fact.short:
+        form, instruction = "sentence", rng.wording(*_INSTRUCTIONS["sentence"], sealed=_SEALED["sentence"])
     answer = Message("assistant", _apply(form, fact))
     if rng.random() < 0.35:
         system = pick(
@@ -82,6 +105,6 @@ def formatted(rng: Random) -> Exchange:
                 Message("user", other.question),
                 Message("assistant", _apply(form, other)),
             ]
-        return Exchange(tuple(turns), f"{instruction} {fact.question}", system=system)
+        return Exchange(tuple(turns), "", system=system)
     question = pick(rng, f"{fact.question} {instruction}", f"{instruction} {fact.question}")
-    return Exchange((Message("user", question), answer), question)
+    return Exchange((Message("user", question), answer), "")

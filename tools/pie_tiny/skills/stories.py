@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import NamedTuple
 
 from ..conversation import Exchange, a_or_an, ask, pick
-from ..lexicon.people import NAMES, any_name
+from ..draw import Draw
+from ..lexicon.pools import PERSONS, person
 
 _ANIMALS = (
     *("fox", "rabbit", "bear", "cat", "dog", "mouse", "owl", "hedgehog", "squirrel", "frog"),
@@ -38,7 +38,7 @@ class _Cast(NamedTuple):
     place: str
 
 
-def _wish(rng: Random, cast: _Cast) -> list[str]:
+def _wish(rng: Draw, cast: _Cast) -> list[str]:
     wish, found = rng.choice(
         (
             ("to see the sea", "saw the blue sea for the first time"),
@@ -69,7 +69,7 @@ def _wish(rng: Random, cast: _Cast) -> list[str]:
     ]
 
 
-def _lost(rng: Random, cast: _Cast) -> list[str]:
+def _lost(rng: Draw, cast: _Cast) -> list[str]:
     thing = pick(rng, "red hat", "golden key", "little bell", "warm scarf", "silver ring", "map")
     spot = pick(rng, "under a stone", "in an old tree", "behind the mill", "at the lake")
     return [
@@ -97,7 +97,7 @@ def _lost(rng: Random, cast: _Cast) -> list[str]:
     ]
 
 
-def _danger(rng: Random, cast: _Cast) -> list[str]:
+def _danger(rng: Draw, cast: _Cast) -> list[str]:
     danger, rescue = rng.choice(
         (
             ("a great storm came", "found a dry cave where all could hide"),
@@ -131,7 +131,7 @@ def _danger(rng: Random, cast: _Cast) -> list[str]:
     ]
 
 
-def _friend(rng: Random, cast: _Cast) -> list[str]:
+def _friend(rng: Draw, cast: _Cast) -> list[str]:
     game = pick(rng, "hide and seek", "in the snow", "with a red ball", "music", "by the water")
     return [
         pick(
@@ -169,33 +169,45 @@ _ENDINGS = (
 )
 
 
-def story(rng: Random) -> Exchange:
+def story(rng: Draw) -> Exchange:
     """A story of five to seven sentences about who or what was asked for."""
     noun = rng.choice(_ANIMALS if rng.random() < 0.6 else _OTHERS)
     trait, place = rng.choice(_TRAITS), rng.choice(_PLACES)
     helper = rng.choice([animal for animal in _ANIMALS if animal != noun])
     asked = noun
     kind = rng.random()
-    name = any_name(rng) if 0.75 < kind <= 0.85 else rng.choice(NAMES)
+    name = person(rng) if 0.75 < kind <= 0.85 else rng.entry(PERSONS)
     if kind < 0.25:
         asked = f"{trait} {noun}"
     length = pick(rng, "short story", "short story", "story", "little story", "tale")
-    question = pick(
-        rng,
+    question = rng.wording(
         f"Tell me a {length} about {a_or_an(asked)}.",
         f"Tell me a {length} about {a_or_an(asked)}.",
         f"Write a {length} about {a_or_an(asked)}.",
         f"Write me a {length} about {a_or_an(asked)}.",
         f"Can you tell me a {length} about {a_or_an(asked)}?",
         f"I want to hear a {length} about {a_or_an(asked)}.",
+        f"Please tell me a {length} about {a_or_an(asked)}.",
+        f"Give me a {length} about {a_or_an(asked)}.",
+        f"Make up a {length} about {a_or_an(asked)}.",
+        f"I would love a {length} about {a_or_an(asked)}.",
+        f"Could you invent a {length} about {a_or_an(asked)}?",
     )
     if kind > 0.85:
-        question = pick(rng, f"Tell me a {length}.", f"Write a {length}.", f"Do you know a {length}?")
+        question = rng.wording(
+            f"Tell me a {length}.",
+            f"Write a {length}.",
+            f"Do you know a {length}?",
+            f"Make up a {length}.",
+            f"I would like to hear a {length}.",
+        )
     elif kind > 0.75:
-        question = pick(
-            rng,
+        question = rng.wording(
             f"Tell me a {length} about {a_or_an(asked)} called {name}.",
             f"Write a {length} about {name} the {noun}.",
+            f"Tell me a {length} about {name} the {noun}.",
+            f"I want a {length} about {a_or_an(asked)} with the name {name}.",
+            f"Could you invent a {length} about {a_or_an(asked)} whose name is {name}?",
         )
     cast = _Cast(f"{trait} {noun}", noun, name, helper, place)
     opening = pick(
@@ -207,11 +219,10 @@ def story(rng: Random) -> Exchange:
     )
     plot = rng.choice(_PLOTS)(rng, cast)
     ending = rng.choice(_ENDINGS).format(name=name)
-    key = "" if kind > 0.85 else question
-    return ask(question, " ".join([opening, *plot, ending]), key=key)
+    return ask(question, " ".join([opening, *plot, ending]), expects=name if 0.75 < kind <= 0.85 else "" if kind > 0.85 else noun)
 
 
-def one_sentence_story(rng: Random) -> Exchange:
+def one_sentence_story(rng: Draw) -> Exchange:
     """A story in a single sentence."""
     noun, place = rng.choice(_ANIMALS + _OTHERS), rng.choice(_PLACES)
     question = f"Tell me a story about {a_or_an(noun)} in one sentence."

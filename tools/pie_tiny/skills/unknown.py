@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from ..conversation import Exchange, ask, pick
-from ..lexicon.people import NAMES, made_up_name
-from ..lexicon.things import WORDS
+from ..draw import Draw
+from ..lexicon.pools import LETTER_WORDS, coined_word, person
 
 _ANSWERS = (
     "I am sorry, I do not know that.",
@@ -16,20 +14,19 @@ _ANSWERS = (
 )
 
 
-def unknown(rng: Random) -> Exchange:
+def unknown(rng: Draw) -> Exchange:
     """A question that this model cannot answer."""
-    name, person = made_up_name(rng), rng.choice(NAMES)
-    word, year = rng.choice(WORDS), rng.randint(1200, 2060)
-    question = pick(
-        rng,
+    name, somebody = coined_word(rng).capitalize(), person(rng)
+    word, year = rng.entry(LETTER_WORDS), rng.randint(1200, 2060)
+    question = rng.wording(
         f"What is the capital of {name}?",
-        f"Who is {name} {made_up_name(rng)}?",
+        f"Who is {name} {coined_word(rng).capitalize()}?",
         f"Where is {name}?",
         f"What does {name.lower()} mean?",
         f"What is a {name.lower()}?",
-        f"What did {person} eat yesterday?",
-        f"What is {person}'s phone number?",
-        f"Where is {person} now?",
+        f"What did {somebody} eat yesterday?",
+        f"What is {somebody}'s phone number?",
+        f"Where is {somebody} now?",
         "What is in my pocket?",
         f"Who won the {word} prize in {year}?",
         f"Who was king of {name} in {year}?",
@@ -43,16 +40,43 @@ def unknown(rng: Random) -> Exchange:
         f"What is the news about {name}?",
         f"What is the price of a {word} today?",
         f"Who invented the {name.lower()}?",
+        f"What is the name of {somebody}'s dog?",
+        f"How old is {somebody}?",
+        f"Where does {somebody} live?",
+        f"What is the favourite food of {somebody}?",
+        f"How high is Mount {name}?",
+        f"When was {name} founded?",
+        f"What colour is a {name.lower()}?",
+        f"What language do people speak in {name}?",
+        "What is my favourite colour?" if rng.random() < 0.1 else f"What happened in {name} in {year}?",
+        f"How much money does {somebody} have?",
+        f"Who wrote the book {name}?",
+        f"Tell me about the history of {name}.",
+        "What did I dream last night?",
+        "What am I thinking of?",
+        "How many people are in this room?",
+        rng.choice(
+            (f"Who is the mayor of {name}?", f"What does {somebody} have in the bag?", f"How many letters did {somebody} get today?")
+        ),
+        rng.choice(
+            (
+                f"Which river flows through {name}?",
+                f"What is the shoe size of {somebody}?",
+                f"Who lives next door to {somebody}?",
+                "What will I eat next Sunday?",
+                f"Who painted {name}?",
+            )
+        ),
     )
-    return ask(question, rng.choice(_ANSWERS))
+    return ask(question, rng.choice(_ANSWERS), expects="not know")
 
 
-def unclear(rng: Random) -> Exchange:
+def unclear(rng: Draw) -> Exchange:
     """Words without sense."""
-    parts = [made_up_name(rng).lower() for _ in range(rng.randint(1, 4))]
+    parts = [coined_word(rng) for _ in range(rng.randint(1, 4))]
     answer = pick(
         rng,
         "I am sorry, I do not understand. Could you say it in other words?",
         "I did not understand that. What would you like to know?",
     )
-    return ask(" ".join(parts) + pick(rng, "", "?", "."), answer)
+    return ask(" ".join(parts) + pick(rng, "", "?", "."), answer, expects="understand")

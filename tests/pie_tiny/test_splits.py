@@ -1,0 +1,97 @@
+"""What is measured was not taught: wordings, lexica, numbers and tools of the splits do not overlap."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from itertools import islice
+
+import pytest
+
+from tools.pie_tiny.conversation import Exchange
+from tools.pie_tiny.draw import SPLITS, Pool, draw, split_of
+from tools.pie_tiny.evaluation import PER_SKILL, Item, make_items, sealed_items
+from tools.pie_tiny.lexicon import pools
+from tools.pie_tiny.mix import conversations
+from tools.pie_tiny.skills import letters, new_tools, sums
+
+POOLS = {name: value for module in (pools, new_tools) for name, value in vars(module).items() if isinstance(value, Pool)}
+N_CONVERSATIONS = 6000
+
+
+@cache
+def taught() -> tuple[frozenset[str], frozenset[str]]:
+    """The messages of many training conversations and the words in them."""
+    messages, words = set(), set()
+    for conversation in islice(conversations(31, "train"), N_CONVERSATIONS):
+        for message in conversation.messages:
+            messages.add(message.content)
+            words.update(re.findall(r"[a-z]+", message.content.lower()))
+    return frozenset(messages), frozenset(words)
+
+
+def asked(item: Item) -> str:
+    return next(m["content"] for m in reversed(item.messages) if m["role"] == "user")
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_no_entry_is_in_two_splits(name: str) -> None:
+    entries = Counter(entry.lower() for part in POOLS[name] for entry in set(part))
+    assert [entry for entry, count in entries.items() if count > 1] == []
+    assert all(POOLS[name])
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_what_is_sealed_is_not_taught_elsewhere(name: str) -> None:
+    _, words = taught()
+    known = [entry for entry in POOLS[name].sealed if set(re.findall(r"[a-z]+", entry.lower().replace("_", " "))) <= words]
+    # Words of two kinds of use: a quantity such as `interest rate` is made of words that stand in topics.
+    assert len(known) <= len(POOLS[name].sealed) // 5, known
+
+
+def test_no_sealed_question_is_a_training_message() -> None:
+    messages, _ = taught()
+    assert [asked(item) for item in sealed_items() if asked(item) in messages] == []
+
+
+def test_validation_and_the_sealed_set_share_no_question() -> None:
+    sealed = {asked(item) for item in sealed_items()}
+    assert [asked(item) for item in make_items("1", "validation", 20) if asked(item) in sealed] == []
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_numbers_keep_to_their_split(split) -> None:
+    rng = draw("numbers", split)
+    for _ in range(100):
+        a, b = sums.operands(rng, "+")
+        assert split_of(f"{a}+{b}") == split
+    for _ in range(20):
+        assert split_of(pools.coined_word(rng)) == split
+
+
+def test_a_wording_belongs_to_one_split() -> None:
+    def wordings(split) -> set[str]:
+        rng = draw("wordings", split)
+        exchanges: list[Exchange] = [letters.spell(rng) for _ in range(200)]
+        return {re.sub(re.escape(e.expects.replace("-", "")), "WORD", e.messages[0].content) for e in exchanges}
+
+    found = [wordings(split) for split in SPLITS]
+    assert [len(one) for one in found] == [10, 1, 3]
+    assert not found[0] & found[1]
+    assert not (found[0] | found[1]) & found[2]
+
+
+def test_the_sealed_set_is_whole_and_says_what_it_expects() -> None:
+    items = sealed_items()
+    counts = Counter(item.skill for item in items)
+    assert set(counts.values()) == {PER_SKILL}
+    assert len(counts) == 19
+    assert all(item.expected and item.messages[-1]["role"] in ("user", "tool") for item in items)
+
+
+def test_a_changed_sealed_set_is_refused(tmp_path) -> None:
+    changed = tmp_path / "sealed.jsonl"
+    changed.write_text("{}\n")
+    with pytest.raises(ValueError, match="not the sealed set"):
+        sealed_items(changed)

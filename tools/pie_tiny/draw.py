@@ -1,0 +1,75 @@
+"""Random choices that keep the splits apart.
+
+A `Draw` knows for which split it draws. What must not be shared has three forms: wordings
+(`wording`), entries of a lexicon (`entry` and `some` of a `Pool`), and contents such as the
+operands of a sum, which are told apart by their hash (`split_of`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from random import Random
+from typing import Literal, NamedTuple
+
+Split = Literal["train", "validation", "sealed"]
+
+SPLITS: tuple[Split, ...] = ("train", "validation", "sealed")
+_HELD_OUT_OF = 25
+"""Of this many contents one belongs to validation and one to the sealed set."""
+
+
+class Pool(NamedTuple):
+    """Entries of a lexicon by the split that may use them."""
+
+    train: tuple[str, ...]
+    validation: tuple[str, ...]
+    sealed: tuple[str, ...]
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text, for lists that are read more easily so."""
+    return tuple(text.split())
+
+
+def split_of(content: str) -> Split:
+    """The side on which this content falls."""
+    place = zlib.crc32(content.lower().encode()) % (2 * _HELD_OUT_OF)
+    return "validation" if place == 0 else "sealed" if place == 1 else "train"
+
+
+class Draw(Random):
+    """A seeded source of choices for one split."""
+
+    split: Split = "train"
+
+    def wording(self, *options: str, sealed: tuple[str, ...] = ()) -> str:
+        """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training."""
+        if self.split == "sealed":
+            return self.choice((options[-1], *sealed))
+        if self.split == "validation":
+            return options[-2]
+        return self.choice(options[:-2])
+
+    def falls_here(self, content: str) -> bool:
+        """Whether this split may use the content."""
+        return split_of(content) == self.split
+
+    def entries(self, pool: Pool) -> tuple[str, ...]:
+        """What of a lexicon this split may use."""
+        return pool[SPLITS.index(self.split)]
+
+    def entry(self, pool: Pool) -> str:
+        """One entry of a lexicon."""
+        return self.choice(self.entries(pool))
+
+    def some(self, pool: Pool, count: int) -> list[str]:
+        """`count` different entries of a lexicon, or all where it has fewer."""
+        entries = self.entries(pool)
+        return self.sample(entries, min(count, len(entries)))
+
+
+def draw(seed: str, split: Split) -> Draw:
+    """The choices of a seed for a split."""
+    source = Draw(f"pie-tiny/{split}/{seed}")
+    source.split = split
+    return source

@@ -1,0 +1,279 @@
+"""Tools put together from parts, so that what is learnt is reading a description, not a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..conversation import Exchange, Message, Tool, ToolCall, capitalise, compact_json, pick
+from ..draw import Draw, Pool, words
+from ..lexicon.pools import DISHES, ITEMS, PROFESSIONS, TOWNS, coined_word, person
+from ..lexicon.things import COLOURS, DAYS
+from .facts import random_fact
+
+_QUANTITIES = Pool(
+    words(
+        """
+        height weight length width depth age speed size area volume rating score level value distance capacity power range
+        balance rent salary budget profit tax discount fee population density humidity pressure altitude brightness loudness
+        thickness strength duration mileage voltage battery_level room_number seat_number page_count stock_level waiting_time
+        delivery_time opening_hour closing_hour birth_year colour owner author title address status language shape material
+        brand model_name nickname motto phone_number email postcode director teacher captain manager neighbour birthday origin
+        flavour season menu schedule timetable route platform gate terminal temperature price
+        """
+    ),
+    ("radius", "visitor_count", "sponsor", "frequency", "landlord", "fare"),
+    words(
+        """
+        diameter interest_rate circulation warranty curfew publisher guardian latitude mascot toll viscosity headcount tenure
+        architect sheriff dosage
+        """
+    ),
+)
+_HOLDERS = Pool(
+    words(
+        """
+        mountain river lake bridge tower castle museum library school hospital hotel restaurant shop factory farm garden forest
+        island village street house flat office room bus train plane ship car book film song album game painting recipe dish
+        drink student teacher customer patient player team club company project account order invoice parcel package flight
+        ticket event course lesson file folder server printer phone computer camera machine engine battery sensor pump valve
+        tank plant animal dog horse stadium theatre concert match bakery pharmacy station harbour warehouse branch department
+        member employee driver tenant
+        """
+    ),
+    ("fjord", "podcast", "voucher", "viaduct", "regiment", "greenhouse"),
+    words(
+        """
+        vineyard lighthouse monastery satellite windmill festival subscription chalet tournament aquarium reservoir magazine
+        locomotive submarine embassy bookshop
+        """
+    ),
+)
+_DEEDS = Pool(
+    words(
+        """
+        open close start stop lock unlock book cancel delete remove create add rename move copy print scan paint clean repair
+        check test inspect heat cool fill empty order buy sell rent lend return ship pack deliver send upload download install
+        update restart reset feed water plant wash dry polish measure weigh mark tag archive publish approve reject confirm
+        pause resume mute hide show call assign invite block report rate review count sort charge
+        """
+    ),
+    ("rinse", "insulate", "nominate", "launch", "freeze"),
+    (
+        "calibrate",
+        "evacuate",
+        "sharpen",
+        "quarantine",
+        "subscribe",
+        "dispatch",
+        "renovate",
+        "varnish",
+        "ventilate",
+        "auction",
+        "decorate",
+        "recycle",
+    ),
+)
+_NAME_STYLES = ("snake", "snake", "snake", "camel", "short", "dotted")
+
+
+class _Parameter(NamedTuple):
+    names: tuple[str, ...]
+    json_type: str
+    phrase: str
+    """How a request says it, with `{}` for the value."""
+    value: Callable[[Draw], str | int]
+
+
+_DETAILS: tuple[_Parameter, ...] = (
+    _Parameter(("day", "date", "weekday", "on"), "string", "on {}", lambda rng: rng.choice(DAYS)),
+    _Parameter(("hour", "time", "start_hour", "at"), "integer", "at {} o'clock", lambda rng: rng.randint(1, 23)),
+    _Parameter(("city", "town", "location", "place"), "string", "in {}", lambda rng: rng.entry(TOWNS)),
+    _Parameter(("person", "user", "name", "customer", "recipient"), "string", "for {}", person),
+    _Parameter(("colour", "paint", "shade"), "string", "in {}", lambda rng: rng.choice(COLOURS)),
+    _Parameter(("minutes", "duration", "length_minutes"), "integer", "for {} minutes", lambda rng: rng.randint(2, 120)),
+    _Parameter(("count", "quantity", "amount", "copies"), "integer", "{} times", lambda rng: rng.randint(2, 60)),
+    _Parameter(("budget", "max_price", "limit"), "integer", "for at most {} euros", lambda rng: rng.randint(5, 900)),
+)
+_KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
+
+
+class _NewTool(NamedTuple):
+    tool: Tool
+    request: Callable[[Draw], tuple[str, dict[str, str | int], str, str]]
+    """Makes a request, the arguments, what the tool returns and what to say then."""
+
+
+def _styled(rng: Draw, *words: str) -> str:
+    parts = [part for word in words for part in word.split("_")]
+    style = rng.choice(_NAME_STYLES)
+    if style == "camel":
+        return parts[0] + "".join(part.capitalize() for part in parts[1:])
+    if style == "dotted":
+        return ".".join(("_".join(parts[1:]) or parts[0], parts[0]))
+    if style == "short" and len(parts) > 1:
+        return "_".join(parts[1:])
+    return "_".join(parts)
+
+
+def _identity(rng: Draw) -> str | int:
+    """What a thing is called: a coined name, a person's name or a number."""
+    kind = rng.random()
+    if kind < 0.5:
+        return coined_word(rng).capitalize()
+    if kind < 0.65:
+        return f"{coined_word(rng).capitalize()} {coined_word(rng).capitalize()}"
+    return rng.randint(1, 9999)
+
+
+def _shaped(value: str | int, json_type: str) -> str | int:
+    return value if json_type == "integer" else str(value)
+
+
+def _query(rng: Draw) -> _NewTool:
+    quantity, holder = rng.entry(_QUANTITIES), rng.entry(_HOLDERS)
+    said = quantity.replace("_", " ")
+    parameter = rng.choice(_KEY_NAMES).format(holder)
+    json_type = "integer" if parameter.endswith("id") else "string"
+    verb = pick(rng, "get", "find", "lookup", "fetch", "read", "query", "show")
+    description = rng.wording(
+        f"Get the {said} of a {holder}.",
+        f"Returns the {said} of a {holder}.",
+        f"Find the {said} of a {holder}.",
+        f"The {said} of a given {holder}.",
+        f"Look up what {said} a {holder} has.",
+        f"{capitalise(said)} of a {holder}.",
+        f"Tells the {said} of a {holder}.",
+        f"Look up the {said} for a {holder}.",
+    )
+    parameters = {parameter: json_type}
+
+    def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
+        identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
+        question = rng.wording(
+            f"What is the {said} of the {holder} {identity}?",
+            f"Tell me the {said} of the {holder} {identity}.",
+            f"I need the {said} of {holder} {identity}.",
+            f"Which {said} does the {holder} {identity} have?",
+            f"Find out the {said} of the {holder} {identity}.",
+            f"Give me the {said} of {holder} {identity}.",
+            f"Please look up the {said} of the {holder} {identity}.",
+            f"Do you know the {said} of the {holder} {identity}?",
+            f"Can you check what the {said} of the {holder} {identity} is?",
+            sealed=(f"I want to know the {said} of the {holder} {identity}.", f"What {said} does {holder} {identity} have?"),
+        )
+        result: str | int = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
+        key = pick(rng, quantity, "value", "result")
+        returned = str(result) if rng.random() < 0.2 else compact_json({key: result})
+        return question, {parameter: _shaped(identity, json_type)}, returned, f"The {said} of the {holder} {identity} is {result}."
+
+    return _NewTool(Tool(_styled(rng, verb, holder, quantity), description, parameters), request)
+
+
+def _deed(rng: Draw) -> _NewTool:
+    deed, holder = rng.entry(_DEEDS), rng.entry(_HOLDERS)
+    parameter = rng.choice(_KEY_NAMES).format(holder)
+    json_type = "integer" if parameter.endswith("id") else "string"
+    details = rng.sample(_DETAILS, rng.choices((0, 1, 2), (4, 4, 2))[0])
+    parameters = {parameter: json_type}
+    chosen: list[tuple[str, _Parameter]] = []
+    for detail in details:
+        name = rng.choice(detail.names)
+        if name not in parameters and not any(name in other.names or detail.phrase == other.phrase for _, other in chosen):
+            parameters[name] = detail.json_type
+            chosen.append((name, detail))
+    description = rng.wording(
+        f"{capitalise(deed)} a {holder}.",
+        f"Lets you {deed} a {holder}.",
+        f"Use this to {deed} a {holder}.",
+        f"{capitalise(deed)} one {holder}.",
+        f"Tool to {deed} a {holder}.",
+        f"Can {deed} a {holder}.",
+        f"{capitalise(deed)} a given {holder}.",
+    )
+
+    def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
+        identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
+        values = [detail.value(rng) for _, detail in chosen]
+        phrases = " ".join(detail.phrase.format(value) for (_, detail), value in zip(chosen, values, strict=True))
+        tail = f" {phrases}" if phrases else ""
+        question = rng.wording(
+            f"{capitalise(deed)} the {holder} {identity}{tail}.",
+            f"Please {deed} the {holder} {identity}{tail}.",
+            f"Can you {deed} the {holder} {identity}{tail}?",
+            f"I want to {deed} the {holder} {identity}{tail}.",
+            f"{capitalise(deed)} {holder} {identity}{tail}, please.",
+            f"Could you {deed} {holder} {identity}{tail}?",
+            f"Would you {deed} the {holder} {identity}{tail}?",
+            f"It is time to {deed} the {holder} {identity}{tail}.",
+            sealed=(f"I would like you to {deed} the {holder} {identity}{tail}.", f"We need to {deed} {holder} {identity}{tail}."),
+        )
+        arguments: dict[str, str | int] = {parameter: _shaped(identity, json_type)}
+        arguments |= {name: value for (name, _), value in zip(chosen, values, strict=True)}
+        returned = rng.choice(('{"status": "ok"}', '{"ok": true}', "done", '{"result": "success"}'))
+        return question, arguments, returned, f"Done: {deed} the {holder} {identity}."
+
+    words = (deed, holder) if rng.random() < 0.8 else (deed, "the", holder)
+    return _NewTool(Tool(_styled(rng, *words), description, parameters), request)
+
+
+def _listing(rng: Draw) -> _NewTool:
+    """A tool whose argument is a thing, a dish or a profession named in the request."""
+    pool, holder = rng.choice(((ITEMS, "item"), (DISHES, "dish"), (PROFESSIONS, "profession")))
+    quantity = rng.entry(_QUANTITIES)
+    said = quantity.replace("_", " ")
+    parameter = rng.choice((holder, "name", "query", "term", "kind"))
+    description = rng.wording(
+        f"Get the {said} of a {holder}.",
+        f"Returns the {said} for a {holder}.",
+        f"The {said} of the {holder}.",
+        f"{capitalise(said)} by {holder}.",
+        f"Find out the {said} of a {holder}.",
+    )
+
+    def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
+        value = rng.entry(pool)
+        question = rng.wording(
+            f"What is the {said} of {value}?",
+            f"Tell me the {said} for {value}.",
+            f"I need to know the {said} of {value}.",
+            f"Which {said} is right for {value}?",
+            f"Could you look up the {said} of {value}?",
+        )
+        result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
+        return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."
+
+    return _NewTool(Tool(_styled(rng, pick(rng, "get", "find", "fetch"), holder, quantity), description, {parameter: "string"}), request)
+
+
+def _tools(rng: Draw) -> list[_NewTool]:
+    made: list[_NewTool] = []
+    wanted = rng.choices((1, 2, 3, 4), (3, 3, 2, 2))[0]
+    while len(made) < wanted:
+        new = rng.choices((_query, _deed, _listing), (5, 5, 2))[0](rng)
+        if all(new.tool.name != other.tool.name and new.tool.description != other.tool.description for other in made):
+            made.append(new)
+    return made
+
+
+def call_new_tool(rng: Draw) -> Exchange:
+    """One to four requests that each need one of the tools."""
+    made = _tools(rng)
+    turns: list[Message] = []
+    for _ in range(rng.choices((1, 2, 3, 4), (2, 3, 3, 2))[0]):
+        chosen = rng.choice(made)
+        question, arguments, returned, answer = chosen.request(rng)
+        turns += [
+            Message("user", question),
+            Message("assistant", "", calls=(ToolCall(chosen.tool.name, arguments),)),
+            Message("tool", returned),
+            Message("assistant", answer),
+        ]
+    return Exchange(tuple(turns), "", tools=tuple(new.tool for new in made))
+
+
+def ignore_new_tools(rng: Draw) -> Exchange:
+    """Tools are there, but the question does not need one."""
+    fact = random_fact(rng)
+    turns = (Message("user", fact.question), Message("assistant", fact.sentence))
+    return Exchange(turns, "", tools=tuple(new.tool for new in _tools(rng)), expects=fact.expects)

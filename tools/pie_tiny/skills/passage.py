@@ -1,0 +1,319 @@
+"""Answering from a passage: the sentence that says it stands among many that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..conversation import Exchange, Message, a_or_an
+from ..draw import Draw
+from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS, coined_word, person
+from ..lexicon.things import COLOURS, DAYS, MONTHS
+from ..lexicon.topics import TOPICS
+
+_LENGTHS = (25, 60, 150, 300, 500, 750)
+"""Bounds on the words of a passage; 750 words are up to 1,500 tokens."""
+_LENGTH_WEIGHTS = (60, 68, 44, 18, 7, 3)
+
+
+class _Statement(NamedTuple):
+    """A sentence about somebody or something, the questions about it, and what counts in the answer."""
+
+    sentence: str
+    question: str
+    answer: str
+    value: str
+
+
+def _lives(rng: Draw, name: str) -> _Statement:
+    city = rng.entry(TOWNS)
+    sentence = rng.wording(
+        f"{name} lives in {city}.",
+        f"The home of {name} is {city}.",
+        f"{name} has a flat in {city}.",
+        f"{name} moved to {city} long ago.",
+        f"{name} has a house in {city}.",
+    )
+    question = rng.wording(
+        f"Where does {name} live?",
+        f"In which city does {name} live?",
+        f"Which city does {name} live in?",
+        f"Where is the home of {name}?",
+        f"What city is {name}'s home?",
+    )
+    return _Statement(sentence, question, f"{name} lives in {city}.", city)
+
+
+def _works(rng: Draw, name: str) -> _Statement:
+    job = rng.entry(PROFESSIONS)
+    sentence = rng.wording(
+        f"{name} works as {a_or_an(job)}.",
+        f"{name} is {a_or_an(job)}.",
+        f"{name} has been {a_or_an(job)} for years.",
+        f"The job of {name} is {job}.",
+        f"{name} earns a living as {a_or_an(job)}.",
+    )
+    question = rng.wording(
+        f"What is the job of {name}?",
+        f"What does {name} work as?",
+        f"Which job does {name} have?",
+        f"What is {name}'s job?",
+        f"As what does {name} work?",
+    )
+    return _Statement(sentence, question, f"{name} is {a_or_an(job)}.", job)
+
+
+def _aged(rng: Draw, name: str) -> _Statement:
+    age = rng.randint(7, 99)
+    sentence = rng.wording(
+        f"{name} is {age} years old.",
+        f"{name} turned {age} this year.",
+        f"The age of {name} is {age}.",
+        f"{name} is now {age}.",
+        f"This spring {name} became {age} years old.",
+    )
+    question = rng.wording(
+        f"How old is {name}?",
+        f"What is the age of {name}?",
+        f"What age is {name}?",
+        f"Tell me the age of {name}.",
+        f"What is {name}'s age?",
+    )
+    return _Statement(sentence, question, f"{name} is {age} years old.", str(age))
+
+
+def _enjoys(rng: Draw, name: str) -> _Statement:
+    hobby = rng.entry(PASTIMES)
+    sentence = rng.wording(
+        f"{name} loves {hobby}.",
+        f"The hobby of {name} is {hobby}.",
+        f"In the evening {name} enjoys {hobby}.",
+        f"{name} spends the weekend with {hobby}.",
+        f"{name} is very fond of {hobby}.",
+    )
+    question = rng.wording(
+        f"What is the hobby of {name}?",
+        f"Which hobby does {name} have?",
+        f"What does {name} enjoy?",
+        f"What does {name} love to do?",
+        f"What is {name}'s hobby?",
+    )
+    return _Statement(sentence, question, f"The hobby of {name} is {hobby}.", hobby)
+
+
+def _eats(rng: Draw, name: str) -> _Statement:
+    dish = rng.entry(DISHES)
+    sentence = rng.wording(
+        f"{name} likes to eat {dish}.",
+        f"The favourite food of {name} is {dish}.",
+        f"For dinner {name} often cooks {dish}.",
+        f"{name} never says no to {dish}.",
+        f"{name} prefers {dish} to all other food.",
+    )
+    question = rng.wording(
+        f"What is the favourite food of {name}?",
+        f"What does {name} like to eat?",
+        f"Which food does {name} like?",
+        f"What food does {name} like best?",
+        f"What is {name}'s favourite food?",
+    )
+    return _Statement(sentence, question, f"{name} likes {dish}.", dish)
+
+
+def _owns(rng: Draw, name: str) -> _Statement:
+    item, colour = rng.entry(ITEMS), rng.choice(COLOURS)
+    sentence = rng.wording(
+        f"{name} owns {a_or_an(colour)} {item}.",
+        f"{name} has {a_or_an(colour)} {item}.",
+        f"The {item} of {name} is {colour}.",
+        f"{name} bought {a_or_an(colour)} {item}.",
+        f"{name} was given {a_or_an(colour)} {item}.",
+    )
+    question = rng.wording(
+        f"Which colour is the {item} of {name}?",
+        f"What colour is the {item} of {name}?",
+        f"What is the colour of {name}'s {item}?",
+        f"What colour does the {item} of {name} have?",
+        f"Which colour is {name}'s {item}?",
+    )
+    return _Statement(sentence, question, f"The {item} of {name} is {colour}.", colour)
+
+
+def _travels(rng: Draw, name: str) -> _Statement:
+    city, month = rng.entry(TOWNS), rng.choice(MONTHS)
+    sentence = rng.wording(
+        f"In {month} {name} travels to {city}.",
+        f"{name} will visit {city} in {month}.",
+        f"{name} plans a trip to {city} in {month}.",
+        f"A trip to {city} is what {name} plans for {month}.",
+        f"{name} goes on holiday to {city} in {month}.",
+    )
+    if rng.random() < 0.5:
+        question = rng.wording(
+            f"Where does {name} travel?",
+            f"Which city will {name} visit?",
+            f"Where does {name} go on a trip?",
+            f"To which city does {name} travel?",
+            f"What city is {name} going to visit?",
+        )
+        return _Statement(sentence, question, f"{name} travels to {city}.", city)
+    question = rng.wording(
+        f"When does {name} travel?",
+        f"In which month does {name} travel?",
+        f"When is the trip of {name}?",
+        f"In which month is the trip of {name}?",
+        f"What month does {name} travel in?",
+    )
+    return _Statement(sentence, question, f"{name} travels in {month}.", month)
+
+
+def _meets(rng: Draw, name: str) -> _Statement:
+    day, other = rng.choice(DAYS), person(rng)
+    sentence = rng.wording(
+        f"On {day} {name} meets {other}.",
+        f"{name} has lunch with {other} on {day}.",
+        f"{name} sees {other} every {day}.",
+        f"{name} and {other} play chess on {day}.",
+        f"Each {day} {name} goes for a walk with {other}.",
+    )
+    question = rng.wording(
+        f"Whom does {name} meet?",
+        f"Who meets {name}?",
+        f"With whom does {name} spend {day}?",
+        f"Who does {name} meet on {day}?",
+        f"Which person does {name} meet?",
+    )
+    return _Statement(sentence, question, f"{name} meets {other}.", other)
+
+
+def _place_size(rng: Draw, name: str) -> _Statement:
+    count = rng.randint(100, 9999)
+    sentence = rng.wording(
+        f"{count} people live in {name}.",
+        f"{name} has {count} inhabitants.",
+        f"The village of {name} has {count} people.",
+        f"{name} is a place of {count} people.",
+        f"There are {count} people in {name}.",
+    )
+    question = rng.wording(
+        f"How many people live in {name}?",
+        f"How many inhabitants does {name} have?",
+        f"How large is {name}?",
+        f"How many people are there in {name}?",
+        f"What is the number of people in {name}?",
+    )
+    return _Statement(sentence, question, f"{count} people live in {name}.", str(count))
+
+
+def _place_known(rng: Draw, name: str) -> _Statement:
+    thing = rng.choice(
+        (
+            "old bridge",
+            "large market",
+            "white tower",
+            "small museum",
+            "long beach",
+            "wooden church",
+            "famous bakery",
+            "deep well",
+            "stone gate",
+            "rose garden",
+        )
+    )
+    sentence = rng.wording(
+        f"{name} is known for its {thing}.",
+        f"People come to {name} to see the {thing}.",
+        f"The pride of {name} is its {thing}.",
+        f"In {name} there is a {thing}.",
+        f"What everybody knows of {name} is its {thing}.",
+    )
+    question = rng.wording(
+        f"What is {name} known for?",
+        f"What can one see in {name}?",
+        f"For what is {name} known?",
+        f"What is there to see in {name}?",
+        f"What do people know {name} for?",
+    )
+    return _Statement(sentence, question, f"{name} is known for its {thing}.", thing)
+
+
+def _founded(rng: Draw, name: str) -> _Statement:
+    year = rng.randint(1000, 1999)
+    sentence = rng.wording(
+        f"{name} was founded in {year}.",
+        f"The first houses of {name} were built in {year}.",
+        f"Since {year} there has been a village called {name}.",
+        f"In {year} people began to build {name}.",
+        f"{name} goes back to the year {year}.",
+    )
+    question = rng.wording(
+        f"When was {name} founded?",
+        f"In which year was {name} founded?",
+        f"How old is {name}?",
+        f"When was {name} built?",
+        f"What year was {name} founded in?",
+    )
+    return _Statement(sentence, question, f"{name} was founded in {year}.", str(year))
+
+
+_OF_PERSONS: tuple[Callable[[Draw, str], _Statement], ...] = (_lives, _works, _aged, _enjoys, _eats, _owns, _travels, _meets)
+_OF_PLACES: tuple[Callable[[Draw, str], _Statement], ...] = (_place_size, _place_known, _founded)
+_FILLERS = tuple(sentence for sentences in TOPICS.values() for sentence in sentences)
+_IDLE = (
+    "The weather was fine that week.",
+    "Nobody was in a hurry.",
+    "It was a quiet year for all of them.",
+    "Many things had changed since then.",
+    "The old people still talk about it.",
+    "Some days were better than others.",
+    "There was much to do in the garden.",
+    "In winter the evenings are long.",
+)
+
+
+def _paragraphs(rng: Draw, n_words: int) -> tuple[list[str], list[_Statement]]:
+    statements: list[_Statement] = []
+    sentences: list[str] = []
+    filler_share = rng.choice((0.0, 0.2, 0.5))
+    names: set[str] = set()
+    while sum(len(sentence.split()) for sentence in sentences) < n_words:
+        place = rng.random() < 0.25
+        name = f"{coined_word(rng).capitalize()}" if place else person(rng)
+        if name in names:
+            continue
+        names.add(name)
+        makers = _OF_PLACES if place else _OF_PERSONS
+        for maker in rng.sample(makers, rng.randint(1, min(4, len(makers)))):
+            statements.append(maker(rng, name))
+            sentences.append(statements[-1].sentence)
+            while rng.random() < filler_share:
+                sentences.append(rng.choice(_FILLERS if rng.random() < 0.7 else _IDLE))
+    return sentences, statements
+
+
+def passage(rng: Draw) -> Exchange:
+    """A passage of twelve to 750 words and up to five questions about it."""
+    # Short ones teach as well and cost less; what is measured has as many of each length.
+    n_words = rng.choices(_LENGTHS, _LENGTH_WEIGHTS if rng.split == "train" else None)[0]
+    sentences, statements = _paragraphs(rng, rng.randint(n_words // 2, n_words))
+    text = ""
+    for sentence in sentences:
+        text += ("\n\n" if text and rng.random() < 0.06 else " " if text else "") + sentence
+    chosen = rng.sample(statements, min(len(statements), rng.randint(2, 5)))
+    first = chosen[0].question
+    opening = rng.wording(
+        f"Read this text.\n\n{text}\n\n{first}",
+        f"{text}\n\n{first}",
+        f"Here is a text:\n\n{text}\n\nQuestion: {first}",
+        f"Answer from the text.\n\n{text}\n\n{first}",
+        f"{first}\n\n{text}",
+        f"Use this passage to answer.\n\n{text}\n\n{first}",
+        f"Text: {text}\n\n{first}",
+        f"Please read the passage and answer the question.\n\n{text}\n\n{first}",
+        f"This is what I read today:\n\n{text}\n\nTell me: {first}",
+        sealed=(f"Answer the question by the text below.\n\n{text}\n\nQuestion: {first}", f"Passage:\n{text}\n\n{first}"),
+    )
+    turns = [Message("user", opening), Message("assistant", chosen[0].answer)]
+    for statement in chosen[1:]:
+        turns += [Message("user", statement.question), Message("assistant", statement.answer)]
+    return Exchange(tuple(turns), "", opens=True, expects=chosen[-1].value)
