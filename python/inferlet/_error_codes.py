@@ -42,6 +42,8 @@ class ErrorCode(StrEnum):
     """More tokens were to be dropped than lie outside committed pages."""
     OUT_OF_PAGES = "out-of-pages"
     """The pages that the pass needs cannot be had."""
+    UNSUPPORTED = "unsupported"
+    """The driver of the model does not serve what the pass needs."""
     GENERATOR_RETIRED = "generator-retired"
     """A newer generator, a truncation or a release retired this generator."""
     STEP_PENDING = "step-pending"

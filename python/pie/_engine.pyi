@@ -164,6 +164,7 @@ class Engine:
         max_batch_tokens: int | None = None,
         prefill_chunk: int | None = None,
         max_batch_seqs: int | None = None,
+        max_batch_rows: int | None = None,
         max_contexts: int | None = None,
         max_process_contexts: int | None = None,
         max_snapshots: int | None = None,
@@ -175,17 +176,21 @@ class Engine:
         host_slots: int | None = None,
         copy_page_ns: int | None = None,
         driver_timeout_s: float | None = None,
+        masks: bool = True,
+        positions: bool = True,
+        adapters: bool = True,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
         `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
-        which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, and `max_batch_seqs`
-        sequences. `max_contexts` may live, `max_snapshots` are kept and `max_waiting` requests wait at once; `max_process_contexts` and
-        `max_process_waiting` of one process, `max_user_snapshots` of one user (a quarter if not given). `hold_s` is how long a batch may be
-        held for programs that are expected back; with `run_ahead` (on if not given) the next token of one that steps by itself is
-        computed before it asks. The driver's host memory holds `host_slots` pages (none if not given), and copying one there or back
-        takes `copy_page_ns`. A batch that the driver has not answered within `driver_timeout_s` (60 if not given, 0: any
-        time) fails its requests; until the driver does answer it gets no other.
+        which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, `max_batch_seqs`
+        sequences, and `max_batch_rows` rows of logits beside the one of each generation. `max_contexts` may live, `max_snapshots` are kept
+        and `max_waiting` requests wait at once; `max_process_contexts` and `max_process_waiting` of one process, `max_user_snapshots` of
+        one user (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back; with `run_ahead`
+        (on if not given) the next token of one that steps by itself is computed before it asks. The driver's host memory holds `host_slots`
+        pages (none if not given), and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within
+        `driver_timeout_s` (60 if not given, 0: any time) fails its requests; until the driver does answer it gets no other. `masks`,
+        `positions` and `adapters` tell whether it serves them.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """

@@ -142,6 +142,7 @@ class Engine:
                 max_batch_tokens=max_batch_tokens,
                 prefill_chunk=min(options.prefill_chunk, max_batch_tokens),
                 max_batch_seqs=options.max_batch_seqs,
+                max_batch_rows=options.max_batch_rows,
                 max_contexts=options.max_contexts,
                 max_process_contexts=options.max_process_contexts or None,
                 max_snapshots=options.max_snapshots,
@@ -151,6 +152,9 @@ class Engine:
                 run_ahead=options.run_ahead,
                 hold_s=options.hold_s,
                 driver_timeout_s=self._driver_timeout_s,
+                masks=limits.masks,
+                positions=limits.positions,
+                adapters=limits.adapters,
             )
         except PieError:
             if driver is not None:

@@ -20,6 +20,7 @@ MODEL = (
     "max_batch_tokens",
     "prefill_chunk",
     "max_batch_seqs",
+    "max_batch_rows",
     "max_contexts",
     "max_process_contexts",
     "max_snapshots",

@@ -38,6 +38,8 @@ export const ERROR_CODES = [
   'truncate-range',
   /** The pages that the pass needs cannot be had. */
   'out-of-pages',
+  /** The driver of the model does not serve what the pass needs. */
+  'unsupported',
   /** A newer generator, a truncation or a release retired this generator. */
   'generator-retired',
   /** A step was opened and never executed, or executed without being opened. */

@@ -168,6 +168,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     max_batch_tokens: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Tokens of a batch, of all its sequences.")] = 512
     prefill_chunk: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Tokens of one sequence in a batch.")] = 512
     max_batch_seqs: Annotated[int, Meta(ge=1, le=1 << 16, description="Sequences of a batch.")] = 256
+    max_batch_rows: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Rows of logits that forward passes may want in a batch.")] = 256
     max_contexts: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Contexts that may live at once.")] = 4096
     max_process_contexts: Annotated[
         int, Meta(ge=0, le=_MAX_COUNT, description="Contexts of one process that may live at once; 0: a quarter of `max_contexts`.")

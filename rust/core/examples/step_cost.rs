@@ -13,8 +13,8 @@
 use std::time::Instant;
 
 use pie_core::{
-    ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan, ProcessId, RequestId, Sampler,
-    Submission,
+    Adapter, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan, ProcessId, RequestId,
+    Sampler, Submission,
 };
 
 const ROUNDS: usize = 9;
@@ -36,6 +36,7 @@ fn engine(n_sequences: u32, vocab_size: u32, method: Method) -> Engine {
         let context: ContextId = engine.new_context(ProcessId(number)).unwrap();
         engine.append(context, &[1; CONTEXT_TOKENS]).unwrap();
         let options = GeneratorOptions {
+            adapter: Adapter::default(),
             sampler: Sampler { method, seed: None },
             seed: None,
             max_tokens: None,

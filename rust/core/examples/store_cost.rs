@@ -12,8 +12,8 @@
 use std::time::Instant;
 
 use pie_core::{
-    Answer, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan, ProcessId, RequestId,
-    Sampler, Submission, UserId,
+    Adapter, Answer, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan, ProcessId,
+    RequestId, Sampler, Submission, UserId,
 };
 
 const PAGE_SIZE: u32 = 16;
@@ -81,6 +81,7 @@ impl World {
 
     fn run(&mut self, context: ContextId, max_tokens: Option<u32>) -> RequestId {
         let options = GeneratorOptions {
+            adapter: Adapter::default(),
             sampler: Sampler {
                 method: Method::Argmax,
                 seed: None,

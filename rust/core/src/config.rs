@@ -25,6 +25,8 @@ pub struct EngineConfig {
     pub prefill_chunk: u32,
     /// Most sequences in a batch. 1 to 2^16.
     pub max_batch_seqs: u32,
+    /// Most rows of logits in a batch, beside the one of each generation. 1 to 2^20.
+    pub max_batch_rows: u32,
     /// Most tokens of a context, which are the positions that the model knows. 1 to 2^24.
     pub max_context: u32,
     /// Contexts that may live at once. 1 to 2^20.
@@ -45,8 +47,31 @@ pub struct EngineConfig {
     pub end_tokens: Vec<u32>,
     /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
     pub hold_ns: u64,
+    /// What the driver serves.
+    pub serves: Serves,
     /// How long a driver may take for a batch until its requests fail, in nanoseconds. 0: any time.
     pub driver_timeout_ns: u64,
+}
+
+/// What a driver serves beyond plain tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serves {
+    /// Attention masks.
+    pub masks: bool,
+    /// Positions that repeat, jump and reorder.
+    pub positions: bool,
+    /// Adapters.
+    pub adapters: bool,
+}
+
+impl Default for Serves {
+    fn default() -> Self {
+        Self {
+            masks: true,
+            positions: true,
+            adapters: true,
+        }
+    }
 }
 
 impl EngineConfig {
@@ -63,6 +88,8 @@ impl EngineConfig {
             max_batch_tokens: 512,
             prefill_chunk: 512,
             max_batch_seqs: 256,
+            max_batch_rows: 256,
+            serves: Serves::default(),
             max_context: 32_768,
             max_contexts: 4096,
             max_process_contexts: None,
@@ -108,6 +135,7 @@ impl EngineConfig {
         in_range("max_batch_tokens", self.max_batch_tokens, 1 << 20)?;
         in_range("prefill_chunk", self.prefill_chunk, 1 << 20)?;
         in_range("max_batch_seqs", self.max_batch_seqs, 1 << 16)?;
+        in_range("max_batch_rows", self.max_batch_rows, 1 << 20)?;
         in_range("max_context", self.max_context, 1 << 24)?;
         in_range("max_contexts", self.max_contexts, 1 << 20)?;
         in_range("max_snapshots", self.max_snapshots, 1 << 20)?;
@@ -156,7 +184,7 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 16] = [
+        let spoil: [(&str, Spoil); 17] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),
@@ -165,6 +193,7 @@ mod tests {
             ("max_batch_tokens", |c| c.max_batch_tokens = 0),
             ("prefill_chunk", |c| c.prefill_chunk = 0),
             ("max_batch_seqs", |c| c.max_batch_seqs = 0),
+            ("max_batch_rows", |c| c.max_batch_rows = 0),
             ("max_context", |c| c.max_context = u32::MAX),
             ("max_contexts", |c| c.max_contexts = 0),
             ("max_snapshots", |c| c.max_snapshots = 0),

@@ -19,10 +19,14 @@ pub mod sampling;
 mod sched;
 mod slab;
 
-pub use batch::{Adapter, Batch, Capabilities, DriverFailure, SampleJobs, Sampled, SampledRow};
+pub use batch::{Adapter, Batch, Capabilities, DriverFailure, SampleJobs, Sampled, SequenceRows};
 pub use budget::TokenBudget;
-pub use config::EngineConfig;
-pub use engine::{Answer, Beside, Engine, Plan, Progress, Stats, Submission};
+pub use config::{EngineConfig, Serves};
+pub use context::RowOutput;
+pub use engine::{
+    Answer, Beside, Engine, Forward, Input, PageCounts, Plan, Progress, RowRequest, Stats,
+    Submission,
+};
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};
 pub use ids::{BatchId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pie_host::{
     Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
-    SourceBundle,
+    Serves, SourceBundle,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -90,9 +90,10 @@ impl PyEngine {
 
     #[pyo3(signature = (
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
-        max_batch_seqs = None, max_contexts = None, max_process_contexts = None, max_snapshots = None,
+        max_batch_seqs = None, max_batch_rows = None, max_contexts = None, max_process_contexts = None, max_snapshots = None,
         max_user_snapshots = None, max_waiting = None, max_process_waiting = None,
         hold_s = None, run_ahead = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
+        masks = true, positions = true, adapters = true,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -110,6 +111,7 @@ impl PyEngine {
         max_batch_tokens: Option<u32>,
         prefill_chunk: Option<u32>,
         max_batch_seqs: Option<u32>,
+        max_batch_rows: Option<u32>,
         max_contexts: Option<u32>,
         max_process_contexts: Option<u32>,
         max_snapshots: Option<u32>,
@@ -121,6 +123,9 @@ impl PyEngine {
         host_slots: Option<u32>,
         copy_page_ns: Option<u64>,
         driver_timeout_s: Option<f64>,
+        masks: bool,
+        positions: bool,
+        adapters: bool,
     ) -> PyResult<PyModel> {
         let nanoseconds = |name, seconds: Option<f64>, default| match seconds {
             None => Ok(default),
@@ -136,6 +141,7 @@ impl PyEngine {
             max_batch_tokens: max_batch_tokens.unwrap_or(defaults.max_batch_tokens),
             prefill_chunk: prefill_chunk.unwrap_or(defaults.prefill_chunk),
             max_batch_seqs: max_batch_seqs.unwrap_or(defaults.max_batch_seqs),
+            max_batch_rows: max_batch_rows.unwrap_or(defaults.max_batch_rows),
             max_context,
             max_contexts: max_contexts.unwrap_or(defaults.max_contexts),
             max_process_contexts,
@@ -145,6 +151,11 @@ impl PyEngine {
             max_process_waiting,
             hold_ns: nanoseconds("hold_s", hold_s, defaults.hold_ns)?,
             run_ahead: run_ahead.unwrap_or(defaults.run_ahead),
+            serves: Serves {
+                masks,
+                positions,
+                adapters,
+            },
             driver_timeout_ns: nanoseconds(
                 "driver_timeout_s",
                 driver_timeout_s,

@@ -29,11 +29,17 @@ pub struct Sampled {
 
 /// What came of one row.
 #[derive(Clone, Debug)]
-pub struct SampledRow {
-    /// Which tokens of the batch were drawn from it; see [`Sampled::tokens`].
+struct SampledRow {
+    /// Which tokens of the batch were drawn from it.
     tokens: Range<usize>,
-    /// The row itself, float32 `[V]`, where it was to be kept.
-    pub logits: Option<Arc<[f32]>>,
+    logits: Option<Arc<[f32]>>,
+}
+
+/// What came of the rows of one sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct SequenceRows<'a> {
+    rows: &'a [SampledRow],
+    tokens: &'a [u32],
 }
 
 /// A driver could not run a batch.
@@ -162,28 +168,33 @@ impl Sampled {
     ///
     /// # Errors
     /// Why the sequence failed.
-    pub fn rows(&self, sequence_idx: usize) -> Result<&[SampledRow]> {
-        match self.sequences.get(sequence_idx) {
-            Some(Ok(rows)) => Ok(self.rows.get(rows.clone()).unwrap_or_default()),
-            Some(Err(error)) => Err(error.clone()),
-            None => Ok(&[]),
-        }
+    pub fn rows(&self, sequence_idx: usize) -> Result<SequenceRows<'_>> {
+        let rows = match self.sequences.get(sequence_idx) {
+            Some(Ok(rows)) => self.rows.get(rows.clone()).unwrap_or_default(),
+            Some(Err(error)) => return Err(error.clone()),
+            None => &[],
+        };
+        Ok(SequenceRows {
+            rows,
+            tokens: &self.tokens,
+        })
+    }
+}
+
+impl<'a> SequenceRows<'a> {
+    /// The first token that was drawn; none where nothing was to be drawn.
+    pub fn first_token(&self) -> Option<u32> {
+        self.outputs()
+            .find_map(|(tokens, _)| tokens.first().copied())
     }
 
-    /// The tokens that were drawn from a row, one for each draw, in order.
-    pub fn tokens(&self, row: &SampledRow) -> &[u32] {
-        self.tokens.get(row.tokens.clone()).unwrap_or_default()
-    }
-
-    /// The first token that was drawn for a sequence; none where nothing was to be drawn.
-    ///
-    /// # Errors
-    /// Why the sequence failed.
-    pub fn first_token(&self, sequence_idx: usize) -> Result<Option<u32>> {
-        let rows = self.rows(sequence_idx)?;
-        Ok(rows
-            .iter()
-            .find_map(|row| self.tokens(row).first().copied()))
+    /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`, where it was to be kept.
+    pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)> + use<'a> {
+        let tokens = self.tokens;
+        self.rows.iter().map(move |row| {
+            let drawn = tokens.get(row.tokens.clone()).unwrap_or_default();
+            (drawn, row.logits.clone())
+        })
     }
 }
 

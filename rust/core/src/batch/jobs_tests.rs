@@ -77,18 +77,16 @@ fn each_sequence_gets_the_tokens_of_its_rows() {
     let sampled = jobs.sample(&[4, 1, 0, 5].map(logits).concat(), &[]);
     assert_eq!(sampled.n_sequences(), 3);
     let tokens = |index: usize| -> Vec<u32> {
-        let rows = sampled.rows(index).unwrap();
-        rows.iter()
-            .flat_map(|row| sampled.tokens(row).to_vec())
-            .collect()
+        let outputs = sampled.rows(index).unwrap().outputs();
+        outputs.flat_map(|(tokens, _)| tokens.to_vec()).collect()
     };
     assert_eq!(
         (tokens(0), tokens(1), tokens(2)),
         (vec![4], vec![], vec![1, 0, 5])
     );
-    assert_eq!(sampled.first_token(0).unwrap(), Some(4));
-    assert_eq!(sampled.first_token(1).unwrap(), None);
-    assert!(sampled.rows(3).unwrap().is_empty());
+    assert_eq!(sampled.rows(0).unwrap().first_token(), Some(4));
+    assert_eq!(sampled.rows(1).unwrap().first_token(), None);
+    assert_eq!(sampled.rows(3).unwrap().outputs().count(), 0);
 }
 
 #[test]
@@ -101,7 +99,7 @@ fn several_draws_of_a_row_are_those_of_their_keys() {
     };
     let row = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
     let sampled = jobs(&[vec![many]]).sample(&row, &[]);
-    let drawn = sampled.tokens(&sampled.rows(0).unwrap()[0]);
+    let (drawn, _) = sampled.rows(0).unwrap().outputs().next().unwrap();
     let mut scratch = Scratch::default();
     let expected: Vec<u32> = (0..20)
         .map(|draw| sample(&row, &RANDOM, &[], Key { draw, ..key(2) }, &mut scratch).unwrap())
@@ -124,12 +122,12 @@ fn a_token_mask_restricts_the_draw_and_not_the_kept_row() {
     };
     let values = [logits(5), logits(2)].concat();
     let sampled = jobs(&[vec![masked, kept_alone]]).sample(&values, &[]);
-    let rows = sampled.rows(0).unwrap();
-    assert_eq!(sampled.tokens(&rows[0]), [3]);
-    assert_eq!(rows[0].logits.as_deref(), Some(&logits(5)[..]));
-    assert!(sampled.tokens(&rows[1]).is_empty());
-    assert_eq!(rows[1].logits.as_deref(), Some(&logits(2)[..]));
-    assert_eq!(sampled.first_token(0).unwrap(), Some(3));
+    let rows: Vec<_> = sampled.rows(0).unwrap().outputs().collect();
+    assert_eq!(rows[0].0, [3]);
+    assert_eq!(rows[0].1.as_deref(), Some(&logits(5)[..]));
+    assert!(rows[1].0.is_empty());
+    assert_eq!(rows[1].1.as_deref(), Some(&logits(2)[..]));
+    assert_eq!(sampled.rows(0).unwrap().first_token(), Some(3));
 }
 
 #[test]
@@ -147,7 +145,7 @@ fn a_bad_row_fails_its_sequence_alone() {
                 "{}",
                 error.message
             );
-            assert_eq!(sampled.first_token(1).unwrap(), Some(3));
+            assert_eq!(sampled.rows(1).unwrap().first_token(), Some(3));
         }
     }
     let nothing = Row {
@@ -159,19 +157,19 @@ fn a_bad_row_fails_its_sequence_alone() {
         sampled.rows(0).unwrap_err().code,
         ErrorCode::InvalidArgument
     );
-    assert_eq!(sampled.first_token(1).unwrap(), Some(2));
+    assert_eq!(sampled.rows(1).unwrap().first_token(), Some(2));
 }
 
 #[test]
 fn rows_that_are_missing_or_cannot_be_told_apart_fail_their_sequences() {
     let jobs = jobs(&[vec![row(0)], vec![], vec![row(0)]]);
     let short = jobs.sample(&logits(1), &[]);
-    assert_eq!(short.first_token(0).unwrap(), Some(1));
+    assert_eq!(short.rows(0).unwrap().first_token(), Some(1));
     assert_eq!(short.rows(2).unwrap_err().code, ErrorCode::BadLogits);
     for n in [3, 13, 18] {
         let odd = jobs.sample(&vec![0.0; n], &[]);
         assert!(odd.rows(0).is_err() && odd.rows(2).is_err(), "{n}");
-        assert!(odd.rows(1).unwrap().is_empty());
+        assert_eq!(odd.rows(1).unwrap().outputs().count(), 0);
     }
 }
 
@@ -180,7 +178,7 @@ fn a_driver_fails_sequences_by_name() {
     let jobs = jobs(&[vec![row(0)], vec![row(0)]]);
     let values = [1, 2].map(logits).concat();
     let sampled = jobs.sample(&values, &[(1, "no such adapter".to_owned())]);
-    assert_eq!(sampled.first_token(0).unwrap(), Some(1));
+    assert_eq!(sampled.rows(0).unwrap().first_token(), Some(1));
     let error = sampled.rows(1).unwrap_err();
     assert_eq!(error.code, ErrorCode::DriverFailed);
     assert!(

@@ -17,7 +17,7 @@ use crate::ids::BatchId;
 
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
-pub use jobs::{DriverFailure, SampleJobs, Sampled, SampledRow};
+pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
 pub use view::{ArenaView, RowView, SequenceView};
 
 /// A batch for a driver.

@@ -1,6 +1,7 @@
 //! A context: a sequence of tokens, apart from where its pages are.
 
 mod pass;
+mod reads;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
 
 pub(crate) use pass::{Draws, Pass, PassKind};
+pub use reads::RowOutput;
+pub(crate) use reads::{Read, Reads};
 
 /// The state of a context.
 ///
@@ -19,7 +22,7 @@ pub(crate) use pass::{Draws, Pass, PassKind};
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) process: ProcessId,
-    /// Tokens that were computed, wherever their keys and values are.
+    /// Tokens that were computed, wherever their keys and values are now.
     n_tokens: u32,
     /// Those of them behind the last full page.
     tail: Content,
@@ -29,6 +32,10 @@ pub(crate) struct Context {
     pub(crate) buffer: Arc<Vec<u32>>,
     /// Full pages that cannot be truncated any more.
     pub(crate) n_committed: u32,
+    /// Pages that the program reserved, those that are filled included.
+    pub(crate) n_reserved: u32,
+    /// Tokens whose full pages are committed when the program goes on.
+    n_final: u32,
     pub(crate) lane: Lane,
     /// The batch that uses the lane. Until it completes nothing else changes it, whatever the program does.
     pub(crate) lease: Option<BatchId>,
@@ -37,6 +44,8 @@ pub(crate) struct Context {
     /// The generator that is not retired.
     pub(crate) generator: Option<GeneratorId>,
     pub(crate) pass: Option<Pass>,
+    /// What the program offers for its pages, in micro-credits.
+    pub(crate) bid: u64,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
@@ -57,11 +66,14 @@ impl Context {
             pending: None,
             buffer: Arc::default(),
             n_committed: 0,
+            n_final: 0,
+            n_reserved: 0,
             lane,
             lease: None,
             released: false,
             generator: None,
             pass: None,
+            bid: 0,
             idle_stamp: 0,
             path: 0,
             n_forks: 0,
@@ -83,6 +95,8 @@ impl Context {
             pending: self.pending,
             buffer: self.buffer.clone(),
             n_committed: self.n_committed,
+            n_final: self.n_final,
+            n_reserved: self.n_reserved,
             path: fold(self.path, self.n_forks),
             ..Self::new(self.process, lane)
         }
@@ -213,6 +227,15 @@ impl Context {
         content
     }
 
+    /// How many tokens of these slots, from the first on, one sequence of a batch can hold.
+    pub(crate) fn n_alike(&self, store: &PageStore, slots: Range<u32>) -> u32 {
+        let pass = self.pass.as_ref();
+        if pass.is_some_and(|pass| pass.tokens_at(slots.clone()).is_some()) {
+            return slots.end - slots.start;
+        }
+        self.content_at(store, slots).n_alike()
+    }
+
     /// Tokens that were computed, with the pass under way, ready or not: up to the last full page at least.
     pub(crate) fn n_once_ready(&self, store: &PageStore) -> u32 {
         store
@@ -261,7 +284,7 @@ impl Context {
 
     /// Makes what was folded in final: its full pages cannot be truncated any more.
     pub(crate) fn settle(&mut self, page_size: u32) {
-        self.n_committed = self.n_committed.max(self.n_tokens / page_size);
+        self.n_committed = self.n_committed.max(self.n_final / page_size);
     }
 
     /// Verifies that the tokens of full pages are there.
@@ -334,6 +357,9 @@ impl Context {
         let first = self.n_tokens - self.tail.len();
         self.tail.extend(pass.content(), 0..n_computed, first);
         self.n_tokens += n_computed;
+        if pass.commits() {
+            self.n_final = self.n_tokens;
+        }
         let n_full = self.tail.len() / page_size * page_size;
         if n_full > 0 {
             self.tail = self.tail.part(n_full..self.tail.len(), first);
@@ -356,6 +382,7 @@ impl Context {
                 .unwrap_or_default();
         }
         self.n_tokens = kept;
+        self.n_final = self.n_final.min(kept);
         self.trim(store);
     }
 }
@@ -390,9 +417,11 @@ impl Behind<'_> {
         self.content(page_idx * page_size..(page_idx + 1) * page_size)
     }
 
-    /// The content of a page that the pass would fill; none where it does not fill it.
+    /// The content of a page that the pass would fill; none where it does not fill it, or wants rows of it.
     fn whole_page(&self, page_size: u32, page_idx: u32) -> Option<Content> {
-        let end = self.n_tokens + self.pass.map_or(0, Pass::n_tokens);
+        let end = self.pass.map_or(self.n_tokens, |pass| {
+            (self.n_tokens + pass.n_tokens()).min(pass.first_read())
+        });
         ((page_idx + 1) * page_size <= end).then(|| self.page(page_size, page_idx))
     }
 }

@@ -1,11 +1,16 @@
 //! A pass under way: the tokens it took, and those it drew.
 
+use std::ops::Range;
+
+use crate::batch::Adapter;
 use crate::budget::TokenBudget;
 use crate::errors::Error;
 use crate::generation::FinishReason;
 use crate::ids::{GeneratorId, RequestId};
-use crate::kv::Content;
+use crate::kv::{Content, Traits};
 use crate::sampling::Params;
+
+use super::reads::Reads;
 
 /// What a pass is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +20,10 @@ pub(crate) enum PassKind {
     Step(GeneratorId),
     /// Tokens until the end.
     Run(GeneratorId),
+    /// What a program puts together by itself. `commits` tells whether its full pages are committed.
+    Forward {
+        commits: bool,
+    },
 }
 
 /// How a pass draws its tokens.
@@ -36,8 +45,12 @@ pub(crate) struct Pass {
     /// None: it runs ahead, and nobody asked for it yet.
     pub(crate) request: Option<RequestId>,
     pub(crate) kind: PassKind,
-    /// None in a flush.
+    /// How the token behind its last one is drawn; none in a flush and in a forward pass.
     pub(crate) draws: Option<Draws>,
+    /// The rows that a forward pass wants.
+    pub(crate) reads: Option<Box<Reads>>,
+    /// What its tokens are computed with, those that it draws included.
+    adapter: Adapter,
     /// What its tokens are charged to, when they are taken.
     pub(crate) budget: Option<TokenBudget>,
     /// In the order of submission; its name in batches and in the queue.
@@ -52,6 +65,8 @@ pub(crate) struct Pass {
     content: Content,
     n_taken: u32,
     n_buffered: usize,
+    /// Tokens that were given with the pass itself.
+    n_given: u32,
     /// Whether a batch runs it.
     in_flight: bool,
     /// Whether a batch ran a part of it, so that what it holds is not taken away before it is done.
@@ -72,23 +87,50 @@ impl Pass {
         buffer: &[u32],
     ) -> Self {
         let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
+        Self::of(request, kind, slot, Content::plain(tokens), buffer.len(), 0)
+    }
+
+    /// A pass that takes these tokens behind `slot` others: what is pending, `n_buffered` of the buffer, and `n_given` that came with it.
+    pub(crate) fn of(
+        request: RequestId,
+        kind: PassKind,
+        slot: u32,
+        content: Content,
+        n_buffered: usize,
+        n_given: u32,
+    ) -> Self {
         Self {
             request: Some(request),
             kind,
             draws: None,
+            reads: None,
+            adapter: Adapter::default(),
             budget: None,
             arrival: 0,
             n_answered: None,
             goes_ahead: false,
             slot,
-            n_taken: tokens.len() as u32,
-            content: Content::plain(tokens),
-            n_buffered: buffer.len(),
+            n_taken: content.len(),
+            content,
+            n_buffered,
+            n_given,
             in_flight: false,
             started: false,
             finish: None,
             outcome: None,
         }
+    }
+
+    /// The same, computed with an adapter.
+    pub(crate) fn with_adapter(mut self, adapter: Adapter) -> Self {
+        self.adapter = adapter;
+        self.content = self.content.with_adapter(adapter, self.slot);
+        self
+    }
+
+    /// What its tokens are computed with.
+    pub(crate) const fn adapter(&self) -> Adapter {
+        self.adapter
     }
 
     /// Tokens of the buffer that it took.
@@ -126,9 +168,36 @@ impl Pass {
         self.drawn().last().copied()
     }
 
-    /// Whether the context will hold more tokens than it shows.
-    pub(crate) const fn may_draw(&self) -> bool {
-        !matches!(self.kind, PassKind::Flush)
+    /// Tokens that the context will hold beyond those that it shows: given to the pass, or the first that it draws.
+    pub(crate) const fn n_to_come(&self) -> u32 {
+        match self.kind {
+            PassKind::Flush => 0,
+            PassKind::Step(_) | PassKind::Run(_) => 1,
+            PassKind::Forward { .. } => self.n_given,
+        }
+    }
+
+    /// Tokens that enter the context with its result, beside those that were there.
+    pub(crate) fn n_entering(&self) -> usize {
+        self.n_given as usize + self.drawn().len()
+    }
+
+    /// Whether the full pages that it leaves are committed when the program goes on.
+    pub(crate) const fn commits(&self) -> bool {
+        !matches!(self.kind, PassKind::Forward { commits: false })
+    }
+
+    /// Whether batches have to compute it though all of its tokens are ready: rows are wanted.
+    pub(crate) fn wants_rows(&self) -> bool {
+        self.draws.is_some() || self.reads.as_ref().is_some_and(|reads| !reads.is_done())
+    }
+
+    /// Tokens from this slot on have to be computed, though somebody else has done so: rows of theirs are wanted.
+    pub(crate) fn first_read(&self) -> u32 {
+        let reads = self.reads.as_ref();
+        reads
+            .and_then(|reads| reads.next_slot())
+            .unwrap_or(u32::MAX)
     }
 
     /// Whether what it computed counts: it has not failed.
@@ -136,12 +205,12 @@ impl Pass {
         !matches!(self.outcome, Some(Err(_)))
     }
 
-    /// Its tokens in the slots `[start, end)`, where all of them are its own and plain.
-    pub(crate) fn tokens_from(&self, start: u32, end: u32) -> Option<&[u32]> {
-        let start = start.checked_sub(self.slot)?;
+    /// Its tokens in these slots, where all of them are its own and plain.
+    pub(crate) fn tokens_at(&self, slots: Range<u32>) -> Option<&[u32]> {
+        let start = slots.start.checked_sub(self.slot)?;
         let tokens = self.content.tokens();
         tokens
-            .get(start as usize..(end - self.slot) as usize)
+            .get(start as usize..(slots.end - self.slot) as usize)
             .filter(|_| self.content.is_plain())
     }
 
@@ -195,6 +264,8 @@ impl Pass {
             request: None,
             kind: self.kind,
             draws: self.draws,
+            reads: None,
+            adapter: self.adapter,
             budget: self.budget.clone(),
             arrival: self.arrival,
             n_answered: None,
@@ -203,6 +274,7 @@ impl Pass {
             content: self.content.part(n_computed..self.content.len(), self.slot),
             n_taken: n_answered - n_computed,
             n_buffered: 0,
+            n_given: 0,
             in_flight: self.in_flight,
             started: self.started,
             finish: None,
@@ -251,6 +323,10 @@ impl Pass {
     /// Adds a token that was drawn.
     pub(crate) fn push(&mut self, token: u32) {
         let slot = self.slot + self.content.len();
-        self.content.push(token, slot);
+        let traits = Traits {
+            adapter: self.adapter,
+            ..Traits::plain(slot)
+        };
+        self.content.push(token, traits, slot);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::requests::ticket;
 use super::{Engine, InFlight, Rider, Running};
-use crate::batch::{DriverFailure, Sampled};
+use crate::batch::{DriverFailure, Sampled, SequenceRows};
 use crate::context::{Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::FinishReason;
@@ -61,7 +61,7 @@ impl Engine {
             }
             outcome
         };
-        let succeeded = outcome.is_ok();
+        let (succeeded, n_ready) = (outcome.is_ok(), self.ready.len());
         if !succeeded {
             // Each may use what any of them brought back.
             let users = sequences.iter().map(|sequence| sequence.context);
@@ -79,7 +79,7 @@ impl Engine {
             Ok(sampled) => {
                 for (index, sequence) in sequences.into_iter().enumerate() {
                     self.end_lease(&sequence, true);
-                    self.advance(&sequence, sampled.first_token(index), batch, now_ns);
+                    self.advance(&sequence, sampled.rows(index), batch, now_ns);
                 }
             }
             Err(failure) => {
@@ -92,6 +92,7 @@ impl Engine {
         for rider in riders {
             self.end_ride(rider);
         }
+        self.costs.ended(self.ready.len() - n_ready, now_ns);
         Ok(())
     }
 
@@ -148,7 +149,7 @@ impl Engine {
     fn advance(
         &mut self,
         sequence: &Running,
-        drawn: Result<Option<u32>>,
+        rows: Result<SequenceRows<'_>>,
         batch: BatchId,
         now_ns: u64,
     ) {
@@ -169,8 +170,8 @@ impl Engine {
             self.renew_ticket(sequence.context);
             return self.rest(sequence.context);
         }
-        let token = match drawn {
-            Ok(token) => token,
+        let rows = match rows {
+            Ok(rows) => rows,
             Err(error) => return self.fail(sequence.context, sequence.arrival, error),
         };
         context.advance(&mut self.store, sequence.length);
@@ -181,6 +182,13 @@ impl Engine {
         };
         pass.stop();
         let (kind, is_ahead) = (pass.kind, pass.is_ahead());
+        let token = match &mut pass.reads {
+            None => rows.first_token(),
+            Some(reads) => {
+                reads.answer(rows);
+                None
+            }
+        };
         if let Some(token) = token {
             pass.push(token);
         }
@@ -193,7 +201,7 @@ impl Engine {
         }
         let request = pass.request;
         let done = match (kind, token) {
-            (PassKind::Flush, _) => {
+            (PassKind::Flush | PassKind::Forward { .. }, _) => {
                 if whole {
                     pass.answer(None, false);
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Engine, RequestState};
-use crate::context::{Context, PassKind};
+use crate::context::{Context, Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
 use crate::kv::Lane;
@@ -93,23 +93,11 @@ impl Engine {
         {
             return Err(busy("appended to while a generation runs to its end"));
         }
-        // A step under way may add a token.
-        let length =
-            state.length() + u32::from(state.pass.as_ref().is_some_and(|pass| pass.may_draw()));
+        // A pass under way may add tokens.
+        let length = state.length() + state.pass.as_ref().map_or(0, Pass::n_to_come);
         let room = limit.saturating_sub(length);
         if tokens.len() as u64 > u64::from(room) {
-            return Err(Error::with_values(
-                ErrorCode::ContextFull,
-                format!(
-                    "{} tokens do not fit: the context has {length} of at most {limit}; append at most {room}, or truncate or begin another context",
-                    tokens.len()
-                ),
-                &[
-                    ("tokens", tokens.len() as u64),
-                    ("length", u64::from(length)),
-                    ("limit", u64::from(limit)),
-                ],
-            ));
+            return Err(context_full(tokens.len(), length, limit));
         }
         let process = state.process;
         if let Some(budget) = self.budget(process) {
@@ -172,13 +160,16 @@ impl Engine {
                 &[("tokens", u64::from(n)), ("most", u64::from(most))],
             ));
         }
-        let generator = state.generator.take();
-        let n_pending = u32::from(n > 0 && state.pending.take().is_some());
-        let state = live_mut(&mut self.contexts, context)?;
-        state.drop_last(&mut self.store, n - n_pending);
-        if let Some(generator) = generator {
-            self.retire(generator);
-        }
+        self.drop_tokens(context, n)
+    }
+
+    /// What the program offers for the pages of its next passes, in micro-credits; 0 at first. Under shortage the contexts of a user that offer less
+    /// give way to those that offer more.
+    ///
+    /// # Errors
+    /// `context-busy`, `context-released`.
+    pub fn set_bid(&mut self, context: ContextId, bid: u64) -> Result<()> {
+        self.idle_context(context, "bid for")?.bid = bid;
         Ok(())
     }
 
@@ -250,6 +241,22 @@ pub(super) fn live_mut(
         .get_mut(context.0)
         .filter(|state| !state.released)
         .ok_or_else(released)
+}
+
+/// So many tokens more do not fit.
+pub(super) fn context_full(n_tokens: usize, length: u32, limit: u32) -> Error {
+    let room = limit.saturating_sub(length);
+    Error::with_values(
+        ErrorCode::ContextFull,
+        format!(
+            "{n_tokens} tokens do not fit: the context has {length} of at most {limit}; append at most {room}, or truncate or begin another context"
+        ),
+        &[
+            ("tokens", n_tokens as u64),
+            ("length", u64::from(length)),
+            ("limit", u64::from(limit)),
+        ],
+    )
 }
 
 fn released() -> Error {

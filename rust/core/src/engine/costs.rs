@@ -7,6 +7,10 @@ use crate::kv::Displace;
 pub(super) struct Costs {
     /// Of a token in batches that computed many, where most of the time goes into each.
     token_ns: Option<u64>,
+    /// Between the ends of two requests.
+    request_ns: Option<u64>,
+    /// When the last one ended.
+    ended_ns: u64,
 }
 
 /// Tokens from which on a batch tells what one costs.
@@ -24,6 +28,23 @@ impl Costs {
         }
     }
 
+    /// So many requests came to their end.
+    pub(super) fn ended(&mut self, n_requests: usize, now_ns: u64) {
+        if n_requests > 0 {
+            let seen = now_ns.saturating_sub(self.ended_ns) / n_requests as u64;
+            self.request_ns = Some(
+                self.request_ns
+                    .map_or(seen, |usual| usual - usual / 8 + seen / 8),
+            );
+            self.ended_ns = now_ns;
+        }
+    }
+
+    /// In how many milliseconds the next request ends, as it seems; none where none ended so far.
+    pub(super) fn next_end_ms(&self) -> Option<u64> {
+        Some(self.request_ns?.div_ceil(1_000_000).max(1))
+    }
+
     /// How a page that is wanted again is displaced best: copied out and in, or computed again.
     pub(super) fn displace(&self, page_size: u32, copy_page_ns: u64) -> Displace {
         let replay_ns = self
@@ -39,6 +60,17 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_end_is_as_far_away_as_the_last_ones_were_from_each_other() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.next_end_ms(), None);
+        for batch in 1..100 {
+            costs.ended(4, batch * 100_000_000);
+            costs.ended(0, batch * 100_000_000 + 1);
+        }
+        assert_eq!(costs.next_end_ms(), Some(25));
+    }
 
     #[test]
     fn the_cheaper_way_is_taken() {

@@ -1,8 +1,10 @@
 //! Whose pages go when others need room.
 //!
 //! First those of contexts without a pass, the longest idle first: a program that waits for one context while it holds another can so never
-//! keep the pool. Then those of requests that come later: of users above their share, then prefills, then the youngest. A prefill that
+//! keep the pool. Then those of requests that come later: of users above their share, then of the lowest bid, then prefills, then the youngest. A prefill that
 //! began is spared until it is done, and so is what was passed over too often: who is displaced runs again before others can be displaced for it.
+
+use std::cmp::Reverse;
 
 use super::planning::Planner;
 use super::{Engine, Idle};
@@ -182,8 +184,10 @@ impl Planner<'_> {
                 _ => {
                     other.is_ahead
                         || ticket.is_starved()
-                        || ticket.arrival < other.arrival
-                        || (ticket.is_decode() && !other.is_decode())
+                        || ticket.bid > other.bid
+                        || ticket.bid == other.bid
+                            && (ticket.arrival < other.arrival
+                                || (ticket.is_decode() && !other.is_decode()))
                 }
             }
         };
@@ -196,6 +200,7 @@ impl Planner<'_> {
                 (
                     other.is_ahead,
                     above(other.user, 0),
+                    Reverse(other.bid),
                     !other.is_decode(),
                     other.arrival,
                 )

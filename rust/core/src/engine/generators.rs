@@ -39,6 +39,7 @@ impl Engine {
         );
         generator.seed = options.sampler.seed.or(options.seed);
         generator.max_tokens = options.max_tokens;
+        generator.adapter = options.adapter;
         let id = GeneratorId(self.generators.insert(generator));
         if let Some(state) = self.contexts.get_mut(context.0) {
             state.generator = Some(id);

@@ -10,12 +10,14 @@ mod completing;
 mod contexts;
 mod costs;
 mod displacing;
+mod forward;
 mod generators;
 mod planning;
 mod requests;
 mod room;
 mod snapshots;
 mod stats;
+mod working_pages;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -31,11 +33,13 @@ use crate::sched::{Hold, Queue};
 use crate::slab::Slab;
 
 use costs::Costs;
+pub use forward::{Forward, Input, RowRequest};
 pub use planning::Plan;
 pub use requests::{Answer, Progress, Submission};
 pub use snapshots::Beside;
 use snapshots::Snapshots;
 pub use stats::Stats;
+pub use working_pages::PageCounts;
 
 /// The state of one model's contexts, generators and requests.
 ///

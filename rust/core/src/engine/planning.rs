@@ -1,6 +1,7 @@
 //! The driver asks for a batch.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::requests::never_fits;
 use super::{Engine, Idle, InFlight, Rider, Running};
@@ -8,7 +9,7 @@ use crate::batch::{Adapter, ArenaBuilder, Batch, Masks, Positions, Row, SampleJo
 use crate::context::Context;
 use crate::errors::Error;
 use crate::ids::{BatchId, ContextId, PageId, RequestId};
-use crate::kv::{Claim, Moves, Obstacle, PageCopy, PageStore, pages_for};
+use crate::kv::{Claim, Content, Moves, Obstacle, PageCopy, PageStore, Traits, pages_for};
 use crate::sampling::Key;
 use crate::sched::{Admission, Admit, Limits, Ticket};
 use crate::slab::Slab;
@@ -114,6 +115,8 @@ impl Engine {
             running: Vec::new(),
             riders: Vec::new(),
             n_rows: 0,
+            n_reads: 0,
+            max_reads: self.config.max_batch_rows,
             pages: Vec::new(),
             doomed: Vec::new(),
             done: Vec::new(),
@@ -190,6 +193,9 @@ pub(super) struct Planner<'a> {
     running: Vec<Running>,
     riders: Vec<Rider>,
     n_rows: u64,
+    /// Rows of forward passes, and the most that there may be.
+    n_reads: u32,
+    max_reads: u32,
     /// The pages of the sequence that is added; its memory serves one after the other.
     pages: Vec<PageId>,
     doomed: Vec<(Ticket, Error)>,
@@ -241,8 +247,11 @@ impl Planner<'_> {
             && context.lane.n_ready() < end
             && context.lane.is_exact(self.store, end)
         {
+            if self.n_readable(context, end - 1..end) == 0 {
+                return Admission::NotYet;
+            }
             self.totals.n_replayed += u64::from(context.lane.n_ready() < context.n_tokens());
-            self.add(ticket, end - 1, end, false, None);
+            self.add(ticket, end - 1..end, false, None);
             return Admission::Planned(1);
         }
         let needed = pages_for(end, self.store.page_size());
@@ -264,37 +273,55 @@ impl Planner<'_> {
         let Some(pass) = context.pass.as_mut() else {
             return Admission::NotYet;
         };
-        if n_ready == end && pass.draws.is_none() {
+        if n_ready == end && !pass.wants_rows() {
             pass.answer(None, false);
             self.done
                 .extend(pass.request.map(|request| (ticket.context, request)));
             return Admission::Planned(0);
         }
         let rereads = n_ready == end;
-        let n = n.min(end - n_ready).max(1);
-        let (start, length) = if rereads {
-            (end - 1, end)
-        } else {
-            (n_ready, n_ready + n)
+        let start = n_ready - u32::from(rereads);
+        let wanted = start..start + n.min(end - start).max(1);
+        let Some(context) = self.contexts.get(ticket.context.0) else {
+            return Admission::NotYet;
         };
+        let n = self
+            .n_readable(context, wanted.clone())
+            .min(context.n_alike(self.store, wanted));
+        if n == 0 {
+            if let Some((copy, context)) = copy.zip(self.contexts.get(ticket.context.0)) {
+                context.lane.drop_copy(self.store, copy);
+            }
+            return Admission::NotYet;
+        }
+        let length = start + n;
         self.totals.n_replayed +=
             u64::from(n_before.min(length).saturating_sub(start)) * u64::from(!rereads);
         self.add(
             ticket,
-            start,
-            length,
+            start..length,
             rereads,
             copy.map(|copy| (n_ready / self.store.page_size(), copy)),
         );
         Admission::Planned(n)
     }
 
-    /// Writes the tokens in the slots `[start, length)` of a context into the batch. `copy` is made of the page at that index.
+    /// How many of these tokens may be computed in this batch without there being too many rows.
+    fn n_readable(&self, context: &Context, slots: Range<u32>) -> u32 {
+        let reads = context.pass.as_ref().and_then(|pass| pass.reads.as_ref());
+        let wanted = reads.map_or(&[][..], |reads| reads.within(slots.clone()));
+        let left = self.max_reads.saturating_sub(self.n_reads);
+        match wanted.get(left as usize) {
+            Some(beyond) => beyond.slot - slots.start,
+            None => slots.end - slots.start,
+        }
+    }
+
+    /// Writes the tokens in these slots of a context into the batch. `copy` is made of the page at that index.
     fn add(
         &mut self,
         ticket: &Ticket,
-        start: u32,
-        length: u32,
+        slots: Range<u32>,
         reread: bool,
         copy: Option<(u32, PageCopy)>,
     ) {
@@ -307,14 +334,7 @@ impl Planner<'_> {
         }
         let context = &*context;
         let Some(pass) = &context.pass else { return };
-        let content;
-        let tokens = match pass.tokens_from(start, length) {
-            Some(tokens) => tokens,
-            None => {
-                content = context.content_at(self.store, start..length);
-                content.tokens()
-            }
-        };
+        let length = slots.end;
         let n_pages = pages_for(length, self.store.page_size()) as usize;
         let full = context.lane.full_pages();
         self.pages.clear();
@@ -323,24 +343,36 @@ impl Planner<'_> {
         let n_behind = n_pages.saturating_sub(full.len());
         self.pages
             .extend(context.lane.pages_behind(self.store).take(n_behind));
-        self.builder.add_sequence(&Sequence {
+        let sequence = Sequence {
             context: ticket.context,
             request: pass.request.unwrap_or(RequestId(0)),
-            tokens,
-            positions: Positions::From(start),
+            tokens: &[],
+            positions: Positions::From(slots.start),
             masks: Masks::Causal,
-            adapter: Adapter::default(),
+            adapter: pass.adapter(),
             media: 0,
             pages: &self.pages,
             replaced: copy.map(|(page_idx, copy)| (page_idx, copy.dst)),
             length,
             reread,
-        });
+        };
+        let adapter = match pass.tokens_at(slots.clone()) {
+            Some(tokens) => {
+                self.builder.add_sequence(&Sequence { tokens, ..sequence });
+                pass.adapter()
+            }
+            None => {
+                let content = context.content_at(self.store, slots.clone());
+                add_content(self.builder, sequence, &content, slots.start)
+            }
+        };
         if let Some((_, copy)) = copy {
             self.builder.add_copy(copy.src, copy.dst);
             self.totals.n_copies += 1;
         }
-        if let Some(draws) = pass.draws.filter(|_| length == context.end()) {
+        // A token that is computed again with the adapter that it was written with is read by the next batch with that of the pass.
+        let is_read = length == context.end() && adapter == pass.adapter();
+        if let Some(draws) = pass.draws.filter(|_| is_read) {
             let key = Key {
                 seed: draws.seed,
                 position: length,
@@ -348,7 +380,7 @@ impl Planner<'_> {
                 draw: 0,
             };
             self.builder.add_row(&Row {
-                token_idx: length - start - 1,
+                token_idx: length - slots.start - 1,
                 params: draws.params,
                 key,
                 n_draws: 1,
@@ -357,6 +389,21 @@ impl Planner<'_> {
             });
             self.n_rows += 1;
         }
+        if let Some(reads) = &pass.reads {
+            let wanted = reads.within(slots.clone());
+            for read in wanted {
+                self.builder.add_row(&Row {
+                    token_idx: read.slot - slots.start,
+                    params: read.params,
+                    key: read.key,
+                    n_draws: read.n_draws,
+                    mask: &reads.token_mask,
+                    keep: read.keep,
+                });
+            }
+            self.n_reads += wanted.len() as u32;
+            self.n_rows += wanted.len() as u64;
+        }
         self.running.push(Running {
             context: ticket.context,
             arrival: ticket.arrival,
@@ -364,4 +411,38 @@ impl Planner<'_> {
             length,
         });
     }
+}
+
+/// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`. Answers the adapter.
+fn add_content(
+    builder: &mut ArenaBuilder,
+    sequence: Sequence<'_>,
+    content: &Content,
+    slot: u32,
+) -> Adapter {
+    let traits: Vec<Traits> = (0..content.len())
+        .map(|index| content.traits(index, slot + index))
+        .collect();
+    let positions: Vec<u32> = traits.iter().map(|traits| traits.position).collect();
+    let masks: Vec<&[u32]> = traits.iter().map(|traits| &*traits.mask).collect();
+    let causal = masks.iter().all(|mask| mask.is_empty());
+    let first = traits.first();
+    let adapter = match first {
+        Some(traits) if !sequence.reread => traits.adapter,
+        // What is read again is read with the adapter of its pass.
+        _ => sequence.adapter,
+    };
+    builder.add_sequence(&Sequence {
+        tokens: content.tokens(),
+        positions: Positions::List(&positions),
+        masks: if causal {
+            Masks::Causal
+        } else {
+            Masks::List(&masks)
+        },
+        adapter,
+        media: first.map_or(0, |traits| traits.media),
+        ..sequence
+    });
+    adapter
 }

@@ -1,8 +1,8 @@
 //! What programs wait for.
 
 use super::contexts::live_mut;
-use super::{Engine, RequestState};
-use crate::context::{Context, Draws, Pass, PassKind};
+use super::{Engine, Forward, RequestState};
+use crate::context::{Context, Draws, Pass, PassKind, RowOutput};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{FinishReason, Output, StepState};
 use crate::ids::{ContextId, GeneratorId, RequestId};
@@ -13,10 +13,12 @@ use crate::sched::{Ticket, smoothed};
 const MAX_VAIN: u32 = 2;
 
 /// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Submission {
     /// Compute what is pending and buffered, and commit the full pages.
     Flush(ContextId),
+    /// Compute and read what the program says.
+    Forward(ContextId, Box<Forward>),
     /// One step; the generator must have opened it.
     Step(GeneratorId),
     /// To the end; the engine steps the sequence by itself.
@@ -33,10 +35,12 @@ pub enum Progress {
 }
 
 /// What a request gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// To [`Submission::Flush`].
     Flushed,
+    /// To [`Submission::Forward`]: its rows, in the order in which they were asked for.
+    Forwarded(Vec<RowOutput>),
     /// To [`Submission::Step`] and [`Submission::Run`].
     Generated(Output),
 }
@@ -61,6 +65,9 @@ impl Engine {
         }
         match submission {
             Submission::Flush(context) => self.submit_flush(request, context),
+            Submission::Forward(context, forward) => {
+                self.submit_forward(request, context, &forward)
+            }
             Submission::Step(generator) => {
                 self.submit_generation(request, generator, PassKind::Step(generator), now_ns)
             }
@@ -250,13 +257,14 @@ impl Engine {
                 .map_or(0, |process| process.seeds.seed(origin))
         };
         let seed = generator.seed.unwrap_or_else(derived);
-        let mut pass = Pass::new(
+        let pass = Pass::new(
             request,
             kind,
             state.n_tokens(),
             state.pending,
             &state.buffer,
         );
+        let mut pass = pass.with_adapter(generator.adapter);
         pass.budget = self.budget(generator.process).cloned();
         pass.draws = Some(Draws {
             params: generator.params,
@@ -267,7 +275,7 @@ impl Engine {
     }
 
     /// Puts a pass on its context, and into the queue if there is something to compute.
-    fn enter(&mut self, context: ContextId, mut pass: Pass) -> Result<Progress> {
+    pub(super) fn enter(&mut self, context: ContextId, mut pass: Pass) -> Result<Progress> {
         self.check_room_for_request(context)?;
         let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
         let state = live_mut(&mut self.contexts, context)?;
@@ -334,11 +342,11 @@ impl Engine {
         }
     }
 
-    /// Charges the tokens that a pass drew to the budget of its process.
+    /// Charges the tokens that enter the context with a pass to the budget of its process.
     fn charge(&self, context: ContextId, pass: &Pass) -> Result<()> {
         let process = self.contexts.get(context.0).map(|state| state.process);
         match process.and_then(|process| self.budget(process)) {
-            Some(budget) => budget.spend(pass.drawn().len()),
+            Some(budget) => budget.spend(pass.n_entering()),
             None => Ok(()),
         }
     }
@@ -353,24 +361,31 @@ impl Engine {
     }
 
     /// Folds a pass that succeeded into its context and its generator.
-    fn fold(&mut self, context: ContextId, pass: Pass) -> Answer {
+    fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
         let (kind, draws, finish, tokens) =
             (pass.kind, pass.draws, pass.finish, pass.drawn().to_vec());
         let page_size = self.config.page_size;
-        let ahead = pass.split();
+        let (ahead, reads) = (pass.split(), pass.reads.take());
         if let Some(state) = self.contexts.get_mut(context.0) {
             // A pass that had nothing to run took nothing.
             if pass.n_tokens() > 0 {
                 state.absorb(&self.store, pass);
             }
             state.pass = ahead;
-            if kind == PassKind::Flush {
+            if matches!(kind, PassKind::Flush | PassKind::Forward { .. }) {
                 state.settle(page_size);
             }
             state.trim(&mut self.store);
         }
         let (PassKind::Step(id) | PassKind::Run(id)) = kind else {
-            return Answer::Flushed;
+            let Some(reads) = reads else {
+                return match kind {
+                    PassKind::Forward { .. } => Answer::Forwarded(Vec::new()),
+                    _ => Answer::Flushed,
+                };
+            };
+            self.count_forward(context, &reads);
+            return Answer::Forwarded(reads.into_outputs());
         };
         if let Some(generator) = self.generators.get_mut(id.0) {
             generator.fold(tokens.len() as u32, finish);
@@ -449,6 +464,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         arrival: pass.arrival,
         served,
         n_refused: 0,
+        bid: context.bid,
         is_ahead: pass.is_ahead(),
     })
 }

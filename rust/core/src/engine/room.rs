@@ -53,11 +53,22 @@ impl Engine {
             self.config.process_waiting(),
             "requests of the program wait and one program may enter at most {limit}; take the answer of one first, or raise max_process_waiting",
         )?;
-        check(
-            self.requests.len(),
-            self.config.max_waiting,
-            "requests wait and the engine takes at most {limit}; come back when one is done",
-        )
+        let (n, limit) = (self.requests.len(), self.config.max_waiting);
+        if n < limit as usize {
+            return Ok(());
+        }
+        let mut values = vec![("requests", n as u64), ("limit", u64::from(limit))];
+        let when = self.costs.next_end_ms().map_or(String::new(), |ms| {
+            values.push(("retry_after_ms", ms));
+            format!(", in about {ms} ms")
+        });
+        Err(Error::with_values(
+            ErrorCode::LimitQueue,
+            format!(
+                "{n} requests wait and the engine takes at most {limit}; come back when one is done{when}"
+            ),
+            &values,
+        ))
     }
 
     pub(super) fn process(&self, process: ProcessId) -> Result<&Process> {

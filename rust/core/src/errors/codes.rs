@@ -39,6 +39,8 @@ pub enum ErrorCode {
     TruncateRange,
     /// The pages that the pass needs cannot be had.
     OutOfPages,
+    /// The driver of the model does not serve what the pass needs.
+    Unsupported,
     /// A newer generator, a truncation or a release retired this generator.
     GeneratorRetired,
     /// A step was opened and never executed, or executed without being opened.
@@ -146,6 +148,7 @@ impl ErrorCode {
         Self::LimitSnapshots,
         Self::TruncateRange,
         Self::OutOfPages,
+        Self::Unsupported,
         Self::GeneratorRetired,
         Self::StepPending,
         Self::FutureTaken,
@@ -211,6 +214,7 @@ impl ErrorCode {
             Self::LimitSnapshots => "limit-snapshots",
             Self::TruncateRange => "truncate-range",
             Self::OutOfPages => "out-of-pages",
+            Self::Unsupported => "unsupported",
             Self::GeneratorRetired => "generator-retired",
             Self::StepPending => "step-pending",
             Self::FutureTaken => "future-taken",

@@ -1,6 +1,7 @@
 //! The state machine of a generator.
 
 use super::{FinishReason, StopSet};
+use crate::batch::Adapter;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
 use crate::sampling::Params;
@@ -28,6 +29,7 @@ pub(crate) struct Generator {
     pub(crate) seed: Option<u64>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) stop: StopSet,
+    pub(crate) adapter: Adapter,
     pub(crate) state: StepState,
     pub(crate) retired: bool,
     /// The program dropped it; it goes when its pass is over.
@@ -59,6 +61,11 @@ impl Generator {
             seed: None,
             max_tokens: None,
             stop,
+            adapter: Adapter {
+                id: 0,
+                version: 0,
+                zo_seed: None,
+            },
             state: StepState::Closed,
             retired: false,
             dropped: false,

@@ -1,5 +1,6 @@
 //! What a generator is made with, and what it answers.
 
+use crate::batch::Adapter;
 use crate::sampling::Sampler;
 
 /// What a generator is made with.
@@ -11,6 +12,8 @@ pub struct GeneratorOptions {
     pub seed: Option<u64>,
     /// Cap on accepted tokens; none: until a stop token or until the context is full.
     pub max_tokens: Option<u32>,
+    /// What the tokens of its steps are computed with.
+    pub adapter: Adapter,
     /// Stop tokens beside those of the model and the template.
     pub stop: Vec<u32>,
     /// Stop tokens of the chat template; empty where the template takes no part.

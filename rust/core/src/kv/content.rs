@@ -85,12 +85,40 @@ impl Content {
         self.traits.is_none()
     }
 
-    /// Adds a plain token at `slot`.
-    pub(crate) fn push(&mut self, token: u32, slot: u32) {
-        self.tokens.push(token);
-        if let Some(traits) = &mut self.traits {
-            traits.push(Traits::plain(slot));
+    /// Adds a token at `slot`.
+    pub(crate) fn push(&mut self, token: u32, traits: Traits, slot: u32) {
+        if self.traits.is_none() && !traits.is_plain(slot) {
+            self.traits = Some((slot - self.len()..slot).map(Traits::plain).collect());
         }
+        self.tokens.push(token);
+        if let Some(all) = &mut self.traits {
+            all.push(traits);
+        }
+    }
+
+    /// The same tokens, computed with another adapter. The first of them lies at `slot`.
+    pub(crate) fn with_adapter(self, adapter: Adapter, slot: u32) -> Self {
+        if self.traits.is_none() && adapter == Adapter::default() {
+            return self;
+        }
+        let n = self.len();
+        let all = (0..n).map(|index| Traits {
+            adapter,
+            ..self.traits(index, slot + index)
+        });
+        let traits = all.collect();
+        Self::new(self.tokens, traits, slot)
+    }
+
+    /// How many of its first tokens are computed with one adapter and stand for one medium.
+    pub(crate) fn n_alike(&self) -> u32 {
+        let Some(traits) = &self.traits else {
+            return self.len();
+        };
+        let alike = traits
+            .iter()
+            .take_while(|it| (it.adapter, it.media) == (traits[0].adapter, traits[0].media));
+        alike.count() as u32
     }
 
     /// Adds a part of another content. The first token of `self` lies at `slot`, and `other` begins where `self` ends once `range.start` of it are

@@ -10,7 +10,7 @@ mod property_tests;
 mod store;
 
 pub(crate) use check::References;
-pub(crate) use content::Content;
+pub(crate) use content::{Content, Traits};
 use host::HostPool;
 pub(crate) use lane::{Claim, Lane, Obstacle, PageCopy};
 pub(crate) use pool::PagePool;

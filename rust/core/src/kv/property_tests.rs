@@ -705,7 +705,7 @@ proptest! {
 
     /// However a content came about, it is the one that is written at once.
     #[test]
-    fn contents_have_one_form(all in slots(3), cut in 0usize..7, from in 0usize..7, n_pushed in 0u32..3) {
+    fn contents_have_one_form(all in slots(3), cut in 0usize..7, from in 0usize..7, more in slots(0), variant in 0..N_VARIANTS) {
         let (cut, from) = (cut.min(all.len()), from.min(all.len()));
         let whole = content_of(&all, 3);
         let mut joined = content_of(&all[..cut], 3);
@@ -715,11 +715,16 @@ proptest! {
         joined.truncate(from as u32, 3);
         prop_assert_eq!(&joined, &content_of(&all[..from], 3));
         let mut pushed = all[..from].to_vec();
-        for _ in 0..n_pushed {
+        for (token, traits) in more {
             let slot = 3 + joined.len();
-            joined.push(7, slot);
-            pushed.push((7, Traits::plain(slot)));
+            joined.push(token, traits.clone(), slot);
+            pushed.push((token, traits));
         }
-        prop_assert_eq!(joined, content_of(&pushed, 3));
+        prop_assert_eq!(&joined, &content_of(&pushed, 3));
+        let adapter = written(0, variant).1.adapter;
+        for (_, traits) in &mut pushed {
+            traits.adapter = adapter;
+        }
+        prop_assert_eq!(joined.with_adapter(adapter, 3), content_of(&pushed, 3));
     }
 }

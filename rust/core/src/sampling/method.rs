@@ -47,6 +47,9 @@ pub enum Method {
     },
 }
 
+/// The most independent draws from one row.
+const MAX_DRAWS: u32 = 65_536;
+
 /// A method with, if wanted, a seed of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
@@ -85,6 +88,33 @@ impl Method {
     /// # Errors
     /// `invalid-sampler`, naming the parameter, its value and the range.
     pub fn params(&self) -> Result<Params> {
+        match self.draws() {
+            1 => self.checked(),
+            draws => Err(refused("draws", draws, "a generator needs 1")),
+        }
+    }
+
+    /// Checks the parameters for a forward pass and brings them into the sampler's form. Answers them with the number of draws.
+    ///
+    /// # Errors
+    /// `invalid-sampler`, naming the parameter, its value and the range.
+    pub fn params_and_draws(&self) -> Result<(Params, u32)> {
+        let draws = self.draws();
+        if !(1..=MAX_DRAWS).contains(&draws) {
+            let remedy = format!("give 1 to {MAX_DRAWS}");
+            return Err(refused("draws", draws, &remedy));
+        }
+        Ok((self.checked()?, draws))
+    }
+
+    const fn draws(&self) -> u32 {
+        match *self {
+            Self::Multinomial { draws, .. } => draws,
+            _ => 1,
+        }
+    }
+
+    fn checked(&self) -> Result<Params> {
         let params = match *self {
             Self::Argmax => return Ok(Params::ARGMAX),
             Self::TopP { temperature, p } => Params {
@@ -108,15 +138,10 @@ impl Method {
                 top_p: open_p(p)?,
                 min_p: 0.0,
             },
-            Self::Multinomial { temperature, draws } => {
-                if draws != 1 {
-                    return Err(refused("draws", draws, "a generator needs 1"));
-                }
-                Params {
-                    temperature,
-                    ..Params::ARGMAX
-                }
-            }
+            Self::Multinomial { temperature, .. } => Params {
+                temperature,
+                ..Params::ARGMAX
+            },
         };
         if !(params.temperature.is_finite() && params.temperature >= 0.0) {
             return Err(refused(

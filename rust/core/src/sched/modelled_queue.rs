@@ -181,6 +181,7 @@ impl World {
                     arrival: self.n_arrivals,
                     served: 0,
                     n_refused: 0,
+                    bid: 0,
                     is_ahead,
                 });
             }

@@ -27,6 +27,8 @@ pub(crate) struct Ticket {
     pub(crate) served: u64,
     /// Batches for which it lacked pages since it was served.
     pub(crate) n_refused: u32,
+    /// What its program offers for its pages; of two others the lower goes first where pages are short.
+    pub(crate) bid: u64,
     /// Nobody asked for it yet: it comes after all decodes, and nothing is displaced for it.
     pub(crate) is_ahead: bool,
 }

@@ -22,6 +22,7 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         arrival: request,
         served: 0,
         n_refused: 0,
+        bid: 0,
         is_ahead: false,
     }
 }

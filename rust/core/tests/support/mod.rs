@@ -8,6 +8,7 @@
 
 pub mod world;
 
+use pie_core::Adapter;
 use pie_core::sampling::{Key, Params, Scratch, sample};
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -26,18 +27,71 @@ pub fn fold_all(start: u64, words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(start, fold)
 }
 
-/// The logits after the last of these tokens.
-pub fn row(model: &str, vocab_size: u32, tokens: &[u32]) -> Vec<f32> {
-    let mut seen: Vec<u64> = Vec::new();
-    for (position, &token) in tokens.iter().enumerate() {
-        let own = fold_all(0, [u64::from(token), position as u64, 0, 0, 0, 0, 0]);
-        seen.push(fold(fold_all(own, seen.iter().copied()), 1));
+/// A slot of a context: what was written there, and the hash of it and of all that it saw.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    pub token: u32,
+    pub position: u32,
+    /// Whether the token sees each slot up to its own.
+    pub seen: Vec<bool>,
+    pub adapter: Adapter,
+    pub hash: u64,
+}
+
+/// What a token comes to behind other slots.
+pub fn write(
+    before: &[Slot],
+    token: u32,
+    position: u32,
+    seen: Vec<bool>,
+    adapter: Adapter,
+) -> Slot {
+    let zo = adapter.zo_seed;
+    let own = [
+        u64::from(token),
+        u64::from(position),
+        adapter.id,
+        u64::from(adapter.version),
+        u64::from(zo.is_some()),
+        zo.unwrap_or(0),
+        0,
+    ];
+    let mut hash = fold_all(0, own);
+    for (slot, _) in before.iter().zip(&seen).filter(|(_, seen)| **seen) {
+        hash = fold(hash, slot.hash);
     }
+    hash = fold(hash, u64::from(seen[before.len()]));
+    Slot {
+        token,
+        position,
+        seen,
+        adapter,
+        hash,
+    }
+}
+
+/// The same at its own position, seeing everything.
+pub fn write_plain(before: &[Slot], token: u32, adapter: Adapter) -> Slot {
+    let seen = vec![true; before.len() + 1];
+    write(before, token, before.len() as u32, seen, adapter)
+}
+
+/// The logits behind a slot.
+pub fn row_of(model: &str, vocab_size: u32, slot: &Slot) -> Vec<f32> {
     let name = fold_all(fold(0, model.len() as u64), model.bytes().map(u64::from));
-    let base = fold(*seen.last().unwrap(), name);
+    let base = fold(slot.hash, name);
     (1..=u64::from(vocab_size))
         .map(|n| (mix(base.wrapping_add(n.wrapping_mul(GOLDEN))) >> 40) as f32 / 1_048_576.0 - 8.0)
         .collect()
+}
+
+/// The logits after the last of these tokens.
+pub fn row(model: &str, vocab_size: u32, tokens: &[u32]) -> Vec<f32> {
+    let mut slots: Vec<Slot> = Vec::new();
+    for &token in tokens {
+        slots.push(write_plain(&slots, token, Adapter::default()));
+    }
+    row_of(model, vocab_size, slots.last().unwrap())
 }
 
 /// The token that follows these.

@@ -98,9 +98,7 @@ impl Source for Advance {
         let context = &self.generator.context;
         let mut turns = lock(&context.turns);
         let Answer::Generated(output) = self.pass.take()? else {
-            return Err(Error::internal(
-                "a run of a generator was answered as a flush",
-            ));
+            return Err(Error::internal("a generation was answered as another pass"));
         };
         // What the program appended meanwhile lies behind the kept tokens.
         turns.on_generated(
@@ -156,6 +154,7 @@ impl HostGenerator for ProcessState {
             Vec::new()
         };
         let made = pie_core::GeneratorOptions {
+            adapter: pie_core::Adapter::default(),
             sampler: core_sampler(&sampler),
             seed: options.seed,
             max_tokens: options.max_tokens,

@@ -1,0 +1,301 @@
+//! Forward passes that a program puts together by itself: what it computes, with which positions, masks and adapter, and which rows it reads.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::contexts::live_mut;
+use super::requests::Progress;
+use crate::batch::Adapter;
+use crate::brle;
+use crate::context::{Context, Pass, PassKind, Read, Reads};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{ContextId, RequestId};
+use crate::kv::{Content, Traits};
+use crate::sampling::{Key, Params, Sampler};
+
+/// A forward pass over the pending token, the buffer and tokens of its own, in this order.
+///
+/// Indices and masks count the tokens of its own; where it has none, the pending and buffered ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forward {
+    /// Tokens of its own, which enter the context with its result.
+    pub input: Vec<Input>,
+    /// Attention masks, one for each token or none at all: run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the pass)`, to be ANDed with causality. An
+    /// empty one: causality alone.
+    pub masks: Vec<Vec<u32>>,
+    /// What all tokens of the pass are computed with.
+    pub adapter: Adapter,
+    /// Rows of logits that are wanted. A row that is kept takes `4 V` bytes until its answer is taken.
+    pub rows: Vec<RowRequest>,
+    /// The tokens that may be drawn, as run lengths over the vocabulary, for all rows; empty: any.
+    pub token_mask: Vec<u32>,
+    /// Leaves the pages that become full as they are, to be committed or truncated by the program.
+    pub leaves_working_pages: bool,
+}
+
+/// A token of a forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// Its id.
+    pub token: u32,
+    /// Its position; none: its index in the context.
+    pub position: Option<u32>,
+}
+
+/// A row of logits that a forward pass wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowRequest {
+    /// Behind which token, counted from 0.
+    pub index: u32,
+    /// How tokens are drawn from it; none: none are.
+    pub sampler: Option<Sampler>,
+    /// Whether the row itself is wanted.
+    pub keep: bool,
+}
+
+impl Engine {
+    /// The tokens of a forward pass with what they are computed with.
+    fn content_of(&self, state: &Context, forward: &Forward) -> Result<Content> {
+        let taken = state.pending.iter().chain(state.buffer.iter()).copied();
+        let given = forward.input.iter().map(|input| input.token);
+        let tokens: Vec<u32> = taken.chain(given).collect();
+        let (first, n_tokens) = (state.n_tokens(), tokens.len() as u32);
+        let plain = forward.masks.is_empty()
+            && forward.input.iter().all(|input| input.position.is_none())
+            && forward.adapter == Adapter::default();
+        if plain {
+            return Ok(Content::plain(tokens));
+        }
+        let n_skipped = skipped(state, forward);
+        let end = first + n_tokens;
+        let mut traits: Vec<Traits> = (first..end)
+            .map(|slot| Traits {
+                adapter: forward.adapter,
+                ..Traits::plain(slot)
+            })
+            .collect();
+        let n_before = n_tokens - forward.input.len() as u32;
+        for (input, traits) in forward.input.iter().zip(&mut traits[n_before as usize..]) {
+            if let Some(position) = input.position {
+                traits.position = position;
+            }
+        }
+        for ((mask, traits), slot) in forward
+            .masks
+            .iter()
+            .zip(&mut traits[n_skipped as usize..])
+            .zip(first + n_skipped..)
+        {
+            traits.mask = Arc::from(attention_mask(mask, slot, end)?);
+        }
+        Ok(Content::new(tokens, traits, first))
+    }
+
+    /// The rows of a forward pass whose first indexed token lies at `slot`.
+    fn reads_of(&self, context: ContextId, forward: &Forward, slot: u32) -> Result<Reads> {
+        let state = self.live(context)?;
+        let origin = state.origin(&self.store);
+        let process = self.process(state.process)?;
+        let seed = process.seeds.seed(origin);
+        let mut n_sampled = 0;
+        let mut reads = Vec::with_capacity(forward.rows.len());
+        for row in &forward.rows {
+            let (params, n_draws) = match &row.sampler {
+                Some(sampler) => sampler.method.params_and_draws()?,
+                None => (Params::ARGMAX, 0),
+            };
+            let slot = slot + row.index;
+            reads.push(Read {
+                slot,
+                params,
+                key: Key {
+                    seed: row.sampler.and_then(|it| it.seed).unwrap_or(seed),
+                    position: slot + 1,
+                    slot: n_sampled,
+                    draw: 0,
+                },
+                n_draws,
+                keep: row.keep,
+            });
+            n_sampled += u32::from(n_draws > 0);
+        }
+        let token_mask = brle::shortest(&forward.token_mask, self.config.vocab_size);
+        Ok(Reads::new(reads, Arc::from(token_mask), origin))
+    }
+
+    pub(super) fn submit_forward(
+        &mut self,
+        request: RequestId,
+        context: ContextId,
+        forward: &Forward,
+    ) -> Result<Progress> {
+        self.check_forward(context, forward)?;
+        let state = self.idle_context(context, "passed through the model")?;
+        let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
+        let n_skipped = skipped(state, forward);
+        let kind = PassKind::Forward {
+            commits: !forward.leaves_working_pages,
+        };
+        let state = self.live(context)?;
+        let (content, n_buffered) = (self.content_of(state, forward)?, state.buffer.len());
+        let mut pass = Pass::of(request, kind, first, content, n_buffered, n_given)
+            .with_adapter(forward.adapter);
+        if !forward.rows.is_empty() {
+            let reads = self.reads_of(context, forward, first + n_skipped)?;
+            pass.reads = Some(Box::new(reads));
+        }
+        self.enter(context, pass)
+    }
+
+    /// Everything that can be said of a forward pass before it is entered, apart from its masks and samplers.
+    fn check_forward(&mut self, context: ContextId, forward: &Forward) -> Result<()> {
+        let state = self.idle_context(context, "passed through the model")?;
+        let process = state.process;
+        let (length, n_taken) = (state.length(), state.length() - state.n_tokens());
+        let n_given = forward.input.len() as u32;
+        let n_indexed = if n_given > 0 { n_given } else { n_taken };
+        if n_indexed == 0 {
+            return Err(refused(
+                "a forward pass has no tokens: none of its own, and nothing is pending or buffered; give it some",
+            ));
+        }
+        let limit = self.config.max_context;
+        let room = limit.saturating_sub(length);
+        if forward.input.len() as u64 > u64::from(room) {
+            return Err(super::contexts::context_full(
+                forward.input.len(),
+                length,
+                limit,
+            ));
+        }
+        let tokens: Vec<u32> = forward.input.iter().map(|input| input.token).collect();
+        self.check_tokens(&tokens)?;
+        if let Some(budget) = self.budget(process)
+            && u64::from(n_given) > budget.left()
+        {
+            return Err(budget.exhausted(u64::from(n_given)));
+        }
+        let (config, n_masks) = (&self.config, forward.masks.len());
+        if n_masks > 0 && n_masks != n_indexed as usize {
+            return Err(refused(&format!(
+                "a forward pass of {n_indexed} tokens has {n_masks} attention masks; give one for each token"
+            )));
+        }
+        if let Some(position) = forward
+            .input
+            .iter()
+            .filter_map(|input| input.position)
+            .find(|&position| position >= limit)
+        {
+            return Err(refused(&format!(
+                "position {position} is beyond those that the model knows; give positions below {limit}"
+            )));
+        }
+        if let Some(row) = forward.rows.iter().find(|row| row.index >= n_indexed) {
+            return Err(refused(&format!(
+                "a row behind token {} is wanted and the pass has {n_indexed} tokens; give indices below {n_indexed}",
+                row.index
+            )));
+        }
+        brle::check(&forward.token_mask, config.vocab_size)?;
+        if brle::allowed(&forward.token_mask, config.vocab_size)
+            .next()
+            .is_none()
+        {
+            return Err(refused(
+                "the token mask allows nothing; allow at least one token",
+            ));
+        }
+        self.check_served(forward)?;
+        check_rows(forward, config.max_batch_rows)
+    }
+
+    /// Whether the driver serves what the pass needs.
+    fn check_served(&self, forward: &Forward) -> Result<()> {
+        let masks = forward.masks.iter().any(|mask| !mask.is_empty());
+        let positions = forward.input.iter().any(|input| input.position.is_some());
+        let adapter = forward.adapter != Adapter::default();
+        let served = self.config.serves;
+        for (what, wanted, is_served) in [
+            ("attention masks", masks, served.masks),
+            ("positions", positions, served.positions),
+            ("adapters", adapter, served.adapters),
+        ] {
+            if wanted && !is_served {
+                return Err(Error::new(
+                    ErrorCode::Unsupported,
+                    format!(
+                        "the driver of {} does not serve {what}; leave them out, or run the model on another driver",
+                        self.config.model
+                    ),
+                ));
+            }
+        }
+        if forward.adapter.zo_seed.is_some() && forward.adapter.id == 0 {
+            return Err(refused(
+                "a perturbation was asked for without an adapter; give the adapter that it perturbs",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A forward pass that succeeded counts for the seeds of later ones, if it drew.
+    pub(super) fn count_forward(&mut self, context: ContextId, reads: &Reads) {
+        let state = live_mut(&mut self.contexts, context);
+        let process = state.ok().map(|state| state.process);
+        let process = process.and_then(|process| self.processes.get_mut(&process));
+        if let Some((process, origin)) = process.zip(reads.origin) {
+            process.seeds.count(origin);
+        }
+    }
+}
+
+/// Tokens of the pass that indices and masks do not count.
+fn skipped(state: &Context, forward: &Forward) -> u32 {
+    if forward.input.is_empty() {
+        0
+    } else {
+        state.length() - state.n_tokens()
+    }
+}
+
+/// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
+fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
+    brle::check(mask, end)?;
+    let mask = brle::shortest(mask, slot + 1);
+    if mask == [0] {
+        return Err(refused(&format!(
+            "the attention mask of the token at {slot} allows none of the tokens up to it; allow at least one"
+        )));
+    }
+    Ok(mask)
+}
+
+/// Checks that the rows of each token fit a batch.
+fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
+    let n_kept = forward.rows.iter().filter(|row| row.keep).count();
+    if n_kept > limit as usize {
+        return Err(too_many_rows("keeps", n_kept, limit));
+    }
+    let mut indices: Vec<u32> = forward.rows.iter().map(|row| row.index).collect();
+    indices.sort_unstable();
+    let of_token = indices.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
+    match of_token {
+        Some(n) if n > limit as usize => Err(too_many_rows("wants of one token", n, limit)),
+        _ => Ok(()),
+    }
+}
+
+fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {
+    Error::with_values(
+        ErrorCode::InvalidArgument,
+        format!(
+            "a forward pass {what} {n} rows of logits, and a batch has at most {limit}; read fewer in one pass, or raise max_batch_rows"
+        ),
+        &[("rows", n as u64), ("limit", u64::from(limit))],
+    )
+}
+
+fn refused(message: &str) -> Error {
+    Error::new(ErrorCode::InvalidArgument, message.to_owned())
+}

@@ -1,0 +1,135 @@
+//! The pages of a context behind the committed ones, for programs that manage them by themselves.
+//!
+//! Counts are a matter of the context, not of where pages are: a reserved page is one that the context may fill, and it is taken from
+//! the pool when a pass does.
+
+use super::Engine;
+use super::contexts::live_mut;
+use super::requests::never_fits;
+use crate::context::Context;
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::ContextId;
+
+/// Pages of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCounts {
+    /// Full pages that cannot be truncated any more.
+    pub n_committed: u32,
+    /// The others, reserved ones included.
+    pub n_working: u32,
+    /// Tokens in the last working page that holds any.
+    pub n_last: u32,
+}
+
+impl Engine {
+    /// Pages of a context.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn page_counts(&self, context: ContextId) -> Result<PageCounts> {
+        let state = self.live(context)?;
+        let page_size = self.config.page_size;
+        let n_working_tokens = state.n_tokens() - state.n_committed * page_size;
+        Ok(PageCounts {
+            n_committed: state.n_committed,
+            n_working: state.n_pages(page_size) - state.n_committed,
+            n_last: match n_working_tokens {
+                0 => 0,
+                n => (n - 1) % page_size + 1,
+            },
+        })
+    }
+
+    /// Adds `n` working pages.
+    ///
+    /// # Errors
+    /// `out-of-pages` where the pool could never hold them; `context-busy`, `context-released`.
+    pub fn reserve_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let (page_size, limit) = (self.config.page_size, self.store.n_pages());
+        let state = self.idle_context(context, "given pages")?;
+        let n_pages = state.n_pages(page_size).saturating_add(n);
+        if n_pages > limit {
+            return Err(never_fits(n_pages, limit));
+        }
+        state.n_reserved = n_pages;
+        Ok(())
+    }
+
+    /// Commits the first `n` working pages: their tokens cannot be truncated any more.
+    ///
+    /// # Errors
+    /// `invalid-argument` where fewer than `n` are full; `context-busy`, `context-released`.
+    pub fn commit_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let page_size = self.config.page_size;
+        let state = self.idle_context(context, "committed")?;
+        let n_full = state.n_tokens() / page_size - state.n_committed;
+        if n > n_full {
+            return Err(Error::with_values(
+                ErrorCode::InvalidArgument,
+                format!(
+                    "{n} working pages cannot be committed: {n_full} are full; commit at most {n_full}"
+                ),
+                &[("pages", u64::from(n)), ("full", u64::from(n_full))],
+            ));
+        }
+        state.n_committed += n;
+        Ok(())
+    }
+
+    /// Drops the last `n` working pages, all of them where there are fewer, and the tokens in them. An idle generator of the context is
+    /// retired.
+    ///
+    /// # Errors
+    /// `context-busy`, `context-released`.
+    pub fn release_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let page_size = self.config.page_size;
+        let state = self.idle_context(context, "truncated")?;
+        let n_pages = state.n_pages(page_size);
+        let n_kept = n_pages.saturating_sub(n).max(state.n_committed);
+        let n_left = if n_kept < n_pages {
+            state.seq_len().min(n_kept * page_size)
+        } else {
+            state.seq_len()
+        };
+        let n_dropped = state.seq_len() - n_left;
+        state.n_reserved = n_kept;
+        self.drop_tokens(context, n_dropped)
+    }
+
+    /// Drops the last `n` tokens in working pages, all of them where there are fewer; the pages stay. An idle generator of the context is
+    /// retired.
+    ///
+    /// # Errors
+    /// `context-busy`, `context-released`.
+    pub fn truncate_working_page_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let page_size = self.config.page_size;
+        let state = self.idle_context(context, "truncated")?;
+        state.n_reserved = state.n_pages(page_size);
+        let most = state.seq_len() - state.n_committed * page_size;
+        self.drop_tokens(context, n.min(most))
+    }
+
+    /// Drops the last `n` tokens, the pending one first, and retires the generator that would have gone on from them.
+    pub(super) fn drop_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let state = live_mut(&mut self.contexts, context)?;
+        let generator = state.generator.take();
+        let n_pending = u32::from(n > 0 && state.pending.take().is_some());
+        state.drop_last(&mut self.store, n - n_pending);
+        if let Some(generator) = generator {
+            self.retire(generator);
+        }
+        Ok(())
+    }
+}
+
+impl Context {
+    /// Pages that it fills or has reserved.
+    const fn n_pages(&self, page_size: u32) -> u32 {
+        let n_filled = self.n_tokens().div_ceil(page_size);
+        if n_filled > self.n_reserved {
+            n_filled
+        } else {
+            self.n_reserved
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! What forward passes do that programs put together by themselves, each on the dummy driver.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use std::cmp::Reverse;
+
+use pie_core::batch::ArenaView;
+use pie_core::sampling::{Key, Params, Scratch, sample};
+use pie_core::{
+    Adapter, Answer, ContextId, EngineConfig, Error, ErrorCode, Forward, Input, Method, PageCounts,
+    ProcessId, RowOutput, RowRequest, Sampler, Serves, Submission, TokenBudget,
+};
+use support::world::{MODEL, World, config};
+use support::{Slot, derived_seed, row_of, write, write_plain};
+
+const P: ProcessId = ProcessId(1);
+const LORA: Adapter = Adapter {
+    id: 7,
+    version: 2,
+    zo_seed: Some(5),
+};
+
+fn forward(tokens: &[u32]) -> Forward {
+    let input = tokens.iter().map(|&token| Input {
+        token,
+        position: None,
+    });
+    Forward {
+        input: input.collect(),
+        ..Forward::default()
+    }
+}
+
+fn kept(index: u32) -> RowRequest {
+    RowRequest {
+        index,
+        sampler: None,
+        keep: true,
+    }
+}
+
+fn drawn(index: u32, method: Method, seed: Option<u64>) -> RowRequest {
+    RowRequest {
+        index,
+        sampler: Some(Sampler { method, seed }),
+        keep: false,
+    }
+}
+
+fn run(world: &mut World, context: ContextId, forward: Forward) -> Result<Vec<RowOutput>, Error> {
+    let request = world.submit(Submission::Forward(context, Box::new(forward)))?;
+    match world.wait(request)? {
+        Answer::Forwarded(rows) => Ok(rows),
+        other => panic!("a forward pass was answered with {other:?}"),
+    }
+}
+
+fn code(outcome: Result<Vec<RowOutput>, Error>) -> ErrorCode {
+    outcome.unwrap_err().code
+}
+
+fn slots(tokens: &[u32], adapter: Adapter) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    for &token in tokens {
+        slots.push(write_plain(&slots, token, adapter));
+    }
+    slots
+}
+
+fn logits(slot: &Slot) -> Vec<f32> {
+    row_of(MODEL, 50, slot)
+}
+
+#[test]
+fn rows_come_in_the_order_in_which_they_were_asked_for_and_each_has_a_slot_of_its_own() {
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[1, 2, 3]);
+    let hot = Method::Multinomial {
+        temperature: 1.0,
+        draws: 1,
+    };
+    let asked = Forward {
+        rows: vec![
+            drawn(1, hot, None),
+            kept(0),
+            drawn(0, Method::Argmax, None),
+            drawn(1, hot, None),
+        ],
+        ..forward(&[4, 5])
+    };
+    let rows = run(&mut world, context, asked).unwrap();
+    let slots = slots(&[1, 2, 3, 4, 5], Adapter::default());
+    let seed = derived_seed(9, 0, &[1, 2, 3], 0);
+    let params = hot.params().unwrap();
+    let token = |row: &Slot, params: &Params, position, slot| {
+        let key = Key {
+            seed,
+            position,
+            slot,
+            draw: 0,
+        };
+        sample(&logits(row), params, &[], key, &mut Scratch::default()).unwrap()
+    };
+    assert_eq!(rows[0].tokens, [token(&slots[4], &params, 5, 0)]);
+    assert_eq!(rows[1].logits.as_deref(), Some(&logits(&slots[3])[..]));
+    assert_eq!(rows[2].tokens, [token(&slots[3], &Params::ARGMAX, 4, 1)]);
+    assert_eq!(rows[3].tokens, [token(&slots[4], &params, 5, 2)]);
+    assert_eq!(world.engine.tail(context, 10).unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(world.engine.seq_len(context).unwrap(), 5);
+}
+
+#[test]
+fn positions_masks_and_adapters_reach_the_driver_and_stay_with_their_tokens() {
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[1, 2]);
+    let mut asked = Forward {
+        masks: vec![vec![], vec![1, 3], vec![0, 1, 3, 1]],
+        adapter: LORA,
+        rows: vec![kept(2)],
+        ..forward(&[3, 4, 5])
+    };
+    asked.input[1].position = Some(40);
+    let rows = run(&mut world, context, asked).unwrap();
+    let mut expected = slots(&[1, 2, 3], LORA);
+    expected.push(write(&expected, 4, 40, vec![false, true, true, true], LORA));
+    let seen = vec![true, false, false, false, true];
+    expected.push(write(&expected, 5, 4, seen, LORA));
+    assert_eq!(rows[0].logits.as_deref(), Some(&logits(&expected[4])[..]));
+    // A later pass without an adapter sees them as they were written, also when they have to be computed again.
+    world.engine.suspend(context).unwrap();
+    let others = world.context(&[7; 1020]);
+    world.flush(others).unwrap();
+    assert!(world.engine.stats().n_evicted + world.engine.stats().n_dropped > 0);
+    let asked = Forward {
+        rows: vec![kept(0)],
+        ..forward(&[6])
+    };
+    let rows = run(&mut world, context, asked).unwrap();
+    let last = write_plain(&expected, 6, Adapter::default());
+    assert_eq!(rows[0].logits.as_deref(), Some(&logits(&last)[..]));
+}
+
+#[test]
+fn pages_are_shared_by_those_who_wrote_the_same_and_by_no_others() {
+    let mut world = World::with_process(config(), 9);
+    let with = |adapter| Forward {
+        adapter,
+        ..forward(&[1, 2, 3, 4, 5, 6, 7, 8])
+    };
+    let mut n_computed = |adapter| {
+        let before = world.engine.stats().n_tokens;
+        let context = world.context(&[]);
+        run(&mut world, context, with(adapter)).unwrap();
+        world.engine.stats().n_tokens - before
+    };
+    assert_eq!(n_computed(LORA), 8);
+    assert_eq!(n_computed(LORA), 0);
+    let others = [
+        Adapter { id: 8, ..LORA },
+        Adapter { version: 3, ..LORA },
+        Adapter {
+            zo_seed: None,
+            ..LORA
+        },
+    ];
+    assert_eq!(others.map(n_computed), [8, 8, 8]);
+}
+
+#[test]
+fn tokens_whose_rows_are_wanted_are_computed_though_they_are_known() {
+    let mut world = World::with_process(config(), 9);
+    let tokens: Vec<u32> = (0..16).collect();
+    let known = world.context(&tokens);
+    world.flush(known).unwrap();
+    let context = world.context(&[]);
+    let asked = Forward {
+        rows: vec![kept(9)],
+        ..forward(&tokens)
+    };
+    let before = world.engine.stats().n_tokens;
+    let rows = run(&mut world, context, asked).unwrap();
+    // Pages of 4: the first two are there, and from the page of the wanted row on the batch computes.
+    assert_eq!(world.engine.stats().n_tokens - before, 8);
+    let slots = slots(&tokens, Adapter::default());
+    assert_eq!(rows[0].logits.as_deref(), Some(&logits(&slots[9])[..]));
+}
+
+#[test]
+fn a_pass_that_is_wrong_is_refused_by_name_and_changes_nothing() {
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[]);
+    let mut refused = |forward: Forward| run(&mut world, context, forward).unwrap_err();
+    let two = || forward(&[1, 2]);
+    let mut far = two();
+    far.input[0].position = Some(4096);
+    let wrong = [
+        (Forward::default(), "has no tokens"),
+        (far, "position 4096"),
+        (
+            Forward {
+                rows: vec![kept(2)],
+                ..two()
+            },
+            "behind token 2",
+        ),
+        (
+            Forward {
+                masks: vec![vec![]],
+                ..two()
+            },
+            "2 tokens has 1 attention masks",
+        ),
+        (
+            Forward {
+                masks: vec![vec![], vec![0, 3]],
+                ..two()
+            },
+            "covers 3 elements",
+        ),
+        (
+            Forward {
+                masks: vec![vec![1, 1], vec![]],
+                ..two()
+            },
+            "the token at 0 allows none",
+        ),
+        (
+            Forward {
+                token_mask: vec![50],
+                ..two()
+            },
+            "the token mask allows nothing",
+        ),
+        (
+            Forward {
+                rows: vec![kept(0); 257],
+                ..two()
+            },
+            "at most 256",
+        ),
+        (
+            Forward {
+                adapter: Adapter {
+                    zo_seed: Some(1),
+                    ..Adapter::default()
+                },
+                ..two()
+            },
+            "without an adapter",
+        ),
+    ];
+    for (forward, part) in wrong {
+        let error = refused(forward);
+        assert_eq!(error.code, ErrorCode::InvalidArgument, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+    assert_eq!(refused(forward(&[50])).code, ErrorCode::InvalidToken);
+    assert_eq!(refused(forward(&[1; 4097])).code, ErrorCode::ContextFull);
+    assert_eq!(world.engine.length(context).unwrap(), 0);
+    assert_eq!(world.engine.stats().n_batches, 0);
+}
+
+#[test]
+fn what_the_driver_does_not_serve_is_refused_by_name() {
+    let serves = Serves {
+        masks: false,
+        positions: false,
+        adapters: false,
+    };
+    let config = EngineConfig { serves, ..config() };
+    let mut world = World::with_process(config, 9);
+    let context = world.context(&[]);
+    let mut placed = forward(&[1]);
+    placed.input[0].position = Some(0);
+    let masked = Forward {
+        masks: vec![vec![0, 1]],
+        ..forward(&[1])
+    };
+    let adapted = Forward {
+        adapter: LORA,
+        ..forward(&[1])
+    };
+    for wrong in [placed, masked, adapted] {
+        assert_eq!(
+            code(run(&mut world, context, wrong)),
+            ErrorCode::Unsupported
+        );
+    }
+    run(&mut world, context, forward(&[1])).unwrap();
+}
+
+#[test]
+fn tokens_of_a_pass_count_against_the_budget_when_they_enter() {
+    let mut world = World::with_process(config(), 9);
+    world.engine.set_token_budget(P, TokenBudget::new(5));
+    let context = world.context(&[1, 2]);
+    assert_eq!(
+        code(run(&mut world, context, forward(&[1; 4]))),
+        ErrorCode::TokenBudget
+    );
+    let request = world
+        .submit(Submission::Forward(context, Box::new(forward(&[1; 3]))))
+        .unwrap();
+    world.engine.cancel(request);
+    run(&mut world, context, forward(&[1; 3])).unwrap();
+    assert_eq!(
+        code(run(&mut world, context, forward(&[1]))),
+        ErrorCode::TokenBudget
+    );
+}
+
+#[test]
+fn working_pages_are_the_programs_to_commit_and_to_drop() {
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[]);
+    let asked = Forward {
+        leaves_working_pages: true,
+        ..forward(&[1, 2, 3, 4, 5, 6])
+    };
+    run(&mut world, context, asked).unwrap();
+    let counts = |world: &World, n_committed, n_working, n_last| {
+        let counts = world.engine.page_counts(context).unwrap();
+        assert_eq!(
+            counts,
+            PageCounts {
+                n_committed,
+                n_working,
+                n_last
+            }
+        );
+    };
+    counts(&world, 0, 2, 2);
+    world.engine.reserve_working_pages(context, 3).unwrap();
+    counts(&world, 0, 5, 2);
+    let error = world.engine.commit_working_pages(context, 2).unwrap_err();
+    assert!(error.message.contains("1 are full"), "{error}");
+    world.engine.commit_working_pages(context, 1).unwrap();
+    counts(&world, 1, 4, 2);
+    world
+        .engine
+        .truncate_working_page_tokens(context, 9)
+        .unwrap();
+    counts(&world, 1, 4, 0);
+    world.engine.release_working_pages(context, 9).unwrap();
+    counts(&world, 1, 0, 0);
+    assert_eq!(world.engine.tail(context, 9).unwrap(), [1, 2, 3, 4]);
+    let error = world
+        .engine
+        .reserve_working_pages(context, 1000)
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::OutOfPages);
+}
+
+#[test]
+fn under_shortage_the_lowest_bid_gives_way() {
+    let tight = EngineConfig {
+        n_pages: 12,
+        ..config()
+    };
+    for bids in [[0, 0, 0], [0, 1, 2], [0, 2, 1], [1, 0, 2]] {
+        let mut world = World::with_process(tight.clone(), 9);
+        // Each fills a third of the pool to the last slot, and goes on with a token for which there is no page.
+        let contexts = [0, 15, 30].map(|first| {
+            let prompt: Vec<u32> = (first..first + 16).collect();
+            let context = world.context(&prompt);
+            world.flush(context).unwrap();
+            context
+        });
+        let requests = [0, 1, 2].map(|index| {
+            world.engine.set_bid(contexts[index], bids[index]).unwrap();
+            let pass = Box::new(forward(&[40 + index as u32]));
+            world
+                .submit(Submission::Forward(contexts[index], pass))
+                .unwrap()
+        });
+        assert!(world.plan());
+        let view = ArenaView::parse(&world.running[0].arena).unwrap();
+        let running: Vec<u32> = view.sequences().map(|it| it.tokens[0]).collect();
+        let lowest = (0..3).min_by_key(|&index| (bids[index], Reverse(index)));
+        let others = (0..3).filter(|&index| Some(index) != lowest);
+        let others: Vec<u32> = others.map(|index| 40 + index as u32).collect();
+        assert_eq!(running, others, "{bids:?}");
+        world.pump();
+        for request in requests {
+            world.engine.take(request).expect("it ran").unwrap();
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_when_too_many_wait_is_told_when_to_come_back() {
+    let narrow = EngineConfig {
+        max_waiting: 1,
+        max_process_waiting: Some(10),
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 9);
+    let [one, other] = [[1], [2]].map(|tokens| world.context(&tokens));
+    world.now_ns = 30_000_000;
+    run(&mut world, one, forward(&[3])).unwrap();
+    let waiting = Submission::Forward(one, Box::new(forward(&[4])));
+    world.submit(waiting).unwrap();
+    let error = world.submit(Submission::Flush(other)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitQueue);
+    assert!(error.message.ends_with("in about 30 ms"), "{error}");
+    assert!(error.details.contains("\"retry_after_ms\":30"), "{error:?}");
+}

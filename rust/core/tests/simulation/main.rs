@@ -1,0 +1,166 @@
+//! Random programs on random engines: whatever the chunks, the batches, the pages, the cancellations and the failures of the driver,
+//! every answer is the one that a naive oracle gives, and everything that a program can read is as the rules say.
+//!
+//! A run is its seed. Those runs count in which pages were evicted, copied and computed again, and steps ran ahead in vain. By the environment:
+//! `PIE_SIMULATION_RUNS` says how many must count, `PIE_SIMULATION_SEED` where to begin, and `PIE_SIMULATION_CHECKS=0` leaves the engine's own
+//! checks out, so that tokens alone tell. A run that fails is made small and printed; what it found goes into `scenarios.rs`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails by panicking, and is a crate of its own"
+)]
+
+mod driving;
+mod forwards;
+mod model;
+mod ops;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::cell::RefCell;
+use std::env;
+use std::ops::AddAssign;
+
+use driving::Simulation;
+use ops::{configs, op};
+use pie_core::Stats;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+
+const RUNS: u64 = 200;
+
+/// What happened in runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Happened {
+    runs: u64,
+    batches: u64,
+    failed_batches: u64,
+    tokens: u64,
+    rows: u64,
+    evicted: u64,
+    copied_out: u64,
+    copied_in: u64,
+    replayed: u64,
+    reused: u64,
+    suspended: u64,
+    ahead_used: u64,
+    ahead_dropped: u64,
+}
+
+impl Happened {
+    fn in_run(stats: &Stats) -> Self {
+        Self {
+            runs: 1,
+            batches: stats.n_batches,
+            failed_batches: stats.n_failed_batches,
+            tokens: stats.n_tokens,
+            rows: stats.n_rows,
+            evicted: stats.n_evicted,
+            copied_out: stats.n_copied_out,
+            copied_in: stats.n_copied_in,
+            replayed: stats.n_replayed,
+            reused: stats.n_reused,
+            suspended: stats.n_suspended,
+            ahead_used: stats.n_ahead_used,
+            ahead_dropped: stats.n_ahead_dropped,
+        }
+    }
+
+    fn counts(&self) -> bool {
+        [
+            self.evicted,
+            self.copied_in,
+            self.replayed,
+            self.ahead_dropped,
+        ]
+        .iter()
+        .all(|&n| n > 0)
+    }
+}
+
+impl AddAssign for Happened {
+    fn add_assign(&mut self, other: Self) {
+        for (own, other) in [
+            (&mut self.runs, other.runs),
+            (&mut self.batches, other.batches),
+            (&mut self.failed_batches, other.failed_batches),
+            (&mut self.tokens, other.tokens),
+            (&mut self.rows, other.rows),
+            (&mut self.evicted, other.evicted),
+            (&mut self.copied_out, other.copied_out),
+            (&mut self.copied_in, other.copied_in),
+            (&mut self.replayed, other.replayed),
+            (&mut self.reused, other.reused),
+            (&mut self.suspended, other.suspended),
+            (&mut self.ahead_used, other.ahead_used),
+            (&mut self.ahead_dropped, other.ahead_dropped),
+        ] {
+            *own += other;
+        }
+    }
+}
+
+/// Runs what follows from a seed, and answers what happened.
+fn run(seed: u64, checks: bool) -> Happened {
+    let config = ProptestConfig {
+        max_shrink_iters: 20_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let strategy = (configs(), prop::collection::vec(op(), 200..800));
+    let tree = strategy.new_tree(&mut runner).unwrap();
+    let happened = RefCell::new(Happened::default());
+    let outcome = runner.run_one(tree, |(config, ops)| {
+        let mut simulation = Simulation::new(config);
+        simulation.checks = checks;
+        // Once after each operation is enough.
+        simulation.world.checks = false;
+        for op in ops {
+            simulation.apply(op)?;
+        }
+        simulation.end()?;
+        *happened.borrow_mut() = Happened::in_run(&simulation.world.engine.stats());
+        Ok(())
+    });
+    if let Err(TestError::Fail(reason, (config, ops))) = outcome {
+        panic!("seed {seed}: {reason}\non {config:?}\nafter {ops:#?}");
+    }
+    happened.into_inner()
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    match env::var(name) {
+        Ok(value) => value.parse().expect("a number"),
+        Err(_) => default,
+    }
+}
+
+#[test]
+fn programs_get_what_the_oracle_says() {
+    let wanted = setting("PIE_SIMULATION_RUNS", RUNS);
+    let checks = setting("PIE_SIMULATION_CHECKS", 1) != 0;
+    let (mut all, mut counted) = (Happened::default(), Happened::default());
+    for seed in setting("PIE_SIMULATION_SEED", 0).. {
+        let happened = run(seed, checks);
+        all += happened;
+        if happened.counts() {
+            counted += happened;
+        }
+        if counted.runs == wanted {
+            break;
+        }
+        assert!(
+            all.runs < 100 + 100 * counted.runs,
+            "hardly any run counts: {counted:?} of {all:?}"
+        );
+    }
+    println!("all: {all:?}\nthose that count: {counted:?}");
+}

@@ -1,0 +1,161 @@
+//! What a program may know, and what each of its requests must answer.
+
+use std::collections::HashMap;
+
+use pie_core::sampling::Params;
+use pie_core::{Adapter, ContextId, FinishReason, GeneratorId, RequestId, RowOutput};
+
+use super::support::{Slot, write_plain};
+
+/// What a program may know of a context.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub process: usize,
+    /// What was computed.
+    pub slots: Vec<Slot>,
+    pub pending: Option<u32>,
+    pub buffer: Vec<u32>,
+    pub n_committed: usize,
+    /// Tokens whose full pages are committed when the program goes on.
+    pub n_final: usize,
+    /// Pages that were reserved, filled ones included.
+    pub n_reserved: usize,
+    pub path: u64,
+    pub n_forks: u64,
+    pub generator: Option<GeneratorId>,
+    pub request: Option<RequestId>,
+}
+
+impl Model {
+    pub fn all(&self) -> Vec<u32> {
+        let computed = self.slots.iter().map(|slot| slot.token);
+        computed.chain(self.taken()).collect()
+    }
+
+    /// What a pass takes first.
+    pub fn taken(&self) -> Vec<u32> {
+        let taken = self.pending.iter().chain(&self.buffer);
+        taken.copied().collect()
+    }
+
+    pub fn seq_len(&self) -> usize {
+        self.slots.len() + usize::from(self.pending.is_some())
+    }
+
+    pub fn n_pages(&self, page_size: usize) -> usize {
+        self.slots.len().div_ceil(page_size).max(self.n_reserved)
+    }
+
+    pub fn settle(&mut self, page_size: u32) {
+        let page_size = page_size as usize;
+        self.n_committed = self.n_committed.max(self.n_final / page_size * page_size);
+    }
+
+    /// The slots, with what a pass takes written behind them.
+    pub fn written(&self, tokens: &[u32], adapter: Adapter) -> Vec<Slot> {
+        let mut slots = self.slots.clone();
+        for &token in tokens {
+            slots.push(write_plain(&slots, token, adapter));
+        }
+        slots
+    }
+
+    /// A pass took the pending token and so much of the buffer, and left these slots.
+    pub fn take(&mut self, slots: Vec<Slot>, n_buffered: usize) {
+        self.pending = None;
+        self.buffer.drain(..n_buffered);
+        self.slots = slots;
+    }
+
+    /// Drops the last tokens, the pending one first.
+    pub fn drop_tokens(&mut self, n: usize) {
+        let n_pending = usize::from(n > 0 && self.pending.take().is_some());
+        self.slots.truncate(self.slots.len() - (n - n_pending));
+        self.n_final = self.n_final.min(self.slots.len());
+        self.generator = None;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct GeneratorModel {
+    pub params: Params,
+    pub seed: Option<u64>,
+    pub max_tokens: Option<u32>,
+    pub stop: Vec<u32>,
+    pub adapter: Adapter,
+    pub n_accepted: u32,
+    pub finish: Option<FinishReason>,
+    pub counted: bool,
+    pub n_steps: u32,
+    pub process: usize,
+}
+
+/// What a request must answer.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    pub context: ContextId,
+    pub n_buffered: usize,
+    pub what: What,
+}
+
+#[derive(Clone, Debug)]
+pub enum What {
+    Flush,
+    Generation(Generation),
+    Forward(Box<Forwarded>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Generation {
+    pub generator: GeneratorId,
+    pub tokens: Vec<u32>,
+    pub finish: Option<FinishReason>,
+    pub seed: u64,
+    pub origin: (u64, Vec<u32>),
+    pub run: bool,
+    /// There was nothing to run.
+    pub void: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Forwarded {
+    /// The slots of the context afterwards.
+    pub slots: Vec<Slot>,
+    pub n_given: u32,
+    pub rows: Vec<RowOutput>,
+    /// None: it draws nothing.
+    pub origin: Option<(u64, Vec<u32>)>,
+    pub leaves: bool,
+}
+
+impl What {
+    /// Tokens that the context may hold beyond those that it shows.
+    pub fn n_to_come(&self) -> u32 {
+        match self {
+            Self::Flush => 0,
+            Self::Generation(_) => 1,
+            Self::Forward(forwarded) => forwarded.n_given,
+        }
+    }
+
+    pub fn is_run(&self) -> bool {
+        matches!(self, Self::Generation(generation) if generation.run)
+    }
+}
+
+/// A snapshot, with what was put beside it.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub model: Model,
+    pub beside: u64,
+}
+
+/// What the seeds of a process depend on.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    pub id: u64,
+    pub user: u64,
+    pub launch_seed: u64,
+    pub counts: HashMap<(u64, Vec<u32>), u64>,
+    pub opened: HashMap<u64, u64>,
+}

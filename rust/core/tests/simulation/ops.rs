@@ -1,0 +1,248 @@
+//! What may happen, and on which engines.
+
+use pie_core::{Adapter, EngineConfig, Method};
+use proptest::prelude::*;
+
+use super::support::world::config;
+
+pub const V: u32 = 50;
+pub const END: u32 = 3;
+/// User and launch seed of each process.
+pub const PROCESSES: [(u64, u64); 3] = [(1, 7), (1, 8), (2, 7)];
+pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+pub const MAX_SNAPSHOTS: u32 = 6;
+pub const MAX_USER_SNAPSHOTS: u32 = 4;
+const DRIVER_TIMEOUT_NS: u64 = 1000;
+
+#[derive(Clone, Debug)]
+pub enum Op {
+    NewContext(usize),
+    Append(usize, Vec<u32>),
+    Fork(usize),
+    Release(usize),
+    Save(usize, usize),
+    Snapshot(usize),
+    Open {
+        process: usize,
+        name: usize,
+        take: bool,
+    },
+    Delete(usize, usize),
+    Suspend(usize),
+    Bid(usize, u64),
+    /// A process ends, and is launched again.
+    Relaunch(usize),
+    Truncate(usize, u32),
+    Flush(usize),
+    Generate {
+        context: usize,
+        method: Method,
+        seed: Option<u64>,
+        max_tokens: Option<u32>,
+        stop: Vec<u32>,
+        adapter: Adapter,
+    },
+    Step(usize),
+    Run(usize),
+    Forward(usize, ForwardOp),
+    Reserve(usize, u32),
+    Commit(usize, u32),
+    ReleasePages(usize, u32),
+    TruncateWorking(usize, u32),
+    Take(usize),
+    Cancel(usize),
+    Plan,
+    Finish(usize),
+    /// Runs and takes everything.
+    Settle,
+    /// The driver fails, before or after it has written into the pages.
+    FailBatch {
+        which: usize,
+        computed: bool,
+    },
+    SpoilRow(usize),
+    FailSequence(usize),
+    /// Time goes by; batches that are overdue are abandoned. Whatever answers them later comes too late.
+    Hang(u64),
+}
+
+/// A forward pass; what does not fit the context is cut.
+#[derive(Clone, Debug)]
+pub struct ForwardOp {
+    pub input: Vec<(u32, Option<u32>)>,
+    /// One for each token, over all slots; what is beyond them is hidden.
+    pub masks: Option<Vec<Vec<bool>>>,
+    /// Masks may be longer than the context.
+    pub overlong: bool,
+    pub adapter: Adapter,
+    pub rows: Vec<RowOp>,
+    /// The tokens that may be drawn; empty: all.
+    pub token_mask: Vec<bool>,
+    pub leaves: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct RowOp {
+    pub index: u32,
+    pub sampler: Option<(Method, Option<u64>)>,
+    pub keep: bool,
+}
+
+/// Adapters that differ in one thing each, most often none.
+fn adapter() -> impl Strategy<Value = Adapter> {
+    let one = |id, version, zo_seed| Adapter {
+        id,
+        version,
+        zo_seed,
+    };
+    prop_oneof![
+        6 => Just(Adapter::default()),
+        1 => Just(one(1, 0, None)),
+        1 => Just(one(2, 0, None)),
+        1 => Just(one(1, 1, None)),
+        1 => Just(one(1, 0, Some(0))),
+        1 => Just(one(1, 0, Some(5))),
+    ]
+}
+
+fn method() -> impl Strategy<Value = Method> {
+    prop_oneof![
+        Just(Method::Argmax),
+        (0.5f32..2.0, 0.3f32..=1.0).prop_map(|(temperature, p)| Method::TopP { temperature, p }),
+        (0.5f32..2.0, 1u32..20).prop_map(|(temperature, k)| Method::TopK { temperature, k }),
+        (0.5f32..2.0, 0.0f32..0.5).prop_map(|(temperature, p)| Method::MinP { temperature, p }),
+    ]
+}
+
+fn forward() -> impl Strategy<Value = ForwardOp> {
+    // Few tokens and few positions, so that contexts come to share pages that differ in one thing.
+    let input = (
+        prop_oneof![3 => 0..4u32, 1 => 0..V],
+        prop::option::weighted(0.2, prop_oneof![20 => 0u32..8, 1 => Just(5000u32)]),
+    );
+    let mask = prop_oneof![
+        Just(vec![]),
+        Just(vec![true; 80]),
+        prop::collection::vec(prop::bool::weighted(0.8), 1..40),
+    ];
+    let draws = prop_oneof![
+        4 => method(),
+        1 => (0.5f32..2.0, 0u32..4).prop_map(|(temperature, draws)| Method::Multinomial { temperature, draws }),
+    ];
+    let row = (
+        0u32..8,
+        prop::option::weighted(0.8, (draws, prop::option::weighted(0.3, any::<u64>()))),
+        prop::bool::weighted(0.3),
+    );
+    (
+        prop::collection::vec(input, 0..9),
+        prop::option::weighted(0.4, prop::collection::vec(mask, 9)),
+        prop::bool::weighted(0.03),
+        adapter(),
+        prop::collection::vec(
+            row.prop_map(|(index, sampler, keep)| RowOp { index, sampler, keep }),
+            0..5,
+        ),
+        prop_oneof![3 => Just(vec![]), 1 => prop_oneof![20 => Just(V as usize), 1 => 0..V as usize + 2].prop_flat_map(|n| prop::collection::vec(prop::bool::weighted(0.3), n))],
+        prop::bool::weighted(0.3),
+    )
+        .prop_map(|(input, masks, overlong, adapter, rows, token_mask, leaves)| ForwardOp {
+            input,
+            masks,
+            overlong,
+            adapter,
+            rows,
+            token_mask,
+            leaves,
+        })
+}
+
+pub fn op() -> impl Strategy<Value = Op> {
+    let generate = (
+        0usize..6,
+        method(),
+        prop::option::of(any::<u64>()),
+        prop::option::weighted(0.8, 0u32..12),
+        prop::collection::vec(0..V, 0..3),
+        adapter(),
+    );
+    prop_oneof![
+        2 => (0usize..3).prop_map(Op::NewContext),
+        3 => (0usize..6, prop::collection::vec(prop_oneof![0..4u32, 0..V], 0..14)).prop_map(|(context, tokens)| Op::Append(context, tokens)),
+        3 => (0usize..4).prop_map(Op::Fork),
+        1 => (0usize..6).prop_map(Op::Release),
+        3 => (0usize..6, 0usize..4).prop_map(|(context, name)| Op::Save(context, name)),
+        1 => (0usize..6).prop_map(Op::Snapshot),
+        4 => (0usize..3, 0usize..8, any::<bool>()).prop_map(|(process, name, take)| Op::Open { process, name, take }),
+        1 => (0usize..3, 0usize..8).prop_map(|(process, name)| Op::Delete(process, name)),
+        2 => (0usize..6).prop_map(Op::Suspend),
+        1 => (0usize..6, 0u64..4).prop_map(|(context, bid)| Op::Bid(context, bid)),
+        1 => (0usize..12).prop_map(Op::Relaunch),
+        1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::Truncate(context, n)),
+        2 => (0usize..6).prop_map(Op::Flush),
+        3 => generate.prop_map(|(context, method, seed, max_tokens, stop, adapter)| Op::Generate { context, method, seed, max_tokens, stop, adapter }),
+        5 => (0usize..6).prop_map(Op::Step),
+        2 => (0usize..6).prop_map(Op::Run),
+        5 => (0usize..6, forward()).prop_map(|(context, forward)| Op::Forward(context, forward)),
+        1 => (0usize..6, 0u32..4).prop_map(|(context, n)| Op::Reserve(context, n)),
+        1 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::Commit(context, n)),
+        1 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::ReleasePages(context, n)),
+        1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::TruncateWorking(context, n)),
+        5 => (0usize..6).prop_map(Op::Take),
+        1 => (0usize..6).prop_map(Op::Cancel),
+        6 => Just(Op::Plan),
+        4 => (0usize..2).prop_map(Op::Finish),
+        5 => Just(Op::Settle),
+        1 => (0usize..2, any::<bool>()).prop_map(|(which, computed)| Op::FailBatch { which, computed }),
+        1 => (0usize..8).prop_map(Op::SpoilRow),
+        1 => (0usize..8).prop_map(Op::FailSequence),
+        1 => (DRIVER_TIMEOUT_NS / 3..2 * DRIVER_TIMEOUT_NS).prop_map(Op::Hang),
+    ]
+}
+
+pub fn configs() -> impl Strategy<Value = EngineConfig> {
+    (
+        1u32..6,
+        prop_oneof![9 => 6u32..16, 1 => Just(400u32)],
+        1u32..40,
+        1u32..20,
+        1u32..6,
+        prop_oneof![9 => 12u32..60, 1 => Just(4096u32)],
+        prop_oneof![1 => Just(0u32), 8 => 1u32..12],
+        prop::bool::weighted(0.95),
+        1u32..6,
+        prop_oneof![Just(0u64), Just(1_000_000u64)],
+    )
+        .prop_map(
+            |(
+                page_size,
+                n_pages,
+                max_batch_tokens,
+                prefill_chunk,
+                max_batch_seqs,
+                max_context,
+                host_slots,
+                run_ahead,
+                max_batch_rows,
+                copy_page_ns,
+            )| {
+                EngineConfig {
+                    host_slots,
+                    max_snapshots: MAX_SNAPSHOTS,
+                    max_user_snapshots: Some(MAX_USER_SNAPSHOTS),
+                    run_ahead,
+                    max_batch_rows,
+                    copy_page_ns,
+                    page_size,
+                    n_pages,
+                    max_batch_tokens,
+                    prefill_chunk,
+                    max_batch_seqs,
+                    max_context,
+                    end_tokens: vec![END],
+                    driver_timeout_ns: DRIVER_TIMEOUT_NS,
+                    ..config()
+                }
+            },
+        )
+}
