@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from pie.config.environment import VARIABLES
 from pie.config.settings import NO_LIMIT, Setting, settings
+from tools import generated
+from tools.generated import ROOT
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "configuration.md"
+PAGE = ROOT / "docs" / "reference" / "configuration.md"
 
 INTRODUCTION = """# Configuration
 
@@ -113,20 +115,5 @@ def _size(n_bytes: Any) -> str:
     return next((f"{n_bytes >> power}{unit}" for power, unit in units if n_bytes and n_bytes % (1 << power) == 0), str(n_bytes))
 
 
-def main() -> int:
-    """Writes or checks; answers the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail where the page is out of step")
-    arguments = parser.parse_args()
-    text = page()
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if arguments.check:
-        print(f"{PAGE} is out of step with python/pie/config - run `python tools/gen_config_docs.py`", file=sys.stderr)
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main({PAGE: page()}, source="python/pie/config", description=__doc__))

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import generated
+from tools.generated import ROOT
+
 LAYOUT = ROOT / "rust" / "core" / "src" / "batch" / "layout.rs"
 PAGE = ROOT / "docs" / "reference" / "driver.md"
 BEGIN = "<!-- Generated from rust/core/src/batch/layout.rs by tools/gen_driver_docs.py; do not edit until the end of the table. -->"
@@ -56,26 +58,14 @@ def table() -> str:
     return f"{BEGIN}\n\n| f | array | shape | what it holds |\n|---|---|---|---|\n{rows}\n\n{END}"
 
 
-def main() -> int:
-    """Writes or checks; answers the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail where the page is out of step")
-    arguments = parser.parse_args()
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
+def page() -> str:
+    """The page with the table anew. Raises SystemExit where it lacks the lines between which that stands."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     if not after:
-        print(f"{PAGE} lacks the lines between which the table stands", file=sys.stderr)
-        return 1
-    renewed = before + table() + after
-    if renewed == text:
-        return 0
-    if arguments.check:
-        print(f"{PAGE} is out of step with {LAYOUT} - run `python tools/gen_driver_docs.py`", file=sys.stderr)
-        return 1
-    PAGE.write_text(renewed, encoding="utf-8")
-    return 0
+        raise SystemExit(f"{PAGE} lacks the lines between which the table stands")
+    return before + table() + after
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main({PAGE: page()}, source=str(LAYOUT.relative_to(ROOT)), description=__doc__))

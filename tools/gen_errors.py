@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import generated
+from tools.generated import ROOT
+
 SOURCE = ROOT / "tools" / "errors.toml"
 NOTICE = "Generated from tools/errors.toml by tools/gen_errors.py; do not edit."
 
@@ -147,24 +149,5 @@ def outputs(rows: list[ErrorCode]) -> dict[Path, str]:
     }
 
 
-def main() -> int:
-    """Writes or checks; answers the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail where a file is out of step")
-    arguments = parser.parse_args()
-    stale = []
-    for path, text in outputs(load()).items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(path.relative_to(ROOT))
-        if not arguments.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    if arguments.check and stale:
-        print("out of step with tools/errors.toml:", *stale, "- run `python tools/gen_errors.py`", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main(outputs(load()), source="tools/errors.toml", description=__doc__))

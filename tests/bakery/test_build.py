@@ -21,18 +21,11 @@ from pie.engine import Engine
 from pie.errors import PieError
 from pie.programs import RUNTIMES, Component
 from support.command import pie
+from support.folders import write
 from support.wheels import wheel
 
 PACKAGE = '[package]\nname = "mine"\nversion = "1.2.3"\n'
 ECHO = "async def main(input):\n    return input\n"
-
-
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
 
 
 def last_event(engine: Engine, program: Component, input: Any = None) -> _engine.Event:

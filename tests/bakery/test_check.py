@@ -11,17 +11,10 @@ from pie.bakery.build import build
 from pie.bakery.check import check
 from pie.errors import PieError
 from support.command import pie
+from support.folders import write
 
 PYTHON_MAIN = "async def main(input):\n    return 1\n"
 SCRIPT_MAIN = "export async function main() {}\n"
-
-
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
 
 
 @pytest.mark.parametrize(

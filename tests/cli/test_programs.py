@@ -7,13 +7,7 @@ import pytest
 
 from pie.errors import PieError
 from pie.programs import MAX_BUNDLE_FILES, Component, Source, load_program
-
-
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+from support.folders import write
 
 
 def names(program: Component | Source) -> set[str]:
