@@ -44,10 +44,10 @@ lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the lin
 	$(BIN)/lint-imports
 	cd js/inferlet && npm run --silent check
 
-# The SDK is tested by itself: the features of its macros' dependencies would have wasmtime compiled a second time.
+# Some are tested by themselves: the features of their dependencies would have wasmtime compiled a second time.
 test-rust: setup
-	$(CARGO) test --release --workspace --exclude pie-python --exclude inferlet --exclude inferlet-macros --quiet
-	$(CARGO) test --release -p inferlet -p inferlet-macros --quiet
+	$(CARGO) test --release --workspace --exclude pie-python --exclude inferlet --exclude inferlet-macros --exclude pie-interleavings --quiet
+	$(CARGO) test --release -p inferlet -p inferlet-macros -p pie-interleavings --quiet
 
 test-js: js/inferlet/node_modules
 	cd js/inferlet && npm test --silent

@@ -23,6 +23,7 @@ CRATE_LAYERS = {
     "pie-server": {"pie-host"},
     "pie-python": {"pie-core", "pie-host", "pie-kernels", "pie-server"},
     "pie-fuzz": {"pie-core", "pie-host", "pie-server"},
+    "pie-interleavings": set(),
     "inferlet": {"inferlet-macros"},
     "inferlet-macros": set(),
 }

@@ -1,11 +1,8 @@
 //! The queue through which passes reach the core, and the bell of the driver that waits for them.
 
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Instant;
-
 use pie_core::{RequestId, Submission};
 
-use crate::sync::lock;
+use crate::sync::{Condvar, Instant, Mutex, lock, wait_until};
 
 /// Passes that were submitted and that the core has not seen. It is bounded: a submitter that finds it full brings it to the core.
 #[derive(Debug)]
@@ -85,17 +82,10 @@ impl Inbox {
             if std::mem::take(&mut state.bell) {
                 return Woken::Rung;
             }
-            let Some(left) = deadline
-                .checked_duration_since(Instant::now())
-                .filter(|left| !left.is_zero())
-            else {
-                return Woken::TimedOut;
-            };
-            state = self
-                .rung
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            match wait_until(&self.rung, state, deadline) {
+                Some(guard) => state = guard,
+                None => return Woken::TimedOut,
+            }
         }
     }
 }
