@@ -69,8 +69,8 @@ pub(crate) struct Pass {
     n_given: u32,
     /// Whether a batch runs it.
     in_flight: bool,
-    /// Whether a batch ran a part of it, so that what it holds is not taken away before it is done.
-    pub(crate) started: bool,
+    /// Whether batches ran a part of it, and none its end yet: what it holds is not taken away before one did.
+    pub(crate) is_partway: bool,
     /// Why the generation ended, when it did.
     pub(crate) finish: Option<FinishReason>,
     /// Set when there is nothing left to run.
@@ -115,7 +115,7 @@ impl Pass {
             n_buffered,
             n_given,
             in_flight: false,
-            started: false,
+            is_partway: false,
             finish: None,
             outcome: None,
         }
@@ -276,7 +276,7 @@ impl Pass {
             n_buffered: 0,
             n_given: 0,
             in_flight: self.in_flight,
-            started: self.started,
+            is_partway: self.is_partway,
             finish: None,
             outcome: None,
         })
@@ -306,7 +306,7 @@ impl Pass {
 
     /// A batch runs it.
     pub(crate) const fn start(&mut self) {
-        (self.in_flight, self.started) = (true, true);
+        self.in_flight = true;
     }
 
     /// The batch is done. Answers whether it was running.

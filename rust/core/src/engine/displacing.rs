@@ -217,10 +217,9 @@ impl Planner<'_> {
     /// Whether the context of a request that waits holds pages that may be taken away.
     fn can_go(&self, ticket: &Ticket) -> bool {
         self.contexts.get(ticket.context.0).is_some_and(|context| {
-            let prefills = context.n_remaining() > 1;
-            let began = context.pass.as_ref().is_some_and(|pass| pass.started);
+            let began = context.pass.as_ref().is_some_and(|pass| pass.is_partway);
             let has_all = context.lane.n_missing(self.store, context.end()) == 0;
-            let is_spared = prefills && began && has_all;
+            let is_spared = began && has_all;
             context.lease.is_none() && context.lane.is_resident() && !is_spared
         })
     }

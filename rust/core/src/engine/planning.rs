@@ -404,6 +404,12 @@ impl Planner<'_> {
             self.n_reads += wanted.len() as u32;
             self.n_rows += wanted.len() as u64;
         }
+        let ends = length == context.end() && (pass.draws.is_none() || is_read);
+        if let Some(context) = self.contexts.get_mut(ticket.context.0)
+            && let Some(pass) = &mut context.pass
+        {
+            pass.is_partway = !ends;
+        }
         self.running.push(Running {
             context: ticket.context,
             arrival: ticket.arrival,

@@ -108,6 +108,7 @@ impl AddAssign for Happened {
 fn run(seed: u64, checks: bool) -> Happened {
     let config = ProptestConfig {
         max_shrink_iters: 20_000,
+        max_shrink_time: 30_000,
         failure_persistence: None,
         ..ProptestConfig::default()
     };

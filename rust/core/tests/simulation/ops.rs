@@ -116,10 +116,12 @@ fn method() -> impl Strategy<Value = Method> {
 
 fn forward() -> impl Strategy<Value = ForwardOp> {
     // Few tokens and few positions, so that contexts come to share pages that differ in one thing.
-    let input = (
-        prop_oneof![3 => 0..4u32, 1 => 0..V],
-        prop::option::weighted(0.2, prop_oneof![20 => 0u32..8, 1 => Just(5000u32)]),
-    );
+    let token = || prop_oneof![6 => Just(0u32), 2 => 0..4u32, 1 => 0..V];
+    let position = || prop_oneof![20 => 0u32..8, 1 => Just(5000u32)];
+    let input = prop_oneof![
+        3 => prop::collection::vec((token(), Just(None)), 0..9),
+        1 => prop::collection::vec((token(), prop::option::of(position())), 0..9),
+    ];
     let mask = prop_oneof![
         Just(vec![]),
         Just(vec![true; 80]),
@@ -135,7 +137,7 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
         prop::bool::weighted(0.3),
     );
     (
-        prop::collection::vec(input, 0..9),
+        input,
         prop::option::weighted(0.4, prop::collection::vec(mask, 9)),
         prop::bool::weighted(0.03),
         adapter(),
@@ -168,7 +170,7 @@ pub fn op() -> impl Strategy<Value = Op> {
     );
     prop_oneof![
         2 => (0usize..3).prop_map(Op::NewContext),
-        3 => (0usize..6, prop::collection::vec(prop_oneof![0..4u32, 0..V], 0..14)).prop_map(|(context, tokens)| Op::Append(context, tokens)),
+        3 => (0usize..6, prop::collection::vec(prop_oneof![3 => Just(0u32), 1 => 0..4u32, 1 => 0..V], 0..14)).prop_map(|(context, tokens)| Op::Append(context, tokens)),
         3 => (0usize..4).prop_map(Op::Fork),
         1 => (0usize..6).prop_map(Op::Release),
         3 => (0usize..6, 0usize..4).prop_map(|(context, name)| Op::Save(context, name)),
@@ -189,7 +191,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::ReleasePages(context, n)),
         1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::TruncateWorking(context, n)),
         5 => (0usize..6).prop_map(Op::Take),
-        1 => (0usize..6).prop_map(Op::Cancel),
+        2 => (0usize..6).prop_map(Op::Cancel),
         6 => Just(Op::Plan),
         4 => (0usize..2).prop_map(Op::Finish),
         5 => Just(Op::Settle),

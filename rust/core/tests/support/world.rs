@@ -166,7 +166,7 @@ impl World {
 
     /// Runs batches until nothing can run.
     pub fn pump(&mut self) {
-        for _ in 0..100_000 {
+        for _ in 0..5_000 {
             if !self.running.is_empty() {
                 self.finish();
             } else if !self.plan() {
