@@ -10,6 +10,8 @@ from typing import Literal, Self, TypedDict, final
 
 from typing_extensions import Buffer
 
+from pie.stats import ModelStats
+
 __all__ = [
     "Batch",
     "DummyDriver",
@@ -313,18 +315,8 @@ class Model:
         Raises PieError `invalid-argument` for a reply that cannot be encoded.
         """
 
-    def stats(self) -> dict[str, int]:
-        """Counters of the model.
-
-        Pages: `n_pages` in all, `n_pages_used` by contexts, `n_pages_cached` for whoever computes the same, `n_pages_host` in host memory.
-        Now: `n_contexts`, `n_snapshots`, `n_generators`, `n_requests`, `n_waiting` for a batch, `n_in_flight` batches, `n_stuck` of them
-        unanswered for too long: the model is healthy at 0. So far: `n_batches`, `n_failed_batches`, `n_sequences`, `n_rows`, `n_tokens`
-        computed, `n_reused` tokens found computed, `n_replayed` tokens computed again, `n_copies` of pages, `n_copied_out` to the host,
-        `n_copied_in` from it, `n_evicted` pages that nobody wanted, `n_dropped` pages that were wanted, `n_suspended` contexts,
-        `n_ahead_used` steps computed before their program asked, `n_ahead_dropped` in vain, `n_holds`.
-
-        `n_sequences / n_batches` is the mean width of a batch.
-        """
+    def stats(self) -> ModelStats:
+        """Counters and gauges of the model, taken at one moment; nothing is stopped for it. `pie.stats.ModelStats` documents each."""
 
     def check(self) -> None:
         """Verifies the invariants of the model's state. Raises PieError `internal`, naming the one that does not hold."""

@@ -15,7 +15,7 @@ PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The numb
 
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
-    for command in (ps, attach, logs, stop, install, uninstall, programs):
+    for command in (ps, attach, logs, stop, install, uninstall, programs, stats):
         app.command()(command)
 
 
@@ -123,3 +123,11 @@ def programs(as_json: JsonOption = False, server: ServerOption = None, user: Use
     from pie.cli.remote import talk
 
     raise typer.Exit(talk(Server(server, user), lambda client, _: print_programs(client, as_json=as_json)))
+
+
+def stats(server: ServerOption = None, user: UserOption = None) -> None:
+    """Print the counters and gauges of a server and of its models, as JSON."""
+    from pie.cli.processes import print_stats
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user), lambda client, _: print_stats(client)))

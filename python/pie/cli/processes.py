@@ -1,8 +1,9 @@
-"""`pie ps`, `pie logs` and `pie stop`: the processes of a server."""
+"""`pie ps`, `pie logs`, `pie stop` and `pie stats`: the processes of a server, and what it counts."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -94,3 +95,9 @@ async def stop_processes(client: Client, pids: Sequence[int]) -> int:
             if error.code != "unknown-process":  # it has ended, and others have taken its place
                 raise
     return exit_code
+
+
+async def print_stats(client: Client) -> int:
+    """Prints what the server counts, with the names of the protocol."""
+    print(json.dumps(await client.stats(), indent=2))
+    return 0

@@ -9,9 +9,22 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
     value = await process.result()
 """
 
-from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, connect
+from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, ServerStats, connect
 from pie.client.events import AnyEvent, Event, LastEvent
 from pie.client.process import Events, Process
 from pie.errors import PieError
 
-__all__ = ["AnyEvent", "Client", "Event", "Events", "LastEvent", "Logs", "PieError", "Process", "ProcessInfo", "ProgramInfo", "connect"]
+__all__ = [
+    "AnyEvent",
+    "Client",
+    "Event",
+    "Events",
+    "LastEvent",
+    "Logs",
+    "PieError",
+    "Process",
+    "ProcessInfo",
+    "ProgramInfo",
+    "ServerStats",
+    "connect",
+]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from pie.client.events import Event, LastEvent
 from pie.client.process import Process
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
+from pie.stats import ModelStats
 
 if TYPE_CHECKING:
     from pie.client.programs import Package
@@ -72,6 +73,21 @@ class Logs:
     """Bytes before the text that are no longer kept."""
     ended: bool
     """Whether the process has ended."""
+
+
+class ServerStats(TypedDict):
+    """Counters and gauges of a server."""
+
+    uptime_s: float
+    draining: bool
+    """Whether it takes no more launches, because it was told to end."""
+    n_connections: int
+    n_live: int
+    """Processes that run."""
+    n_ended: int
+    """Processes that have ended and are kept."""
+    models: dict[str, ModelStats]
+    """What the engine counts of each model, by its name."""
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -273,9 +289,9 @@ class Client:
         """Ends a process of this user, whoever is attached to it."""
         await self._connection.request("terminate", _pid(pid), nothing)
 
-    async def stats(self) -> dict[str, Any]:
-        """Counters of the server and of its models."""
-        return await self._connection.request("stats", {}, lambda raw: parse(raw, _stats))
+    async def stats(self) -> ServerStats:
+        """Counters and gauges of the server and of its models; nothing is stopped for them."""
+        return await self._connection.request("stats", {}, lambda raw: cast("ServerStats", parse(raw, _stats)))
 
     async def _upload(self, data: bytes) -> str:
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"

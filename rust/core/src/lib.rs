@@ -24,8 +24,8 @@ pub use budget::TokenBudget;
 pub use config::{EngineConfig, Serves};
 pub use context::RowOutput;
 pub use engine::{
-    Answer, Beside, Engine, Forward, Input, PageCounts, Plan, Progress, RowRequest, Stats,
-    Submission,
+    Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
+    RowRequest, Stats, Submission,
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};

@@ -25,7 +25,7 @@ pub use host::{Host, Launch};
 pub use limits::Limits;
 pub use model::driver::Batch;
 pub use model::{Model, ModelConfig};
-pub use pie_core::{EngineConfig, Error, ErrorCode, Serves, Stats};
+pub use pie_core::{EngineConfig, Error, ErrorCode, Figure, Serves, Stats};
 pub use process::{Event, Failure, LogText, Observer, Process, Reader, ServedProcess, Serving};
 pub use program::worker::compile_worker;
 pub use program::{

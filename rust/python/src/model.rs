@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pie_host::{Error, ErrorCode, Host, Model};
+use pie_host::{Error, ErrorCode, Figure, Host, Model};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -102,38 +102,18 @@ impl PyModel {
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = py.detach(|| self.model.stats());
-        let counters = [
-            ("n_pages", stats.n_pages),
-            ("n_pages_used", stats.n_pages_used),
-            ("n_pages_cached", stats.n_pages_cached),
-            ("n_pages_host", stats.n_pages_host),
-            ("n_contexts", stats.n_contexts),
-            ("n_snapshots", stats.n_snapshots),
-            ("n_generators", stats.n_generators),
-            ("n_requests", stats.n_requests),
-            ("n_waiting", stats.n_waiting),
-            ("n_in_flight", stats.n_in_flight),
-            ("n_stuck", stats.n_stuck),
-            ("n_batches", stats.n_batches),
-            ("n_failed_batches", stats.n_failed_batches),
-            ("n_sequences", stats.n_sequences),
-            ("n_rows", stats.n_rows),
-            ("n_tokens", stats.n_tokens),
-            ("n_reused", stats.n_reused),
-            ("n_replayed", stats.n_replayed),
-            ("n_copies", stats.n_copies),
-            ("n_copied_out", stats.n_copied_out),
-            ("n_copied_in", stats.n_copied_in),
-            ("n_evicted", stats.n_evicted),
-            ("n_dropped", stats.n_dropped),
-            ("n_suspended", stats.n_suspended),
-            ("n_ahead_used", stats.n_ahead_used),
-            ("n_ahead_dropped", stats.n_ahead_dropped),
-            ("n_holds", stats.n_holds),
-        ];
         let result = PyDict::new(py);
-        for (name, value) in counters {
-            result.set_item(name, value)?;
+        for (name, figure) in stats.figures() {
+            match figure {
+                Figure::Number(number) => result.set_item(name, number)?,
+                Figure::Histogram(histogram) => {
+                    let parts = PyDict::new(py);
+                    parts.set_item("counts", histogram.counts())?;
+                    parts.set_item("sum", histogram.sum())?;
+                    parts.set_item("max", histogram.max())?;
+                    result.set_item(name, parts)?;
+                }
+            }
         }
         Ok(result)
     }

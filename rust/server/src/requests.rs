@@ -6,7 +6,7 @@ mod running;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use pie_host::Error;
+use pie_host::{Error, Figure, Stats};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -188,11 +188,7 @@ impl Session {
         let mut models = serde_json::Map::new();
         for name in self.shared.host.models() {
             if let Some(model) = self.shared.host.model(&name) {
-                let stats = model.stats();
-                let numbers = json!({
-                    "n_pages": stats.n_pages, "n_pages_used": stats.n_pages_used, "n_contexts": stats.n_contexts,
-                });
-                models.insert(name, numbers);
+                models.insert(name, figures(&model.stats()));
             }
         }
         json!({
@@ -204,6 +200,22 @@ impl Session {
             "models": models,
         })
     }
+}
+
+/// What a model counts, by name.
+fn figures(stats: &Stats) -> Value {
+    let value = |figure| match figure {
+        Figure::Number(number) => json!(number),
+        Figure::Histogram(histogram) => json!({
+            "counts": histogram.counts(), "sum": histogram.sum(), "max": histogram.max(),
+        }),
+    };
+    let entries = stats.figures();
+    Value::Object(
+        entries
+            .map(|(name, figure)| (name.to_owned(), value(figure)))
+            .collect(),
+    )
 }
 
 /// Answers a request. It stays open until its answer has a place on the way to the client, so that answers that nobody takes are

@@ -67,6 +67,8 @@ pub(crate) struct Pass {
     n_buffered: usize,
     /// Tokens that were given with the pass itself.
     n_given: u32,
+    /// Since when it waits for its first batch at the wish of a program, in nanoseconds; none where it does not.
+    pub(crate) asked_ns: Option<u64>,
     /// Whether a batch runs it.
     in_flight: bool,
     /// Whether batches ran a part of it, and none its end yet: what it holds is not taken away before one did.
@@ -114,6 +116,7 @@ impl Pass {
             content,
             n_buffered,
             n_given,
+            asked_ns: None,
             in_flight: false,
             is_partway: false,
             finish: None,
@@ -275,6 +278,7 @@ impl Pass {
             n_taken: n_answered - n_computed,
             n_buffered: 0,
             n_given: 0,
+            asked_ns: None,
             in_flight: self.in_flight,
             is_partway: self.is_partway,
             finish: None,

@@ -55,6 +55,7 @@ impl Engine {
         } else {
             let took_ns = now_ns.saturating_sub(since_ns);
             self.hold.ran(took_ns);
+            self.totals.batch_us.count(took_ns / 1000);
             match &outcome {
                 Ok(_) => self.costs.ran(n_tokens, took_ns),
                 Err(_) => self.totals.n_failed_batches += 1,

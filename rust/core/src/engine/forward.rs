@@ -128,6 +128,7 @@ impl Engine {
         request: RequestId,
         context: ContextId,
         forward: &Forward,
+        now_ns: u64,
     ) -> Result<Progress> {
         self.check_forward(context, forward)?;
         let state = self.idle_context(context, "passed through the model")?;
@@ -144,7 +145,7 @@ impl Engine {
             let reads = self.reads_of(context, forward, first + n_skipped)?;
             pass.reads = Some(Box::new(reads));
         }
-        self.enter(context, pass)
+        self.enter(context, pass, now_ns)
     }
 
     /// Everything that can be said of a forward pass before it is entered, apart from its masks and samplers.

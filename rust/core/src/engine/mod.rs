@@ -12,6 +12,7 @@ mod costs;
 mod displacing;
 mod forward;
 mod generators;
+mod histogram;
 mod planning;
 mod requests;
 mod room;
@@ -34,11 +35,12 @@ use crate::slab::Slab;
 
 use costs::Costs;
 pub use forward::{Forward, Input, RowRequest};
+pub use histogram::Histogram;
 pub use planning::Plan;
 pub use requests::{Answer, Progress, Submission};
 pub use snapshots::Beside;
 use snapshots::Snapshots;
-pub use stats::Stats;
+pub use stats::{Figure, Stats};
 pub use working_pages::PageCounts;
 
 /// The state of one model's contexts, generators and requests.

@@ -43,6 +43,7 @@ impl Engine {
         if self.is_stuck() {
             return Plan::Idle;
         }
+        self.totals.n_waiting_max = self.totals.n_waiting_max.max(self.queue.len() as u64);
         let mut urgent = None;
         loop {
             if self.queue.len() == 0 {
@@ -159,6 +160,8 @@ impl Engine {
         totals.n_sequences += running.len() as u64;
         totals.n_rows += n_rows;
         totals.n_tokens += self.builder.n_tokens() as u64;
+        totals.batch_sequences.count(running.len() as u64);
+        totals.batch_tokens.count(self.builder.n_tokens() as u64);
         self.in_flight.push(InFlight {
             id,
             sequences: running,
@@ -260,21 +263,26 @@ impl Planner<'_> {
             return Admission::Refused;
         }
         let n_before = context.n_once_ready(self.store);
-        let copy = match self.make_ready(ticket, others) {
+        let made = self.make_ready(ticket, others);
+        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+            return Admission::NotYet;
+        };
+        // Also where it has to wait: what it found then is its own from now on.
+        let n_found = context.n_once_ready(self.store).saturating_sub(n_before);
+        self.totals.n_hits += u64::from(n_found > 0);
+        self.totals.n_reused += u64::from(n_found);
+        let copy = match made {
             Ok(copy) => copy,
             Err(Obstacle::Moving) => return Admission::NotYet,
             Err(Obstacle::Short) => return Admission::Refused,
         };
-        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
-            return Admission::NotYet;
-        };
         let n_ready = context.lane.n_ready();
-        self.totals.n_reused += u64::from(n_ready.saturating_sub(n_before));
         let Some(pass) = context.pass.as_mut() else {
             return Admission::NotYet;
         };
         if n_ready == end && !pass.wants_rows() {
             pass.answer(None, false);
+            self.totals.waited(pass.asked_ns.take(), self.now_ns);
             self.done
                 .extend(pass.request.map(|request| (ticket.context, request)));
             return Admission::Planned(0);
@@ -331,6 +339,7 @@ impl Planner<'_> {
         context.lease = Some(self.claim.batch);
         if let Some(pass) = &mut context.pass {
             pass.start();
+            self.totals.waited(pass.asked_ns.take(), self.now_ns);
         }
         let context = &*context;
         let Some(pass) = &context.pass else { return };

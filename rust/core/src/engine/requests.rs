@@ -64,9 +64,9 @@ impl Engine {
             ));
         }
         match submission {
-            Submission::Flush(context) => self.submit_flush(request, context),
+            Submission::Flush(context) => self.submit_flush(request, context, now_ns),
             Submission::Forward(context, forward) => {
-                self.submit_forward(request, context, &forward)
+                self.submit_forward(request, context, &forward, now_ns)
             }
             Submission::Step(generator) => {
                 self.submit_generation(request, generator, PassKind::Step(generator), now_ns)
@@ -77,7 +77,12 @@ impl Engine {
         }
     }
 
-    fn submit_flush(&mut self, request: RequestId, context: ContextId) -> Result<Progress> {
+    fn submit_flush(
+        &mut self,
+        request: RequestId,
+        context: ContextId,
+        now_ns: u64,
+    ) -> Result<Progress> {
         let state = self.idle_context(context, "flushed")?;
         let pass = Pass::new(
             request,
@@ -86,7 +91,7 @@ impl Engine {
             state.pending,
             &state.buffer,
         );
-        self.enter(context, pass)
+        self.enter(context, pass, now_ns)
     }
 
     fn submit_generation(
@@ -113,7 +118,7 @@ impl Engine {
                 generator.state
             };
         }
-        if one_step && let Some(progress) = self.take_ahead(request, id, context) {
+        if one_step && let Some(progress) = self.take_ahead(request, id, context, now_ns) {
             return progress;
         }
         let length = self.idle_context(context, "generated from")?.length();
@@ -126,7 +131,7 @@ impl Engine {
             }
             None => self.generation_pass(request, id, kind)?,
         };
-        let progress = self.enter(context, pass)?;
+        let progress = self.enter(context, pass, now_ns)?;
         if let Some(generator) = self.generators.get_mut(id.0) {
             generator.state = StepState::Running;
         }
@@ -139,6 +144,7 @@ impl Engine {
         request: RequestId,
         id: GeneratorId,
         context: ContextId,
+        now_ns: u64,
     ) -> Option<Result<Progress>> {
         let generator = self.generators.get(id.0)?;
         let state = self
@@ -173,8 +179,10 @@ impl Engine {
         state.settle(page_size);
         let process = state.process;
         let arrival = state.pass.as_ref()?.arrival;
-        let drawn = state.pass.as_mut()?.promote(request);
         let waits = self.queue.remove(arrival);
+        let pass = state.pass.as_mut()?;
+        pass.asked_ns = waits.then_some(now_ns);
+        let drawn = pass.promote(request);
         let state = self.contexts.get(context.0)?;
         if waits {
             self.queue.extend(ticket(context, state, 0));
@@ -275,7 +283,12 @@ impl Engine {
     }
 
     /// Puts a pass on its context, and into the queue if there is something to compute.
-    pub(super) fn enter(&mut self, context: ContextId, mut pass: Pass) -> Result<Progress> {
+    pub(super) fn enter(
+        &mut self,
+        context: ContextId,
+        mut pass: Pass,
+        now_ns: u64,
+    ) -> Result<Progress> {
         self.check_room_for_request(context)?;
         let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
         let state = live_mut(&mut self.contexts, context)?;
@@ -289,6 +302,7 @@ impl Engine {
         self.n_arrivals += 1;
         pass.arrival = self.n_arrivals;
         let waits = pass.outcome.is_none();
+        pass.asked_ns = waits.then_some(now_ns);
         let request = pass.request;
         state.settle(page_size);
         state.pass = Some(pass);

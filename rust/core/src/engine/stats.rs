@@ -1,6 +1,7 @@
-//! Counters and gauges.
+//! Counters and gauges: one structure, read between two calls of the engine.
 
 use super::Engine;
+use super::histogram::Histogram;
 
 /// What happened so far.
 #[derive(Debug, Default)]
@@ -15,101 +16,179 @@ pub(super) struct Totals {
     pub(super) n_ahead_used: u64,
     pub(super) n_ahead_dropped: u64,
     pub(super) n_suspended: u64,
+    pub(super) n_hits: u64,
     pub(super) n_reused: u64,
     pub(super) n_replayed: u64,
+    pub(super) n_waiting_max: u64,
+    pub(super) batch_sequences: Histogram,
+    pub(super) batch_tokens: Histogram,
+    pub(super) batch_us: Histogram,
+    pub(super) wait_us: Histogram,
 }
 
-/// Counters and gauges of an engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Pages of the pool.
-    pub n_pages: u64,
-    /// Pages that contexts use.
-    pub n_pages_used: u64,
-    /// Pages that nobody uses and that are kept for who computes the same.
-    pub n_pages_cached: u64,
-    /// Pages in the memory of the host.
-    pub n_pages_host: u64,
-    /// Contexts that live, those included that wait for the end of a batch to go.
-    pub n_contexts: u64,
-    /// Snapshots that are kept.
-    pub n_snapshots: u64,
-    /// Generators that live.
-    pub n_generators: u64,
-    /// Requests entered and not yet taken.
-    pub n_requests: u64,
-    /// Requests that wait for a batch.
-    pub n_waiting: u64,
-    /// Batches that run.
-    pub n_in_flight: u64,
-    /// Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0.
-    pub n_stuck: u64,
-    /// Batches planned so far.
-    pub n_batches: u64,
-    /// Batches that their driver failed, those included that were abandoned.
-    pub n_failed_batches: u64,
-    /// Sequences of all batches; over `n_batches` it is the mean batch width.
-    pub n_sequences: u64,
-    /// Rows of logits asked for so far.
-    pub n_rows: u64,
-    /// Tokens computed so far.
-    pub n_tokens: u64,
-    /// Pages copied so far.
-    pub n_copies: u64,
-    /// Times that a driver was told to wait for programs that were expected back.
-    pub n_holds: u64,
-    /// Steps that had run ahead of their program when it asked.
-    pub n_ahead_used: u64,
-    /// Steps that ran ahead in vain.
-    pub n_ahead_dropped: u64,
-    /// Times that a context gave up its pages because others needed them.
-    pub n_suspended: u64,
-    /// Tokens that were not computed because somebody had computed the same before.
-    pub n_reused: u64,
-    /// Tokens computed again because their pages had been needed by others.
-    pub n_replayed: u64,
-    /// Pages that nobody used and that were emptied for others.
-    pub n_evicted: u64,
-    /// Pages that were wanted, and were copied to the host to make room.
-    pub n_copied_out: u64,
-    /// Pages copied back from the host.
-    pub n_copied_in: u64,
-    /// Pages that were wanted, and were emptied to make room.
-    pub n_dropped: u64,
+impl Totals {
+    /// What a request waited for is there; none where it did not wait.
+    pub(super) fn waited(&mut self, asked_ns: Option<u64>, now_ns: u64) {
+        if let Some(asked_ns) = asked_ns {
+            self.wait_us.count(now_ns.saturating_sub(asked_ns) / 1000);
+        }
+    }
+}
+
+/// A figure of [`Stats`].
+#[derive(Clone, Copy, Debug)]
+pub enum Figure<'a> {
+    /// A counter or a gauge.
+    Number(u64),
+    /// A distribution.
+    Histogram(&'a Histogram),
+}
+
+impl From<&u64> for Figure<'_> {
+    fn from(number: &u64) -> Self {
+        Self::Number(*number)
+    }
+}
+
+impl<'a> From<&'a Histogram> for Figure<'a> {
+    fn from(histogram: &'a Histogram) -> Self {
+        Self::Histogram(histogram)
+    }
+}
+
+/// The structure, and all that it holds by name. `tools/gen_stats.py` reads the fields and their comments.
+macro_rules! stats {
+    ($(#[$about:meta])* pub struct Stats { $($(#[$comment:meta])* pub $name:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        pub struct Stats { $($(#[$comment])* pub $name: $kind,)* }
+
+        impl Stats {
+            /// Every figure with its name, in their order.
+            pub fn figures(&self) -> impl Iterator<Item = (&'static str, Figure<'_>)> {
+                [$((stringify!($name), Figure::from(&self.$name))),*].into_iter()
+            }
+        }
+    };
+}
+
+stats! {
+    /// Counters and gauges of an engine.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Stats {
+        /// Pages of the pool.
+        pub n_pages: u64,
+        /// Pages that contexts use.
+        pub n_pages_used: u64,
+        /// Pages that nobody uses and that are kept for who computes the same.
+        pub n_pages_cached: u64,
+        /// Pages that hold nothing.
+        pub n_pages_free: u64,
+        /// Pages in the memory of the host.
+        pub n_pages_host: u64,
+        /// Contexts that live, those included that wait for the end of a batch to go.
+        pub n_contexts: u64,
+        /// Snapshots that are kept.
+        pub n_snapshots: u64,
+        /// Generators that live.
+        pub n_generators: u64,
+        /// Requests entered and not yet taken.
+        pub n_requests: u64,
+        /// Passes that wait for a batch, those included that run ahead of their program.
+        pub n_waiting: u64,
+        /// The most that waited when a batch was asked for.
+        pub n_waiting_max: u64,
+        /// Batches that run.
+        pub n_in_flight: u64,
+        /// Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0.
+        pub n_stuck: u64,
+        /// Batches planned so far.
+        pub n_batches: u64,
+        /// Batches that their driver failed, those included that were abandoned.
+        pub n_failed_batches: u64,
+        /// Sequences of all batches; over `n_batches` it is the mean batch width.
+        pub n_sequences: u64,
+        /// Rows of logits asked for so far.
+        pub n_rows: u64,
+        /// Tokens computed so far.
+        pub n_tokens: u64,
+        /// Times that a pass found a part of its tokens computed, or all.
+        pub n_hits: u64,
+        /// Tokens that were not computed because somebody had computed the same before.
+        pub n_reused: u64,
+        /// Tokens computed again because their pages had been needed by others.
+        pub n_replayed: u64,
+        /// Pages copied on the device, because one that was to be written on was shared.
+        pub n_copies: u64,
+        /// Pages that were wanted, and were copied to the host to make room.
+        pub n_copied_out: u64,
+        /// Pages copied back from the host.
+        pub n_copied_in: u64,
+        /// Pages that nobody used and that were emptied for others.
+        pub n_evicted: u64,
+        /// Pages that were wanted, and were emptied to make room.
+        pub n_dropped: u64,
+        /// Times that a context gave up its pages because others needed them.
+        pub n_suspended: u64,
+        /// Steps that had run ahead of their program when it asked.
+        pub n_ahead_used: u64,
+        /// Steps that ran ahead in vain.
+        pub n_ahead_dropped: u64,
+        /// Times that a driver was told to wait for programs that were expected back.
+        pub n_holds: u64,
+        /// Sequences of each batch.
+        pub batch_sequences: Histogram,
+        /// Tokens of each batch.
+        pub batch_tokens: Histogram,
+        /// Microseconds from the plan of each batch to its answer.
+        pub batch_us: Histogram,
+        /// Microseconds that each request waited for the first batch that computed anything of it, or until it was found that nothing was left to compute.
+        pub wait_us: Histogram,
+    }
 }
 
 impl Engine {
     /// Counters and gauges, as of now.
     pub fn stats(&self) -> Stats {
         let pages = self.store.totals();
+        let totals = &self.totals;
+        let n_pages = u64::from(self.store.n_pages());
+        let n_pages_used = u64::from(self.store.n_in_use());
+        let n_pages_cached = u64::from(self.store.n_cached());
         Stats {
-            n_pages: u64::from(self.store.n_pages()),
-            n_pages_used: u64::from(self.store.n_in_use()),
-            n_pages_cached: u64::from(self.store.n_cached()),
+            n_pages,
+            n_pages_used,
+            n_pages_cached,
+            n_pages_free: n_pages - n_pages_used - n_pages_cached,
             n_pages_host: u64::from(self.store.n_on_host()),
             n_contexts: self.contexts.len() as u64,
             n_snapshots: self.snapshots.len() as u64,
             n_generators: self.generators.len() as u64,
             n_requests: self.requests.len() as u64,
             n_waiting: self.queue.len() as u64,
+            n_waiting_max: totals.n_waiting_max,
             n_in_flight: self.in_flight.len() as u64,
             n_stuck: self.n_stuck() as u64,
-            n_batches: self.totals.n_batches,
-            n_failed_batches: self.totals.n_failed_batches,
-            n_sequences: self.totals.n_sequences,
-            n_rows: self.totals.n_rows,
-            n_tokens: self.totals.n_tokens,
-            n_copies: self.totals.n_copies,
-            n_holds: self.totals.n_holds,
-            n_ahead_used: self.totals.n_ahead_used,
-            n_ahead_dropped: self.totals.n_ahead_dropped,
-            n_suspended: self.totals.n_suspended,
-            n_reused: self.totals.n_reused,
-            n_replayed: self.totals.n_replayed,
-            n_evicted: pages.n_evicted,
+            n_batches: totals.n_batches,
+            n_failed_batches: totals.n_failed_batches,
+            n_sequences: totals.n_sequences,
+            n_rows: totals.n_rows,
+            n_tokens: totals.n_tokens,
+            n_hits: totals.n_hits,
+            n_reused: totals.n_reused,
+            n_replayed: totals.n_replayed,
+            n_copies: totals.n_copies,
             n_copied_out: pages.n_copied_out,
             n_copied_in: pages.n_copied_in,
+            n_evicted: pages.n_evicted,
             n_dropped: pages.n_dropped,
+            n_suspended: totals.n_suspended,
+            n_ahead_used: totals.n_ahead_used,
+            n_ahead_dropped: totals.n_ahead_dropped,
+            n_holds: totals.n_holds,
+            batch_sequences: totals.batch_sequences.clone(),
+            batch_tokens: totals.batch_tokens.clone(),
+            batch_us: totals.batch_us.clone(),
+            wait_us: totals.wait_us.clone(),
         }
     }
 }

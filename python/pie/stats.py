@@ -1,0 +1,124 @@
+"""What an engine counts of a model. Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Histogram(TypedDict):
+    """How often values of which size were seen."""
+
+    counts: list[int]
+    """`counts[d]` values had `d` binary digits: less than `2**d`, and at least `2**(d - 1)` for `d > 0`. It ends with the largest."""
+    sum: int
+    """All values together."""
+    max: int
+    """The largest value; 0 without any."""
+
+
+class ModelStats(TypedDict):
+    """Counters and gauges of a model: one structure, taken at one moment."""
+
+    n_pages: int
+    """Pages of the pool."""
+
+    n_pages_used: int
+    """Pages that contexts use."""
+
+    n_pages_cached: int
+    """Pages that nobody uses and that are kept for who computes the same."""
+
+    n_pages_free: int
+    """Pages that hold nothing."""
+
+    n_pages_host: int
+    """Pages in the memory of the host."""
+
+    n_contexts: int
+    """Contexts that live, those included that wait for the end of a batch to go."""
+
+    n_snapshots: int
+    """Snapshots that are kept."""
+
+    n_generators: int
+    """Generators that live."""
+
+    n_requests: int
+    """Requests entered and not yet taken."""
+
+    n_waiting: int
+    """Passes that wait for a batch, those included that run ahead of their program."""
+
+    n_waiting_max: int
+    """The most that waited when a batch was asked for."""
+
+    n_in_flight: int
+    """Batches that run."""
+
+    n_stuck: int
+    """Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0."""
+
+    n_batches: int
+    """Batches planned so far."""
+
+    n_failed_batches: int
+    """Batches that their driver failed, those included that were abandoned."""
+
+    n_sequences: int
+    """Sequences of all batches; over `n_batches` it is the mean batch width."""
+
+    n_rows: int
+    """Rows of logits asked for so far."""
+
+    n_tokens: int
+    """Tokens computed so far."""
+
+    n_hits: int
+    """Times that a pass found a part of its tokens computed, or all."""
+
+    n_reused: int
+    """Tokens that were not computed because somebody had computed the same before."""
+
+    n_replayed: int
+    """Tokens computed again because their pages had been needed by others."""
+
+    n_copies: int
+    """Pages copied on the device, because one that was to be written on was shared."""
+
+    n_copied_out: int
+    """Pages that were wanted, and were copied to the host to make room."""
+
+    n_copied_in: int
+    """Pages copied back from the host."""
+
+    n_evicted: int
+    """Pages that nobody used and that were emptied for others."""
+
+    n_dropped: int
+    """Pages that were wanted, and were emptied to make room."""
+
+    n_suspended: int
+    """Times that a context gave up its pages because others needed them."""
+
+    n_ahead_used: int
+    """Steps that had run ahead of their program when it asked."""
+
+    n_ahead_dropped: int
+    """Steps that ran ahead in vain."""
+
+    n_holds: int
+    """Times that a driver was told to wait for programs that were expected back."""
+
+    batch_sequences: Histogram
+    """Sequences of each batch."""
+
+    batch_tokens: Histogram
+    """Tokens of each batch."""
+
+    batch_us: Histogram
+    """Microseconds from the plan of each batch to its answer."""
+
+    wait_us: Histogram
+    """Microseconds that each request waited for the first batch that computed anything of it, or until it was found that nothing was left
+    to compute.
+    """

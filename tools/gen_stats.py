@@ -1,0 +1,98 @@
+"""Writes what an engine counts, in `docs/reference/stats.md` and as types in `python/pie/stats.py`, from the fields of `Stats`.
+
+`python tools/gen_stats.py` writes; `--check` writes nothing and fails where one is out of step.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import generated
+from tools.generated import ROOT
+
+SOURCE = ROOT / "rust" / "core" / "src" / "engine" / "stats.rs"
+PAGE = ROOT / "docs" / "reference" / "stats.md"
+TYPES = ROOT / "python" / "pie" / "stats.py"
+BEGIN = "<!-- Generated from rust/core/src/engine/stats.rs by tools/gen_stats.py; do not edit until the end of the table. -->"
+END = "<!-- End of the table. -->"
+WIDTH = 140
+
+_FIELD = re.compile(r"((?:        /// .*\n)+)        pub (\w+): (\w+),")
+
+TYPES_HEAD = '''"""What an engine counts of a model. Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Histogram(TypedDict):
+    """How often values of which size were seen."""
+
+    counts: list[int]
+    """`counts[d]` values had `d` binary digits: less than `2**d`, and at least `2**(d - 1)` for `d > 0`. It ends with the largest."""
+    sum: int
+    """All values together."""
+    max: int
+    """The largest value; 0 without any."""
+
+
+class ModelStats(TypedDict):
+    """Counters and gauges of a model: one structure, taken at one moment."""
+'''
+
+
+@dataclass(frozen=True)
+class Field:
+    """A figure."""
+
+    name: str
+    type: str
+    """`int` or `Histogram`."""
+    description: str
+
+
+def fields() -> list[Field]:
+    """The figures in their order."""
+    found = _FIELD.findall(SOURCE.read_text(encoding="utf-8"))
+    return [Field(name, "int" if kind == "u64" else kind, _text(comment)) for comment, name, kind in found]
+
+
+def _text(comment: str) -> str:
+    return " ".join(line.strip().removeprefix("/// ") for line in comment.splitlines())
+
+
+def table() -> str:
+    """The table, with the lines that enclose it."""
+    rows = "\n".join(f"| `{field.name}` | {'histogram: ' * (field.type != 'int')}{field.description} |" for field in fields())
+    return f"{BEGIN}\n\n| name | what it is |\n|---|---|\n{rows}\n\n{END}"
+
+
+def page() -> str:
+    """The page with the table anew. Raises SystemExit where it lacks the lines between which that stands."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"{PAGE} lacks the lines between which the table stands")
+    return before + table() + after
+
+
+def types() -> str:
+    """The Python module."""
+    return TYPES_HEAD + "".join(f"\n    {field.name}: {field.type}\n{_docstring(field.description)}" for field in fields())
+
+
+def _docstring(text: str) -> str:
+    line = f'    """{text}"""\n'
+    if len(line) <= WIDTH:
+        return line
+    return textwrap.indent("\n".join(textwrap.wrap(f'"""{text}', WIDTH - 4)) + '\n"""\n', "    ")
+
+
+if __name__ == "__main__":
+    sys.exit(generated.main({PAGE: page(), TYPES: types()}, source=str(SOURCE.relative_to(ROOT)), description=__doc__))
