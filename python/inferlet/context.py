@@ -63,6 +63,14 @@ class Context:
         """Tokens in pages, and the pending one; the buffer is not counted."""
         return host(self._raw.seq_len)
 
+    @property
+    def cached_tokens(self) -> int:
+        """Of the tokens in pages, those that were not computed for this context: a program of the same user had computed the same before.
+
+        A fork has the count of its original. It depends on what other programs did: do not let tokens follow from it.
+        """
+        return host(self._raw.cached_tokens)
+
     def buffer(self) -> list[int]:
         """The tokens that the program appended and that no pass has taken."""
         return list(host(self._raw.buffer))

@@ -5,6 +5,7 @@ Knows the rules of contexts, turns, generators and seeds, and nothing of pages i
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -62,6 +63,7 @@ class Context:
     tokens: list[int] = field(default_factory=list)
     n_taken: int = 0
     n_committed: int = 0
+    n_cached: int = 0
     pending: bool = False
     needs_cue: bool = False
     path: int = 0
@@ -73,7 +75,7 @@ class Context:
         """A copy on a path of its own."""
         self.n_forks += 1
         path = seeds.fork_path(self.path, self.n_forks)
-        state = (self.n_taken, self.n_committed, self.pending, self.needs_cue, path)
+        state = (self.n_taken, self.n_committed, self.n_cached, self.pending, self.needs_cue, path)
         return Context(self.conversation.copy(), list(self.tokens), *state)
 
     def commit(self) -> None:
@@ -116,6 +118,8 @@ class Program:
         self.snapshots: dict[str, Context] = {}
         self.n_opened: Counter[int] = Counter()
         self.generators: dict[str, Generation] = {}
+        self.computed: set[tuple[int, ...]] = set()
+        """What was computed, up to the end of a page each."""
 
     def run(self, ops: list[Op]) -> list[Any]:
         """The transcript."""
@@ -220,9 +224,21 @@ class Program:
         self.op_append(op | {"tokens": self.model.chat.encode(op["text"])})
 
     def op_flush(self, op: Op) -> None:
-        context = self.context(op)
-        context.n_taken, context.pending = len(context.tokens), False
+        self.compute(self.context(op))
+
+    def compute(self, context: Context) -> None:
+        """A pass over all that is not computed. More than one token is looked for among what was, a page at a time."""
+        start, end = context.n_taken - int(context.pending), len(context.tokens)
+        ends = range(start // PAGE_SIZE * PAGE_SIZE + PAGE_SIZE, end + 1, PAGE_SIZE)
+        prefixes = [tuple(context.tokens[:page_end]) for page_end in ends]
+        found = list(itertools.takewhile(self.computed.__contains__, prefixes)) if end > start + 1 else []
+        context.n_cached += len(found[-1]) - start if found else 0
+        self.computed.update(prefixes)
+        context.n_taken, context.pending = end, False
         context.commit()
+
+    def op_cached_tokens(self, op: Op) -> int:
+        return self.context(op).n_cached
 
     def op_truncate(self, op: Op) -> None:
         context, n = self.context(op), op["n"]
@@ -309,8 +325,7 @@ class Program:
         dummy.extend(hashes, context.tokens)
         row = dummy.logits(self.model.name, self.model.vocab_size, hashes[-1])
         token = draw(row, generation.sampler, generation.key, len(context.tokens))
-        context.n_taken, context.pending = len(context.tokens), False
-        context.commit()
+        self.compute(context)
         context.tokens.append(token)
         context.n_taken, context.pending = len(context.tokens), True
         context.needs_cue = False

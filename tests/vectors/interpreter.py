@@ -108,6 +108,9 @@ class Interpreter:
     async def op_seq_len(self, a):
         return self.contexts[a["ctx"]].seq_len
 
+    async def op_cached_tokens(self, a):
+        return self.contexts[a["ctx"]].cached_tokens
+
     async def op_buffer(self, a):
         return self.contexts[a["ctx"]].buffer()
 

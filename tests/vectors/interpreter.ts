@@ -91,6 +91,7 @@ class Interpreter {
     flush: (a: Arguments) => this.context(a).flush(),
     truncate: (a: Arguments) => this.context(a).truncate(a.n),
     seq_len: (a: Arguments) => this.context(a).seqLen,
+    cached_tokens: (a: Arguments) => this.context(a).cachedTokens,
     buffer: (a: Arguments) => this.context(a).buffer(),
     page_size: (a: Arguments) => this.context(a).pageSize,
     generate: (a: Arguments) => void this.generators.set(a.as, this.context(a).generate(samplerOf(a.sampler), optionsOf(a))),

@@ -233,6 +233,33 @@ def snapshots() -> list[Op]:
     return [*ops, op("step", gen="gw"), op("suspend", ctx="w"), op("collect_tokens", gen="gw")]
 
 
+def cached() -> list[Op]:
+    """Full pages that a context of the same user has computed are not computed again, and are counted."""
+    tokens = list(range(200, 240))
+    ops = [*prompt("a", *tokens), op("cached_tokens", ctx="a"), op("flush", ctx="a"), op("cached_tokens", ctx="a")]
+    # The same; a part of a page more than was found; another token in the second page, and in the first.
+    others = {"same": tokens, "longer": [*tokens, 1, 2], "second": [*tokens[:17], 1, *tokens[18:]], "first": [1, *tokens[1:]]}
+    for name, content in others.items():
+        ops += [*prompt(name, *content), op("flush", ctx=name), op("cached_tokens", ctx=name), op("seq_len", ctx=name)]
+    # In two passes, the second from the middle of a page.
+    for part in (tokens[:20], tokens[20:]):
+        ops += [*(prompt("parts", *part) if part == tokens[:20] else [op("append", ctx="parts", tokens=part)])]
+        ops += [op("flush", ctx="parts"), op("cached_tokens", ctx="parts")]
+    # All of it: the last token is read again for the first draw. What is drawn is computed.
+    ops += [*prompt("whole", *tokens[:32]), *collected("whole", "gw", n=20), op("cached_tokens", ctx="whole")]
+    drawn = Program(MODEL, SEED, []).run(ops)[-2]
+    ops += [*prompt("drawn", *tokens[:32], *drawn), op("flush", ctx="drawn"), op("cached_tokens", ctx="drawn")]
+    # Copies keep the count, and go on for themselves; what is dropped lies behind it.
+    ops += [op("fork", ctx="same", as_="fork"), op("append", ctx="fork", tokens=[3] * 30), op("flush", ctx="fork")]
+    ops += [op("cached_tokens", ctx="fork"), op("truncate", ctx="fork", n=2), op("cached_tokens", ctx="fork")]
+    ops += [op("save", ctx="same", name="s"), op("take", name="s", as_="opened"), op("cached_tokens", ctx="opened")]
+    ops += [op("suspend", ctx="same"), op("cached_tokens", ctx="same"), op("release", ctx="same"), op("cached_tokens", ctx="same")]
+    for name in ("one", "two"):
+        ops += [op("context", as_=name), op("system", ctx=name, text="You are terse, and you never say more than you were asked for.")]
+        ops += [op("user", ctx=name, text=f"Who is number {name}?"), *collected(name, f"g{name}", n=3), op("cached_tokens", ctx=name)]
+    return ops
+
+
 def together() -> list[Op]:
     """Branches that run at once answer as if each had run alone."""
     ops = [*prompt("root", *range(100, 140)), op("flush", ctx="root")]
@@ -265,6 +292,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     "raw_text": (raw_text(), {}),
     "mistakes": (mistakes(), {}),
     "together": (together(), {}),
+    "cached": (cached(), {}),
     "snapshots": (snapshots(), {}),
     "no_automatic_cue": (
         [op("context", as_="c"), op("user", ctx="c", text="x"), *collected("c", "g", n=3, auto_flush=False), *state("c")],

@@ -148,6 +148,14 @@ export class Context implements Disposable {
     return this.#handle.seqLen();
   }
 
+  /**
+   * Of the tokens in pages, those that were not computed for this context, because a program of the same user had computed the same
+   * before; a fork has the count of its original. It depends on what other programs did: do not let tokens follow from it.
+   */
+  get cachedTokens(): number {
+    return this.#handle.cachedTokens();
+  }
+
   /** Tokens a page holds. */
   get pageSize(): number {
     return this.#handle.pageSize();

@@ -43,6 +43,7 @@ declare module 'pie:host' {
     flush(settle: Settle<void>): Wait;
     truncate(nTokens: number): void;
     seqLen(): number;
+    cachedTokens(): number;
     pageSize(): number;
     buffer(): Uint32Array;
   }

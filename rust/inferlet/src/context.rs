@@ -190,6 +190,14 @@ impl Context {
         self.shared.keeper.value_of(self.shared.raw().seq_len())
     }
 
+    /// Of the tokens in pages, those that were not computed for this context, because a program of the same user had computed the same
+    /// before; a fork has the count of its original. It depends on what other programs did: do not let tokens follow from it. 0 where the
+    /// call fails: its error is kept.
+    pub fn cached_tokens(&self) -> u32 {
+        let shared = &self.shared;
+        shared.keeper.value_of(shared.raw().cached_tokens())
+    }
+
     /// The tokens that the program added and that no pass has taken. Empty where the call fails: its error is kept.
     pub fn buffer(&self) -> &[u32] {
         let tokens = self.shared.keeper.value_of(self.shared.raw().buffer());

@@ -28,6 +28,8 @@ pub(crate) struct Context {
     tail: Content,
     /// The newest token of a generation, which was not computed.
     pub(crate) pending: Option<u32>,
+    /// Those of its tokens that passes found computed.
+    pub(crate) n_cached: u32,
     /// What the program appended and no pass has taken.
     pub(crate) buffer: Arc<Vec<u32>>,
     /// Full pages that cannot be truncated any more.
@@ -64,6 +66,7 @@ impl Context {
             n_tokens: 0,
             tail: Content::default(),
             pending: None,
+            n_cached: 0,
             buffer: Arc::default(),
             n_committed: 0,
             n_final: 0,
@@ -93,6 +96,7 @@ impl Context {
             n_tokens,
             tail: self.tail.clone(),
             pending: self.pending,
+            n_cached: self.n_cached,
             buffer: self.buffer.clone(),
             n_committed: self.n_committed,
             n_final: self.n_final,
@@ -287,7 +291,7 @@ impl Context {
         self.n_committed = self.n_committed.max(self.n_final / page_size);
     }
 
-    /// Verifies that the tokens of full pages are there.
+    /// Verifies that the tokens of full pages are there, those included that were found computed.
     ///
     /// # Errors
     /// A sentence that says what is missing.
@@ -299,6 +303,12 @@ impl Context {
                 "{} tokens lie in {end} slots of nodes and {} behind them",
                 self.n_tokens,
                 self.tail.len()
+            ));
+        }
+        if self.n_cached > n_full {
+            return Err(format!(
+                "{} of {} tokens were found computed, and {n_full} lie in full pages",
+                self.n_cached, self.n_tokens
             ));
         }
         Ok(())
@@ -354,6 +364,7 @@ impl Context {
         let page_size = store.page_size();
         let n_computed = pass.n_computed();
         self.pending = pass.uncomputed();
+        self.n_cached += pass.n_found;
         let first = self.n_tokens - self.tail.len();
         self.tail.extend(pass.content(), 0..n_computed, first);
         self.n_tokens += n_computed;
@@ -382,6 +393,8 @@ impl Context {
                 .unwrap_or_default();
         }
         self.n_tokens = kept;
+        // Found pages that no pass has committed may go; where in the context they were is not kept.
+        self.n_cached = self.n_cached.min(kept - self.tail.len());
         self.n_final = self.n_final.min(kept);
         self.trim(store);
     }

@@ -69,6 +69,8 @@ pub(crate) struct Pass {
     n_given: u32,
     /// Since when it waits for its first batch at the wish of a program, in nanoseconds; none where it does not.
     pub(crate) asked_ns: Option<u64>,
+    /// Of its tokens, those that were found computed.
+    pub(crate) n_found: u32,
     /// Whether a batch runs it.
     in_flight: bool,
     /// Whether batches ran a part of it, and none its end yet: what it holds is not taken away before one did.
@@ -117,6 +119,7 @@ impl Pass {
             n_buffered,
             n_given,
             asked_ns: None,
+            n_found: 0,
             in_flight: false,
             is_partway: false,
             finish: None,
@@ -279,6 +282,7 @@ impl Pass {
             n_buffered: 0,
             n_given: 0,
             asked_ns: None,
+            n_found: 0,
             in_flight: self.in_flight,
             is_partway: self.is_partway,
             finish: None,

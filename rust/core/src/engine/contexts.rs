@@ -125,6 +125,15 @@ impl Engine {
         Ok(self.live(context)?.seq_len())
     }
 
+    /// Tokens in pages that no pass of the context had to compute, because a program of the same user had. Forks and snapshots copy the
+    /// count. It depends on what others did, and when.
+    ///
+    /// # Errors
+    /// `context-released`.
+    pub fn cached_tokens(&self, context: ContextId) -> Result<u32> {
+        Ok(self.live(context)?.n_cached)
+    }
+
     /// Tokens in pages, the pending one, and those in the buffer.
     ///
     /// # Errors

@@ -271,6 +271,9 @@ impl Planner<'_> {
         let n_found = context.n_once_ready(self.store).saturating_sub(n_before);
         self.totals.n_hits += u64::from(n_found > 0);
         self.totals.n_reused += u64::from(n_found);
+        if let Some(pass) = &mut context.pass {
+            pass.n_found += n_found;
+        }
         let copy = match made {
             Ok(copy) => copy,
             Err(Obstacle::Moving) => return Admission::NotYet,

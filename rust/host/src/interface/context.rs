@@ -259,6 +259,13 @@ impl HostContext for ProcessState {
         Ok(self.context(&this)?.seq_len()?)
     }
 
+    fn cached_tokens(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
+        let context = self.context(&this)?;
+        Ok(context
+            .model
+            .with_engine(|engine| engine.cached_tokens(context.id))?)
+    }
+
     fn page_size(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<u32> {
         Ok(self.table.get(&this)?.0.model.page_size())
     }

@@ -122,6 +122,10 @@ impl ContextHandle {
         check(&ctx, self.context.seq_len())
     }
 
+    fn cached_tokens(&self, ctx: Ctx<'_>) -> Result<u32> {
+        check(&ctx, self.context.cached_tokens())
+    }
+
     fn page_size(&self) -> u32 {
         self.context.page_size()
     }

@@ -84,6 +84,9 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::SeqLen { ctx } => {
             return handles.context(ctx, |ctx| checked(ctx.seq_len(), ctx.check()))?;
         }
+        Operation::CachedTokens { ctx } => {
+            return handles.context(ctx, |ctx| checked(ctx.cached_tokens(), ctx.check()))?;
+        }
         Operation::PageSize { ctx } => return handles.context(ctx, |ctx| json!(ctx.page_size())),
         Operation::Buffer { ctx } => {
             return handles.context(ctx, |ctx| checked(ctx.buffer(), ctx.check()))?;

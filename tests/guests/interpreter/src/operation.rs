@@ -27,6 +27,7 @@ pub enum Operation {
     Flush { ctx: String },
     Truncate { ctx: String, n: u32 },
     SeqLen { ctx: String },
+    CachedTokens { ctx: String },
     PageSize { ctx: String },
     Buffer { ctx: String },
     Generate(Request),
