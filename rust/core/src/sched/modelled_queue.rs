@@ -357,7 +357,8 @@ impl World {
         Ok(())
     }
 
-    /// A decode goes without a place only where there is none before the prefills, or its user had the share that is due.
+    /// A decode goes without a place only where there is none before the prefills, but for users that have none yet, or its user had the
+    /// share that is due.
     fn check_decodes(&self, offers: &[Offer]) -> Outcome {
         let n_before = offers
             .iter()
@@ -384,7 +385,16 @@ impl World {
         };
         let decodes = || self.waiting.values().filter(|ticket| ticket.is_decode());
         for ticket in decodes().filter(|ticket| !is_offered(ticket)) {
-            let is_full = left.n_tokens == 0 || left.n_sequences == 0;
+            // Where its user was offered one, a place was kept for each other user; some may not have taken it.
+            let is_without = |user: &&UserId| {
+                **user != ticket.user && used.get(*user).copied().unwrap_or(0) == 0
+            };
+            let n_kept = if used.contains_key(&ticket.user) {
+                users.iter().filter(is_without).count()
+            } else {
+                0
+            };
+            let is_full = left.n_tokens == 0 || left.n_sequences as usize <= n_kept;
             let n_used = used.get(&ticket.user).copied().unwrap_or(0);
             prop_assert!(
                 is_full || n_used >= share,

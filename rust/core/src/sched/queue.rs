@@ -162,8 +162,7 @@ impl Queue {
         for (place, index) in first.into_iter().enumerate() {
             order[place..=index].rotate_right(1);
         }
-        let quotas = quotas(&order, limits);
-        let mut used: HashMap<UserId, u32> = HashMap::new();
+        let mut shares = Shares::new(&order, limits);
         let mut round = Round {
             left: limits,
             admit,
@@ -173,17 +172,11 @@ impl Queue {
         };
         for index in 0..order.len() {
             let ticket = order[index];
-            let quota = quotas
-                .as_ref()
-                .and_then(|quotas| quotas.get(&ticket.user))
-                .map_or(u32::MAX, |quota| {
-                    quota.saturating_sub(used.get(&ticket.user).copied().unwrap_or(0))
-                });
-            match round.offer(&ticket, quota, idle, &order) {
-                Some(Admission::Planned(n)) => {
-                    if quotas.is_some() {
-                        *used.entry(ticket.user).or_insert(0) += n;
-                    }
+            let quota = shares.left(ticket.user, round.left.n_sequences);
+            let admission = round.offer(&ticket, quota, idle, &order);
+            shares.note(ticket.user, admission);
+            match admission {
+                Some(Admission::Planned(_)) => {
                     if !ticket.is_decode() {
                         self.last_prefill.insert(ticket.process, self.n_plans);
                         self.last_user.insert(ticket.user, self.n_plans);
@@ -320,6 +313,54 @@ impl<A: Admit> Round<'_, A> {
             Admission::Refused | Admission::NotYet => {}
         }
         Some(admission)
+    }
+}
+
+/// What each user may have of a batch, where several want to prefill.
+struct Shares {
+    quotas: Option<HashMap<UserId, u32>>,
+    /// Tokens planned for each user that was offered a place.
+    used: HashMap<UserId, u32>,
+}
+
+impl Shares {
+    fn new(order: &[Ticket], limits: Limits) -> Self {
+        Self {
+            quotas: quotas(order, limits),
+            used: HashMap::new(),
+        }
+    }
+
+    /// Tokens that a user may still have. A second place in the batch leaves one for each other user that had none: else those that decode
+    /// with many programs would take every place before another user's prefill has its first. Where it has to, nothing else of the user comes
+    /// in this batch, so that its requests keep their order.
+    fn left(&mut self, user: UserId, n_places: u32) -> u32 {
+        let Some(quotas) = &self.quotas else {
+            return u32::MAX;
+        };
+        let quota = quotas.get(&user).copied().unwrap_or(0);
+        let n_without = quotas.len() - self.used.len();
+        match self.used.get(&user) {
+            None => quota,
+            Some(used) if n_places as usize > n_without => quota.saturating_sub(*used),
+            Some(_) => {
+                self.used.insert(user, u32::MAX);
+                0
+            }
+        }
+    }
+
+    fn note(&mut self, user: UserId, admission: Option<Admission>) {
+        if self.quotas.is_some()
+            && let Some(admission) = admission
+        {
+            let n = match admission {
+                Admission::Planned(n) => n,
+                Admission::Refused | Admission::NotYet => 0,
+            };
+            let used = self.used.entry(user).or_insert(0);
+            *used = used.saturating_add(n);
+        }
     }
 }
 

@@ -171,6 +171,22 @@ fn users_share_a_batch_however_many_programs_they_have() {
 }
 
 #[test]
+fn a_prefill_has_its_share_beside_decodes_of_another_user_that_would_take_every_place() {
+    let mut many: Vec<Ticket> = (1..=20).map(|n| of_user(1, ticket(n, n, 1))).collect();
+    many.push(of_user(2, ticket(21, 21, 40)));
+    let mut queue = queue(&many);
+    let limits = Limits {
+        n_tokens: 32,
+        n_sequences: 8,
+        prefill_chunk: 32,
+    };
+    let planned = plan(&mut queue, limits, 1);
+    assert_eq!(planned.len(), 8);
+    // Two users have 16 tokens each, and one of them has no use for more than seven.
+    assert_eq!(planned.last(), Some(&(21, 16)));
+}
+
+#[test]
 fn what_a_user_does_not_need_goes_to_the_others() {
     let mut queue = queue(&[
         of_user(1, ticket(1, 1, 40)),
