@@ -54,6 +54,8 @@ export const ERROR_CODES = [
   'limit-cpu',
   /** The program ran longer than one instance may run. */
   'limit-wall',
+  /** A pass took longer than one pass may take; the context is as it was before. */
+  'limit-pass',
   /** The program recursed deeper than its stack allows. */
   'limit-stack',
   /** The program holds more contexts, generators, futures or other handles than one instance may hold. */

@@ -55,6 +55,8 @@ pub enum ErrorCode {
     LimitCpu,
     /// The program ran longer than one instance may run.
     LimitWall,
+    /// A pass took longer than one pass may take; the context is as it was before.
+    LimitPass,
     /// The program recursed deeper than its stack allows.
     LimitStack,
     /// The program holds more contexts, generators, futures or other handles than one instance may hold.
@@ -156,6 +158,7 @@ impl ErrorCode {
         Self::LimitMemory,
         Self::LimitCpu,
         Self::LimitWall,
+        Self::LimitPass,
         Self::LimitStack,
         Self::LimitResources,
         Self::LimitMessage,
@@ -222,6 +225,7 @@ impl ErrorCode {
             Self::LimitMemory => "limit-memory",
             Self::LimitCpu => "limit-cpu",
             Self::LimitWall => "limit-wall",
+            Self::LimitPass => "limit-pass",
             Self::LimitStack => "limit-stack",
             Self::LimitResources => "limit-resources",
             Self::LimitMessage => "limit-message",

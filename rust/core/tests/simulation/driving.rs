@@ -386,6 +386,12 @@ impl Simulation {
                     self.model(expected.context).request = None;
                 }
             }
+            Op::Overtake(which) => {
+                self.apply(Op::Plan)?;
+                self.apply(Op::Cancel(which))?;
+                self.apply(Op::Plan)?;
+                self.apply(Op::Finish(1))?;
+            }
             Op::Plan if self.world.running.len() < 2 => {
                 let stuck = self.world.engine.stats().n_stuck > 0;
                 prop_assert!(

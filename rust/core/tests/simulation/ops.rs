@@ -51,6 +51,8 @@ pub enum Op {
     TruncateWorking(usize, u32),
     Take(usize),
     Cancel(usize),
+    /// A request is cancelled, perhaps under way, and what is planned then overtakes its batch.
+    Overtake(usize),
     Plan,
     Finish(usize),
     /// Runs and takes everything.
@@ -192,6 +194,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::TruncateWorking(context, n)),
         5 => (0usize..6).prop_map(Op::Take),
         2 => (0usize..6).prop_map(Op::Cancel),
+        2 => (0usize..6).prop_map(Op::Overtake),
         6 => Just(Op::Plan),
         4 => (0usize..2).prop_map(Op::Finish),
         5 => Just(Op::Settle),

@@ -1,6 +1,9 @@
 //! `pie:core/futures`: whatever waits. One generic future serves every interface.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
@@ -9,6 +12,7 @@ use super::bindings::pie::core::futures::{self, HostFutureBlob, HostFutureString
 use super::bindings::pie::core::types;
 use super::{counted, guest_error};
 use crate::Error;
+use crate::limits::Limits;
 use crate::model::pass::Flush;
 use crate::process::mailbox::Receive;
 use crate::process::state::ProcessState;
@@ -27,8 +31,13 @@ pub trait Source: Send + 'static {
     /// Those of the operation that was waited for.
     fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
 
-    /// The program dropped the future and did not take the answer, which may have arrived.
+    /// The program dropped the future and did not take the answer, which may have arrived; or the answer did not come in time.
     fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
+
+    /// How long the answer may take; none: any time.
+    fn limit(_limits: &Limits) -> Option<Duration> {
+        None
+    }
 }
 
 /// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
@@ -36,6 +45,14 @@ pub trait Source: Send + 'static {
 pub struct Future<S: Source> {
     source: S,
     state: State<S::Raw>,
+    deadline: Option<Deadline>,
+}
+
+/// Until when an answer must have come.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at: Instant,
+    limit: Duration,
 }
 
 #[derive(Debug)]
@@ -58,7 +75,29 @@ impl<S: Source> Future<S> {
         Self {
             source,
             state: State::Waiting(receiver),
+            deadline: None,
         }
+    }
+
+    /// The same, whose answer must come within `limit` from now.
+    pub(crate) fn within(mut self, limit: Option<Duration>) -> Self {
+        self.deadline = limit.map(|limit| Deadline {
+            at: Instant::now() + limit,
+            limit,
+        });
+        self
+    }
+
+    /// The error of an answer that did not come by the deadline, which is then given up.
+    fn give_up(&mut self, deadline: Deadline) -> Error {
+        self.source.abandon(None);
+        let limit_s = deadline.limit.as_secs_f64();
+        Error::new(
+            ErrorCode::LimitPass,
+            format!(
+                "a pass took longer than {limit_s} s, limits.pass_s; the context is as it was: try again, or raise the limit"
+            ),
+        )
     }
 
     /// The answer, once, after it has arrived.
@@ -67,8 +106,12 @@ impl<S: Source> Future<S> {
             State::Waiting(mut receiver) => match receiver.try_recv() {
                 Ok(answer) => answer,
                 Err(oneshot::error::TryRecvError::Empty) => {
-                    self.state = State::Waiting(receiver);
-                    return None;
+                    let late = self.deadline.filter(|it| it.at <= Instant::now());
+                    let Some(deadline) = late else {
+                        self.state = State::Waiting(receiver);
+                        return None;
+                    };
+                    return Some(Err(self.give_up(deadline)));
                 }
                 Err(oneshot::error::TryRecvError::Closed) => Err(engine_gone()),
             },
@@ -88,8 +131,16 @@ impl<S: Source> Future<S> {
 impl<S: Source> Pollable for Future<S> {
     async fn ready(&mut self) {
         if let State::Waiting(receiver) = &mut self.state {
-            let answer = receiver.await.unwrap_or_else(|_| Err(engine_gone()));
-            self.state = State::Ready(answer);
+            let answer = match self.deadline {
+                None => Some(receiver.await),
+                Some(deadline) => timeout_at(deadline.at, receiver).await.ok(),
+            };
+            self.state = State::Ready(match (answer, self.deadline) {
+                (None, Some(deadline)) => Err(self.give_up(deadline)),
+                (answer, _) => answer
+                    .and_then(Result::ok)
+                    .unwrap_or_else(|| Err(engine_gone())),
+            });
         }
     }
 }

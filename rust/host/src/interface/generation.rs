@@ -1,6 +1,7 @@
 //! `pie:core/generation`: generators.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pie_core::{Answer, GeneratorId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
@@ -16,6 +17,7 @@ use super::context::{Context, ContextHandle};
 use super::futures::{Future, Source};
 use super::{CallResult, counted, text_error};
 use crate::Error;
+use crate::limits::Limits;
 use crate::model::pass::Pass;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
@@ -118,6 +120,10 @@ impl Source for Advance {
 
     fn abandon(&mut self, _answer: Option<Result<(), Error>>) {
         self.pass.cancel();
+    }
+
+    fn limit(limits: &Limits) -> Option<Duration> {
+        limits.pass
     }
 }
 

@@ -29,7 +29,8 @@ impl ProcessState {
         if self.held.n_futures >= self.record.limits.futures {
             return Err(futures_limit(&self.record.limits).into());
         }
-        let future = self.table.push(future)?;
+        let limit = S::limit(&self.record.limits);
+        let future = self.table.push(future.within(limit))?;
         self.held.n_futures += 1;
         Ok(future)
     }

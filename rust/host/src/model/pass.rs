@@ -6,6 +6,7 @@
 )]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pie_core::{Answer, RequestId, Submission};
 use tokio::sync::oneshot;
@@ -13,6 +14,7 @@ use tokio::sync::oneshot;
 use super::Model;
 use crate::Error;
 use crate::interface::futures::{Future, Source};
+use crate::limits::Limits;
 
 /// A pass in the core. Its effect on the context becomes final when its answer is taken.
 #[derive(Debug)]
@@ -74,5 +76,9 @@ impl Source for Flush {
 
     fn abandon(&mut self, _answer: Option<Result<(), Error>>) {
         self.0.cancel();
+    }
+
+    fn limit(limits: &Limits) -> Option<Duration> {
+        limits.pass
     }
 }
