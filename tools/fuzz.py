@@ -14,10 +14,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("components", "host_calls", "packed", "protocol")
+TARGETS = ("brle", "components", "host_calls", "packed", "pages", "prefix_tree", "programs", "protocol", "scheduler")
+OPERATIONS = ("pages", "prefix_tree", "programs", "scheduler")
+"""Those whose input is a list of operations, of two bytes each."""
 WRAPPER = ROOT / "tools" / "fuzz_rustc.sh"
 WORK = ROOT / "build" / "fuzz"
 MAX_INPUT_BYTES = 4096
+MAX_OPERATIONS_BYTES = 512
 SLOWEST_INPUT_S = 60
 MEMORY_MB = 4096
 
@@ -41,12 +44,15 @@ def command(target: str, program: Path, seconds: int, one_input: Path | None) ->
     (WORK / "found").mkdir(exist_ok=True)
     options = {
         "max_total_time": seconds,
-        "max_len": MAX_INPUT_BYTES,
+        "max_len": MAX_OPERATIONS_BYTES if target in OPERATIONS else MAX_INPUT_BYTES,
         "timeout": SLOWEST_INPUT_S,
         "rss_limit_mb": MEMORY_MB,
         "print_final_stats": 1,
         "artifact_prefix": f"{WORK / 'found' / target}-",
     }
+    if target in OPERATIONS:
+        # Few operations show little, so inputs are long from the beginning.
+        options["len_control"] = 0
     return [str(program), str(corpus), *(f"-{name}={value}" for name, value in options.items())]
 
 

@@ -11,6 +11,8 @@ mod context;
 pub mod dummy;
 pub mod engine;
 pub mod errors;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod generation;
 pub mod hash;
 pub mod ids;

@@ -8,6 +8,7 @@
     reason = "a fuzzer that cannot go on has found something"
 )]
 
+mod brle;
 mod components;
 mod engine;
 #[allow(
@@ -18,10 +19,17 @@ mod engine;
 mod guest;
 mod host_calls;
 mod packed;
+#[cfg(feature = "libfuzzer")]
+mod programs;
 mod protocol;
 mod world;
 
+pub use brle::brle;
 pub use components::components;
 pub use host_calls::host_calls;
 pub use packed::packed;
+#[cfg(feature = "libfuzzer")]
+pub use pie_core::fuzzing::{pages, prefix_tree, scheduler};
+#[cfg(feature = "libfuzzer")]
+pub use programs::programs;
 pub use protocol::protocol;

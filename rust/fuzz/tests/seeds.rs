@@ -41,6 +41,11 @@ fn programs_that_make_random_calls_end_and_leave_nothing() {
 }
 
 #[test]
+fn masks_mean_what_their_elements_do() {
+    check(pie_fuzz::brle, 2000);
+}
+
+#[test]
 fn built_programs_and_manifests_are_read_or_refused() {
     check(pie_fuzz::packed, 2000);
 }

@@ -4,6 +4,10 @@ mod check;
 mod content;
 mod host;
 mod lane;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod modelled_lanes;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod modelled_store;
 mod pool;
 #[cfg(test)]
 mod property_tests;

@@ -1,0 +1,29 @@
+//! Random programs on a whole engine: the simulation of `pie-core`, whose seeds run in the tests there.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "files of the tests of another crate; this needs a part of them"
+)]
+
+#[path = "../../core/tests/simulation/driving.rs"]
+mod driving;
+#[path = "../../core/tests/simulation/forwards.rs"]
+mod forwards;
+#[path = "../../core/tests/simulation/model.rs"]
+mod model;
+#[path = "../../core/tests/simulation/ops.rs"]
+mod ops;
+#[path = "../../core/tests/support/mod.rs"]
+mod support;
+
+use pie_core::fuzzing::case;
+
+/// Runs programs, batches and failures as the bytes say, and compares each answer with that of the oracle.
+pub fn programs(data: &[u8]) {
+    let (config, ops) = case(data, &ops::configs(), &ops::op());
+    let mut simulation = driving::Simulation::new(config);
+    for op in ops {
+        simulation.apply(op).unwrap();
+    }
+    simulation.end().unwrap();
+}
