@@ -10,25 +10,11 @@
 mod support;
 
 use pie_core::batch::ArenaView;
-use pie_core::sampling::Params;
 use pie_core::{
     Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
     GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission, UserId,
 };
-use support::next_token;
-use support::world::{MODEL, World, config, options, output};
-
-fn expected(tokens: &[u32], n: usize) -> Vec<u32> {
-    let mut all = tokens.to_vec();
-    for _ in 0..n {
-        all.push(next_token(MODEL, 50, &all, &Params::ARGMAX, 0));
-    }
-    all.split_off(tokens.len())
-}
-
-fn prompt(n: u32, salt: u32) -> Vec<u32> {
-    (0..n).map(|index| (index * 7 + salt * 13) % 50).collect()
-}
+use support::world::{World, assert_draws_repeat, config, expected, options, output, prompt};
 
 /// The batch that is planned now.
 fn planned(world: &mut World) -> Batch {
@@ -780,30 +766,12 @@ fn forks_without_seeds_differ_and_a_launch_repeats() {
         let mut contexts: Vec<ContextId> =
             (0..4).map(|_| world.engine.fork(root).unwrap()).collect();
         contexts.push(root);
-        let made = |max_tokens| GeneratorOptions {
-            max_tokens: Some(max_tokens),
-            ..options(Method::Multinomial {
-                temperature: 1.0,
-                draws: 1,
-            })
-        };
-        let mut texts: Vec<Vec<u32>> = Vec::new();
-        for &context in &contexts {
-            let generator = world.engine.new_generator(context, made(8)).unwrap();
-            texts.push(world.run(generator).unwrap().tokens);
-        }
         // A second attempt from the same place is another one.
-        let again = world.context(&prompt(9, 0));
-        let generator = world.engine.new_generator(again, made(8)).unwrap();
-        texts.push(world.run(generator).unwrap().tokens);
-        texts
+        contexts.push(world.context(&prompt(9, 0)));
+        let texts = contexts.into_iter().map(|context| world.draw(context));
+        texts.collect()
     };
-    let texts = launch(7);
-    for (index, text) in texts.iter().enumerate() {
-        assert!(!texts[..index].contains(text), "{texts:?}");
-    }
-    assert_eq!(launch(7), texts);
-    assert_ne!(launch(8), texts);
+    assert_draws_repeat(launch);
 }
 
 #[test]

@@ -11,49 +11,19 @@ mod support;
 
 use std::sync::Arc;
 
-use pie_core::sampling::Params;
-use pie_core::{
-    Beside, ContextId, EngineConfig, ErrorCode, GeneratorOptions, Method, ProcessId, Submission,
-    TokenBudget, UserId,
-};
-use support::next_token;
-use support::world::{MODEL, World, config, options};
+use pie_core::{Beside, EngineConfig, ErrorCode, ProcessId, Submission, TokenBudget, UserId};
+use support::world::{World, assert_draws_repeat, config, expected, prompt};
 
 const P: ProcessId = ProcessId(1);
-
-fn expected(tokens: &[u32], n: usize) -> Vec<u32> {
-    let mut all = tokens.to_vec();
-    for _ in 0..n {
-        all.push(next_token(MODEL, 50, &all, &Params::ARGMAX, 0));
-    }
-    all.split_off(tokens.len())
-}
-
-fn prompt(n: u32) -> Vec<u32> {
-    (0..n).map(|index| (index * 7) % 50).collect()
-}
 
 fn nothing() -> Beside {
     Arc::new(())
 }
 
-/// The next tokens of a context, drawn at random without a seed.
-fn draw(world: &mut World, context: ContextId) -> Vec<u32> {
-    let made = GeneratorOptions {
-        max_tokens: Some(8),
-        ..options(Method::Multinomial {
-            temperature: 1.0,
-            draws: 1,
-        })
-    };
-    let generator = world.engine.new_generator(context, made).unwrap();
-    world.run(generator).unwrap().tokens
-}
-
 #[test]
 fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(41));
+    let context = world.context(&prompt(41, 0));
     world.flush(context).unwrap();
     world.engine.append(context, &[1, 2]).unwrap();
     world.engine.save(context, "a", Arc::new(17u64)).unwrap();
@@ -65,7 +35,7 @@ fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
     assert_eq!(beside.downcast_ref::<u64>(), Some(&17));
     assert_eq!(world.engine.buffer(opened).unwrap(), [1, 2]);
     let generator = world.generator(opened, 3);
-    let mut tokens = prompt(41);
+    let mut tokens = prompt(41, 0);
     tokens.extend([1, 2]);
     assert_eq!(world.run(generator).unwrap().tokens, expected(&tokens, 3));
     // The two that were buffered, and two of the three drawn.
@@ -75,7 +45,7 @@ fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
 #[test]
 fn saving_again_replaces_and_opening_leaves_it() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(5));
+    let context = world.context(&prompt(5, 0));
     world.engine.save(context, "a", nothing()).unwrap();
     world.engine.append(context, &[9]).unwrap();
     world.engine.save(context, "a", nothing()).unwrap();
@@ -90,7 +60,7 @@ fn saving_again_replaces_and_opening_leaves_it() {
 #[test]
 fn of_two_that_take_it_one_gets_it() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(5));
+    let context = world.context(&prompt(5, 0));
     world.engine.save(context, "a", nothing()).unwrap();
     world
         .engine
@@ -111,7 +81,7 @@ fn of_two_that_take_it_one_gets_it() {
 #[test]
 fn a_user_sees_only_his_own() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(5));
+    let context = world.context(&prompt(5, 0));
     world.engine.save(context, "a", nothing()).unwrap();
     let made = world.engine.snapshot(context, nothing()).unwrap();
     assert_eq!(world.engine.snapshots(P).unwrap(), ["a", made.as_str()]);
@@ -129,7 +99,7 @@ fn a_user_sees_only_his_own() {
 #[test]
 fn names_that_are_made_up_are_new() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(5));
+    let context = world.context(&prompt(5, 0));
     let first = world.engine.snapshot(context, nothing()).unwrap();
     world.engine.save(context, "snapshot-2", nothing()).unwrap();
     world.engine.delete_snapshot(P, &first).unwrap();
@@ -144,7 +114,7 @@ fn names_that_are_made_up_are_new() {
 #[test]
 fn a_context_under_way_is_not_saved_and_not_suspended() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(5));
+    let context = world.context(&prompt(5, 0));
     let request = world.submit(Submission::Flush(context)).unwrap();
     let codes = [
         world.engine.save(context, "a", nothing()).unwrap_err().code,
@@ -175,7 +145,7 @@ fn the_limits_are_of_one_user_and_of_all() {
         .engine
         .new_process(ProcessId(2), UserId(2), 1)
         .unwrap();
-    let context = world.context(&prompt(5));
+    let context = world.context(&prompt(5, 0));
     world.engine.save(context, "a", nothing()).unwrap();
     world.engine.save(context, "b", nothing()).unwrap();
     let error = world.engine.save(context, "c", nothing()).unwrap_err();
@@ -199,7 +169,7 @@ fn the_limits_are_of_one_user_and_of_all() {
 #[test]
 fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(6));
+    let context = world.context(&prompt(6, 0));
     world.engine.save(context, "a", nothing()).unwrap();
     world.engine.set_token_budget(P, TokenBudget::new(10));
     world.engine.open_snapshot(P, "a").unwrap();
@@ -212,7 +182,7 @@ fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
 fn what_is_opened_draws_tokens_of_its_own_and_a_launch_repeats() {
     let launch = |seed: u64| -> Vec<Vec<u32>> {
         let mut world = World::with_process(config(), 5);
-        let context = world.context(&prompt(9));
+        let context = world.context(&prompt(9, 0));
         world.engine.save(context, "a", nothing()).unwrap();
         let id = ProcessId(2);
         world.engine.new_process(id, UserId(1), seed).unwrap();
@@ -224,25 +194,20 @@ fn what_is_opened_draws_tokens_of_its_own_and_a_launch_repeats() {
         contexts.push(world.engine.take_snapshot(id, "a").unwrap().0);
         contexts
             .into_iter()
-            .map(|context| draw(&mut world, context))
+            .map(|context| world.draw(context))
             .collect()
     };
-    let texts = launch(7);
-    for (index, text) in texts.iter().enumerate() {
-        assert!(!texts[..index].contains(text), "{texts:?}");
-    }
-    assert_eq!(launch(7), texts);
-    assert_ne!(launch(8), texts);
+    assert_draws_repeat(launch);
 }
 
 #[test]
 fn a_snapshot_is_a_fork_apart_from_the_others_of_its_context() {
     let mut world = World::with_process(config(), 7);
-    let context = world.context(&prompt(9));
+    let context = world.context(&prompt(9, 0));
     world.engine.save(context, "a", nothing()).unwrap();
     let fork = world.engine.fork(context).unwrap();
     let (opened, _) = world.engine.open_snapshot(P, "a").unwrap();
-    let texts = [fork, opened, context].map(|context| draw(&mut world, context));
+    let texts = [fork, opened, context].map(|context| world.draw(context));
     assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
 }
 
@@ -253,7 +218,7 @@ fn a_snapshot_whose_pages_were_needed_is_computed_again() {
         ..config()
     };
     let mut world = World::with_process(small, 1);
-    let context = world.context(&prompt(38));
+    let context = world.context(&prompt(38, 0));
     world.flush(context).unwrap();
     world.engine.save(context, "a", nothing()).unwrap();
     world.engine.release(context);
@@ -264,7 +229,7 @@ fn a_snapshot_whose_pages_were_needed_is_computed_again() {
     let generator = world.generator(opened, 3);
     assert_eq!(
         world.run(generator).unwrap().tokens,
-        expected(&prompt(38), 3)
+        expected(&prompt(38, 0), 3)
     );
     let stats = world.engine.stats();
     assert!(stats.n_dropped > 0 && stats.n_replayed > 0, "{stats:?}");
@@ -273,7 +238,7 @@ fn a_snapshot_whose_pages_were_needed_is_computed_again() {
 #[test]
 fn a_suspended_context_has_no_page_until_its_next_pass() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(10));
+    let context = world.context(&prompt(10, 0));
     let generator = world.generator(context, 4);
     let first = world.step(generator).unwrap().unwrap().tokens;
     assert!(world.engine.stats().n_pages_used > 0);
@@ -286,14 +251,14 @@ fn a_suspended_context_has_no_page_until_its_next_pass() {
     while let Some(output) = world.step(generator).unwrap() {
         tokens.extend(output.tokens);
     }
-    assert_eq!(tokens, expected(&prompt(10), 4));
+    assert_eq!(tokens, expected(&prompt(10, 0), 4));
     assert_eq!(world.engine.stats().n_replayed, 0);
 }
 
 #[test]
 fn pages_that_a_batch_uses_go_when_it_is_done() {
     let mut world = World::with_process(config(), 1);
-    let context = world.context(&prompt(10));
+    let context = world.context(&prompt(10, 0));
     let request = world.submit(Submission::Flush(context)).unwrap();
     assert!(world.plan());
     world.engine.cancel(request);

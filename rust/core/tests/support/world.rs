@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
+use pie_core::sampling::Params;
 use pie_core::{
     Adapter, Answer, Batch, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error,
     GeneratorId, GeneratorOptions, Method, Output, Plan, ProcessId, Progress, RequestId, Sampled,
     Sampler, Submission, UserId, dummy,
 };
+
+use super::next_token;
 
 pub const MODEL: &str = "toy";
 
@@ -45,6 +48,30 @@ pub fn options(method: Method) -> GeneratorOptions {
         stop: vec![],
         template_stop: vec![],
     }
+}
+
+/// Tokens of a vocabulary of 50; other ones with another salt.
+pub fn prompt(n: u32, salt: u32) -> Vec<u32> {
+    (0..n).map(|index| (index * 7 + salt * 13) % 50).collect()
+}
+
+/// The tokens that a greedy generation draws behind these.
+pub fn expected(tokens: &[u32], n: usize) -> Vec<u32> {
+    let mut all = tokens.to_vec();
+    for _ in 0..n {
+        all.push(next_token(MODEL, 50, &all, &Params::ARGMAX, 0));
+    }
+    all.split_off(tokens.len())
+}
+
+/// Asserts that what a launch of a seed draws differs each time, and is the same in every launch of that seed and in no other.
+pub fn assert_draws_repeat(launch: impl Fn(u64) -> Vec<Vec<u32>>) {
+    let texts = launch(7);
+    for (index, text) in texts.iter().enumerate() {
+        assert!(!texts[..index].contains(text), "{texts:?}");
+    }
+    assert_eq!(launch(7), texts);
+    assert_ne!(launch(8), texts);
 }
 
 impl World {
@@ -90,6 +117,19 @@ impl World {
             ..options(Method::Argmax)
         };
         self.engine.new_generator(context, options).unwrap()
+    }
+
+    /// The next tokens of a context, drawn at random without a seed.
+    pub fn draw(&mut self, context: ContextId) -> Vec<u32> {
+        let made = GeneratorOptions {
+            max_tokens: Some(8),
+            ..options(Method::Multinomial {
+                temperature: 1.0,
+                draws: 1,
+            })
+        };
+        let generator = self.engine.new_generator(context, made).unwrap();
+        self.run(generator).unwrap().tokens
     }
 
     pub fn submit(&mut self, submission: Submission) -> Result<RequestId, Error> {
