@@ -7,7 +7,7 @@ use crate::budget::TokenBudget;
 use crate::errors::Error;
 use crate::generation::FinishReason;
 use crate::ids::{GeneratorId, RequestId};
-use crate::kv::{Content, Traits};
+use crate::kv::Content;
 use crate::sampling::Params;
 
 use super::reads::Reads;
@@ -331,10 +331,6 @@ impl Pass {
     /// Adds a token that was drawn.
     pub(crate) fn push(&mut self, token: u32) {
         let slot = self.slot + self.content.len();
-        let traits = Traits {
-            adapter: self.adapter,
-            ..Traits::plain(slot)
-        };
-        self.content.push(token, traits, slot);
+        self.content.push(token, self.adapter, slot);
     }
 }

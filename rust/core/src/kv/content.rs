@@ -85,15 +85,19 @@ impl Content {
         self.traits.is_none()
     }
 
-    /// Adds a token at `slot`.
-    pub(crate) fn push(&mut self, token: u32, traits: Traits, slot: u32) {
-        if self.traits.is_none() && !traits.is_plain(slot) {
-            self.traits = Some((slot - self.len()..slot).map(Traits::plain).collect());
+    /// Adds a token at `slot`, its own position, that sees all before it.
+    pub(crate) fn push(&mut self, token: u32, adapter: Adapter, slot: u32) {
+        if self.traits.is_some() || adapter != Adapter::default() {
+            let first = slot - self.len();
+            let traits = self
+                .traits
+                .get_or_insert_with(|| (first..slot).map(Traits::plain).collect());
+            traits.push(Traits {
+                adapter,
+                ..Traits::plain(slot)
+            });
         }
         self.tokens.push(token);
-        if let Some(all) = &mut self.traits {
-            all.push(traits);
-        }
     }
 
     /// The same tokens, computed with another adapter. The first of them lies at `slot`.

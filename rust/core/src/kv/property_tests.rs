@@ -8,6 +8,7 @@ use proptest::test_runner::{TestRunner, contextualize_config};
 use super::content::Traits;
 use super::modelled_lanes::{N_VARIANTS, Written, content_of, written};
 use super::{modelled_lanes, modelled_store};
+use crate::batch::Adapter;
 
 /// Runs cases, each of which answers how often things happened; each of them has to happen in some case, for otherwise nothing is proven of it.
 fn check<S: Strategy, const N: usize>(
@@ -85,7 +86,7 @@ proptest! {
 
     /// However a content came about, it is the one that is written at once.
     #[test]
-    fn contents_have_one_form(all in slots(3), cut in 0usize..7, from in 0usize..7, more in slots(0), variant in 0..N_VARIANTS) {
+    fn contents_have_one_form(all in slots(3), cut in 0usize..7, from in 0usize..7, n_pushed in 0u32..4, variant in 0..N_VARIANTS) {
         let (cut, from) = (cut.min(all.len()), from.min(all.len()));
         let whole = content_of(&all, 3);
         let mut joined = content_of(&all[..cut], 3);
@@ -95,13 +96,14 @@ proptest! {
         joined.truncate(from as u32, 3);
         prop_assert_eq!(&joined, &content_of(&all[..from], 3));
         let mut pushed = all[..from].to_vec();
-        for (token, traits) in more {
+        let adapter = written(0, variant).1.adapter;
+        for (index, token) in (0..).zip(0..n_pushed) {
             let slot = 3 + joined.len();
-            joined.push(token, traits.clone(), slot);
-            pushed.push((token, traits));
+            let adapter = if index == 0 { Adapter::default() } else { adapter };
+            joined.push(token, adapter, slot);
+            pushed.push((token, Traits { adapter, ..Traits::plain(slot) }));
         }
         prop_assert_eq!(&joined, &content_of(&pushed, 3));
-        let adapter = written(0, variant).1.adapter;
         for (_, traits) in &mut pushed {
             traits.adapter = adapter;
         }
