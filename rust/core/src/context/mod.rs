@@ -364,7 +364,6 @@ impl Context {
         let page_size = store.page_size();
         let n_computed = pass.n_computed();
         self.pending = pass.uncomputed();
-        self.n_cached += pass.n_found;
         let first = self.n_tokens - self.tail.len();
         self.tail.extend(pass.content(), 0..n_computed, first);
         self.n_tokens += n_computed;
@@ -375,6 +374,8 @@ impl Context {
         if n_full > 0 {
             self.tail = self.tail.part(n_full..self.tail.len(), first);
         }
+        // What was found may lie beyond: it ran ahead.
+        self.n_cached = (self.n_cached + pass.n_found).min(self.n_tokens - self.tail.len());
     }
 
     /// Drops the last `n` computed tokens.
