@@ -57,7 +57,7 @@ test-python: build guests $(STAMPS)/test-requirements
 	$(BIN)/python -m pytest
 
 bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks (a quarter of an hour) and writes docs/benchmarks.md; ROWS=Tax runs one.
-	$(CARGO) bench --profile release -p pie-host -p pie-server --no-run --quiet
+	$(CARGO) bench --profile release -p pie-core -p pie-host -p pie-server --no-run --quiet
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && \
 	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr $(if $(ROWS),--bench '^[a-z]+\.$(ROWS)\.')
 	$(BIN)/python tools/write_benchmarks.py

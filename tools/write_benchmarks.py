@@ -1,4 +1,7 @@
-"""Writes docs/benchmarks.md from what the last run of each row of `asv_benchmarks` left in build/bench/results."""
+"""Writes docs/benchmarks.md from what the last run of each row of `asv_benchmarks` left in build/bench/results.
+
+A row that was not run here keeps its section.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,23 @@ def main() -> int:
     if not rows:
         print(f"there are no results in {RESULTS.relative_to(ROOT)}; run make bench", file=sys.stderr)
         return 1
-    rows.sort(key=lambda content: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", content["row"]["name"])])
-    text = "\n".join([INTRODUCTION, *map(section, rows)])
-    TARGET.write_text(text, encoding="utf-8")
+    sections = written() | {content["row"]["name"]: section(content) for content in rows}
+    TARGET.write_text("\n".join([INTRODUCTION, *(sections[name] for name in sorted(sections, key=natural))]), encoding="utf-8")
     missed = [f"{content['row']['name']} {figure['case']}" for content in rows for figure in content["figures"] if not met(figure)]
     print(f"{TARGET.relative_to(ROOT)}: {len(rows)} rows; goals missed: {', '.join(missed) or 'none'}")
     return 0
+
+
+def written() -> dict[str, str]:
+    """The sections that the page has, by the names of their rows."""
+    text = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
+    _, *parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    return {part.removeprefix("## ").partition(":")[0]: part.rstrip("\n") + "\n" for part in parts}
+
+
+def natural(name: str) -> list[tuple[bool, int, str]]:
+    """A key that puts P5 before P10, and both before words."""
+    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def section(content: dict[str, Any]) -> str:

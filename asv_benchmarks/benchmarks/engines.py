@@ -24,6 +24,7 @@ from pie.runner import drive
 PROMPT = [1]
 """What every program begins with: one token, so that no step is a prefill."""
 PATIENCE_S = 120.0
+MAX_CONTEXT = 1 << 15
 
 WORKLOADS = {
     "Rust": ROOT / "build/programs/workload.wasm",
@@ -97,7 +98,7 @@ class Generations:
             "default",
             str(folder),
             vocab_size=driver.capabilities.vocab_size,
-            max_context=driver.capabilities.max_positions,
+            max_context=min(driver.capabilities.max_positions, MAX_CONTEXT),
             page_size=driver.capabilities.page_size,
             n_pages=driver.capabilities.n_pages,
             max_batch_tokens=driver.capabilities.max_batch_tokens,
@@ -123,7 +124,7 @@ class Generations:
             time.sleep(0.001)
         self.driver.reset()
         ends: list[str] = []
-        served = _Until(self._model, self.driver, n_programs * n_tokens)
+        served = _Until(self._model)
         loop = threading.Thread(target=drive, args=(served, self.driver), kwargs={"observe": self.observe})
         loop.start()
         for process in launched:
@@ -132,6 +133,7 @@ class Generations:
                 if event is None:
                     raise RuntimeError(f"a program did nothing for {PATIENCE_S} s")
                 ends.append(f"{event.kind} {event.text}")
+        served.over = True
         loop.join()
         if ends != [f"return {n_tokens}"] * n_programs:
             raise RuntimeError(f"programs ended otherwise than with {n_tokens} tokens: {sorted(set(ends))[:3]}")
@@ -142,16 +144,17 @@ class Generations:
 
 
 class _Until:
-    """A model whose driver loop ends after so many rows."""
+    """A model whose driver loop ends with its programs: who asks for a token that ran ahead of it is answered when the loop asks on."""
 
-    def __init__(self, model: _engine.Model, driver: Timed, n_rows: int) -> None:
-        self._model, self._driver, self._n_rows = model, driver, n_rows
+    def __init__(self, model: _engine.Model) -> None:
+        self._model = model
         self.next_batch, self.complete, self.fail = model.next_batch, model.complete, model.fail
+        self.over = False
 
     @property
     def stopped(self) -> bool:
-        """True when all rows were computed."""
-        return self._driver.n_rows >= self._n_rows or self._model.stopped
+        """True when every program has ended."""
+        return self.over or self._model.stopped
 
 
 def byte_model(folder: Path) -> int:

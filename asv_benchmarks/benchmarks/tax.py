@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from benchmarks.engines import Generations
 from benchmarks.harness import Figure, Goal, Row, in_turns, save, show
+from pie.backends.base import Driver
 from pie.backends.cpu import CpuOptions, open_driver
+from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.config import EMBEDDED_FOLDER
 
@@ -29,6 +31,7 @@ ROW = Row(
     path="program -> engine -> driver loop in Python -> driver, from the first batch to the end of the last",
     peer="the bare loop of the same driver over the same batches: run, then argmax with numpy",
 )
+DUMMY_ROW = replace(ROW, name="P5 on the dummy driver", driver="dummy (hashes of tokens, 4,096 logits a row)")
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,21 @@ class Case:
 CASES = [Case(width, language, mode) for width in WIDTHS for mode in ("collect", "step") for language in LANGUAGES]
 
 
-def measure() -> Iterator[Figure]:
+def on_pie_tiny(n_pages: int, width: int) -> Driver:
+    """The cpu back end."""
+    return open_driver(EMBEDDED_FOLDER, CpuOptions(n_pages=n_pages, max_batch_tokens=width))
+
+
+def on_dummy(n_pages: int, _width: int) -> Driver:
+    """The dummy driver, in the same loop in Python."""
+    return DummyDriver("default", vocab_size=4096, n_pages=n_pages)
+
+
+def measure(make: Callable[[int, int], Driver]) -> Iterator[Figure]:
     """Time per token of all programs together, ours and bare, in microseconds."""
     for width, n_tokens in WIDTHS.items():
         n_pages = width * (n_tokens // 16 + 2)
-        options = CpuOptions(n_pages=n_pages, max_batch_tokens=width)
-        ours_driver, bare_driver = open_driver(EMBEDDED_FOLDER, options), open_driver(EMBEDDED_FOLDER, options)
+        ours_driver, bare_driver = make(n_pages, width), make(n_pages, width)
         recorded: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
 
         def record(batch: Batch, logits: Any, recorded: list[Any] = recorded) -> None:
@@ -105,7 +117,24 @@ class Tax:
 
     def setup_cache(self) -> dict[str, Figure]:
         """Measures all cases once."""
-        return save(ROW, measure())
+        return save(ROW, measure(on_pie_tiny))
+
+    def track_tax(self, figures: dict[str, Figure], case: str) -> float:
+        """Median of the differences by round."""
+        return figures[case].median("difference")
+
+
+class TaxOnDummy:
+    """The same on the dummy driver."""
+
+    params: ClassVar[list[str]] = Tax.params
+    param_names: ClassVar[list[str]] = Tax.param_names
+    timeout = Tax.timeout
+    unit = Tax.unit
+
+    def setup_cache(self) -> dict[str, Figure]:
+        """Measures all cases once."""
+        return save(DUMMY_ROW, measure(on_dummy))
 
     def track_tax(self, figures: dict[str, Figure], case: str) -> float:
         """Median of the differences by round."""

@@ -175,6 +175,7 @@ class Engine:
         max_process_waiting: int | None = None,
         hold_s: float | None = None,
         run_ahead: bool | None = None,
+        prefix_cache: bool | None = None,
         host_slots: int | None = None,
         copy_page_ns: int | None = None,
         driver_timeout_s: float | None = None,
@@ -189,8 +190,9 @@ class Engine:
         sequences, and `max_batch_rows` rows of logits beside the one of each generation. `max_contexts` may live, `max_snapshots` are kept
         and `max_waiting` requests wait at once; `max_process_contexts` and `max_process_waiting` of one process, `max_user_snapshots` of
         one user (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back; with `run_ahead`
-        (on if not given) the next token of one that steps by itself is computed before it asks. The driver's host memory holds `host_slots`
-        pages (none if not given), and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within
+        (on if not given) the next token of one that steps by itself is computed before it asks, and with `prefix_cache` (on if not given) a
+        pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages (none if not given),
+        and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within
         `driver_timeout_s` (60 if not given, 0: any time) fails its requests; until the driver does answer it gets no other. `masks`,
         `positions` and `adapters` tell whether it serves them.
 

@@ -15,6 +15,8 @@ pub struct EngineConfig {
     pub n_pages: u32,
     /// Whether the next token of a generation is computed before its program asks for it.
     pub run_ahead: bool,
+    /// Whether a pass looks for what was computed before of the tokens that it is to compute. Without it, forks still share their pages.
+    pub prefix_cache: bool,
     /// Pages that fit into the driver's host memory, to which contexts are swapped out. 0 to 2^24; 0: nothing is swapped.
     pub host_slots: u32,
     /// What copying a page to host memory and back costs the driver, one way, in nanoseconds; weighed against computing it again.
@@ -83,6 +85,7 @@ impl EngineConfig {
             page_size: 16,
             n_pages: 4096,
             run_ahead: true,
+            prefix_cache: true,
             host_slots: 0,
             copy_page_ns: 0,
             max_batch_tokens: 512,

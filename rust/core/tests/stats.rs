@@ -78,6 +78,28 @@ fn a_step_that_ran_ahead_did_not_wait() {
 }
 
 #[test]
+fn without_the_prefix_cache_everything_is_computed_and_forks_share() {
+    for (prefix_cache, n_tokens) in [(true, 40), (false, 80)] {
+        let mut world = World::with_process(
+            EngineConfig {
+                prefix_cache,
+                ..config()
+            },
+            1,
+        );
+        for _ in 0..2 {
+            let context = world.context(&prompt(40, 0));
+            world.flush(context).unwrap();
+            world.engine.fork(context).unwrap();
+        }
+        let stats = world.engine.stats();
+        assert_eq!(stats.n_tokens, n_tokens);
+        assert_eq!(stats.n_reused, 80 - n_tokens);
+        assert_eq!(stats.n_pages_used, 10);
+    }
+}
+
+#[test]
 fn the_largest_queue_is_kept() {
     let mut world = World::with_process(config(), 1);
     for salt in 0..5 {

@@ -92,7 +92,7 @@ impl PyEngine {
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
         max_batch_seqs = None, max_batch_rows = None, max_contexts = None, max_process_contexts = None, max_snapshots = None,
         max_user_snapshots = None, max_waiting = None, max_process_waiting = None,
-        hold_s = None, run_ahead = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
+        hold_s = None, run_ahead = None, prefix_cache = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
         masks = true, positions = true, adapters = true,
     ))]
     #[expect(
@@ -120,6 +120,7 @@ impl PyEngine {
         max_process_waiting: Option<u32>,
         hold_s: Option<f64>,
         run_ahead: Option<bool>,
+        prefix_cache: Option<bool>,
         host_slots: Option<u32>,
         copy_page_ns: Option<u64>,
         driver_timeout_s: Option<f64>,
@@ -156,6 +157,7 @@ impl PyEngine {
                 positions,
                 adapters,
             },
+            prefix_cache: prefix_cache.unwrap_or(defaults.prefix_cache),
             driver_timeout_ns: nanoseconds(
                 "driver_timeout_s",
                 driver_timeout_s,

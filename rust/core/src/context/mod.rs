@@ -260,7 +260,8 @@ impl Context {
         }
         let (behind, page_size) = (self.behind(), store.page_size());
         self.lane.survey(store, claim, self.end(), |page_idx| {
-            behind.whole_page(page_size, page_idx)
+            let page = || behind.whole_page(page_size, page_idx);
+            store.is_searched().then(page).flatten()
         })
     }
 
@@ -279,10 +280,11 @@ impl Context {
         if self.is_steady() {
             return Ok(());
         }
-        let page_size = store.page_size();
+        let (page_size, is_searched) = (store.page_size(), store.is_searched());
         let (lane, behind) = self.split();
         lane.adopt(store, claim, moves, |page_idx| {
-            behind.whole_page(page_size, page_idx)
+            let page = || behind.whole_page(page_size, page_idx);
+            is_searched.then(page).flatten()
         })
     }
 

@@ -143,8 +143,13 @@ impl Engine {
     /// `invalid-config`, naming the setting, its value and the range.
     pub fn new(config: EngineConfig) -> Result<Self> {
         config.check()?;
+        let store = PageStore::new(config.page_size, config.n_pages, config.host_slots);
         Ok(Self {
-            store: PageStore::new(config.page_size, config.n_pages, config.host_slots),
+            store: if config.prefix_cache {
+                store
+            } else {
+                store.unsearched()
+            },
             contexts: Slab::new(),
             generators: Slab::new(),
             snapshots: Snapshots::default(),

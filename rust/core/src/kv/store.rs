@@ -120,6 +120,7 @@ pub(crate) struct PageStore {
     /// Pages in use by each user.
     n_used: HashMap<UserId, u32>,
     totals: StoreTotals,
+    is_searched: bool,
 }
 
 impl PageStore {
@@ -136,7 +137,19 @@ impl PageStore {
             n_idle: 0,
             n_used: HashMap::new(),
             totals: StoreTotals::default(),
+            is_searched: true,
         }
+    }
+
+    /// The same, in which a pass does not look for what was computed before.
+    pub(crate) const fn unsearched(mut self) -> Self {
+        self.is_searched = false;
+        self
+    }
+
+    /// Whether a pass looks here for what was computed before.
+    pub(crate) const fn is_searched(&self) -> bool {
+        self.is_searched
     }
 
     pub(crate) const fn page_size(&self) -> u32 {
