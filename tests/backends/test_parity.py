@@ -1,5 +1,6 @@
 """The cpu back end against transformers, in float32: small random models, and the embedded one."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import transformers
 from pie.backends.cpu import CpuDriver, CpuOptions, open_driver
 from support.arenas import Feed, batch
 from support.checkpoints import write_checkpoint
+from tools.pie_tiny.evaluation import sealed_items
+from tools.pie_tiny.score import MAX_TOKENS, Answerer
 
 SHAPES = {
     "grouped": {},
@@ -68,3 +71,29 @@ def test_the_embedded_model(library: Path) -> None:
         feeds = [Feed([token], mine, start=PROMPT_LEN + step, rows=[0]) for token, mine in zip(tokens[-1], pages, strict=True)]
         tokens.append(driver.run(batch(feeds, page_size=16)).argmax(axis=1).tolist())
     assert np.array_equal(np.array(tokens).T, greedy)
+
+
+def test_a_hundred_evaluation_prompts_are_answered_with_the_same_tokens(library: Path) -> None:
+    items = sealed_items()[::11][:100]
+    answerer = Answerer(TINY)
+    driver = open_driver(TINY, CpuOptions(dtype="float32", max_batch_tokens=512, n_pages=256, n_threads=1, library=library))
+    prompts = [answerer.tokenizer(answerer.prompt(item), add_special_tokens=False).input_ids for item in items]
+    order = sorted(range(len(items)), key=lambda idx: len(prompts[idx]))
+    for first in range(0, len(order), 25):
+        group = order[first : first + 25]
+        for idx, expected in zip(group, answerer.continuations([items[idx] for idx in group]), strict=True):
+            assert list(greedy(driver, prompts[idx], answerer.ends)) == expected, items[idx]
+
+
+def greedy(driver: CpuDriver, prompt: list[int], ends: list[int]) -> Iterator[int]:
+    """The likeliest tokens after the prompt, which goes in by pieces."""
+    pages, pieces = range(256), [range(start, min(start + 512, len(prompt))) for start in range(0, len(prompt), 512)]
+    for piece in pieces:
+        tokens = [prompt[i] for i in piece]
+        logits = driver.run(batch([Feed(tokens, pages, start=piece.start, rows=[len(tokens) - 1])], page_size=16))
+    for position in range(len(prompt), len(prompt) + MAX_TOKENS):
+        token = int(logits[0].argmax())
+        yield token
+        if token in ends:
+            return
+        logits = driver.run(batch([Feed([token], pages, start=position, rows=[0])], page_size=16))

@@ -2,7 +2,9 @@
 
 `lexicon` holds words and facts, `skills` turn them into exchanges, `mix` strings exchanges
 into conversations, `render` gives their text, `tokenizer` and `batches` make tokens of it,
-`train` learns from them, `export` writes the released directory. `__main__` is the command.
+`train` learns from them, `export` writes the released directory. `draw` keeps training,
+validation and the sealed set apart; `evaluation` asks, `judge` decides, `score` counts.
+`__main__` is the command.
 """
 
 import os

@@ -9,6 +9,7 @@ python -m tools.pie_tiny data --count 3         print some of the data
 python -m tools.pie_tiny score                  the score card of the released weights on the sealed set
 python -m tools.pie_tiny score --validation 20  a card on fresh validation questions, 20 of each skill
 python -m tools.pie_tiny curve                  draw the loss of a checkpoint as a picture
+python -m tools.pie_tiny transcripts            write conversations with the released model into the guide
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .render import full_text
 from .score import answer_all, score_card
 from .tokenizer import save_tokenizer, train_tokenizer
 from .train import Plan, train
+from .transcripts import transcripts
 
 _ROOT = Path(__file__).parents[2]
 _RELEASE = _ROOT / "python" / "pie" / "pie_tiny"
@@ -66,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     scoring.add_argument("--mistakes", action="store_true", help="print wrong answers to validation questions")
     drawing = commands.add_parser("curve", help="draw the loss of a checkpoint")
     drawing.add_argument("--checkpoint", type=Path, help="default: decayed, else trunk")
-    drawing.add_argument("--picture", type=Path, default=_ROOT / "docs" / "images" / "pie_tiny_loss.svg")
+    drawing.add_argument("--picture", type=Path, default=_ROOT / "docs" / "pie-tiny-loss.svg")
+    talking = commands.add_parser("transcripts", help="write conversations with the released model")
+    talking.add_argument("--page", type=Path, default=_ROOT / "docs" / "guide" / "pie-tiny.md")
     return parser
 
 
@@ -144,6 +148,8 @@ def main() -> None:
             _score(arguments)
         case "curve":
             _curve(arguments)
+        case "transcripts":
+            arguments.page.write_text(transcripts(), encoding="utf-8")
         case _:
             _make_tokenizer(arguments)
             _train(arguments, decay=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import NamedTuple
 
 from .checkpoint import Checkpoint
@@ -47,11 +48,11 @@ itself.
 
 - Data: conversations that a seeded generator with templates and grammars of its own writes ({n_skills} skills). No text
   was copied from elsewhere.
-- Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}, seed {seed}. Of tokens that the
-  model only reads, three in a hundred count. Muon for the matrices, AdamW for the rest; the released weights are a moving
-  average.
+- Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}, seed {seed}.
+  Of tokens that the model only reads, three in a hundred count. Muon for the matrices, AdamW for the rest; the released
+  weights are a moving average.
 - Loss on held-out conversations after the last measurement: {loss}.
-- {origin}
+{origin}
 - Command, from the root of the repository: `{command}`.
 
 ## Limits
@@ -82,7 +83,7 @@ def model_card(checkpoint: Checkpoint, scores: ScoreCard, origin: Origin, *, dig
         sealed_start=SEALED_DIGEST[:12],
         scores="\n".join(scores.lines()),
         machine=origin.machine,
-        origin=origin.before,
+        origin=fill(f"- {origin.before}", 118, subsequent_indent="  "),
         command=origin.command,
         n_skills=len(SKILLS),
         steps=f"{checkpoint.step:,}",

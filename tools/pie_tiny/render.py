@@ -28,7 +28,8 @@ def _cut(text: str) -> list[Piece]:
     return [Piece(part, True) for part in text.split(LETTER_JOINT) if part]
 
 
-def _tools_text(tools: tuple[Tool, ...]) -> str:
+def tools_text(tools: tuple[Tool, ...]) -> str:
+    """What the system turn says of the tools."""
     lines = "".join("\n" + compact_json(tool.schema()["function"]) for tool in tools)
     return (
         f"# Tools\n\nYou can call these functions:\n<tools>{lines}\n</tools>\n\n"
@@ -68,7 +69,7 @@ def render(conversation: Conversation) -> list[Piece]:
     messages = conversation.messages
     if conversation.tools:
         leading = messages[0].content + "\n\n" if messages[0].role == "system" else ""
-        text = leading + _tools_text(conversation.tools)
+        text = leading + tools_text(conversation.tools)
         pieces.append(Piece(f"<|im_start|>system\n{text}<|im_end|>\n", False))
     for index, message in enumerate(messages):
         if message.role == "assistant":

@@ -16,7 +16,8 @@ from .evaluation import Item
 from .judge import parsed_call, right
 
 _BATCH = 60
-_MAX_TOKENS = 220
+MAX_TOKENS = 220
+"""The longest answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,23 @@ class Answerer:
             )
         )
 
-    def answer(self, items: Sequence[Item]) -> list[Answered]:
-        """The answers in the order of the items."""
+    def continuations(self, items: Sequence[Item]) -> list[list[int]]:
+        """The tokens that follow each prompt, with the one that ends the turn where it came."""
         inputs = self.tokenizer([self.prompt(item) for item in items], return_tensors="pt", padding=True, add_special_tokens=False)
         with torch.inference_mode():
             output = self.model.generate(
-                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=_MAX_TOKENS,
+                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=MAX_TOKENS,
                 do_sample=False, temperature=None, top_p=None, top_k=None,
             )  # fmt: skip
+        rows = output[:, inputs["input_ids"].shape[1] :].tolist()
+        return [row[: next((i + 1 for i, token in enumerate(row) if token in self.ends), None)] for row in rows]
+
+    def answer(self, items: Sequence[Item]) -> list[Answered]:
+        """The answers in the order of the items."""
         answered = []
-        for item, row in zip(items, output[:, inputs["input_ids"].shape[1] :].tolist(), strict=True):
-            end = next((i for i, token in enumerate(row) if token in self.ends), None)
-            answered.append(Answered(item, str(self.tokenizer.decode(row[:end])), end is not None))
+        for item, tokens in zip(items, self.continuations(items), strict=True):
+            stopped = tokens[-1] in self.ends
+            answered.append(Answered(item, str(self.tokenizer.decode(tokens[:-1] if stopped else tokens)), stopped))
         return answered
 
 

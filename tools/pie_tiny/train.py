@@ -26,7 +26,7 @@ from .muon import Muon
 from .tokenizer import END_OF_TEXT, TURN_END, token_id
 
 _WARM_UP_STEPS = 100
-_AVERAGE_DECAY = 0.995
+_AVERAGE_DECAY = 0.98
 _LOG_EVERY = 50
 _VALIDATE_EVERY = 400
 _SAVE_EVERY_S = 180.0

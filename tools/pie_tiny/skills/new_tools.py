@@ -248,7 +248,7 @@ def _listing(rng: Draw) -> _NewTool:
 
 def _tools(rng: Draw) -> list[_NewTool]:
     made: list[_NewTool] = []
-    wanted = rng.choices((1, 2, 3, 4), (3, 3, 2, 2))[0]
+    wanted = rng.choices((1, 2, 3, 4), (5, 4, 2, 2) if rng.split == "train" else (3, 3, 2, 2))[0]
     while len(made) < wanted:
         new = rng.choices((_query, _deed, _listing), (5, 5, 2))[0](rng)
         if all(new.tool.name != other.tool.name and new.tool.description != other.tool.description for other in made):

@@ -286,7 +286,7 @@ def answers_like(answer: str) -> tuple[str, ...]:
 
 def repeat(rng: Draw) -> Exchange:
     """Saying a given word or sentence back."""
-    words = " ".join(letter_word(rng) for _ in range(rng.randint(1, 4)))
+    words = " ".join(letter_word(rng) for _ in range(rng.randint(1, 8)))
     quoted = pick(rng, '"{}"', "'{}'", "{}").format(words)
     prompt = rng.wording(
         *("Say {}.", "Repeat after me: {}", "Please say {}.", "Write {}.", "Echo: {}", "Repeat: {}", "Just say {}.", "Repeat this: {}"),
