@@ -59,7 +59,7 @@ class ErrorCode(StrEnum):
     LIMIT_WALL = "limit-wall"
     """The program ran longer than one instance may run."""
     LIMIT_PASS = "limit-pass"
-    """A pass took longer than one pass may take; the context is as it was before."""
+    """A step or a flush took longer than one may take; the context is as it was before."""
     LIMIT_STACK = "limit-stack"
     """The program recursed deeper than its stack allows."""
     LIMIT_RESOURCES = "limit-resources"

@@ -54,7 +54,7 @@ export const ERROR_CODES = [
   'limit-cpu',
   /** The program ran longer than one instance may run. */
   'limit-wall',
-  /** A pass took longer than one pass may take; the context is as it was before. */
+  /** A step or a flush took longer than one may take; the context is as it was before. */
   'limit-pass',
   /** The program recursed deeper than its stack allows. */
   'limit-stack',

@@ -404,11 +404,17 @@ fn whoever_comes_when_too_many_wait_is_told_when_to_come_back() {
     let mut world = World::with_process(narrow, 9);
     let [one, other] = [[1], [2]].map(|tokens| world.context(&tokens));
     world.now_ns = 30_000_000;
-    run(&mut world, one, forward(&[3])).unwrap();
+    let request = world
+        .submit(Submission::Forward(one, Box::new(forward(&[3]))))
+        .unwrap();
+    assert!(world.plan());
+    world.now_ns += 25_000_000;
+    world.wait(request).unwrap();
+    world.now_ns += 3_600_000_000_000;
     let waiting = Submission::Forward(one, Box::new(forward(&[4])));
     world.submit(waiting).unwrap();
     let error = world.submit(Submission::Flush(other)).unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitQueue);
-    assert!(error.message.ends_with("in about 30 ms"), "{error}");
-    assert!(error.details.contains("\"retry_after_ms\":30"), "{error:?}");
+    assert!(error.message.ends_with("in about 25 ms"), "{error}");
+    assert!(error.details.contains("\"retry_after_ms\":25"), "{error:?}");
 }

@@ -9,7 +9,7 @@
 
 mod support;
 
-use pie_core::{EngineConfig, Submission};
+use pie_core::{EngineConfig, Forward, Input, RowRequest, Submission};
 use support::world::{World, config, output};
 
 /// Who comes back to the device computes a token of its own before it can be displaced again: else each of the two would compute again what
@@ -39,5 +39,83 @@ fn two_contexts_that_each_fill_the_pool_both_finish() {
         // Each token of a context costs at most all of its tokens once more.
         let stats = world.engine.stats();
         assert!(stats.n_tokens <= 3 * (34 + 4 * 40), "{stats:?}");
+    }
+}
+
+/// Each step comes anew, and a run goes on: that is no reason to let it wait for all steps.
+#[test]
+fn a_run_to_its_end_goes_on_beside_those_who_step() {
+    let narrow = EngineConfig {
+        max_batch_seqs: 2,
+        run_ahead: false,
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 9);
+    let steppers = [1, 2, 3].map(|token| {
+        let context = world.context(&[token]);
+        world.generator(context, 1000)
+    });
+    let context = world.context(&[4]);
+    let generator = world.generator(context, 5);
+    let run = world.submit(Submission::Run(generator)).unwrap();
+    let mut steps = [None; 3];
+    for n_batches in 0.. {
+        assert!(n_batches < 50, "the run waits for ever");
+        for (step, generator) in steps.iter_mut().zip(steppers) {
+            if step.is_none_or(|request| world.engine.take(request).is_some()) {
+                world.engine.next_step(generator).unwrap();
+                *step = Some(world.submit(Submission::Step(generator)).unwrap());
+            }
+        }
+        assert!(world.plan());
+        world.finish();
+        if world.engine.take(run).is_some() {
+            break;
+        }
+    }
+}
+
+/// A pass that wants as many rows as a batch may have gets its turn beside those that want one each time.
+#[test]
+fn who_wants_many_rows_gets_its_turn() {
+    let narrow = EngineConfig {
+        max_batch_rows: 4,
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 9);
+    let rows = |tokens: &[u32], n_rows| {
+        let input = tokens.iter().map(|&token| Input {
+            token,
+            position: None,
+        });
+        let row = RowRequest {
+            index: 0,
+            sampler: None,
+            keep: true,
+        };
+        Box::new(Forward {
+            input: input.collect(),
+            rows: vec![row; n_rows],
+            ..Forward::default()
+        })
+    };
+    let [often, once] = [0, 1].map(|_| world.context(&[]));
+    let mut small = world
+        .submit(Submission::Forward(often, rows(&[1], 1)))
+        .unwrap();
+    let wide = world
+        .submit(Submission::Forward(once, rows(&[2, 3], 4)))
+        .unwrap();
+    for n_batches in 0.. {
+        assert!(n_batches < 50, "the wide pass waits for ever");
+        assert!(world.plan());
+        world.finish();
+        if world.engine.take(wide).is_some() {
+            break;
+        }
+        if world.engine.take(small).is_some() {
+            let next = Submission::Forward(often, rows(&[1], 1));
+            small = world.submit(next).unwrap();
+        }
     }
 }

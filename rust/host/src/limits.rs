@@ -21,7 +21,8 @@ settings! {
         cpu "cpu_s": Option<Duration> = Some(Duration::from_secs(300)), LEAST => MOST;
         /// Time from launch to end; none: without limit.
         wall "wall_s": Option<Duration> = None, LEAST => MOST;
-        /// Time that one pass may take, its wait for a place in a batch included; none: without limit. The program gets an error and goes on.
+        /// Time that one step of a generation, or one flush, may take while the program waits for it, its wait for a place in a batch included; none:
+        /// without limit. The program gets an error and goes on. Generations that the engine runs to their end are not limited.
         pass "pass_s": Option<Duration> = None, LEAST => MOST;
         /// Calls that the program may make to the engine, waits included.
         calls "calls": u64 = 100_000_000, 100_u64 => 1_000_000_000_000_u64;

@@ -55,7 +55,7 @@ pub enum ErrorCode {
     LimitCpu,
     /// The program ran longer than one instance may run.
     LimitWall,
-    /// A pass took longer than one pass may take; the context is as it was before.
+    /// A step or a flush took longer than one may take; the context is as it was before.
     LimitPass,
     /// The program recursed deeper than its stack allows.
     LimitStack,

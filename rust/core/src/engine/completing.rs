@@ -93,7 +93,8 @@ impl Engine {
         for rider in riders {
             self.end_ride(rider);
         }
-        self.costs.ended(self.ready.len() - n_ready, now_ns);
+        self.costs
+            .ended(self.ready.len() - n_ready, since_ns, now_ns);
         Ok(())
     }
 
@@ -137,10 +138,11 @@ impl Engine {
 
     /// What is ready of a context has changed while its pass waits.
     fn renew_ticket(&mut self, id: ContextId) {
+        let served = self.totals.n_batches;
         let renewed = self
             .contexts
             .get(id.0)
-            .and_then(|context| ticket(id, context, 0));
+            .and_then(|context| ticket(id, context, served));
         if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.arrival)) {
             self.queue.push(renewed);
         }

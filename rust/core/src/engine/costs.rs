@@ -28,10 +28,11 @@ impl Costs {
         }
     }
 
-    /// So many requests came to their end.
-    pub(super) fn ended(&mut self, n_requests: usize, now_ns: u64) {
+    /// So many requests came to their end with a batch that began at `since_ns`. Time in which nothing ran does not count.
+    pub(super) fn ended(&mut self, n_requests: usize, since_ns: u64, now_ns: u64) {
         if n_requests > 0 {
-            let seen = now_ns.saturating_sub(self.ended_ns) / n_requests as u64;
+            let began_ns = self.ended_ns.max(since_ns);
+            let seen = now_ns.saturating_sub(began_ns) / n_requests as u64;
             self.request_ns = Some(
                 self.request_ns
                     .map_or(seen, |usual| usual - usual / 8 + seen / 8),
@@ -66,8 +67,9 @@ mod tests {
         let mut costs = Costs::default();
         assert_eq!(costs.next_end_ms(), None);
         for batch in 1..100 {
-            costs.ended(4, batch * 100_000_000);
-            costs.ended(0, batch * 100_000_000 + 1);
+            let now_ns = batch * 3_600_000_000_000;
+            costs.ended(4, now_ns - 100_000_000, now_ns);
+            costs.ended(0, now_ns, now_ns + 1);
         }
         assert_eq!(costs.next_end_ms(), Some(25));
     }

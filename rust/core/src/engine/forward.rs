@@ -13,6 +13,9 @@ use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Traits};
 use crate::sampling::{Key, Params, Sampler};
 
+/// The most rows of a forward pass.
+const MAX_ROWS: usize = 65_536;
+
 /// A forward pass over the pending token, the buffer and tokens of its own, in this order.
 ///
 /// Indices and masks count the tokens of its own; where it has none, the pending and buffered ones.
@@ -130,6 +133,7 @@ impl Engine {
         forward: &Forward,
         now_ns: u64,
     ) -> Result<Progress> {
+        self.check_room_for_request(context)?;
         self.check_forward(context, forward)?;
         let state = self.idle_context(context, "passed through the model")?;
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
@@ -198,7 +202,7 @@ impl Engine {
                 row.index
             )));
         }
-        brle::check(&forward.token_mask, config.vocab_size)?;
+        check_mask(&forward.token_mask, config.vocab_size)?;
         if brle::allowed(&forward.token_mask, config.vocab_size)
             .next()
             .is_none()
@@ -215,29 +219,39 @@ impl Engine {
     fn check_served(&self, forward: &Forward) -> Result<()> {
         let masks = forward.masks.iter().any(|mask| !mask.is_empty());
         let positions = forward.input.iter().any(|input| input.position.is_some());
-        let adapter = forward.adapter != Adapter::default();
         let served = self.config.serves;
         for (what, wanted, is_served) in [
             ("attention masks", masks, served.masks),
             ("positions", positions, served.positions),
-            ("adapters", adapter, served.adapters),
         ] {
             if wanted && !is_served {
-                return Err(Error::new(
-                    ErrorCode::Unsupported,
-                    format!(
-                        "the driver of {} does not serve {what}; leave them out, or run the model on another driver",
-                        self.config.model
-                    ),
-                ));
+                return Err(self.unsupported(what));
             }
         }
-        if forward.adapter.zo_seed.is_some() && forward.adapter.id == 0 {
+        self.check_adapter(forward.adapter)
+    }
+
+    /// Whether tokens can be computed with an adapter.
+    pub(super) fn check_adapter(&self, adapter: Adapter) -> Result<()> {
+        if adapter != Adapter::default() && !self.config.serves.adapters {
+            return Err(self.unsupported("adapters"));
+        }
+        if adapter.zo_seed.is_some() && adapter.id == 0 {
             return Err(refused(
                 "a perturbation was asked for without an adapter; give the adapter that it perturbs",
             ));
         }
         Ok(())
+    }
+
+    fn unsupported(&self, what: &str) -> Error {
+        Error::new(
+            ErrorCode::Unsupported,
+            format!(
+                "the driver of {} does not serve {what}; leave them out, or run the model on another driver",
+                self.config.model
+            ),
+        )
     }
 
     /// A forward pass that succeeded counts for the seeds of later ones, if it drew.
@@ -260,9 +274,20 @@ fn skipped(state: &Context, forward: &Forward) -> u32 {
     }
 }
 
+/// Checks that a mask fits its row, and that it is not long for nothing.
+fn check_mask(mask: &[u32], len: u32) -> Result<()> {
+    if mask.len() as u64 > u64::from(len) + 1 {
+        return Err(refused(&format!(
+            "a mask has {} runs and its row {len} elements; leave out runs of 0, so that there is one for each element at most",
+            mask.len()
+        )));
+    }
+    brle::check(mask, len)
+}
+
 /// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
 fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
-    brle::check(mask, end)?;
+    check_mask(mask, end)?;
     let mask = brle::shortest(mask, slot + 1);
     if mask == [0] {
         return Err(refused(&format!(
@@ -274,6 +299,9 @@ fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
 
 /// Checks that the rows of each token fit a batch.
 fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
+    if forward.rows.len() > MAX_ROWS {
+        return Err(too_many_rows("wants", forward.rows.len(), MAX_ROWS as u32));
+    }
     let n_kept = forward.rows.iter().filter(|row| row.keep).count();
     if n_kept > limit as usize {
         return Err(too_many_rows("keeps", n_kept, limit));
@@ -291,7 +319,7 @@ fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {
     Error::with_values(
         ErrorCode::InvalidArgument,
         format!(
-            "a forward pass {what} {n} rows of logits, and a batch has at most {limit}; read fewer in one pass, or raise max_batch_rows"
+            "a forward pass {what} {n} rows of logits, and may {what} at most {limit}; read fewer in one pass, or raise max_batch_rows"
         ),
         &[("rows", n as u64), ("limit", u64::from(limit))],
     )

@@ -10,7 +10,7 @@ impl Engine {
     /// A generator on a context. It runs nothing; an idle older one of the context is retired.
     ///
     /// # Errors
-    /// `invalid-sampler`, `invalid-token` for a stop token outside the vocabulary, `empty-context` where there is nothing to generate from,
+    /// `invalid-sampler`, `unsupported` for an adapter that the driver does not serve, `invalid-token` for a stop token outside the vocabulary, `empty-context` where there is nothing to generate from,
     /// `context-busy`, `context-released`, `limit-resources`.
     pub fn new_generator(
         &mut self,
@@ -18,6 +18,7 @@ impl Engine {
         options: GeneratorOptions,
     ) -> Result<GeneratorId> {
         let params = options.sampler.method.params()?;
+        self.check_adapter(options.adapter)?;
         self.check_tokens(&options.stop)?;
         self.check_tokens(&options.template_stop)?;
         if self.idle_context(context, "generated from")?.length() == 0 {

@@ -251,7 +251,7 @@ impl Planner<'_> {
             && context.lane.is_exact(self.store, end)
         {
             if self.n_readable(context, end - 1..end) == 0 {
-                return Admission::NotYet;
+                return Admission::Refused;
             }
             self.totals.n_replayed += u64::from(context.lane.n_ready() < context.n_tokens());
             self.add(ticket, end - 1..end, false, None);
@@ -260,6 +260,11 @@ impl Planner<'_> {
         let needed = pages_for(end, self.store.page_size());
         if needed > n_pages {
             self.doomed.push((*ticket, never_fits(needed, n_pages)));
+            return Admission::Refused;
+        }
+        let n_ready = context.lane.n_ready();
+        if n_ready < end && self.n_readable(context, n_ready..end) == 0 {
+            // Before anybody is displaced for it.
             return Admission::Refused;
         }
         let n_before = context.n_once_ready(self.store);
@@ -300,10 +305,11 @@ impl Planner<'_> {
             .n_readable(context, wanted.clone())
             .min(context.n_alike(self.store, wanted));
         if n == 0 {
-            if let Some((copy, context)) = copy.zip(self.contexts.get(ticket.context.0)) {
-                context.lane.drop_copy(self.store, copy);
+            // The room that this batch made is this batch's to use.
+            if let Some(context) = self.contexts.get_mut(ticket.context.0) {
+                context.lane.give_up_room(self.store, copy);
             }
-            return Admission::NotYet;
+            return Admission::Refused;
         }
         let length = start + n;
         self.totals.n_replayed +=
@@ -409,7 +415,11 @@ impl Planner<'_> {
                     params: read.params,
                     key: read.key,
                     n_draws: read.n_draws,
-                    mask: &reads.token_mask,
+                    mask: if read.n_draws > 0 {
+                        &reads.token_mask
+                    } else {
+                        &[]
+                    },
                     keep: read.keep,
                 });
             }

@@ -185,7 +185,8 @@ impl Engine {
         let drawn = pass.promote(request);
         let state = self.contexts.get(context.0)?;
         if waits {
-            self.queue.extend(ticket(context, state, 0));
+            self.queue
+                .extend(ticket(context, state, self.totals.n_batches));
         }
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.n_requests += 1;
@@ -221,7 +222,8 @@ impl Engine {
             && !generator.dropped;
         pass.answer(finish, goes_ahead);
         if goes_ahead {
-            self.queue.extend(ticket(id, context, 0));
+            self.queue
+                .extend(ticket(id, context, self.totals.n_batches));
         }
         finish
     }
@@ -307,7 +309,8 @@ impl Engine {
         state.settle(page_size);
         state.pass = Some(pass);
         if waits {
-            self.queue.extend(ticket(context, state, 0));
+            self.queue
+                .extend(ticket(context, state, self.totals.n_batches));
         }
         if let Some(owner) = self.processes.get_mut(&state.process) {
             owner.n_requests += 1;
@@ -467,7 +470,8 @@ impl Engine {
     }
 }
 
-/// The place of the pass of a context in the queue. `served` is the batch that served it last.
+/// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was planned before it was entered: so that
+/// what is entered anew time and again does not go before what goes on.
 pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
     let pass = context.pass.as_ref()?;
     Some(Ticket {

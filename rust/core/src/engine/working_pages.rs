@@ -47,6 +47,7 @@ impl Engine {
     pub fn reserve_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
         let (page_size, limit) = (self.config.page_size, self.store.n_pages());
         let state = self.idle_context(context, "given pages")?;
+        state.settle(page_size);
         let n_pages = state.n_pages(page_size).saturating_add(n);
         if n_pages > limit {
             return Err(never_fits(n_pages, limit));
@@ -62,6 +63,7 @@ impl Engine {
     pub fn commit_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
         let page_size = self.config.page_size;
         let state = self.idle_context(context, "committed")?;
+        state.settle(page_size);
         let n_full = state.n_tokens() / page_size - state.n_committed;
         if n > n_full {
             return Err(Error::with_values(
@@ -84,10 +86,11 @@ impl Engine {
     pub fn release_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
         let page_size = self.config.page_size;
         let state = self.idle_context(context, "truncated")?;
+        state.settle(page_size);
         let n_pages = state.n_pages(page_size);
         let n_kept = n_pages.saturating_sub(n).max(state.n_committed);
         let n_left = if n_kept < n_pages {
-            state.seq_len().min(n_kept * page_size)
+            state.seq_len().min(n_kept.saturating_mul(page_size))
         } else {
             state.seq_len()
         };
@@ -104,6 +107,7 @@ impl Engine {
     pub fn truncate_working_page_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
         let page_size = self.config.page_size;
         let state = self.idle_context(context, "truncated")?;
+        state.settle(page_size);
         state.n_reserved = state.n_pages(page_size);
         let most = state.seq_len() - state.n_committed * page_size;
         self.drop_tokens(context, n.min(most))

@@ -448,7 +448,15 @@ impl Lane {
         self.partial = Partial::Own(copy.dst);
     }
 
-    /// The batch that should have made the copy failed.
+    /// Lets go of the pages for tokens to come, and of what a copy was to be made into, which no batch makes.
+    pub(crate) fn give_up_room(&mut self, store: &mut PageStore, copy: Option<PageCopy>) {
+        self.drop_reserved(store);
+        if let Some(copy) = copy {
+            self.drop_copy(store, copy);
+        }
+    }
+
+    /// The copy is not made.
     pub(crate) fn drop_copy(&self, store: &mut PageStore, copy: PageCopy) {
         store.release(self.owner, copy.dst);
     }

@@ -117,6 +117,8 @@ pub(crate) struct PageStore {
     clock: u64,
     /// Nodes on the device without users.
     n_idle: u32,
+    /// Pages that a batch has yet to copy to the host: until it is done no other batch may write them.
+    leaving: HashMap<PageId, BatchId>,
     /// Pages in use by each user.
     n_used: HashMap<UserId, u32>,
     totals: StoreTotals,
@@ -135,6 +137,7 @@ impl PageStore {
             idle: BTreeSet::new(),
             clock: 0,
             n_idle: 0,
+            leaving: HashMap::new(),
             n_used: HashMap::new(),
             totals: StoreTotals::default(),
             is_searched: true,
@@ -456,12 +459,31 @@ impl PageStore {
         if n > self.n_available() {
             return None;
         }
-        while self.pool.n_free() < n {
-            self.evict(claim, moves)?;
+        let (mut pages, mut others) = (Vec::with_capacity(n as usize), Vec::new());
+        while pages.len() < n as usize {
+            match self.pool.allocate() {
+                Some(page) if self.leaves_with_another(page, claim.batch) => others.push(page),
+                Some(page) => pages.push(page),
+                None if self.evict(claim, moves).is_some() => {}
+                None => break,
+            }
         }
-        let pages: Vec<PageId> = (0..n).map_while(|_| self.pool.allocate()).collect();
+        for page in others {
+            self.pool.release(page);
+        }
+        if pages.len() < n as usize {
+            for page in pages {
+                self.pool.release(page);
+            }
+            return None;
+        }
         self.charge(owner, n);
         Some(pages)
+    }
+
+    fn leaves_with_another(&self, page: PageId, batch: BatchId) -> bool {
+        let leaves_with = self.leaving.get(&page);
+        leaves_with.is_some_and(|&other| other != batch)
     }
 
     /// Frees a page that is in no node.
@@ -494,7 +516,13 @@ impl PageStore {
     /// The batch is done. After a failure what it should have copied is as it was before, or to be computed again; whoever pinned what it brought back
     /// has let go of it.
     pub(crate) fn conclude(&mut self, batch: BatchId, moves: Moves, succeeded: bool) {
-        for Move { node: id, slot, .. } in moves.outs {
+        for Move {
+            node: id,
+            page,
+            slot,
+        } in moves.outs
+        {
+            self.leaving.remove(&page);
             match self.nodes.get_mut(id.0) {
                 Some(node) if node.place == Place::Host(slot) && node.moving == Some(batch) => {
                     node.moving = None;
@@ -638,6 +666,7 @@ impl PageStore {
         match slot {
             Some(slot) => {
                 node.moving = Some(claim.batch);
+                self.leaving.insert(page, claim.batch);
                 moves.outs.push(Move {
                     node: id,
                     page,

@@ -21,6 +21,7 @@ pub enum RowFault {
 pub struct Scratch {
     kept: Vec<Candidate>,
     ranked: Vec<Candidate>,
+    sums: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,9 +75,22 @@ pub fn sample_many(
     drawn: &mut Vec<u32>,
 ) -> Result<(), RowFault> {
     let best = prepare(logits, params, mask, scratch)?;
+    if n_draws == 1 {
+        drawn.push(draw(&scratch.kept, Key { draw: 0, ..key }).unwrap_or(best));
+        return Ok(());
+    }
+    // Summed once: thousands of draws cost little more than one.
+    let Scratch { kept, sums, .. } = scratch;
+    let mut total = 0;
+    sums.clear();
+    sums.extend(kept.iter().map(|candidate| {
+        total += candidate.weight;
+        total
+    }));
     drawn.extend((0..n_draws).map(|index| {
-        let key = Key { draw: index, ..key };
-        draw(&scratch.kept, key).unwrap_or(best)
+        let target = target(Key { draw: index, ..key }, total);
+        let chosen = kept.get(sums.partition_point(|&sum| sum <= target));
+        chosen.map_or(best, |candidate| candidate.id)
     }));
     Ok(())
 }
@@ -88,7 +102,7 @@ fn prepare(
     mask: &[u32],
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
-    let Scratch { kept, ranked } = scratch;
+    let Scratch { kept, ranked, .. } = scratch;
     kept.clear();
     let Some(top) = greatest(logits) else {
         let token = logits
@@ -264,14 +278,18 @@ fn last_of_nucleus(ranked: &mut [Candidate], mut wanted: u64) -> Option<Candidat
         .copied()
 }
 
+/// Which part of a sum of weights a key draws: uniform below `total`.
+fn target(key: Key, total: u64) -> u64 {
+    ((u128::from(key.bits()) * u128::from(total)) >> 64) as u64
+}
+
 /// The candidate, in the order of ids, in whose share of the total the random number falls; none where there is none.
 fn draw(kept: &[Candidate], key: Key) -> Option<u32> {
     if kept.is_empty() {
         return None;
     }
-    let bits = key.bits();
     let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
-    let target = ((u128::from(bits) * u128::from(total)) >> 64) as u64;
+    let target = target(key, total);
     let mut sum = 0;
     kept.iter()
         .find(|candidate| {

@@ -25,7 +25,7 @@ pub(crate) struct Ticket {
     pub(crate) arrival: u64,
     /// The number of the batch that served it last.
     pub(crate) served: u64,
-    /// Batches for which it lacked pages since it was served.
+    /// Batches for which it lacked pages, or room for its rows, since it was served.
     pub(crate) n_refused: u32,
     /// What its program offers for its pages; of two others the lower goes first where pages are short.
     pub(crate) bid: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Limits {
 pub(crate) enum Admission {
     /// So many of its tokens are in the batch; it leaves the queue.
     Planned(u32),
-    /// It lacks memory and stays in the queue.
+    /// It lacks pages, or room for its rows, and stays in the queue.
     Refused,
     /// Something else of it still runs; it stays in the queue.
     NotYet,

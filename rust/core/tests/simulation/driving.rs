@@ -1,8 +1,10 @@
 //! Runs what happens on an engine and on the model of it, and compares.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use pie_core::batch::ArenaView;
+use pie_core::batch::layout::Field;
 use pie_core::sampling::{Key, Scratch, sample};
 use pie_core::{
     Adapter, Answer, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
@@ -26,7 +28,8 @@ pub struct Simulation {
     /// By user, then by name.
     snapshots: BTreeMap<(u64, String), Kept>,
     n_saved: u64,
-    injected: bool,
+    /// Requests that a batch served which went wrong, and that may have failed with it.
+    failed: HashSet<RequestId>,
     /// Whether the engine verifies its invariants after every operation.
     pub checks: bool,
 }
@@ -48,7 +51,7 @@ impl Simulation {
             n_launched: 0,
             snapshots: BTreeMap::new(),
             n_saved: 0,
-            injected: false,
+            failed: HashSet::new(),
             checks: true,
         };
         for process in 0..PROCESSES.len() {
@@ -400,8 +403,15 @@ impl Simulation {
                 );
             }
             Op::Hang(ns) => {
-                let n_abandoned = self.world.hang(ns);
-                self.injected |= n_abandoned > 0;
+                let running: Vec<_> = self
+                    .world
+                    .running
+                    .iter()
+                    .map(|it| it.arena.clone())
+                    .collect();
+                if self.world.hang(ns) > 0 {
+                    running.iter().for_each(|arena| self.may_fail(arena));
+                }
             }
             Op::Finish(which) if !self.world.running.is_empty() => {
                 let (batch, logits) = self.world.compute(which % self.world.running.len());
@@ -413,8 +423,9 @@ impl Simulation {
                 self.take_all()?;
             }
             Op::FailBatch { which, computed } if !self.world.running.is_empty() => {
-                self.injected = true;
                 let which = which % self.world.running.len();
+                let arena = self.world.running[which].arena.clone();
+                self.may_fail(&arena);
                 let batch = if computed {
                     self.world.compute(which).0
                 } else {
@@ -428,7 +439,8 @@ impl Simulation {
                 );
             }
             Op::SpoilRow(row) if !self.world.running.is_empty() => {
-                self.injected = true;
+                let arena = self.world.running[0].arena.clone();
+                self.may_fail(&arena);
                 let (batch, mut logits) = self.world.compute(0);
                 if let Some(logit) = logits.get_mut(row * V as usize + 1) {
                     *logit = f32::NAN;
@@ -437,7 +449,8 @@ impl Simulation {
                     .answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
             }
             Op::FailSequence(sequence) if !self.world.running.is_empty() => {
-                self.injected = true;
+                let arena = self.world.running[0].arena.clone();
+                self.may_fail(&arena);
                 let (batch, logits) = self.world.compute(0);
                 let failures = [(sequence as u32, "injected".to_owned())];
                 self.world
@@ -452,6 +465,17 @@ impl Simulation {
         }
         self.check()?;
         self.compare()
+    }
+
+    /// A batch goes wrong: whatever it serves may fail.
+    fn may_fail(&mut self, arena: &[u32]) {
+        let view = ArenaView::parse(arena).unwrap();
+        for words in view.field(Field::SeqContext).chunks(2) {
+            let context = ContextId(u64::from(words[0]) | u64::from(words[1]) << 32);
+            let model = self.contexts.iter().find(|(id, _)| *id == context);
+            self.failed
+                .extend(model.and_then(|(_, model)| model.request));
+        }
     }
 
     pub fn model(&mut self, context: ContextId) -> &mut Model {
@@ -714,15 +738,18 @@ impl Simulation {
             return Ok(());
         };
         self.expected.remove(which);
-        let tiny = self.config.n_pages < 400;
-        let injected = self.injected;
+        let (n_pages, page_size) = (self.config.n_pages as usize, self.config.page_size as usize);
+        let injected = self.failed.remove(&request);
         let model = self.model(expected.context);
         model.request = None;
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 let possible = match error.code {
-                    ErrorCode::OutOfPages => tiny,
+                    // Only who goes on by itself can outgrow the pool; others are refused at once.
+                    ErrorCode::OutOfPages => {
+                        matches!(&expected.what, What::Generation(it) if it.run && (model.all().len() + it.tokens.len() - 1).div_ceil(page_size) > n_pages)
+                    }
                     ErrorCode::DriverFailed | ErrorCode::BadLogits => injected,
                     _ => false,
                 };

@@ -213,9 +213,11 @@ impl Simulation {
         if model.request.is_some() {
             prop_assert_eq!(reserved.unwrap_err().code, ErrorCode::ContextBusy);
         } else if model.n_pages(page_size) + n as usize > limit {
+            model.settle(page_size as u32);
             prop_assert_eq!(reserved.unwrap_err().code, ErrorCode::OutOfPages);
         } else {
             reserved.unwrap();
+            model.settle(page_size as u32);
             model.n_reserved = model.n_pages(page_size) + n as usize;
         }
         Ok(())
@@ -225,6 +227,9 @@ impl Simulation {
         let page_size = self.config.page_size as usize;
         let (context, model) = &mut self.contexts[at];
         let committed = self.world.engine.commit_working_pages(*context, n);
+        if model.request.is_none() {
+            model.settle(page_size as u32);
+        }
         let n_full = model.slots.len() / page_size - model.n_committed / page_size;
         if model.request.is_some() {
             prop_assert_eq!(committed.unwrap_err().code, ErrorCode::ContextBusy);
@@ -246,6 +251,7 @@ impl Simulation {
             return Ok(());
         }
         released.unwrap();
+        model.settle(page_size as u32);
         let n_pages = model.n_pages(page_size);
         let n_kept = n_pages
             .saturating_sub(n as usize)
@@ -269,6 +275,7 @@ impl Simulation {
             return Ok(());
         }
         truncated.unwrap();
+        model.settle(page_size as u32);
         model.n_reserved = model.n_pages(page_size);
         model.drop_tokens((n as usize).min(model.seq_len() - model.n_committed));
         Ok(())

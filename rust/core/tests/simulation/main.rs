@@ -107,8 +107,8 @@ impl AddAssign for Happened {
 /// Runs what follows from a seed, and answers what happened.
 fn run(seed: u64, checks: bool) -> Happened {
     let config = ProptestConfig {
-        max_shrink_iters: 20_000,
-        max_shrink_time: 30_000,
+        max_shrink_iters: 400_000,
+        max_shrink_time: 100_000,
         failure_persistence: None,
         ..ProptestConfig::default()
     };

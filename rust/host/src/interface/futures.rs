@@ -35,7 +35,7 @@ pub trait Source: Send + 'static {
     fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
 
     /// How long the answer may take; none: any time.
-    fn limit(_limits: &Limits) -> Option<Duration> {
+    fn limit(&self, _limits: &Limits) -> Option<Duration> {
         None
     }
 }
@@ -79,9 +79,9 @@ impl<S: Source> Future<S> {
         }
     }
 
-    /// The same, whose answer must come within `limit` from now.
-    pub(crate) fn within(mut self, limit: Option<Duration>) -> Self {
-        self.deadline = limit.map(|limit| Deadline {
+    /// The same, whose answer must come within the limit of its source from now.
+    pub(crate) fn within(mut self, limits: &Limits) -> Self {
+        self.deadline = self.source.limit(limits).map(|limit| Deadline {
             at: Instant::now() + limit,
             limit,
         });

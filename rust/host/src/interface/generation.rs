@@ -122,8 +122,9 @@ impl Source for Advance {
         self.pass.cancel();
     }
 
-    fn limit(limits: &Limits) -> Option<Duration> {
-        limits.pass
+    fn limit(&self, limits: &Limits) -> Option<Duration> {
+        // A run to the end takes as long as it is.
+        limits.pass.filter(|_| self.until == Until::Step)
     }
 }
 

@@ -29,8 +29,7 @@ impl ProcessState {
         if self.held.n_futures >= self.record.limits.futures {
             return Err(futures_limit(&self.record.limits).into());
         }
-        let limit = S::limit(&self.record.limits);
-        let future = self.table.push(future.within(limit))?;
+        let future = self.table.push(future.within(&self.record.limits))?;
         self.held.n_futures += 1;
         Ok(future)
     }

@@ -78,7 +78,7 @@ impl Source for Flush {
         self.0.cancel();
     }
 
-    fn limit(limits: &Limits) -> Option<Duration> {
+    fn limit(&self, limits: &Limits) -> Option<Duration> {
         limits.pass
     }
 }
