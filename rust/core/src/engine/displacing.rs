@@ -219,7 +219,7 @@ impl Planner<'_> {
         self.contexts.get(ticket.context.0).is_some_and(|context| {
             let began = context.pass.as_ref().is_some_and(|pass| pass.is_partway);
             let has_all = context.lane.n_missing(self.store, context.end()) == 0;
-            let is_spared = began && has_all && !ticket.is_ahead;
+            let is_spared = began && has_all;
             context.lease.is_none() && context.lane.is_resident() && !is_spared
         })
     }

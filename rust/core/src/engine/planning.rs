@@ -257,6 +257,10 @@ impl Planner<'_> {
             self.add(ticket, end - 1..end, false, None);
             return Admission::Planned(1);
         }
+        if ticket.is_ahead && !context.is_steady() {
+            // What ran ahead and lost its pages is brought back when it is asked for.
+            return Admission::NotYet;
+        }
         let needed = pages_for(end, self.store.page_size());
         if needed > n_pages {
             self.doomed.push((*ticket, never_fits(needed, n_pages)));
