@@ -137,7 +137,7 @@ impl Engine {
         } = planner;
         let n_done = done.len();
         for (context, request) in done {
-            self.ready.push(request);
+            self.ready.extend(request);
             self.rest(context);
         }
         let mut attempt = Attempt {
@@ -202,8 +202,8 @@ pub(super) struct Planner<'a> {
     /// The pages of the sequence that is added; its memory serves one after the other.
     pages: Vec<PageId>,
     doomed: Vec<(Ticket, Error)>,
-    /// Passes of which everything was there.
-    done: Vec<(ContextId, RequestId)>,
+    /// Passes of which nothing is left to compute, and contexts whose pass ran ahead in vain.
+    done: Vec<(ContextId, Option<RequestId>)>,
     pub(super) retry_ns: Option<u64>,
 }
 
@@ -258,8 +258,8 @@ impl Planner<'_> {
             return Admission::Planned(1);
         }
         if ticket.is_ahead && !context.is_steady() {
-            // What ran ahead and lost its pages is brought back when it is asked for.
-            return Admission::NotYet;
+            self.forget_ahead(ticket.context);
+            return Admission::Planned(0);
         }
         let needed = pages_for(end, self.store.page_size());
         if needed > n_pages {
@@ -295,8 +295,7 @@ impl Planner<'_> {
         if n_ready == end && !pass.wants_rows() {
             pass.answer(None, false);
             self.totals.waited(pass.asked_ns.take(), self.now_ns);
-            self.done
-                .extend(pass.request.map(|request| (ticket.context, request)));
+            self.done.push((ticket.context, pass.request));
             return Admission::Planned(0);
         }
         let rereads = n_ready == end;
@@ -325,6 +324,25 @@ impl Planner<'_> {
             copy.map(|copy| (n_ready / self.store.page_size(), copy)),
         );
         Admission::Planned(n)
+    }
+
+    /// What ran ahead has lost its pages: it is computed again when it is asked for, and not before.
+    fn forget_ahead(&mut self, id: ContextId) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        if context
+            .pass
+            .take_if(|pass| pass.request.is_none())
+            .is_some()
+        {
+            context.trim(self.store);
+        } else if let Some(pass) = &mut context.pass {
+            pass.stop_ahead();
+            context.roll_back(self.store);
+        }
+        self.totals.n_ahead_dropped += 1;
+        self.done.push((id, None));
     }
 
     /// How many of these tokens may be computed in this batch without there being too many rows.
