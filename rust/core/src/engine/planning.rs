@@ -123,6 +123,7 @@ impl Engine {
             done: Vec::new(),
             retry_ns: None,
         };
+        self.queue.urgent = urgent;
         self.queue
             .plan(limits, self.in_flight.is_empty(), &mut planner);
         let Planner {

@@ -82,6 +82,8 @@ pub(crate) struct Queue {
     last_prefill: HashMap<ProcessId, u64>,
     last_user: HashMap<UserId, u64>,
     n_passed_over: u32,
+    /// A request, by its arrival, that is offered before all others, where else none runs.
+    pub(crate) urgent: Option<u64>,
     n_plans: u64,
     /// The order of a plan; its memory serves one after the other.
     order: Vec<Ticket>,
@@ -161,6 +163,10 @@ impl Queue {
         first.sort_unstable();
         for (place, index) in first.into_iter().enumerate() {
             order[place..=index].rotate_right(1);
+        }
+        let urgent = |ticket: &Ticket| Some(ticket.arrival) == self.urgent;
+        if let Some(index) = order.iter().position(urgent) {
+            order[..=index].rotate_right(1);
         }
         let mut shares = Shares::new(&order, limits);
         let mut round = Round {
