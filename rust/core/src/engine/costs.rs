@@ -20,11 +20,7 @@ impl Costs {
     /// A batch computed so many tokens in so long.
     pub(super) fn ran(&mut self, n_tokens: u32, took_ns: u64) {
         if n_tokens >= MANY_TOKENS {
-            let seen = took_ns / u64::from(n_tokens);
-            self.token_ns = Some(
-                self.token_ns
-                    .map_or(seen, |usual| usual - usual / 8 + seen / 8),
-            );
+            self.token_ns = Some(blended(self.token_ns, took_ns / u64::from(n_tokens)));
         }
     }
 
@@ -33,10 +29,7 @@ impl Costs {
         if n_requests > 0 {
             let began_ns = self.ended_ns.max(since_ns);
             let seen = now_ns.saturating_sub(began_ns) / n_requests as u64;
-            self.request_ns = Some(
-                self.request_ns
-                    .map_or(seen, |usual| usual - usual / 8 + seen / 8),
-            );
+            self.request_ns = Some(blended(self.request_ns, seen));
             self.ended_ns = now_ns;
         }
     }
@@ -56,6 +49,11 @@ impl Costs {
             _ => Displace::Copy,
         }
     }
+}
+
+/// What is usual, with what was seen last.
+fn blended(usual: Option<u64>, seen: u64) -> u64 {
+    usual.map_or(seen, |usual| usual - usual / 8 + seen / 8)
 }
 
 #[cfg(test)]

@@ -57,26 +57,20 @@ pub struct RowRequest {
 }
 
 impl Engine {
-    /// The tokens of a forward pass with what they are computed with.
+    /// The tokens of a forward pass with their positions and masks.
     fn content_of(&self, state: &Context, forward: &Forward) -> Result<Content> {
         let taken = state.pending.iter().chain(state.buffer.iter()).copied();
         let given = forward.input.iter().map(|input| input.token);
         let tokens: Vec<u32> = taken.chain(given).collect();
         let (first, n_tokens) = (state.n_tokens(), tokens.len() as u32);
-        let plain = forward.masks.is_empty()
-            && forward.input.iter().all(|input| input.position.is_none())
-            && forward.adapter == Adapter::default();
+        let plain =
+            forward.masks.is_empty() && forward.input.iter().all(|input| input.position.is_none());
         if plain {
             return Ok(Content::plain(tokens));
         }
         let n_skipped = skipped(state, forward);
         let end = first + n_tokens;
-        let mut traits: Vec<Traits> = (first..end)
-            .map(|slot| Traits {
-                adapter: forward.adapter,
-                ..Traits::plain(slot)
-            })
-            .collect();
+        let mut traits: Vec<Traits> = (first..end).map(Traits::plain).collect();
         let n_before = n_tokens - forward.input.len() as u32;
         for (input, traits) in forward.input.iter().zip(&mut traits[n_before as usize..]) {
             if let Some(position) = input.position {
@@ -134,14 +128,14 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Progress> {
         self.check_room_for_request(context)?;
-        self.check_forward(context, forward)?;
-        let state = self.idle_context(context, "passed through the model")?;
+        self.idle_context(context, "passed through the model")?;
+        let state = self.live(context)?;
+        self.check_forward(state, forward)?;
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
         let n_skipped = skipped(state, forward);
         let kind = PassKind::Forward {
             commits: !forward.leaves_working_pages,
         };
-        let state = self.live(context)?;
         let (content, n_buffered) = (self.content_of(state, forward)?, state.buffer.len());
         let mut pass = Pass::of(request, kind, first, content, n_buffered, n_given)
             .with_adapter(forward.adapter);
@@ -153,8 +147,7 @@ impl Engine {
     }
 
     /// Everything that can be said of a forward pass before it is entered, apart from its masks and samplers.
-    fn check_forward(&mut self, context: ContextId, forward: &Forward) -> Result<()> {
-        let state = self.idle_context(context, "passed through the model")?;
+    fn check_forward(&self, state: &Context, forward: &Forward) -> Result<()> {
         let process = state.process;
         let (length, n_taken) = (state.length(), state.length() - state.n_tokens());
         let n_given = forward.input.len() as u32;

@@ -79,9 +79,7 @@ impl Engine {
             )
         })
     }
-}
 
-impl Engine {
     /// `limit-snapshots` where the user may not have another snapshot.
     pub(super) fn check_room_for_snapshot(&self, user: UserId) -> Result<()> {
         let check =

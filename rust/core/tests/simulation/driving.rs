@@ -543,17 +543,8 @@ impl Simulation {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
             return Ok(());
         }
-        let request = submitted.unwrap();
-        model.settle(page_size);
-        model.request = Some(request);
-        self.expected.push((
-            request,
-            Expected {
-                context: *context,
-                n_buffered: model.buffer.len(),
-                what: What::Flush,
-            },
-        ));
+        let context = *context;
+        self.entered(context, submitted.unwrap(), What::Flush);
         Ok(())
     }
 
@@ -714,21 +705,23 @@ impl Simulation {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
             return Ok(());
         }
-        let request = submitted.unwrap();
+        self.entered(context, submitted.unwrap(), What::Generation(generation));
+        Ok(())
+    }
+
+    /// A request was entered, and takes what is buffered.
+    pub fn entered(&mut self, context: ContextId, request: RequestId, what: What) {
         let page_size = self.config.page_size;
         let model = self.model(context);
         model.settle(page_size);
         model.request = Some(request);
         let n_buffered = model.buffer.len();
-        self.expected.push((
-            request,
-            Expected {
-                context,
-                n_buffered,
-                what: What::Generation(generation),
-            },
-        ));
-        Ok(())
+        let expected = Expected {
+            context,
+            n_buffered,
+            what,
+        };
+        self.expected.push((request, expected));
     }
 
     /// Takes an answer, if it is there, and compares it with what was predicted.

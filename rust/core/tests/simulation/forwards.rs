@@ -57,20 +57,11 @@ impl Simulation {
                 return Ok(());
             }
         };
-        let request = submitted.unwrap();
-        let page_size = self.config.page_size;
-        let model = self.model(context);
-        model.settle(page_size);
-        model.request = Some(request);
-        let n_buffered = model.buffer.len();
-        self.expected.push((
-            request,
-            Expected {
-                context,
-                n_buffered,
-                what: What::Forward(Box::new(forwarded)),
-            },
-        ));
+        self.entered(
+            context,
+            submitted.unwrap(),
+            What::Forward(Box::new(forwarded)),
+        );
         Ok(())
     }
 
