@@ -50,7 +50,8 @@ impl Engine {
     ///
     /// # Errors
     /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `token-budget` when no token may be drawn; `out-of-pages` when the pass could
-    /// never fit the pool; `limit-queue` when too many wait, of the process or in all; `invalid-argument` for a request name that is in use.
+    /// never fit the pool; `limit-queue` when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
+    /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what is wrong with it.
     pub fn submit(
         &mut self,
         request: RequestId,
