@@ -182,6 +182,7 @@ class Engine:
         masks: bool = True,
         positions: bool = True,
         adapters: bool = True,
+        follows: bool = False,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
@@ -194,7 +195,8 @@ class Engine:
         pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages (none if not given),
         and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within
         `driver_timeout_s` (60 if not given, 0: any time) fails its requests; until the driver does answer it gets no other. `masks`,
-        `positions` and `adapters` tell whether it serves them.
+        `positions` and `adapters` tell whether it serves them; `follows`, whether it feeds what it draws into its next batch, which it is
+        given while one runs.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -348,15 +350,16 @@ class _Served(TypedDict):
     positions: bool
     adapters: bool
     media: bool
+    follows: bool
 
 @final
 class DummyDriver:
     """The dummy driver: hashes in place of logits. It keeps what it is told to write in memory of its own."""
 
-    def __new__(cls, model: str, *, vocab_size: int, n_pages: int, page_size: int, host_pages: int = 0) -> Self:
+    def __new__(cls, model: str, *, vocab_size: int, n_pages: int, page_size: int, host_pages: int = 0, follows: bool = False) -> Self:
         """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host.
 
-        Raises PieError `invalid-argument` where a size is 0.
+        With `follows` it feeds what it draws into its next batch. Raises PieError `invalid-argument` where a size is 0.
         """
 
     def capabilities(self) -> _Served:

@@ -20,7 +20,7 @@ U32: TypeAlias = npt.NDArray[np.uint32]
 U64: TypeAlias = npt.NDArray[np.uint64]
 
 MAGIC = 0x42454950
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 HEADER_WORDS = 96
 ARRAYS = (
     "tokens",
@@ -51,6 +51,7 @@ ARRAYS = (
     "swap_in_src",
     "swap_in_dst",
     "row_keep",
+    "seq_follows",
 )
 """The arrays in the order of their (offset, length) pairs in the header."""
 
@@ -180,6 +181,11 @@ class Batch:
     def seq_reread(self) -> U32:
         """1 where the slots of a sequence's tokens hold their keys and values already [B], or empty: nowhere."""
         return self.array("seq_reread")
+
+    @property
+    def seq_follows(self) -> U32:
+        """1 + r where the only token of a sequence is the one that is drawn from row r of the batch before, else 0 [B]."""
+        return self.array("seq_follows")
 
     @property
     def row_token(self) -> U32:

@@ -155,6 +155,7 @@ class Engine:
                 masks=limits.masks,
                 positions=limits.positions,
                 adapters=limits.adapters,
+                follows=limits.follows,
             )
         except PieError:
             if driver is not None:

@@ -106,6 +106,9 @@ class ModelStats(TypedDict):
     n_ahead_dropped: int
     """Steps that ran ahead in vain."""
 
+    n_followers: int
+    """Sequences planned while the batch ran that draws their token."""
+
     n_holds: int
     """Times that a driver was told to wait for programs that were expected back."""
 

@@ -31,6 +31,7 @@ def test_the_view_shows_the_arena_without_a_copy() -> None:
     assert view.seq_zo_seed.tolist() == [[0, 0, 0], [1, 0, 2]]
     assert view.seq_media.tolist() == [0, 9]
     assert view.seq_reread.tolist() == [0, 1]
+    assert view.seq_follows.tolist() == [0, 0]
     assert view.row_token.tolist() == [0, 2, 2, 3]
     assert view.row_sampler.tolist() == [[0, 0, 0, ONE, 0, 0, 0, 3]] * 3 + [[0, 0, 0, ONE, 0, 0, 0, 6]]
     assert view.row_slot.tolist() == [0, 1, 2, 0]
@@ -45,7 +46,7 @@ def test_the_view_shows_the_arena_without_a_copy() -> None:
     assert not view.tokens.flags.writeable
 
 
-@pytest.mark.parametrize("words", [[], [0] * 96, [0x42454950, 1, 96] + [0] * 93, [0x42454950, 2, 97] + [0] * 93])
+@pytest.mark.parametrize("words", [[], [0] * 96, [0x42454950, 1, 96] + [0] * 93, [0x42454950, 3, 97] + [0] * 93])
 def test_what_is_no_batch_is_refused(words: list[int]) -> None:
     with pytest.raises(PieError, match="is not a batch"):
         Batch.from_buffer(np.array(words, np.uint32))

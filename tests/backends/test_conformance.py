@@ -370,3 +370,18 @@ def test_adapters_and_media_are_part_of_a_token_where_they_are_served(driver: Dr
         row = driver.run(special)
         assert not np.array_equal(row, plain)
         assert np.array_equal(driver.run(special), row)
+
+
+def test_a_sequence_follows_a_row_of_the_batch_before_where_that_is_served(asked: Subject, driver: Driver) -> None:
+    """Its token is the one that is drawn from the row; it fails alone where the driver draws nothing, or another batch ran since."""
+    text = [5, 6, 7]
+    drawn = int(driver.run(batch(Feed(text, [0], rows=[1, 2]), batch_id=7))[1].argmax())
+    follower = batch(Feed([0], [0], start=3, rows=[0], follows=1), batch_id=8, before=7)
+    if not driver.capabilities.follows:
+        with pytest.raises(FailedSequencesError):
+            driver.run(follower)
+        return
+    row = driver.run(follower)
+    assert asked.same(driver.run(batch(Feed([*text, drawn], [1], rows=[3]))), row)
+    with pytest.raises(FailedSequencesError):
+        driver.run(follower)

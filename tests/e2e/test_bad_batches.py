@@ -88,8 +88,8 @@ Hurt = Callable[[np.ndarray], Any]
 class HurtDriver:
     """The dummy driver, whose first batch of at least eight sequences, once some have run, goes through `hurt`."""
 
-    def __init__(self, hurt: Hurt | None) -> None:
-        self.driver = DummyDriver("pie-tiny", vocab_size=4096, n_pages=120, host_pages=40)
+    def __init__(self, hurt: Hurt | None, *, follows: bool = False) -> None:
+        self.driver = DummyDriver("pie-tiny", vocab_size=4096, n_pages=120, host_pages=40, follows=follows)
         self.capabilities = self.driver.capabilities
         self.hurt = hurt
         self.n_batches = 0
@@ -105,6 +105,32 @@ class HurtDriver:
 
     def close(self) -> None:
         self.driver.close()
+
+
+class DeviceDriver(HurtDriver):
+    """The same on a device of its own: it is given the next batch while it runs one."""
+
+    def __init__(self, hurt: Hurt | None) -> None:
+        super().__init__(hurt, follows=True)
+        self.device = ThreadPoolExecutor(1)
+        self.n_followers = 0
+        self.most_launched = self.n_launched = 0
+
+    def launch(self, batch: Batch) -> Callable[[], Any]:
+        self.n_followers += int(np.count_nonzero(batch.seq_follows))
+        self.n_launched += 1
+        self.most_launched = max(self.most_launched, self.n_launched)
+        running = self.device.submit(self.run, batch)
+
+        def wait() -> Any:
+            self.n_launched -= 1
+            return running.result()
+
+        return wait
+
+    def close(self) -> None:
+        self.device.shutdown()
+        super().close()
 
 
 @dataclass
@@ -282,4 +308,24 @@ def test_a_driver_that_hangs_is_given_up_until_it_answers(name: str, healthy: di
         stats = model.stats()
         assert (stats["n_stuck"], stats["n_pages_used"], stats["n_failed_batches"]) == (0, 0, 1)
     assert len(told.errors) == driver.n_hurt
+    assert told.values == healthy
+
+
+def test_a_device_that_feeds_itself_gives_the_same_answers(healthy: dict[int, Any]) -> None:
+    driver = DeviceDriver(None)
+    told = run(driver, ModelConfig())
+    assert told.errors == []
+    assert told.values == healthy
+    assert driver.most_launched == 2
+    assert driver.n_followers > 100
+
+
+@pytest.mark.parametrize("name", ["the device is lost", "a fault of the driver", "no answer", "two sequences", "one bad row"])
+def test_a_bad_batch_of_a_device_that_feeds_itself_changes_no_answer(name: str, healthy: dict[int, Any]) -> None:
+    driver = DeviceDriver(FAULTS[name][0])
+    told = run(driver)
+    assert driver.n_hurt > 0
+    assert {error["code"] for _, error in told.errors} == {FAULTS[name][1]}
+    # What followed a batch that failed is dropped without a word: no request is told twice of one batch.
+    assert len(told.errors) <= driver.n_hurt
     assert told.values == healthy

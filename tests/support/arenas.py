@@ -30,6 +30,8 @@ class Feed:
     positions: Many[int] | None = None
     """By default the slots."""
     reread: bool = False
+    follows: int | None = None
+    """The row of the batch before that draws its only token."""
     adapter: int = 0
     adapter_version: int = 0
     zo_seed: int | None = None
@@ -49,8 +51,9 @@ def batch(
     swap_outs: Many[tuple[int, int]] = (),
     swap_ins: Many[tuple[int, int]] = (),
     batch_id: int = 0,
+    before: int = 0,
 ) -> Batch:
-    """The arena of a batch: `swap_outs` are (page, host slot), `swap_ins` (host slot, page), `copies` (page, page)."""
+    """The arena of a batch behind the batch `before`: `swap_outs` are (page, host slot), `swap_ins` (host slot, page), `copies` (page, page)."""
     arrays: dict[str, list[int]] = {name: [] for name in ARRAYS}
     for name in ("qo_indptr", "kv_indptr", "mask_indptr", "row_mask_indptr"):
         arrays[name].append(0)
@@ -81,18 +84,19 @@ def batch(
         arrays["seq_zo_seed"] += [int(feed.zo_seed is not None), *halves(feed.zo_seed or 0)]
         arrays["seq_media"] += halves(feed.media)
         arrays["seq_reread"].append(int(feed.reread))
+        arrays["seq_follows"].append(0 if feed.follows is None else feed.follows + 1)
     for name, pairs in (("copy", copies), ("swap_out", swap_outs), ("swap_in", swap_ins)):
         arrays[f"{name}_src"] = [src for src, _ in pairs]
         arrays[f"{name}_dst"] = [dst for _, dst in pairs]
-    return arena(arrays, page_size=page_size, batch_id=batch_id)
+    return arena(arrays, page_size=page_size, batch_id=batch_id, before=before)
 
 
-def arena(arrays: Mapping[str, Many[int]], *, page_size: int, batch_id: int = 0) -> Batch:
+def arena(arrays: Mapping[str, Many[int]], *, page_size: int, batch_id: int = 0, before: int = 0) -> Batch:
     """The arena of these arrays, whatever they hold."""
     header, offset = np.zeros(HEADER_WORDS, np.uint32), HEADER_WORDS
     for pair, name in enumerate(ARRAYS):
         header[16 + 2 * pair : 18 + 2 * pair] = offset, len(arrays[name])
         offset += len(arrays[name])
     counts = len(arrays["tokens"]), len(arrays["kv_last_page_len"]), len(arrays["row_token"])
-    header[:9] = MAGIC, LAYOUT_VERSION, offset, *halves(batch_id), page_size, *counts
+    header[:11] = MAGIC, LAYOUT_VERSION, offset, *halves(batch_id), page_size, *counts, *halves(before)
     return Batch(np.concatenate([header, np.array([word for name in ARRAYS for word in arrays[name]], np.uint32)]))

@@ -100,7 +100,7 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
     It is called with the folder of a model and `DriverOptions`.
     """
     if name == "dummy":
-        sizes = {"vocab_size": VOCAB_SIZE, "n_pages": N_PAGES, "page_size": PAGE_SIZE, "host_pages": N_HOST_PAGES}
+        sizes = {"vocab_size": VOCAB_SIZE, "n_pages": N_PAGES, "page_size": PAGE_SIZE, "host_pages": N_HOST_PAGES, "follows": True}
         unwritten = Feed([1, 2], [20, 21], start=9, rows=[0])
         return Subject(name, partial(DummyDriver, "m", **sizes), _dummy_truth, np.array_equal, bit_exact=True, failing=unwritten)
     options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder)}

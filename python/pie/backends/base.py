@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -77,10 +77,12 @@ class Capabilities:
     """Whether sequences may have adapters; where not, one that has fails alone."""
     media: bool = False
     """Whether sequences may have media; where not, one that has fails alone."""
+    follows: bool = False
+    """Whether it draws by itself and feeds its next batch: it has `launch`, and is given that batch while one runs."""
 
 
 class Driver(Protocol):
-    """Runs batches, one at a time."""
+    """Runs batches, one at a time; with `launch` (see `FollowingDriver`) the next one is given while one runs."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -95,3 +97,16 @@ class Driver(Protocol):
 
     def close(self) -> None:
         """Gives threads and memory back; a second call does nothing, `run` afterwards is a DriverError."""
+
+
+@runtime_checkable
+class FollowingDriver(Driver, Protocol):
+    """A driver whose capabilities declare `follows`: its device runs one batch while the host plans the next."""
+
+    def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
+        """Begins a batch and returns before it is done; the function that it answers waits, and answers or raises what `run` would.
+
+        Batches run in the order in which they were launched, two at the most; each is waited for once, in that order. A sequence of
+        which `seq_follows` is r + 1 takes the token that `row_sampler`, `row_slot` and the token mask of row r of the batch launched before
+        say, which is the one that the engine draws. Where that row or its batch failed, so does the sequence.
+        """

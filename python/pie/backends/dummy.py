@@ -6,6 +6,8 @@ An engine runs the same one without Python between (`Model.run_dummy`).
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +21,18 @@ _MAX_BATCH_TOKENS = 1 << 20
 
 
 class DummyDriver:
-    """Answers hashes in place of logits; see `pie.backends.base.Driver`."""
+    """Answers hashes in place of logits; see `pie.backends.base.FollowingDriver`."""
 
-    def __init__(self, model: str, *, vocab_size: int, n_pages: int, page_size: int = 16, host_pages: int = 0) -> None:
+    def __init__(  # noqa: PLR0913 - sizes, and how it works
+        self, model: str, *, vocab_size: int, n_pages: int, page_size: int = 16, host_pages: int = 0, follows: bool = False
+    ) -> None:
         """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host.
 
-        Raises PieError `invalid-argument` where a size is 0.
+        With `follows` it feeds what it draws into its next batch. Raises PieError `invalid-argument` where a size is 0.
         """
-        self._driver = _engine.DummyDriver(model, vocab_size=vocab_size, n_pages=n_pages, page_size=page_size, host_pages=host_pages)
+        self._driver = _engine.DummyDriver(
+            model, vocab_size=vocab_size, n_pages=n_pages, page_size=page_size, host_pages=host_pages, follows=follows
+        )
         self._capabilities = Capabilities(backend="dummy", max_batch_tokens=_MAX_BATCH_TOKENS, **self._driver.capabilities())
         self._lock = threading.Lock()
         self._closed = False
@@ -56,6 +62,15 @@ class DummyDriver:
         if failures:
             raise FailedSequencesError(logits, dict(failures))
         return logits
+
+    def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
+        """Runs a batch at once, as it has no device that could be busy with it; what it answers does what `run` would."""
+        ran: Future[npt.NDArray[np.float32]] = Future()
+        try:
+            ran.set_result(self.run(batch))
+        except (DriverError, FailedSequencesError) as error:
+            ran.set_exception(error)
+        return ran.result
 
     def close(self) -> None:
         """The driver runs no more; a second call does nothing."""

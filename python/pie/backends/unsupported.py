@@ -19,4 +19,9 @@ def unsupported(batch: Batch, limits: Capabilities) -> dict[int, str]:
             continue
         for seq_idx in np.flatnonzero(words.reshape(-1, 2).any(axis=1)).tolist():
             reasons.setdefault(seq_idx, f"the {limits.backend} back end runs no {things}, but this sequence has some; use another driver")
+    if len(batch.seq_follows) != batch.n_seqs:
+        raise DriverError(f"seq_follows has {len(batch.seq_follows)} words, not {batch.n_seqs}")
+    if not limits.follows:
+        for seq_idx in np.flatnonzero(batch.seq_follows).tolist():
+            reasons.setdefault(seq_idx, f"the {limits.backend} back end does not draw the tokens of its next batch; use another driver")
     return reasons

@@ -64,6 +64,8 @@ pub struct Serves {
     pub positions: bool,
     /// Adapters.
     pub adapters: bool,
+    /// Sequences whose token the batch before draws.
+    pub follows: bool,
 }
 
 impl Default for Serves {
@@ -72,6 +74,7 @@ impl Default for Serves {
             masks: true,
             positions: true,
             adapters: true,
+            follows: false,
         }
     }
 }

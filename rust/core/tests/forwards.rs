@@ -17,7 +17,7 @@ use pie_core::{
     Adapter, Answer, ContextId, EngineConfig, Error, ErrorCode, Forward, Input, Method, PageCounts,
     ProcessId, RowOutput, RowRequest, Sampler, Serves, Submission, TokenBudget,
 };
-use support::world::{MODEL, World, config};
+use support::world::{MODEL, World, config, expected, prompt};
 use support::{Slot, derived_seed, row_of, write, write_plain};
 
 const P: ProcessId = ProcessId(1);
@@ -273,6 +273,7 @@ fn what_the_driver_does_not_serve_is_refused_by_name() {
         masks: false,
         positions: false,
         adapters: false,
+        follows: false,
     };
     let config = EngineConfig { serves, ..config() };
     let mut world = World::with_process(config, 9);
@@ -356,6 +357,21 @@ fn working_pages_are_the_programs_to_commit_and_to_drop() {
         .reserve_working_pages(context, 1000)
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::OutOfPages);
+}
+
+#[test]
+fn an_empty_page_is_released_without_what_is_pending() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(4, 0));
+    let generator = world.generator(context, 1);
+    let drawn = world.run(generator).unwrap().tokens;
+    // The token that was drawn will lie in a page of its own.
+    world.engine.reserve_working_pages(context, 2).unwrap();
+    world.engine.release_working_pages(context, 2).unwrap();
+    let text = [prompt(4, 0), drawn].concat();
+    assert_eq!(world.engine.tail(context, 9).unwrap(), text);
+    let generator = world.generator(context, 3);
+    assert_eq!(world.run(generator).unwrap().tokens, expected(&text, 3));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 
 const MAGIC: u32 = 0x4245_4950;
-const LAYOUT_VERSION: u32 = 2;
+const LAYOUT_VERSION: u32 = 3;
 const HEADER_WORDS: usize = 96;
 /// Word of the header where the (offset, length) pairs of the arrays begin.
 const FIRST_PAIR: usize = 16;

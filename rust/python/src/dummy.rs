@@ -20,7 +20,7 @@ type Computed<'py> = (Bound<'py, PyBytes>, Vec<(u32, String)>);
 #[pymethods]
 impl PyDummyDriver {
     #[new]
-    #[pyo3(signature = (model, *, vocab_size, n_pages, page_size, host_pages = 0))]
+    #[pyo3(signature = (model, *, vocab_size, n_pages, page_size, host_pages = 0, follows = false))]
     fn new(
         py: Python<'_>,
         model: &str,
@@ -28,6 +28,7 @@ impl PyDummyDriver {
         n_pages: u32,
         page_size: u32,
         host_pages: u32,
+        follows: bool,
     ) -> PyResult<Self> {
         for (name, value) in [("n_pages", n_pages), ("page_size", page_size)] {
             if value == 0 {
@@ -36,7 +37,12 @@ impl PyDummyDriver {
             }
         }
         let driver = dummy::Driver::new(model, vocab_size, n_pages, page_size);
-        Ok(Self(Mutex::new(driver.with_host_slots(host_pages))))
+        let driver = driver.with_host_slots(host_pages);
+        Ok(Self(Mutex::new(if follows {
+            driver.following()
+        } else {
+            driver
+        })))
     }
 
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -61,6 +67,7 @@ impl PyDummyDriver {
             ("positions", declared.positions),
             ("adapters", declared.adapters),
             ("media", declared.media),
+            ("follows", declared.follows),
         ] {
             result.set_item(name, value)?;
         }

@@ -93,7 +93,7 @@ impl PyEngine {
         max_batch_seqs = None, max_batch_rows = None, max_contexts = None, max_process_contexts = None, max_snapshots = None,
         max_user_snapshots = None, max_waiting = None, max_process_waiting = None,
         hold_s = None, run_ahead = None, prefix_cache = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
-        masks = true, positions = true, adapters = true,
+        masks = true, positions = true, adapters = true, follows = false,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -127,6 +127,7 @@ impl PyEngine {
         masks: bool,
         positions: bool,
         adapters: bool,
+        follows: bool,
     ) -> PyResult<PyModel> {
         let nanoseconds = |name, seconds: Option<f64>, default| match seconds {
             None => Ok(default),
@@ -156,6 +157,7 @@ impl PyEngine {
                 masks,
                 positions,
                 adapters,
+                follows,
             },
             prefix_cache: prefix_cache.unwrap_or(defaults.prefix_cache),
             driver_timeout_ns: nanoseconds(

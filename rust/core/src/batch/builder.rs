@@ -10,6 +10,8 @@ use crate::sampling::{Key, Params};
 #[derive(Debug)]
 pub struct ArenaBuilder {
     page_size: u32,
+    /// The batch whose rows its sequences follow.
+    before: Option<BatchId>,
     arrays: [Vec<u32>; Field::COUNT],
     words: Vec<u32>,
 }
@@ -69,6 +71,8 @@ pub struct Sequence<'a> {
     pub length: u32,
     /// The only token is in its slot already and must not be written.
     pub reread: bool,
+    /// The only token is what is drawn from this row of the batch before; the one in `tokens` stands for it.
+    pub follows: Option<u32>,
 }
 
 /// A row of logits that is wanted of a sequence, and what is drawn from it.
@@ -93,6 +97,7 @@ impl ArenaBuilder {
     pub fn new(page_size: u32) -> Self {
         let mut builder = Self {
             page_size,
+            before: None,
             arrays: Default::default(),
             words: Vec::new(),
         };
@@ -101,6 +106,7 @@ impl ArenaBuilder {
     }
 
     fn clear(&mut self) {
+        self.before = None;
         self.arrays.iter_mut().for_each(Vec::clear);
         for field in [
             Field::QoIndptr,
@@ -126,6 +132,11 @@ impl ArenaBuilder {
         self.arrays[Field::Tokens as usize].len()
     }
 
+    /// Rows added so far.
+    pub fn n_rows(&self) -> usize {
+        self.arrays[Field::RowToken as usize].len()
+    }
+
     /// Whether nothing was added: neither a sequence nor a copy of a page.
     pub fn is_empty(&self) -> bool {
         [
@@ -136,6 +147,11 @@ impl ArenaBuilder {
         ]
         .iter()
         .all(|&field| self.arrays[field as usize].is_empty())
+    }
+
+    /// Names the batch whose rows sequences of this one follow.
+    pub const fn follow(&mut self, before: BatchId) {
+        self.before = Some(before);
     }
 
     /// Adds a sequence. Lists of positions or masks are as long as its tokens.
@@ -194,6 +210,8 @@ impl ArenaBuilder {
         self.array(Field::SeqMedia).extend(halves(sequence.media));
         self.array(Field::SeqReread)
             .push(u32::from(sequence.reread));
+        let followed = sequence.follows.map_or(0, |row| row + 1);
+        self.array(Field::SeqFollows).push(followed);
     }
 
     /// Asks for a row of logits of the sequence that was added last.
@@ -247,12 +265,13 @@ impl ArenaBuilder {
     pub fn finish(&mut self, id: BatchId) -> Arc<[u32]> {
         let n_words = HEADER_WORDS + self.arrays.iter().map(Vec::len).sum::<usize>();
         let (n_tokens, n_sequences) = (self.n_tokens() as u32, self.n_sequences() as u32);
-        let n_rows = self.arrays[Field::RowToken as usize].len() as u32;
+        let n_rows = self.n_rows() as u32;
         let [low, high] = halves(id.0);
         let words = &mut self.words;
         words.clear();
         words.extend([MAGIC, VERSION, n_words as u32, low, high, self.page_size]);
         words.extend([n_tokens, n_sequences, n_rows]);
+        words.extend(halves(self.before.map_or(0, |before| before.0)));
         words.resize(FIELDS_AT, 0);
         let mut offset = HEADER_WORDS;
         for array in &self.arrays {

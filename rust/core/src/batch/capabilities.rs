@@ -23,4 +23,6 @@ pub struct Capabilities {
     pub adapters: bool,
     /// Sequences may have media.
     pub media: bool,
+    /// It draws by itself, and feeds what it draws into its next batch: it is given that one while one runs, and runs them in order.
+    pub follows: bool,
 }

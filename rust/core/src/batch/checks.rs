@@ -1,7 +1,7 @@
 //! Whether the arrays of an arena fit together. What they name in a driver (tokens, pages, host slots) the driver checks.
 
 use super::layout::{Field, SAMPLER_WORDS};
-use super::view::ArenaView;
+use super::view::{ArenaView, SequenceView};
 use crate::brle;
 
 impl ArenaView<'_> {
@@ -39,6 +39,7 @@ impl ArenaView<'_> {
             (Field::SwapOutDst, self.field(Field::SwapOutSrc).len()),
             (Field::SwapInDst, self.field(Field::SwapInSrc).len()),
             (Field::RowKeep, r),
+            (Field::SeqFollows, b),
         ];
         for (field, length) in lengths {
             if self.field(field).len() != length {
@@ -91,6 +92,9 @@ impl ArenaView<'_> {
                     "sequence {index} re-reads {} tokens; one is possible",
                     sequence.tokens.len()
                 ));
+            }
+            if let Some(row) = sequence.follows {
+                check_follower(index, row, &sequence, self.before())?;
             }
         }
         Ok(())
@@ -161,6 +165,24 @@ impl ArenaView<'_> {
             _ => Ok(()),
         }
     }
+}
+
+fn check_follower(
+    index: usize,
+    row: u32,
+    sequence: &SequenceView<'_>,
+    before: Option<u64>,
+) -> Result<(), String> {
+    if before.is_none() {
+        return Err(format!("sequence {index} follows row {row} of no batch"));
+    }
+    if sequence.tokens.len() != 1 || sequence.reread {
+        return Err(format!(
+            "sequence {index} follows row {row} and has {} tokens; one is possible, which is written",
+            sequence.tokens.len()
+        ));
+    }
+    Ok(())
 }
 
 /// The elements of both lists, ascending.

@@ -49,6 +49,7 @@ fn jobs(sequences: &[Vec<Row<'_>>]) -> SampleJobs {
             replaced: None,
             length: 3,
             reread: false,
+            follows: None,
         });
         for row in rows {
             builder.add_row(row);

@@ -15,7 +15,8 @@
 //! | 6 | T |
 //! | 7 | B |
 //! | 8 | R |
-//! | 9 to 15 | 0 |
+//! | 9, 10 | id of the batch before, where a sequence follows one of its rows; else 0 |
+//! | 11 to 15 | 0 |
 //! | 16 + 2 f, 17 + 2 f | first word and length in words of field f, for the fields of [`Field`] |
 //!
 //! A driver works in this order: all swap-outs, which read what was there before the batch; all swap-ins; all page copies, whose
@@ -26,7 +27,7 @@
 /// The first word: "PIEB".
 pub const MAGIC: u32 = 0x4245_4950;
 /// The second word: raised with every change that a reader must know of.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Words before the first array.
 pub const HEADER_WORDS: usize = 96;
 /// Where the pairs of first word and length begin.
@@ -99,11 +100,14 @@ pub enum Field {
     SwapInDst,
     /// `[R]` 1: the row itself is wanted, beside what is drawn from it. A driver that draws on the device answers such rows too.
     RowKeep,
+    /// `[B]` r + 1: the only token of the sequence is the one that is drawn from row r of the batch before, and its word in `tokens` is 0.
+    /// 0: its tokens are in `tokens`, as in every batch for a driver that does not declare `follows`.
+    SeqFollows,
 }
 
 impl Field {
     /// How many there are.
-    pub const COUNT: usize = 28;
+    pub const COUNT: usize = 29;
 
     /// Every field, in order.
     pub const ALL: [Self; Self::COUNT] = [
@@ -135,5 +139,6 @@ impl Field {
         Self::SwapInSrc,
         Self::SwapInDst,
         Self::RowKeep,
+        Self::SeqFollows,
     ];
 }

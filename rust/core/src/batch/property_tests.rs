@@ -165,6 +165,7 @@ fn write(plans: &[Plan], page_size: u32, copies: Copies) -> Arc<[u32]> {
             replaced: plan.replaced.then_some((0, PageId(9999))),
             length,
             reread: plan.reread,
+            follows: None,
         });
         for (slot, row) in plan.rows.iter().enumerate() {
             builder.add_row(&Row {
@@ -319,6 +320,7 @@ fn each_kind_of_damage_is_named() {
         (at(Field::RowToken) + 1, 99, "RowToken holds 99"),
         (at(Field::RowToken), 4, "RowToken descends"),
         (at(Field::SeqReread), 1, "re-reads 2 tokens"),
+        (at(Field::SeqFollows), 1, "follows row 0 of no batch"),
         (
             at(Field::MaskRuns) + 1,
             5,

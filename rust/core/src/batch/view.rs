@@ -32,6 +32,8 @@ pub struct SequenceView<'a> {
     pub media: u64,
     /// Its only token is in its slot already and must not be written.
     pub reread: bool,
+    /// Its only token is what is drawn from this row of the batch before.
+    pub follows: Option<u32>,
 }
 
 /// One row of logits that a checked arena wants, and what is drawn from it.
@@ -125,6 +127,11 @@ impl<'a> ArenaView<'a> {
         self.words[8] as usize
     }
 
+    /// The batch whose rows its sequences follow; none where no sequence does.
+    pub fn before(&self) -> Option<u64> {
+        Some(wide(&self.words[9..])).filter(|&id| id != 0)
+    }
+
     /// The sequences, in order.
     pub fn sequences(&self) -> impl Iterator<Item = SequenceView<'a>> + '_ {
         (0..self.n_sequences()).map(|index| self.sequence(index))
@@ -146,6 +153,7 @@ impl<'a> ArenaView<'a> {
             zo_seed: (zo_seed[0] != 0).then(|| wide(&zo_seed[1..])),
             media: wide(&self.field(Field::SeqMedia)[2 * index..]),
             reread: self.field(Field::SeqReread)[index] != 0,
+            follows: self.field(Field::SeqFollows)[index].checked_sub(1),
         }
     }
 

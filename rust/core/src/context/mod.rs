@@ -231,13 +231,17 @@ impl Context {
         content
     }
 
-    /// How many tokens of these slots, from the first on, one sequence of a batch can hold.
-    pub(crate) fn n_alike(&self, store: &PageStore, slots: Range<u32>) -> u32 {
+    /// Content of these slots; none where they are plain tokens of the pass.
+    pub(crate) fn content_unless_plain(
+        &self,
+        store: &PageStore,
+        slots: Range<u32>,
+    ) -> Option<Content> {
         let pass = self.pass.as_ref();
-        if pass.is_some_and(|pass| pass.tokens_at(slots.clone()).is_some()) {
-            return slots.end - slots.start;
+        match pass.and_then(|pass| pass.tokens_at(slots.clone())) {
+            Some(_) => None,
+            None => Some(self.content_at(store, slots)),
         }
-        self.content_at(store, slots).n_alike()
     }
 
     /// Tokens that were computed, with the pass under way, ready or not: up to the last full page at least.

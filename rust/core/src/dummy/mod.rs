@@ -21,6 +21,7 @@ use crate::batch::layout::Field;
 use crate::batch::{ArenaView, Capabilities, DriverFailure, SequenceView};
 use crate::brle;
 use crate::hash::{GOLDEN, fold, mix, of_text};
+use crate::sampling::{Scratch, sample};
 use memory::{Memory, Slot};
 
 pub use script::{Decode, Rule, Script};
@@ -33,6 +34,16 @@ pub struct Driver {
     page_size: u32,
     memory: Memory,
     script: Option<Script>,
+    /// The batch that ran last, for the next one to follow; none where no batch does.
+    last: Option<Last>,
+    follows: bool,
+}
+
+/// A batch that ran, and its rows.
+#[derive(Debug)]
+struct Last {
+    arena: Vec<u32>,
+    logits: Vec<f32>,
 }
 
 /// What a batch came to.
@@ -57,7 +68,16 @@ impl Driver {
             page_size,
             memory: Memory::new(n_pages, page_size),
             script: None,
+            last: None,
+            follows: false,
         }
+    }
+
+    /// The same, feeding what it draws into its next batch.
+    #[must_use]
+    pub const fn following(mut self) -> Self {
+        self.follows = true;
+        self
     }
 
     /// The same, with host memory for `n_host_slots` pages; it is taken when it is written.
@@ -87,6 +107,7 @@ impl Driver {
             positions: true,
             adapters: true,
             media: true,
+            follows: self.follows,
         }
     }
 
@@ -122,19 +143,66 @@ impl Driver {
             failures: Vec::new(),
         };
         let mut rows = view.field(Field::RowToken);
+        let last = self.last.take();
         for (index, sequence) in view.sequences().enumerate() {
             let end = (sequence.first_token + sequence.tokens.len()) as u32;
             let (own, others) = rows.split_at(rows.partition_point(|&row| row < end));
             rows = others;
             let first_logit = computed.logits.len();
-            if let Err(reason) = self.sequence(&view, &sequence, own, &mut computed.logits) {
+            let outcome = match sequence.follows {
+                None => self.sequence(&view, &sequence, own, &mut computed.logits),
+                Some(row) => self
+                    .draw(view.before(), row, last.as_ref())
+                    .and_then(|token| {
+                        let tokens = &[token];
+                        let drawn = SequenceView { tokens, ..sequence };
+                        self.sequence(&view, &drawn, own, &mut computed.logits)
+                    }),
+            };
+            if let Err(reason) = outcome {
                 computed.failures.push((index as u32, reason));
                 computed.logits.truncate(first_logit);
                 let n_logits = own.len() * self.vocab_size as usize;
                 computed.logits.resize(first_logit + n_logits, f32::NAN);
             }
         }
+        if self.follows {
+            let (arena, logits) = (arena.to_vec(), computed.logits.clone());
+            self.last = Some(Last { arena, logits });
+        }
         Ok(computed)
+    }
+
+    /// The token that is drawn from a row of the batch that ran last.
+    fn draw(&self, before: Option<u64>, row: u32, last: Option<&Last>) -> Result<u32, String> {
+        let Some(Last { arena, logits }) = last else {
+            return Err(format!("row {row} of {before:?} is followed and not kept"));
+        };
+        let view = ArenaView::parse(arena)?;
+        let width = self.vocab_size as usize;
+        let at = row as usize * width;
+        let (Some(wanted), Some(logits)) =
+            (view.rows().nth(row as usize), logits.get(at..at + width))
+        else {
+            return Err(format!(
+                "row {row} is followed and the last batch has {}",
+                view.n_rows()
+            ));
+        };
+        if before != Some(view.batch_id()) {
+            return Err(format!(
+                "a row of {before:?} is followed and batch {} ran last",
+                view.batch_id()
+            ));
+        }
+        sample(
+            logits,
+            &wanted.params,
+            wanted.mask,
+            wanted.key,
+            &mut Scratch::default(),
+        )
+        .map_err(|fault| format!("nothing can be drawn from row {row}: {fault:?}"))
     }
 
     /// Computes a sequence, of which the rows of some tokens are wanted.

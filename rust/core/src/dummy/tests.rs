@@ -40,6 +40,7 @@ fn run(
         replaced: None,
         length: before + tokens.len() as u32,
         reread,
+        follows: None,
     });
     builder.add_row(&Row {
         token_idx: tokens.len() as u32 - 1,
@@ -107,6 +108,7 @@ fn add(builder: &mut ArenaBuilder, tokens: &[u32], before: u32, pages: &[u32], m
         replaced: None,
         length: before + tokens.len() as u32,
         reread: false,
+        follows: None,
     });
     for token_idx in 0..tokens.len() as u32 {
         builder.add_row(&Row {
@@ -166,6 +168,7 @@ fn positions_adapters_and_media_matter() {
             replaced: None,
             length: 2,
             reread: false,
+            follows: None,
         });
         builder.add_row(&Row {
             token_idx: 1,

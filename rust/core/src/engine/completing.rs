@@ -46,10 +46,18 @@ impl Engine {
             riders,
             moves,
             n_tokens,
+            before,
             since_ns,
             abandoned,
             ..
         } = self.in_flight.swap_remove(index);
+        let overtakes = before.is_some_and(|before| self.runs(before));
+        for next in &mut self.in_flight {
+            if next.before == Some(batch) {
+                // Until now it waited for this one.
+                next.since_ns = now_ns;
+            }
+        }
         let outcome = if abandoned {
             Err(too_late())
         } else {
@@ -65,7 +73,10 @@ impl Engine {
         let (succeeded, n_ready) = (outcome.is_ok(), self.ready.len());
         if !succeeded {
             // Each may use what any of them brought back.
-            let users = sequences.iter().map(|sequence| sequence.context);
+            let users = sequences
+                .iter()
+                .filter(|sequence| !(overtakes && sequence.follows))
+                .map(|sequence| sequence.context);
             for id in users
                 .chain(riders.iter().map(|rider| rider.context))
                 .filter(|_| !moves.ins.is_empty())
@@ -79,13 +90,19 @@ impl Engine {
         match outcome {
             Ok(sampled) => {
                 for (index, sequence) in sequences.into_iter().enumerate() {
-                    self.end_lease(&sequence, true);
+                    if self.gives_back(&sequence, before.filter(|_| overtakes)) {
+                        continue;
+                    }
+                    self.end_lease(&sequence, batch, true);
                     self.advance(&sequence, sampled.rows(index), batch, now_ns);
                 }
             }
             Err(failure) => {
                 for sequence in sequences {
-                    self.end_lease(&sequence, false);
+                    if self.gives_back(&sequence, before.filter(|_| overtakes)) {
+                        continue;
+                    }
+                    self.end_lease(&sequence, batch, false);
                     self.advance(&sequence, Err(driver_failed(&failure)), batch, now_ns);
                 }
             }
@@ -99,11 +116,12 @@ impl Engine {
     }
 
     /// The batch has let go of the pages of a context. `copied` tells whether its page copies were made.
-    fn end_lease(&mut self, sequence: &Running, copied: bool) {
+    fn end_lease(&mut self, sequence: &Running, batch: BatchId, copied: bool) {
         let Some(context) = self.contexts.get_mut(sequence.context.0) else {
             return;
         };
-        context.lease = None;
+        // The next batch may have it already.
+        context.lease = context.lease.filter(|&lease| lease != batch);
         let goes_on = |pass: &Pass| pass.arrival == sequence.arrival;
         if let Some(copy) = sequence.copy {
             if copied && context.pass.as_ref().is_some_and(goes_on) {
@@ -164,7 +182,10 @@ impl Engine {
             .as_ref()
             .is_none_or(|pass| pass.arrival != sequence.arrival || !pass.is_in_flight())
         {
-            // The pass was cancelled or abandoned under way: what it wrote is dropped.
+            // The pass was cancelled or abandoned under way: what it wrote is dropped, when no batch uses it any more.
+            if context.lease.is_some() {
+                return;
+            }
             context.roll_back(&mut self.store);
             if context.is_to_go() {
                 context.suspend(&mut self.store);
@@ -197,8 +218,7 @@ impl Engine {
         }
         if is_ahead {
             if pass.is_waiting() {
-                let ticket = ticket(sequence.context, context, batch.0);
-                return self.queue.extend(ticket);
+                return self.go_on(sequence.context, batch.0);
             }
             return self.rest(sequence.context);
         }
@@ -238,10 +258,7 @@ impl Engine {
             self.ready.extend(request);
             return self.rest(sequence.context);
         }
-        if let Some(context) = self.contexts.get(sequence.context.0) {
-            self.queue
-                .extend(ticket(sequence.context, context, batch.0));
-        }
+        self.go_on(sequence.context, batch.0);
     }
 
     /// A program was answered a step: it may come back for the next one.
@@ -260,7 +277,7 @@ impl Engine {
             let context = self.contexts.get(context.0);
             let pass = context.and_then(|context| context.pass.as_ref());
             // What runs ahead is in the next batch without anybody's coming back.
-            if !pass.is_some_and(Pass::is_waiting) {
+            if !pass.is_some_and(|pass| pass.is_waiting() || pass.is_in_flight()) {
                 self.hold.expect(id, generator.return_ns, now_ns);
             }
         }

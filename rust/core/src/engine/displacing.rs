@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::planning::Planner;
+use super::admitting::Planner;
 use super::{Engine, Idle};
 use crate::context::Context;
 use crate::ids::ContextId;

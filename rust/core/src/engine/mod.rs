@@ -5,11 +5,13 @@
 //! `abandon_overdue` (`abandoning`) where it hangs.
 
 mod abandoning;
+mod admitting;
 mod check;
 mod completing;
 mod contexts;
 mod costs;
 mod displacing;
+mod following;
 mod forward;
 mod generators;
 mod histogram;
@@ -19,6 +21,7 @@ mod room;
 mod snapshots;
 mod stats;
 mod working_pages;
+mod writing;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -112,6 +115,9 @@ struct InFlight {
     riders: Vec<Rider>,
     moves: Moves,
     n_tokens: u32,
+    /// The batch that some of its sequences follow.
+    before: Option<BatchId>,
+    /// When it was planned, or when the batch that it follows was answered.
     since_ns: u64,
     /// Its requests have failed, and the driver has not answered yet.
     abandoned: bool,
@@ -134,6 +140,10 @@ struct Running {
     copy: Option<PageCopy>,
     /// Tokens that are ready when it is done.
     length: u32,
+    /// The row of the batch from which the next token of the pass is drawn.
+    row: Option<u32>,
+    /// It follows a sequence of the batch before.
+    follows: bool,
 }
 
 impl Engine {

@@ -2,15 +2,16 @@
 
 use super::contexts::live_mut;
 use super::{Engine, Forward, RequestState};
+use crate::config::EngineConfig;
 use crate::context::{Context, Draws, Pass, PassKind, RowOutput};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{FinishReason, Output, StepState};
+use crate::generation::{FinishReason, Generator, Output, StepState};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 use crate::kv::pages_for;
 use crate::sched::{Ticket, smoothed};
 
 /// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
-const MAX_VAIN: u32 = 2;
+pub(super) const MAX_VAIN: u32 = 2;
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -216,15 +217,10 @@ impl Engine {
         let generator = self.generators.get(generator_id.0)?;
         let (model_end, max_context) = (&self.config.end_tokens, self.config.max_context);
         let finish = generator.judge(token, 1, length, model_end, max_context);
-        let goes_ahead = finish.is_none()
-            && self.config.run_ahead
-            && generator.n_vain < MAX_VAIN
-            && !generator.retired
-            && !generator.dropped;
+        let goes_ahead = finish.is_none() && runs_ahead(&self.config, generator);
         pass.answer(finish, goes_ahead);
         if goes_ahead {
-            self.queue
-                .extend(ticket(id, context, self.totals.n_batches));
+            self.go_on(id, self.totals.n_batches);
         }
         finish
     }
@@ -471,6 +467,11 @@ impl Engine {
     }
 }
 
+/// Whether the next token of a generator is computed and drawn before its program asks.
+pub(super) const fn runs_ahead(config: &EngineConfig, generator: &Generator) -> bool {
+    config.run_ahead && generator.n_vain < MAX_VAIN && !generator.retired && !generator.dropped
+}
+
 /// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was planned before it was entered: so that
 /// what is entered anew time and again does not go before what goes on.
 pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
@@ -485,6 +486,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         n_refused: 0,
         bid: context.bid,
         is_ahead: pass.is_ahead(),
+        follows: None,
     })
 }
 

@@ -13,6 +13,7 @@ pub(super) struct Totals {
     pub(super) n_tokens: u64,
     pub(super) n_copies: u64,
     pub(super) n_holds: u64,
+    pub(super) n_followers: u64,
     pub(super) n_ahead_used: u64,
     pub(super) n_ahead_dropped: u64,
     pub(super) n_suspended: u64,
@@ -133,6 +134,8 @@ stats! {
         pub n_ahead_used: u64,
         /// Steps that ran ahead in vain.
         pub n_ahead_dropped: u64,
+        /// Sequences planned while the batch ran that draws their token.
+        pub n_followers: u64,
         /// Times that a driver was told to wait for programs that were expected back.
         pub n_holds: u64,
         /// Sequences of each batch.
@@ -184,6 +187,7 @@ impl Engine {
             n_suspended: totals.n_suspended,
             n_ahead_used: totals.n_ahead_used,
             n_ahead_dropped: totals.n_ahead_dropped,
+            n_followers: totals.n_followers,
             n_holds: totals.n_holds,
             batch_sequences: totals.batch_sequences.clone(),
             batch_tokens: totals.batch_tokens.clone(),

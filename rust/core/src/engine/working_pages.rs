@@ -78,7 +78,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Drops the last `n` working pages, all of them where there are fewer, and the tokens in them. An idle generator of the context is
+    /// Drops the last `n` working pages, all of them where there are fewer, the tokens in them and what is pending behind those. An idle generator of the context is
     /// retired.
     ///
     /// # Errors
@@ -89,8 +89,10 @@ impl Engine {
         state.settle(page_size);
         let n_pages = state.n_pages(page_size);
         let n_kept = n_pages.saturating_sub(n).max(state.n_committed);
-        let n_left = if n_kept < n_pages {
-            state.seq_len().min(n_kept.saturating_mul(page_size))
+        let n_slots = n_kept.saturating_mul(page_size);
+        // A pending token lies in no page: it goes where one before it goes.
+        let n_left = if n_slots < state.n_tokens() {
+            n_slots
         } else {
             state.seq_len()
         };

@@ -118,10 +118,16 @@ impl Generator {
         if self.stop.contains(token, model_end) {
             return Some(FinishReason::Stop);
         }
+        self.is_full(n_drawn, length, max_context)
+            .then_some(FinishReason::Length)
+    }
+
+    /// Whether a pass ends with its token number `n_drawn` whatever that is; `length` is that of the context with it.
+    pub(crate) fn is_full(&self, n_drawn: u32, length: u32, max_context: u32) -> bool {
         let capped = self
             .max_tokens
             .is_some_and(|cap| self.n_accepted + n_drawn >= cap);
-        (capped || length >= max_context).then_some(FinishReason::Length)
+        capped || length >= max_context
     }
 
     /// Whether a program may use it. One that had ended before it was retired just stays at its end.

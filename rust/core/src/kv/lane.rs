@@ -428,6 +428,18 @@ impl Lane {
         Ok(copy)
     }
 
+    /// Makes room for the tokens up to `length` behind those that a batch computes, which uses the lane. False: there is none, or the batch copies the
+    /// last page, which is the lane's own when that is done and not before.
+    pub(crate) fn extend(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        length: u32,
+    ) -> bool {
+        !self.must_copy(length) && self.reserve(store, claim, moves, length).is_ok()
+    }
+
     /// Lets go of the part of a page that would have to be copied; it is computed again. False: there is none.
     pub(crate) fn give_up_shared(&mut self, store: &mut PageStore) -> bool {
         if self.parked.is_some() {

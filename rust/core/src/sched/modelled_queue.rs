@@ -183,6 +183,7 @@ impl World {
                     n_refused: 0,
                     bid: 0,
                     is_ahead,
+                    follows: None,
                 });
             }
             Op::Plan {

@@ -31,6 +31,8 @@ pub(crate) struct Ticket {
     pub(crate) bid: u64,
     /// Nobody asked for it yet: it comes after all decodes, and nothing is displaced for it.
     pub(crate) is_ahead: bool,
+    /// The row of the batch that runs from which its token is drawn: it is there for one plan.
+    pub(crate) follows: Option<u32>,
 }
 
 impl Ticket {
@@ -125,6 +127,12 @@ impl Queue {
         self.decodes.retain(|ticket| ticket.arrival != arrival);
         self.prefills.retain(|ticket| ticket.arrival != arrival);
         self.len() < n
+    }
+
+    /// What follows the batch that runs waits no longer.
+    pub(crate) fn drop_followers(&mut self) {
+        self.decodes.retain(|ticket| ticket.follows.is_none());
+        self.prefills.retain(|ticket| ticket.follows.is_none());
     }
 
     /// The process ended: what is known of it is forgotten. Its tickets are removed before.

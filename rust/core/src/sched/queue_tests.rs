@@ -24,6 +24,7 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         n_refused: 0,
         bid: 0,
         is_ahead: false,
+        follows: None,
     }
 }
 

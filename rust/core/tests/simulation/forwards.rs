@@ -247,7 +247,7 @@ impl Simulation {
         let n_kept = n_pages
             .saturating_sub(n as usize)
             .max(model.n_committed / page_size);
-        let most = if n_kept < n_pages {
+        let most = if n_kept * page_size < model.slots.len() {
             n_kept * page_size
         } else {
             usize::MAX

@@ -49,6 +49,7 @@ struct Happened {
     suspended: u64,
     ahead_used: u64,
     ahead_dropped: u64,
+    followers: u64,
 }
 
 impl Happened {
@@ -67,6 +68,7 @@ impl Happened {
             suspended: stats.n_suspended,
             ahead_used: stats.n_ahead_used,
             ahead_dropped: stats.n_ahead_dropped,
+            followers: stats.n_followers,
         }
     }
 
@@ -98,6 +100,7 @@ impl AddAssign for Happened {
             (&mut self.suspended, other.suspended),
             (&mut self.ahead_used, other.ahead_used),
             (&mut self.ahead_dropped, other.ahead_dropped),
+            (&mut self.followers, other.followers),
         ] {
             *own += other;
         }
@@ -163,5 +166,6 @@ fn programs_get_what_the_oracle_says() {
             "hardly any run counts: {counted:?} of {all:?}"
         );
     }
+    assert!(counted.followers > 0, "no batch followed another");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }

@@ -1,6 +1,6 @@
 //! What may happen, and on which engines.
 
-use pie_core::{Adapter, EngineConfig, Method};
+use pie_core::{Adapter, EngineConfig, Method, Serves};
 use proptest::prelude::*;
 
 use super::support::world::config;
@@ -217,6 +217,7 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
         prop::bool::weighted(0.95),
         1u32..6,
         prop_oneof![Just(0u64), Just(1_000_000u64)],
+        any::<bool>(),
     )
         .prop_map(
             |(
@@ -230,8 +231,13 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                 run_ahead,
                 max_batch_rows,
                 copy_page_ns,
+                follows,
             )| {
                 EngineConfig {
+                    serves: Serves {
+                        follows,
+                        ..Serves::default()
+                    },
                     host_slots,
                     max_snapshots: MAX_SNAPSHOTS,
                     max_user_snapshots: Some(MAX_USER_SNAPSHOTS),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pie_core::batch::ArenaView;
 use pie_core::sampling::Params;
 use pie_core::{
     Adapter, Answer, Batch, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error,
@@ -22,6 +23,8 @@ pub struct World {
     /// Batches that were planned. The driver computes one when it is answered, in whatever order: so a page that two of them
     /// should not share is noticed.
     pub running: Vec<Batch>,
+    /// The rows of batches that run and were computed, since one that runs follows them.
+    computed: HashMap<BatchId, Vec<f32>>,
     /// Requests that were announced as ready.
     pub ready: HashMap<RequestId, ()>,
     /// Whether the engine verifies its invariants after every call.
@@ -83,6 +86,11 @@ impl World {
             config.page_size,
         )
         .with_host_slots(config.host_slots);
+        let driver = if config.serves.follows {
+            driver.following()
+        } else {
+            driver
+        };
         let engine = Engine::new(config).unwrap();
         Self {
             engine,
@@ -90,6 +98,7 @@ impl World {
             now_ns: 0,
             n_requests: 0,
             running: Vec::new(),
+            computed: HashMap::new(),
             ready: HashMap::new(),
             checks: true,
         }
@@ -161,15 +170,44 @@ impl World {
         planned
     }
 
-    /// Has the driver compute a batch, which is then no longer among those that run.
+    /// Has the driver compute a batch, which is then no longer among those that run. One that feeds what it draws into the next batch computes them in
+    /// their order, in whatever order they are answered.
     pub fn compute(&mut self, index: usize) -> (Batch, Vec<f32>) {
+        let n_first = if self.driver.capabilities().follows {
+            index + 1
+        } else {
+            0
+        };
+        let batches = self
+            .running
+            .iter()
+            .take(n_first)
+            .chain(&self.running[index..=index]);
+        for batch in batches {
+            if self.computed.contains_key(&batch.id) {
+                continue;
+            }
+            let computed = self
+                .driver
+                .run(&batch.arena)
+                .expect("the driver takes every batch");
+            let view = ArenaView::parse(&batch.arena).expect("the arena is well-formed");
+            // What follows a batch that failed before it was computed sees nothing; its passes have failed.
+            let lost = |index: u32| {
+                view.sequences()
+                    .nth(index as usize)
+                    .is_some_and(|it| it.follows.is_some())
+            };
+            assert!(
+                computed.failures.iter().all(|(index, _)| lost(*index)),
+                "every slot that is seen was written: {:?}",
+                computed.failures
+            );
+            self.computed.insert(batch.id, computed.logits);
+        }
         let batch = self.running.remove(index);
-        let computed = self
-            .driver
-            .run(&batch.arena)
-            .expect("the driver takes every batch");
-        assert_eq!(computed.failures, [], "every slot that is seen was written");
-        (batch, computed.logits)
+        let logits = self.computed.remove(&batch.id).expect("it was computed");
+        (batch, logits)
     }
 
     /// Computes and answers the oldest batch.
@@ -204,14 +242,17 @@ impl World {
         }
     }
 
-    /// Runs batches until nothing can run.
+    /// Runs batches until nothing can run: one, or where the driver feeds what it draws into its next batch, that one too.
     pub fn pump(&mut self) {
-        for _ in 0..5_000 {
-            if !self.running.is_empty() {
-                self.finish();
-            } else if !self.plan() {
+        let depth = 1 + usize::from(self.driver.capabilities().follows);
+        for _ in 0..10_000 {
+            if self.running.len() < depth && self.plan() {
+                continue;
+            }
+            if self.running.is_empty() {
                 return;
             }
+            self.finish();
         }
         panic!("the engine does not come to rest");
     }

@@ -1,0 +1,223 @@
+//! The scheduler offers a request a place in the batch: whether it gets one, and for how many of its tokens.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::requests::never_fits;
+use super::stats::Totals;
+use super::writing::Chunk;
+use super::{Idle, Rider, Running};
+use crate::batch::ArenaBuilder;
+use crate::context::Context;
+use crate::errors::Error;
+use crate::ids::{ContextId, PageId, RequestId};
+use crate::kv::{Claim, Content, Moves, Obstacle, PageCopy, PageStore, pages_for};
+use crate::sched::{Admission, Admit, Ticket};
+use crate::slab::Slab;
+
+/// A batch in the making: what the scheduler offers is given pages and written into the arena.
+pub(super) struct Planner<'a> {
+    pub(super) claim: Claim,
+    pub(super) now_ns: u64,
+    /// A request that displaces every other, where none can run.
+    pub(super) urgent: Option<u64>,
+    pub(super) contexts: &'a mut Slab<Context>,
+    pub(super) store: &'a mut PageStore,
+    pub(super) builder: &'a mut ArenaBuilder,
+    pub(super) idle: &'a mut VecDeque<Idle>,
+    pub(super) totals: &'a mut Totals,
+    pub(super) moves: Moves,
+    pub(super) running: Vec<Running>,
+    pub(super) riders: Vec<Rider>,
+    pub(super) n_rows: u64,
+    /// Rows of forward passes, and the most that there may be.
+    pub(super) n_reads: u32,
+    pub(super) max_reads: u32,
+    /// The pages of the sequence that is added; its memory serves one after the other.
+    pub(super) pages: Vec<PageId>,
+    pub(super) doomed: Vec<(Ticket, Error)>,
+    /// Passes of which nothing is left to compute, and contexts whose pass ran ahead in vain.
+    pub(super) done: Vec<(ContextId, Option<RequestId>)>,
+    pub(super) retry_ns: Option<u64>,
+}
+
+impl Admit for Planner<'_> {
+    /// The pages of all the tokens that the pass will compute are reserved with its first chunk, so that prefills do not block each other
+    /// half-way.
+    fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
+        let admission = self.try_admit(ticket, n, others);
+        let runs = matches!(admission, Admission::Planned(n) if n > 0);
+        if let Some(context) = self.contexts.get_mut(ticket.context.0).filter(|_| !runs)
+            && context.lease.is_none()
+            && context
+                .lane
+                .pinned()
+                .any(|node| self.store.moving(node).is_some())
+        {
+            // Pages that it uses come back with this batch, though nothing of it is computed.
+            context.lease = Some(self.claim.batch);
+            self.riders.push(Rider {
+                context: ticket.context,
+                arrival: ticket.arrival,
+            });
+        }
+        admission
+    }
+
+    fn n_tokens(&self, ticket: &Ticket) -> u32 {
+        self.contexts
+            .get(ticket.context.0)
+            .map_or(1, Context::n_remaining)
+    }
+}
+
+impl Planner<'_> {
+    fn try_admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
+        if ticket.follows.is_some() {
+            return self.follow(ticket);
+        }
+        let Some(context) = self.contexts.get(ticket.context.0) else {
+            return Admission::NotYet;
+        };
+        if context.lease.is_some() || context.pass.is_none() {
+            return Admission::NotYet;
+        }
+        let end = context.end();
+        if context.is_steady()
+            && context.lane.n_ready() < end
+            && context.lane.is_exact(self.store, end)
+        {
+            if self.n_readable(context, end - 1..end) == 0 {
+                return Admission::Refused;
+            }
+            self.totals.n_replayed += u64::from(context.lane.n_ready() < context.n_tokens());
+            let slots = end - 1..end;
+            let content = context.content_unless_plain(self.store, slots.clone());
+            let chunk = Chunk {
+                slots,
+                content,
+                ..Chunk::default()
+            };
+            self.add(ticket, chunk);
+            return Admission::Planned(1);
+        }
+        if ticket.is_ahead && !context.is_steady() {
+            self.forget_ahead(ticket.context);
+            return Admission::Planned(0);
+        }
+        let (needed, n_pages) = (pages_for(end, self.store.page_size()), self.store.n_pages());
+        if needed > n_pages {
+            self.doomed.push((*ticket, never_fits(needed, n_pages)));
+            return Admission::Refused;
+        }
+        let n_ready = context.lane.n_ready();
+        if n_ready < end && self.n_readable(context, n_ready..end) == 0 {
+            // Before anybody is displaced for it.
+            return Admission::Refused;
+        }
+        let n_before = context.n_once_ready(self.store);
+        let made = self.make_ready(ticket, others);
+        self.note_found(ticket.context, n_before);
+        match made {
+            Ok(copy) => self.admit_ready(ticket, n, n_before, copy),
+            Err(Obstacle::Moving) => Admission::NotYet,
+            Err(Obstacle::Short) => Admission::Refused,
+        }
+    }
+
+    /// A context had `n_before` tokens and found more. Also where it has to wait: what it found then is its own from now on.
+    fn note_found(&mut self, id: ContextId, n_before: u32) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        let n_found = context.n_once_ready(self.store).saturating_sub(n_before);
+        self.totals.n_hits += u64::from(n_found > 0);
+        self.totals.n_reused += u64::from(n_found);
+        if let Some(pass) = &mut context.pass {
+            pass.n_found += n_found;
+        }
+    }
+
+    /// Gives the next `n` tokens of a request a place for which there is room. Of its context `n_before` tokens had been computed before.
+    fn admit_ready(
+        &mut self,
+        ticket: &Ticket,
+        n: u32,
+        n_before: u32,
+        copy: Option<PageCopy>,
+    ) -> Admission {
+        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+            return Admission::NotYet;
+        };
+        let (n_ready, end) = (context.lane.n_ready(), context.end());
+        let Some(pass) = context.pass.as_mut() else {
+            return Admission::NotYet;
+        };
+        if n_ready == end && !pass.wants_rows() {
+            pass.answer(None, false);
+            self.totals.waited(pass.asked_ns.take(), self.now_ns);
+            self.done.push((ticket.context, pass.request));
+            return Admission::Planned(0);
+        }
+        let reread = n_ready == end;
+        let start = n_ready - u32::from(reread);
+        let wanted = start..start + n.min(end - start).max(1);
+        let Some(context) = self.contexts.get(ticket.context.0) else {
+            return Admission::NotYet;
+        };
+        let content = context.content_unless_plain(self.store, wanted.clone());
+        let n_alike = content.as_ref().map_or(u32::MAX, Content::n_alike);
+        let n = self.n_readable(context, wanted).min(n_alike);
+        if n == 0 {
+            // The room that this batch made is this batch's to use.
+            if let Some(context) = self.contexts.get_mut(ticket.context.0) {
+                context.lane.give_up_room(self.store, copy);
+            }
+            return Admission::Refused;
+        }
+        let slots = start..start + n;
+        if !reread {
+            let n_replayed = n_before.min(slots.end).saturating_sub(start);
+            self.totals.n_replayed += u64::from(n_replayed);
+        }
+        let copy = copy.map(|copy| (n_ready / self.store.page_size(), copy));
+        let chunk = Chunk {
+            slots,
+            reread,
+            content,
+            copy,
+        };
+        self.add(ticket, chunk);
+        Admission::Planned(n)
+    }
+
+    /// What ran ahead has lost its pages: it is computed again when it is asked for, and not before.
+    fn forget_ahead(&mut self, id: ContextId) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        if context
+            .pass
+            .take_if(|pass| pass.request.is_none())
+            .is_some()
+        {
+            context.trim(self.store);
+        } else if let Some(pass) = &mut context.pass {
+            pass.stop_ahead();
+            context.roll_back(self.store);
+        }
+        self.totals.n_ahead_dropped += 1;
+        self.done.push((id, None));
+    }
+
+    /// How many of these tokens may be computed in this batch without there being too many rows.
+    fn n_readable(&self, context: &Context, slots: Range<u32>) -> u32 {
+        let reads = context.pass.as_ref().and_then(|pass| pass.reads.as_ref());
+        let wanted = reads.map_or(&[][..], |reads| reads.within(slots.clone()));
+        let left = self.max_reads.saturating_sub(self.n_reads);
+        match wanted.get(left as usize) {
+            Some(beyond) => beyond.slot - slots.start,
+            None => slots.end - slots.start,
+        }
+    }
+}

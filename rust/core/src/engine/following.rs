@@ -1,0 +1,124 @@
+//! The batch after the one that runs.
+//!
+//! A driver that feeds what it draws into its next batch is given that one while one runs, so that it never waits for the host.
+//! A sequence whose token is still to be drawn follows it then: everything else of it is known. Where the token ends the
+//! generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
+
+use super::admitting::Planner;
+use super::requests::{runs_ahead, ticket};
+use super::{Engine, InFlight, Running};
+use crate::context::PassKind;
+use crate::ids::{BatchId, ContextId};
+use crate::kv::pages_for;
+use crate::sched::{Admission, Ticket};
+
+impl Engine {
+    /// Enters what can follow the batch that runs into the queue, for one plan. Answers that batch where anything can.
+    pub(super) fn enter_followers(&mut self) -> Option<BatchId> {
+        let [batch] = self.in_flight.as_slice() else {
+            return None;
+        };
+        // Where the batch brings pages back, its failure would take them from what follows, which uses them.
+        if !self.config.serves.follows || batch.abandoned || !batch.moves.ins.is_empty() {
+            return None;
+        }
+        // A driver keeps the rows of its last batch alone.
+        if batch.id.0 != self.totals.n_batches {
+            return None;
+        }
+        let before = batch.id;
+        let followers = batch.sequences.iter();
+        let followers = followers.filter_map(|running| self.follower(batch, running));
+        let followers: Vec<Ticket> = followers.collect();
+        let is_followed = !followers.is_empty();
+        for ticket in followers {
+            self.queue.push(ticket);
+        }
+        is_followed.then_some(before)
+    }
+
+    /// The place of a sequence that runs in the batch after; none where it will or may not need one.
+    fn follower(&self, batch: &InFlight, running: &Running) -> Option<Ticket> {
+        let row = running.row?;
+        let context = self.contexts.get(running.context.0)?;
+        let pass = context.pass.as_ref()?;
+        let runs = context.lease == Some(batch.id)
+            && !context.released
+            && pass.arrival == running.arrival
+            && pass.is_in_flight()
+            && !pass.is_ahead()
+            && context.lane.is_whole();
+        let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
+            return None;
+        };
+        let generator = self.generators.get(id.0).filter(|_| runs)?;
+        // Counted with the token that is to be drawn.
+        let (n_drawn, length) = (pass.drawn().len() as u32 + 1, context.end() + 1);
+        let max_context = self.config.max_context;
+        let goes_on = match pass.kind {
+            PassKind::Step(_) => runs_ahead(&self.config, generator),
+            _ => pass
+                .budget
+                .as_ref()
+                .is_none_or(|budget| u64::from(n_drawn) < budget.left()),
+        };
+        let fits = pages_for(length, self.config.page_size) <= self.store.n_pages();
+        let ends = generator.is_full(n_drawn, length, max_context);
+        (goes_on && fits && !ends).then_some(Ticket {
+            context: running.context,
+            process: context.process,
+            user: context.lane.owner(),
+            n_tokens: 1,
+            arrival: pass.arrival,
+            served: batch.id.0,
+            n_refused: 0,
+            bid: context.bid,
+            is_ahead: false,
+            follows: Some(row),
+        })
+    }
+
+    /// A batch is answered before the one that it follows, which is `before` then: what its sequence drew is dropped, and drawn again.
+    pub(super) fn gives_back(&mut self, sequence: &Running, before: Option<BatchId>) -> bool {
+        let Some(before) = before.filter(|_| sequence.follows) else {
+            return false;
+        };
+        if let Some(context) = self.contexts.get_mut(sequence.context.0) {
+            context.lease = Some(before);
+        }
+        true
+    }
+
+    pub(super) fn runs(&self, id: BatchId) -> bool {
+        self.in_flight.iter().any(|batch| batch.id == id)
+    }
+
+    /// Takes a pass on that has more to compute: where the next batch has it already, it runs; if not, it waits.
+    pub(super) fn go_on(&mut self, id: ContextId, served: u64) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        if context.lease.is_some() {
+            if let Some(pass) = &mut context.pass {
+                pass.start();
+            }
+            return;
+        }
+        self.queue.extend(ticket(id, context, served));
+    }
+}
+
+impl Planner<'_> {
+    /// Gives a sequence a place whose only token is drawn from a row of the batch that runs. Nothing is displaced for it.
+    pub(super) fn follow(&mut self, ticket: &Ticket) -> Admission {
+        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+            return Admission::NotYet;
+        };
+        let (length, lane) = (context.end() + 1, &mut context.lane);
+        if !lane.extend(self.store, self.claim, &mut self.moves, length) {
+            return Admission::NotYet;
+        }
+        self.add_follower(ticket);
+        Admission::Planned(1)
+    }
+}
