@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 Split = Literal["train", "validation", "sealed"]
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "sealed")
+_INVENTED_SHARE = 0.35
 _HELD_OUT_OF = 25
 """Of this many contents one belongs to validation and one to the sealed set."""
 
@@ -59,13 +60,29 @@ class Draw(Random):
         return pool[SPLITS.index(self.split)]
 
     def entry(self, pool: Pool) -> str:
-        """One entry of a lexicon."""
+        """One entry of a lexicon; in training often one that the lexicon does not hold, so that it is copied, not recalled."""
+        if self.split == "train" and self.random() < _INVENTED_SHARE:
+            return self._invented(pool)
         return self.choice(self.entries(pool))
 
     def some(self, pool: Pool, count: int) -> list[str]:
         """`count` different entries of a lexicon, or all where it has fewer."""
-        entries = self.entries(pool)
-        return self.sample(entries, min(count, len(entries)))
+        wanted = min(count, len(self.entries(pool)))
+        found: dict[str, None] = {}
+        while len(found) < wanted:
+            found[self.entry(pool)] = None
+        return list(found)
+
+    def _invented(self, pool: Pool) -> str:
+        """The beginning of one entry with the end of another."""
+        held = {entry.lower() for entry in (*pool.validation, *pool.sealed)}
+        while True:
+            first, second = self.choices(pool.train, k=2)
+            if len(first) < 2 or len(second) < 2:
+                continue
+            made = first[: self.randint(1, len(first) - 1)].rstrip() + second[self.randint(1, len(second) - 1) :]
+            if len(made) > 2 and made.lower() not in held and self.falls_here(made):
+                return made
 
 
 def draw(seed: str, split: Split) -> Draw:

@@ -101,7 +101,7 @@ class _Trainer:
         for name, parameter in self.model.named_parameters():
             (matrices if name.endswith("proj.weight") else others).append(parameter)
         optimizers: list[torch.optim.Optimizer] = [
-            Muon(matrices, lr=self.plan.matrix_rate, weight_decay=0.01),
+            Muon(matrices, lr=self.plan.matrix_rate, weight_decay=0.01, halved=self.halved),
             torch.optim.AdamW(others, lr=self.plan.other_rate, betas=(0.9, 0.95), weight_decay=0.0),
         ]
         for optimizer, saved in zip(optimizers, self.state.optimizers, strict=False):

@@ -23,6 +23,9 @@ def explain(rng: Draw) -> Exchange:
             f"Describe {topic} in one sentence.",
             f"Tell me one thing about {topic}.",
             f"Give me one fact about {topic}.",
+            *(f"In one sentence, what is {topic}?", f"Can you explain {topic} in one sentence?", f"Say one sentence about {topic}."),
+            *(f"What is {topic}, in a sentence?", f"I would like one sentence about {topic}.", f"Briefly, what is {topic}?"),
+            *(f"Tell me in one sentence what {topic} is.", f"Just one fact about {topic}, please."),
         )
         return ask(question, first)
     question = pick(
@@ -40,6 +43,11 @@ def explain(rng: Draw) -> Exchange:
         f"Explain {topic} to a child.",
         f"Explain {topic} in simple words.",
         f"Write a short text about {topic}.",
+        *(f"Could you explain {topic}?", f"Could you tell me what {topic} is?", f"Please explain {topic}."),
+        *(f"I would like to know more about {topic}.", f"I want to learn about {topic}.", f"Do you know what {topic} is?"),
+        *(f"What should I know about {topic}?", f"Give me an idea of {topic}.", f"Teach me something about {topic}."),
+        *(f"What can you tell me about {topic}?", f"Help me to understand {topic}.", f"Say something about {topic}."),
+        *(f"What do people mean by {topic}?", f"Give a short explanation of {topic}.", f"How would you describe {topic}?"),
     )
     return ask(question, " ".join([first, *rest]))
 
@@ -62,6 +70,10 @@ def describe_animal(rng: Draw) -> Exchange:
         f"What do you know about the {animal.name}?",
         f"Tell me something about {name}.",
         f"Tell me a fact about the {animal.name}.",
+        *(f"Can you describe {name}?", f"Could you tell me about {name}?", f"I would like to know more about the {animal.name}."),
+        *(f"What can you tell me about {name}?", f"Write a few sentences about {name}.", f"Please describe the {animal.name}."),
+        *(f"What should I know about the {animal.name}?", f"Explain what {name} is.", f"Teach me something about the {animal.name}."),
+        *(f"Give me a fact about the {animal.name}.", f"Say something about {name}.", f"What sort of creature is {name}?"),
     )
     if "a fact" in question:
         return ask(question, f"{capitalise(name)} eats {animal.food}.")
@@ -80,6 +92,8 @@ def give_tips(rng: Draw) -> Exchange:
             f"Give me one tip for {topic}.",
             f"Do you have a tip for {topic}?",
             f"What helps with {topic}?",
+            *(f"Can you give me a tip for {topic}?", f"I need a tip for {topic}.", f"What would you advise for {topic}?"),
+            *(f"One tip for {topic}, please.", f"Could you help me with {topic}? One tip is enough.", f"What is a good tip for {topic}?"),
         )
         return ask(question, chosen[0], key="")
     amount = ("two", "three")[wanted - 2]
@@ -88,6 +102,9 @@ def give_tips(rng: Draw) -> Exchange:
         f"Give me {amount} tips for {topic}.",
         f"What are {amount} good tips for {topic}?",
         f"Name {amount} tips for {topic}.",
+        *(f"Can you give me {amount} tips for {topic}?", f"I need {amount} tips for {topic}.", f"List {amount} tips for {topic}."),
+        *(f"Do you have {amount} tips for {topic}?", f"{capitalise(amount)} tips for {topic}, please."),
+        *(f"I would like {amount} tips for {topic}.", f"Could you write down {amount} tips for {topic}?"),
     )
     lines = [f"{i}. {tip}" for i, tip in enumerate(chosen, 1)]
     return ask(question, "\n".join(lines), key="")
@@ -103,6 +120,9 @@ def name_pet(rng: Draw) -> Exchange:
         f"What shall I call my {pet}?",
         f"I have a new {pet}. What should its name be?",
         f"What is a good name for a {pet}?",
+        *(f"Can you think of a name for my {pet}?", f"Could you suggest a name for my {pet}?", f"I need a name for my {pet}."),
+        *(f"Find a name for our {pet}.", f"How should I name my {pet}?", f"My {pet} has no name yet. Any idea?"),
+        *(f"Which name would suit a {pet}?", f"A name for a {pet}, please.", f"I am looking for a name for a {pet}."),
     )
     answer = pick(rng, f"How about {name}?", f"You could call it {name}.", f"{name} is a good name.")
     return ask(question, answer, key="")
@@ -127,6 +147,10 @@ def write_sentence(rng: Draw) -> Exchange:
         f"Use the word {word} in a sentence.",
         f"Make a sentence with {word}.",
         f"Write one sentence about a {word}.",
+        *(f"Can you write a sentence with the word {word}?", f"Could you use {word} in a sentence?", f"Give me a sentence with {word}."),
+        *(f"Form a sentence in which the word {word} stands.", f"I need a sentence that has the word {word} in it."),
+        *(f"How would you use {word} in a sentence?", f"Please make a sentence that contains {word}."),
+        *(f"A sentence with the word {word}, please.", f"Take the word {word} and write a sentence."),
     )
     return ask(question, rng.choice(_SENTENCES).format(w=word))
 
@@ -157,6 +181,10 @@ def poem(rng: Draw) -> Exchange:
         f"Can you write a {form} about a {topic}?",
         f"A {form} about the {topic}, please.",
         f"Write a {form} about {topic}.",
+        *(f"Could you write a {form} about the {topic}?", f"I would like a {form} about the {topic}."),
+        f"Make up a {form} about the {topic}.",
+        *(f"Give me a {form} about the {topic}.", f"Compose a {form} about the {topic}.", f"Do you know a {form} about the {topic}?"),
+        *(f"Please write a {form} on the {topic}.", f"The {topic} deserves a {form}. Write one.", f"Invent a {form} about the {topic}."),
     )
     lines = [line.format(t=topic) for couplet in rng.sample(_RHYMES, 2) for line in couplet]
     return ask(question, "\n".join(capitalise(line) for line in lines))

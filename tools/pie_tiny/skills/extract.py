@@ -11,24 +11,79 @@ from ..lexicon.things import CATEGORIES, COLOURS, DAYS, MONTHS
 
 Fields = dict[str, str | int]
 
+_QUESTIONS: dict[str, tuple[str, ...]] = {
+    "name": (
+        *("Who is it about?", "Who is named here?", "Which person is named?", "What is the name of the person?", "Who is this about?"),
+        *("Tell me who it is about.", "About whom is it?", "Can you tell me the name of the person?", "Whose name is in the text?"),
+        *("Name the person.", "I would like to know who it is about.", "Of whom do I speak?"),
+        "Which name do you read here?",
+        "Who is meant?",
+    ),
+    "age": (
+        *("How old is the person?", "What is the age of the person?", "Which age is named?", "How many years old is the person?"),
+        *("Tell me how old the person is.", "What age do you read here?", "Can you tell me the age?", "At what age is the person?"),
+        *("I would like to know how old the person is.", "Which age does the person have?"),
+        "Say the age of this person.",
+        "What is the person's age?",
+    ),
+    "city": (
+        *("Which city is named?", "What city is it?", "Which city do you read here?", "What is the name of the city?", "Name the city."),
+        *("Can you tell me which city it is?", "In which city is that?", "Tell me the city.", "Which city do I speak of?"),
+        *("I would like to know which city is named.", "What town is it about?"),
+        "What place is mentioned?",
+        "Of which city is it said?",
+    ),
+    "day": (
+        *("Which day is it?", "On which day is it?", "What day is named?", "When is it: on which day?", "Tell me the day."),
+        *("Can you tell me on which day it is?", "Which day of the week is it?", "Name the day.", "What day do you read here?"),
+        *("I would like to know which day it is.", "The day, please?"),
+        "Which weekday is mentioned?",
+        "On what day does it happen?",
+    ),
+    "hour": (
+        *("At what time is it?", "What time is it at?", "At which hour is it?", "When does it begin, by the clock?"),
+        "Tell me the time of it.",
+        *("Can you tell me at what time it is?", "Which hour is named?", "What is the hour?", "Name the hour."),
+        *("I would like to know at what time it is.", "At how many o'clock is it?"),
+        "Which time is mentioned?",
+        "At what hour does it happen?",
+    ),
+    "count": (
+        *("How many are there?", "How many are named?", "What number of them is it?", "How many of them are there?", "Count them."),
+        *("Tell me how many there are.", "Can you tell me how many there are?", "Which number of things is named?", "How many is that?"),
+        *("I would like to know how many there are.", "How many pieces are there?"),
+        "What is their number?",
+        "How many things does it speak of?",
+    ),
+    "price": (
+        *("What is the price?", "How much is it?", "Which price is named?", "How many euros is it?", "Tell me the price."),
+        *("Can you tell me the price?", "How much money is it?", "What does it cost?", "Name the price."),
+        *("I would like to know the price.", "For how much money?", "How much is that in euros?"),
+        "Which sum is mentioned?",
+        "How many euros does it come to?",
+    ),
+}
+
 
 class _Record(NamedTuple):
     sentence: str
     fields: Fields
-    questions: dict[str, tuple[str, str]]
-    """For some fields a question and its answer in a sentence."""
+    answers: dict[str, str]
+    """For some fields the answer in a sentence to one of `_QUESTIONS`."""
 
 
 def _person(rng: Draw) -> _Record:
     name, city, age = person(rng), rng.entry(TOWNS), rng.randint(7, 90)
     fields: Fields = {"name": name, "age": age, "city": city}
     sentence = rng.wording(
-        f"{name} is {age} years old and lives in {city}.",
-        f"{name}, aged {age}, comes from {city}.",
-        f"In {city} lives {name}, who is {age} years old.",
-        f"My friend {name} from {city} is {age}.",
-        f"{name} ({age}) lives in {city}.",
-        f"A person of {age} years called {name} lives in {city}.",
+        *(f"{name} is {age} years old and lives in {city}.", f"{name}, aged {age}, comes from {city}."),
+        *(f"In {city} lives {name}, who is {age} years old.", f"My friend {name} from {city} is {age}."),
+        *(f"{name} ({age}) lives in {city}.", f"A person of {age} years called {name} lives in {city}."),
+        *(f"{name} has a home in {city} and is {age} years old.", f"{name}'s age is {age}, and {name}'s city is {city}."),
+        *(f"{city} is the city of {name}, aged {age}.", f"At {age}, {name} still lives in {city}."),
+        *(f"This is {name} from {city}, {age} years old.", f"{name}, a resident of {city}, is {age}."),
+        *(f"We met {name}, {age} years old, in {city}.", f"{name} is from {city} and {age} years of age."),
+        *(f"At the age of {age}, {name} moved to {city}.", f"There is somebody called {name} in {city} who is {age}."),
         f"{name} turned {age} in {city}.",
         f"The home of {name}, who is {age}, is {city}.",
     )
@@ -36,64 +91,72 @@ def _person(rng: Draw) -> _Record:
     if extra == 0:
         fields["job"] = job = rng.entry(PROFESSIONS)
         sentence += rng.wording(
-            f" The job is {job}.",
-            f" {name} works as a {job}.",
-            f" {name} is a {job}.",
+            *(f" The job is {job}.", f" {name} works as a {job}.", f" {name} is a {job}."),
+            *(f" The profession of {name} is {job}.", f" {name} earns money as a {job}.", f" {name} has been a {job} for years."),
+            *(f" {name} has the job of a {job}.", f" At work {name} is a {job}.", f" The work of {name}: {job}."),
+            f" Someday {name} became a {job}.",
             f" By profession {name} is a {job}.",
             f" {name}'s job is {job}.",
         )
     elif extra == 1:
         fields["hobby"] = hobby = rng.entry(PASTIMES)
         sentence += rng.wording(
-            f" {name} likes {hobby}.",
-            f" The hobby is {hobby}.",
-            f" {name} loves {hobby}.",
+            *(f" {name} likes {hobby}.", f" The hobby is {hobby}.", f" {name} loves {hobby}."),
+            *(f" In the evening {name} does some {hobby}.", f" {name} spends the free time with {hobby}."),
+            *(f" What {name} likes most is {hobby}.", f" You often see {name} at {hobby}."),
+            *(f" At the weekend it is {hobby} for {name}.", f" {name} is fond of {hobby}.", f" {name} has a hobby, which is {hobby}."),
             f" {name} enjoys {hobby}.",
             f" The favourite hobby of {name} is {hobby}.",
         )
-    questions = {
-        "name": ("Who is it about?", f"It is about {name}."),
-        "age": ("How old is the person?", f"The person is {age} years old."),
-        "city": ("Which city is named?", f"The city is {city}."),
+    answers = {
+        "name": f"It is about {name}.",
+        "age": f"The person is {age} years old.",
+        "city": f"The city is {city}.",
     }
-    return _Record(sentence, fields, questions)
+    return _Record(sentence, fields, answers)
 
 
 def _meeting(rng: Draw) -> _Record:
     name, day, hour, city = person(rng), rng.choice(DAYS), rng.randint(7, 22), rng.entry(TOWNS)
     sentence = rng.wording(
-        f"I meet {name} on {day} at {hour} o'clock in {city}.",
-        f"On {day} at {hour} o'clock there is a meeting with {name} in {city}.",
-        f"{name} comes to {city} on {day} at {hour} o'clock.",
-        f"Next {day} {name} waits for me in {city} at {hour} o'clock.",
+        *(f"I meet {name} on {day} at {hour} o'clock in {city}.", f"On {day} at {hour} o'clock there is a meeting with {name} in {city}."),
+        *(f"{name} comes to {city} on {day} at {hour} o'clock.", f"Next {day} {name} waits for me in {city} at {hour} o'clock."),
+        *(f"We will see {name} in {city} on {day} at {hour} o'clock.", f"{name} has a meeting in {city}: {day}, {hour} o'clock."),
+        *(f"At {hour} o'clock on {day} I am in {city} with {name}.", f"In {city}, on {day} at {hour} o'clock, {name} gives a concert."),
+        *(f"The lunch with {name} is at {hour} o'clock on {day} in {city}.", f"{day}, {hour} o'clock: meet {name} in {city}."),
+        *(f"My visit to {name} in {city} begins on {day} at {hour} o'clock.", f"{name} expects me in {city} at {hour} o'clock this {day}."),
+        f"Be in {city} at {hour} o'clock on {day}, for {name} is there.",
         f"The appointment with {name} in {city} is on {day} at {hour} o'clock.",
         f"There will be a talk by {name} in {city} on {day}, {hour} o'clock.",
     )
-    questions = {
-        "name": ("Who is it about?", f"It is about {name}."),
-        "day": ("Which day is it?", f"It is on {day}."),
-        "hour": ("At what time is it?", f"It is at {hour} o'clock."),
-        "city": ("Which city is named?", f"The city is {city}."),
+    answers = {
+        "name": f"It is about {name}.",
+        "day": f"It is on {day}.",
+        "hour": f"It is at {hour} o'clock.",
+        "city": f"The city is {city}.",
     }
-    return _Record(sentence, {"name": name, "day": day, "hour": hour, "city": city}, questions)
+    return _Record(sentence, {"name": name, "day": day, "hour": hour, "city": city}, answers)
 
 
 def _order(rng: Draw) -> _Record:
     name, count, item, price = person(rng), rng.randint(2, 40), rng.entry(ITEMS), rng.randint(1, 300)
     sentence = rng.wording(
-        f"{name} buys {count} {item}s for {price} euros.",
-        f"{name} orders {count} {item}s and pays {price} euros.",
-        f"For {price} euros {name} gets {count} {item}s.",
-        f"{count} {item}s were sold to {name} for {price} euros.",
+        *(f"{name} buys {count} {item}s for {price} euros.", f"{name} orders {count} {item}s and pays {price} euros."),
+        *(f"For {price} euros {name} gets {count} {item}s.", f"{count} {item}s were sold to {name} for {price} euros."),
+        *(f"{name} spent {price} euros on {count} {item}s.", f"{count} {item}s for {name} cost {price} euros."),
+        *(f"An order of {count} {item}s by {name} costs {price} euros.", f"{name} wants {count} {item}s, which cost {price} euros."),
+        *(f"We sent {count} {item}s to {name} and got {price} euros.", f"The {count} {item}s that {name} bought cost {price} euros."),
+        *(f"At the shop {name} took {count} {item}s for {price} euros.", f"{name} chose {count} {item}s, and the price was {price} euros."),
+        f"{name} sold {count} {item}s for {price} euros.",
         f"{name} paid {price} euros for {count} {item}s.",
         f"The bill of {name} says {count} {item}s, {price} euros.",
     )
-    questions = {
-        "name": ("Who is it about?", f"It is about {name}."),
-        "count": ("How many are there?", f"There are {count}."),
-        "price": ("What is the price?", f"The price is {price} euros."),
+    answers = {
+        "name": f"It is about {name}.",
+        "count": f"There are {count}.",
+        "price": f"The price is {price} euros.",
     }
-    return _Record(sentence, {"name": name, "item": item, "count": count, "price": price}, questions)
+    return _Record(sentence, {"name": name, "item": item, "count": count, "price": price}, answers)
 
 
 def _trip(rng: Draw) -> _Record:
@@ -103,6 +166,14 @@ def _trip(rng: Draw) -> _Record:
         f"The {vehicle} from {start} to {end} leaves on {day} from gate {platform}.",
         f"On {day} the {vehicle} goes from {start} to {end}, gate {platform}.",
         f"From {start} to {end} by {vehicle} on {day}: gate {platform}.",
+        f"The {day} {vehicle} to {end} starts in {start} at gate {platform}.",
+        f"We go by {vehicle} from {start} to {end} on {day}, gate {platform}.",
+        f"At gate {platform} waits the {vehicle} from {start} to {end}, on {day}.",
+        f"Your {vehicle} from {start} to {end}: {day}, gate {platform}.",
+        f"Passengers from {start} to {end} take the {vehicle} on {day} at gate {platform}.",
+        f"The {vehicle} departs from {start} on {day}, gate {platform}, and arrives in {end}.",
+        f"On {day} a {vehicle} leaves {start} for {end}. Go to gate {platform}.",
+        f"I have a {vehicle} ticket from {start} to {end} for {day}, gate {platform}.",
         f"Take the {day} {vehicle} at gate {platform} from {start} to {end}.",
         f"Gate {platform}: {vehicle} to {end}, coming from {start}, on {day}.",
     )
@@ -112,9 +183,12 @@ def _trip(rng: Draw) -> _Record:
 def _lost(rng: Draw) -> _Record:
     name, item, colour, room = person(rng), rng.entry(ITEMS), rng.choice(COLOURS), rng.choice(CATEGORIES["rooms"])
     sentence = rng.wording(
-        f"{name} lost a {colour} {item} in the {room}.",
-        f"A {colour} {item} of {name} lies in the {room}.",
-        f"In the {room} {name} found a {colour} {item}.",
+        *(f"{name} lost a {colour} {item} in the {room}.", f"A {colour} {item} of {name} lies in the {room}."),
+        *(f"In the {room} {name} found a {colour} {item}.", f"The {item} that {name} keeps in the {room} is {colour}."),
+        *(f"{name} owns a {colour} {item}, which is in the {room}.", f"{name} put a {colour} {item} into the {room}."),
+        *(f"There is a {colour} {item} in the {room}. It is {name}'s.", f"Somebody saw the {colour} {item} of {name} in the {room}."),
+        *(f"Go to the {room} and bring {name} the {colour} {item}.", f"{name} forgot the {item} in the {room}; it is {colour}."),
+        f"{name} has a {item} in the {room}, a {colour} one.",
         f"The {colour} {item} in the {room} belongs to {name}.",
         f"{name} left a {item}, which is {colour}, in the {room}.",
     )
@@ -124,9 +198,13 @@ def _lost(rng: Draw) -> _Record:
 def _birthday(rng: Draw) -> _Record:
     name, day, month, dish = person(rng), rng.randint(1, 28), rng.choice(MONTHS), rng.entry(DISHES)
     sentence = rng.wording(
-        f"The birthday of {name} is on {day} {month}, and there will be {dish}.",
-        f"{name} was born on {day} {month} and likes {dish}.",
-        f"On {day} {month} {name} invites us to eat {dish}.",
+        *(f"The birthday of {name} is on {day} {month}, and there will be {dish}.", f"{name} was born on {day} {month} and likes {dish}."),
+        *(f"On {day} {month} {name} invites us to eat {dish}.", f"On {day} {month} we celebrate the birthday of {name} with {dish}."),
+        *(f"{name}'s birthday, {day} {month}, is a day for {dish}.", f"{name} has a birthday on {day} {month} and wants {dish}."),
+        *(f"For the birthday on {day} {month} {name} asked for {dish}.", f"The party of {name} is on {day} {month}. We eat {dish}."),
+        f"What {name} serves on {day} {month}, the birthday, is {dish}.",
+        f"Every {day} {month}, on the birthday, {name} gets {dish}.",
+        f"{day} {month} is when {name} was born. The favourite food is {dish}.",
         f"There is {dish} for {name}, whose birthday is on {day} {month}.",
         f"We cook {dish} when {name} has a birthday, on {day} {month}.",
     )
@@ -136,9 +214,13 @@ def _birthday(rng: Draw) -> _Record:
 def _contact(rng: Draw) -> _Record:
     name, phone, street, number = person(rng), rng.randint(1000, 99999), f"{coined_word(rng).capitalize()} Street", rng.randint(1, 200)
     sentence = rng.wording(
-        f"{name} lives at {street} {number}; the phone number is {phone}.",
-        f"Call {name} at {phone} or come to {street} {number}.",
-        f"The address of {name} is {street} {number}, telephone {phone}.",
+        *(f"{name} lives at {street} {number}; the phone number is {phone}.", f"Call {name} at {phone} or come to {street} {number}."),
+        *(f"The address of {name} is {street} {number}, telephone {phone}.", f"{name}: {street} {number}, phone {phone}."),
+        *(f"Write to {name}, {street} {number}, or dial {phone}.", f"{name} has the phone number {phone} and lives at {street} {number}."),
+        *(f"Phone {phone} is {name} at {street} {number}.", f"You find {name} at {street} {number}. To call, dial {phone}."),
+        f"The house of {name} is {street} {number}, and the phone is {phone}.",
+        f"Send it to {name} at {street} {number}, phone number {phone}.",
+        f"{name} moved to {street} {number} and has the new number {phone}.",
         f"You reach {name} at {phone}. The house is {street} {number}.",
         f"{street} {number} is where {name} lives, phone {phone}.",
     )
@@ -158,15 +240,20 @@ def extract(rng: Draw) -> Exchange:
     sentence = record.sentence
     asked = join_and(wanted) if rng.random() < 0.75 else ", ".join(wanted)
     question = rng.wording(
-        f"Extract {asked} as JSON: {sentence}",
-        f"Give me {asked} as JSON. {sentence}",
-        f"{sentence} Extract the fields {asked} as JSON.",
-        f"{sentence} Return {asked} as JSON.",
-        f'Read the sentence and answer in JSON with {asked}: "{sentence}"',
-        f"Extract {asked} from this sentence as JSON: {sentence}",
-        f"Make a JSON object with {asked} from this text: {sentence}",
-        f'"{sentence}" Give {asked} in JSON.',
-        f"Find {asked} in this sentence and write JSON: {sentence}",
+        *(f"Extract {asked} as JSON: {sentence}", f"Give me {asked} as JSON. {sentence}"),
+        *(f"{sentence} Extract the fields {asked} as JSON.", f"{sentence} Return {asked} as JSON."),
+        *(f'Read the sentence and answer in JSON with {asked}: "{sentence}"', f"Extract {asked} from this sentence as JSON: {sentence}"),
+        *(f"Make a JSON object with {asked} from this text: {sentence}", f'"{sentence}" Give {asked} in JSON.'),
+        *(f"Find {asked} in this sentence and write JSON: {sentence}", f"{sentence} Give me a JSON object with the fields {asked}."),
+        *(f"{sentence} I need {asked} as JSON.", f"Can you extract {asked} as JSON? {sentence}"),
+        *(f"Could you read {asked} from this text into JSON: {sentence}", f"I would like {asked} in JSON format. {sentence}"),
+        *(f"What are {asked} here? Answer in JSON. {sentence}", f"Text: {sentence} Write {asked} as JSON."),
+        *(f"JSON with {asked}: {sentence}", f"Please give {asked} as a JSON object. {sentence}"),
+        *(f"Parse this into JSON with the keys {asked}: {sentence}", f'Here is a sentence: "{sentence}" Put {asked} into JSON.'),
+        *(f"Turn this sentence into JSON with {asked}: {sentence}", f"{sentence} Now show {asked} in the form of JSON."),
+        *(f"Pull {asked} out of the text and output JSON. {sentence}", f"Read: {sentence} Then fill the JSON fields {asked}."),
+        *(f'"{sentence}" Which {asked} does it name? Use JSON.', f"Output {asked} as JSON, nothing else: {sentence}"),
+        *(f"Collect {asked} in JSON. {sentence}", f"{sentence} From that, make JSON with {asked}."),
         f"Put {asked} of this sentence into a JSON object: {sentence}",
         f"{sentence} Please write {asked} down as a JSON object.",
         sealed=(f"Return a JSON object with {asked}: {sentence}", f"From this sentence, extract {asked} in JSON: {sentence}"),
@@ -178,5 +265,5 @@ def extract(rng: Draw) -> Exchange:
 def read_back(rng: Draw) -> Exchange:
     """One field of a sentence asked in plain words."""
     record = rng.choice((_person, _meeting, _order))(rng)
-    question, answer = record.questions[rng.choice(tuple(record.questions))]
-    return ask(f"{record.sentence} {question}", answer)
+    field = rng.choice(tuple(record.answers))
+    return ask(f"{record.sentence} {rng.wording(*_QUESTIONS[field])}", record.answers[field])

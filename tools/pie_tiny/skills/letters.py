@@ -22,16 +22,16 @@ def spell(rng: Draw) -> Exchange:
     """A word letter by letter."""
     word = letter_word(rng)
     question = rng.wording(
-        f"Spell {word}.",
-        f"Spell the word {word}.",
-        f'Spell "{word}".',
-        f"How do you spell {word}?",
-        f"Please spell '{word}'.",
-        f"Can you spell {word}?",
-        f"Spell {word} for me.",
-        f'How is "{word}" spelt?',
-        f"Spell out {word}.",
-        f"Give me the letters of {word}.",
+        *(f"Spell {word}.", f"Spell the word {word}.", f'Spell "{word}".'),
+        *(f"How do you spell {word}?", f"Please spell '{word}'.", f"Can you spell {word}?"),
+        *(f"Spell {word} for me.", f'How is "{word}" spelt?', f"Spell out {word}."),
+        *(f"Give me the letters of {word}.", f"{word}: how is it spelt?", f"Can you tell me how {word} is spelt?"),
+        *(f"I would like to know how to spell {word}.", f"I do not know how to spell {word}. Can you help?"),
+        *(f'Would you please spell "{word}"?', f"Break {word} into its letters.", f'List the letters of the word "{word}" in order.'),
+        *(f"Show me the spelling of {word}.", f"What is the spelling of '{word}'?", f"Write {word} letter by letter."),
+        *(f"Split the word {word} into letters.", f"Say the letters of {word} one after another.", f"The letters of {word}, please."),
+        *(f"How would you spell the word {word}?", f"Please write out {word} with single letters.", f"{word}, letter by letter, please."),
+        f"I need {word} spelt out.",
         f"What letters make up the word {word}?",
         f"Which letters are in the word {word}, one by one?",
         sealed=(f"Could you spell {word} letter by letter?", f"Write the word {word} as single letters."),
@@ -45,7 +45,14 @@ def spell_several(rng: Draw) -> Exchange:
     given = ", ".join(words)
     question = rng.wording(
         *(f"Spell these words: {given}.", f"Spell each of these: {given}", f"Please spell {given}."),
-        *(f"How are these words spelt: {given}?", f"Spell all of these words: {given}."),
+        *(f"Spell the following: {given}.", f"{given}: spell each word.", f"Can you spell these for me: {given}?"),
+        *(f"Could you spell {given}, one after another?", f"I would like to have these words spelt: {given}."),
+        *(f"Write each of these words letter by letter: {given}", f"Give me the spelling of {given}.", f"How do you spell {given}?"),
+        *(f"What is the spelling of each of these: {given}?", f"Please split these words into letters: {given}."),
+        *(f"Show the letters of each word: {given}", f"Spell, one by one: {given}", f"I need the letters of these words: {given}."),
+        *(f"For each word, list its letters: {given}", f"Here are some words: {given}. Spell them."),
+        f"How are these words spelt: {given}?",
+        f"Spell all of these words: {given}.",
     )
     return ask(question, "\n".join(f"{word}: {'-'.join(word)}" for word in words))
 
@@ -54,16 +61,18 @@ def reverse_word(rng: Draw) -> Exchange:
     """A word backwards, after its letters; the reversed word is learnt letter by letter, for it has no tokens of its own."""
     word = letter_word(rng)
     question = rng.wording(
-        f"Reverse the word {word}.",
-        f"Write {word} backwards.",
-        f'Reverse "{word}".',
-        f"What is {word} backwards?",
-        f"Reverse {word}.",
-        f"Say {word} backwards.",
-        f"Turn the word {word} around.",
-        f"Spell {word} backwards.",
-        f"How is {word} written backwards?",
-        f"Give me {word} in reverse.",
+        *(f"Reverse the word {word}.", f"Write {word} backwards.", f'Reverse "{word}".'),
+        *(f"What is {word} backwards?", f"Reverse {word}.", f"Say {word} backwards."),
+        *(f"Turn the word {word} around.", f"Spell {word} backwards.", f"How is {word} written backwards?"),
+        *(f"Give me {word} in reverse.", f"{word} backwards, please.", f"{word} in reverse?"),
+        *(f"Can you write {word} backwards?", f"Could you turn {word} back to front?", f"I would like to see {word} written backwards."),
+        *(f"Write the letters of {word} in reverse order.", f'Put the letters of "{word}" in the opposite order.'),
+        *(f"Flip the word {word}.", f"Read {word} from the end to the beginning.", f"What do you get when you reverse {word}?"),
+        *(f"What is the reverse of '{word}'?", f"Tell me how {word} reads from right to left."),
+        *(f"Write {word} from its last letter to its first.", f"Please reverse the letters of {word}."),
+        *(f"Show me {word} spelt from the end.", f"If you read {word} backwards, what does it say?"),
+        *(f"Start at the end of {word} and write it backwards.", f"I need the word {word} reversed.", f"Mirror the word {word}."),
+        f"Would you spell {word} from back to front?",
         f"What does {word} look like in reverse?",
         f"Please write the word {word} from back to front.",
         sealed=(f"Could you reverse {word} for me?", f"Spell the word {word} in reverse."),
@@ -78,22 +87,40 @@ def count_letters(rng: Draw) -> Exchange:
     if topic == 0:
         question = rng.wording(
             *(f"How many letters does {word} have?", f"How many letters are in '{word}'?", f"Count the letters of {word}."),
-            *(
-                f"How long is the word {word}?",
-                f"What is the number of letters in {word}?",
-                f"How many letters do you need to write {word}?",
-            ),
+            *(f"How long is the word {word}?", f"Tell me how many letters {word} has.", f"Can you count the letters in {word}?"),
+            *(f"Could you tell me how many letters there are in {word}?", f"I would like to know how long the word {word} is."),
+            *(f"The word {word} has how many letters?", f"{word}: how many letters?", f"Please count the letters in the word {word}."),
+            *(f"Of how many letters is {word} made?", f"How many characters does the word {word} have?"),
+            *(f"Give me the length of the word {word}.", f"What is the length of {word} in letters?", f"How many letters make up {word}?"),
+            f'Do you know how many letters are in the word "{word}"?',
+            f"What is the number of letters in {word}?",
+            f"How many letters do you need to write {word}?",
         )
         return ask(question, f"{'-'.join(word)}: {len(word)} letters.", expects=str(len(word)))
     if topic == 1:
         question = rng.wording(
             *(f"What is the first letter of {word}?", f"With which letter does {word} begin?", f"Which letter does {word} start with?"),
-            *(f"What letter comes first in {word}?", f"The word {word} begins with which letter?"),
+            *(f"Tell me the first letter of {word}.", f"Can you tell me the letter with which {word} starts?"),
+            *(f"Could you give me the first letter of {word}?", f"I would like to know what {word} starts with."),
+            *(f"First letter of {word}?", f"{word}: which letter is first?", f"Name the letter at the beginning of {word}."),
+            *(f"What letter is at the start of {word}?", f"What is the initial letter of the word {word}?"),
+            *(f'Which letter stands at the beginning of "{word}"?', f"Give me the letter that {word} begins with."),
+            *(f"Please name the first letter in {word}.", f"The first letter in '{word}' is which one?"),
+            f"What letter does {word} begin with?",
+            f"What letter comes first in {word}?",
+            f"The word {word} begins with which letter?",
         )
         return ask(question, f"The first letter of {word} is {word[0]}.", expects=f" {word[0]}.")
     question = rng.wording(
         *(f"What is the last letter of {word}?", f"What letter does {word} end with?", f"With which letter does {word} end?"),
-        *(f"What letter comes last in {word}?", f"The word {word} ends with which letter?"),
+        *(f"Tell me the last letter of {word}.", f"Can you tell me the letter with which {word} ends?"),
+        *(f"Could you give me the last letter of {word}?", f"I would like to know what {word} ends in.", f"Last letter of {word}?"),
+        *(f"{word}: which letter is last?", f"Name the letter at the end of {word}.", f"What letter is at the end of {word}?"),
+        *(f"What is the final letter of the word {word}?", f'Which letter stands at the end of "{word}"?'),
+        *(f"Give me the letter that {word} ends with.", f"Please name the last letter in {word}."),
+        *(f"The last letter in '{word}' is which one?", f"Which letter finishes the word {word}?"),
+        f"What letter comes last in {word}?",
+        f"The word {word} ends with which letter?",
     )
     return ask(question, f"The last letter of {word} is {word[-1]}.", expects=f" {word[-1]}.")
 
@@ -103,14 +130,19 @@ def sort_words(rng: Draw) -> Exchange:
     words = _words(rng, 3, 5)
     given = ", ".join(words)
     question = rng.wording(
-        f"Sort these words: {given}.",
-        f"Sort alphabetically: {given}",
-        f"Put these words in alphabetical order: {given}.",
-        f"Order by alphabet: {given}.",
-        f"Sort the words {given}.",
-        f"Sort this list alphabetically: {given}.",
-        f"Sort from A to Z: {given}",
-        f"Please sort: {given}.",
+        *(f"Sort these words: {given}.", f"Sort alphabetically: {given}", f"Put these words in alphabetical order: {given}."),
+        *(f"Order by alphabet: {given}.", f"Sort the words {given}.", f"Sort this list alphabetically: {given}."),
+        *(f"Sort from A to Z: {given}", f"Please sort: {given}.", f"{given}: sort these by the alphabet."),
+        *(f"{given} - put them in alphabetical order.", f"Can you sort these words for me: {given}?"),
+        *(f"Could you arrange {given} from A to Z?", f"I would like these words in the order of the alphabet: {given}."),
+        *(f"What is the alphabetical order of {given}?", f"How would {given} stand in a dictionary?"),
+        *(f"List these words alphabetically: {given}.", f"Rank these words by their first letters, A to Z: {given}"),
+        *(f"Give me {given} in the order of the alphabet.", f"Here are some words: {given}. Sort them from A to Z."),
+        *(f"Which order do these words have in the alphabet: {given}?", f"Alphabetical order, please: {given}."),
+        *(f"Order the following words from A to Z: {given}", f"In alphabetical order, what is this list: {given}?"),
+        *(f"Would you bring this list into alphabetical order: {given}?", f"Arrange alphabetically, beginning with A: {given}"),
+        *(f"I need this list sorted by the alphabet: {given}.", f"Alphabetize {given}."),
+        f"Write these words as a dictionary would order them: {given}.",
         f"Bring these words into alphabetical order: {given}.",
         f"Arrange these words by the alphabet: {given}.",
         sealed=(f"Please put {given} in alphabetical order.", f"Could you sort these words alphabetically: {given}?"),
@@ -127,22 +159,36 @@ def sort_numbers(rng: Draw) -> Exchange:
     down = rng.random() < 0.35
     if down:
         question = rng.wording(
-            f"Sort from large to small: {given}.",
-            f"Sort in descending order: {given}",
-            f"Sort these numbers from large to small: {given}.",
-            f"Order these numbers, largest first: {given}.",
+            *(f"Sort from large to small: {given}.", f"Sort in descending order: {given}"),
+            *(f"Sort these numbers from large to small: {given}.", f"Order these numbers, largest first: {given}."),
+            *(f"{given}: sort them from high to low.", f"Can you sort these from the largest down: {given}?"),
+            *(f"Could you put {given} in descending order?", f"I would like these numbers from highest to lowest: {given}."),
+            *(f"Rank these numbers from high to low: {given}.", f"What is the descending order of {given}?"),
+            *(f"List {given} with the biggest first.", f"Begin with the largest number: {given}."),
+            *(f"Start with the biggest and end with the smallest: {given}", f"Arrange in falling order: {given}"),
+            *(f"Please order {given} from big to small.", f"Largest first: {given}"),
+            *(f"Write these numbers down, the largest one first: {given}.", f"How do {given} go from the largest to the smallest?"),
+            *(f"Sort the numbers {given} downwards.", f"Give me {given} in order, highest number first."),
+            f"Here are some numbers: {given}. Sort them, biggest first.",
+            f"Sort these in reverse, from the greatest to the least: {given}.",
+            f"Would you arrange {given} with the greatest number at the beginning?",
             f"Put these numbers in descending order: {given}.",
             f"Arrange from the largest to the smallest: {given}.",
             sealed=(f"Sort {given}, beginning with the largest.",),
         )
     else:
         question = rng.wording(
-            f"Sort these numbers: {given}.",
-            f"Sort: {given}",
-            f"Put these numbers in order: {given}.",
-            f"Sort from small to large: {given}.",
-            f"Sort in ascending order: {given}.",
-            f"Please sort the numbers {given}.",
+            *(f"Sort these numbers: {given}.", f"Sort: {given}", f"Put these numbers in order: {given}."),
+            *(f"Sort from small to large: {given}.", f"Sort in ascending order: {given}.", f"Please sort the numbers {given}."),
+            *(f"{given}: sort them from low to high.", f"Can you sort these numbers for me: {given}?", f"Could you put {given} in order?"),
+            *(f"I would like these numbers from lowest to highest: {given}.", f"Rank these numbers from low to high: {given}."),
+            *(f"What is the ascending order of {given}?", f"List {given} with the smallest first."),
+            *(f"Begin with the smallest number: {given}.", f"Start with the lowest and end with the highest: {given}"),
+            *(f"Arrange in rising order: {given}", f"Order {given} from little to big.", f"Smallest first: {given}"),
+            *(f"Write these numbers down, the least one first: {given}.", f"How do {given} go from the smallest to the largest?"),
+            *(f"Sort the numbers {given} upwards.", f"Give me {given} in order of size.", f"Here are some numbers: {given}. Sort them."),
+            *(f"Please bring {given} into the right order.", f"Would you arrange {given} with the smallest number at the beginning?"),
+            f"Put {given} in ascending order.",
             f"Order these numbers, smallest first: {given}.",
             f"Arrange these numbers by size: {given}.",
             sealed=(f"Please sort {given} from small to large.", f"Could you put these numbers in ascending order: {given}?"),
@@ -159,32 +205,58 @@ def list_ends(rng: Draw) -> Exchange:
     if topic == 0:
         question = rng.wording(
             *(f"What is the first word of: {given}?", f"First of this list: {given}", f"Which word comes first in this list: {given}?"),
-            *(
-                f"Give me the first item of {given}.",
-                f"Name the first of these: {given}.",
-                f"Which of these stands at the beginning: {given}?",
-            ),
+            *(f"Give me the first item of {given}.", f"Tell me the first word of this list: {given}."),
+            *(f"Can you tell me which item comes first: {given}?", f"Could you name the first item in this list: {given}?"),
+            *(f"I would like to know the first of these words: {given}.", f"{given}: which one is first?"),
+            *(f"Here is a list: {given}. What is its first word?", f"What does this list begin with: {given}?"),
+            *(f"With which word does this list start: {given}?", f"First item: {given}", f"Which item is at the start of {given}?"),
+            *(f"What is the first entry in {given}?", f"Name the word at the beginning of this list: {given}."),
+            *(f"Say only the first of these words: {given}.", f"Which of the words {given} do I mention first?"),
+            *(f"The list is {given}. Give me the one at the top.", f"Please pick out the first word of {given}."),
+            f"Name the first of these: {given}.",
+            f"Which of these stands at the beginning: {given}?",
         )
         return ask(question, f"The first is {words[0]}.", key=given, expects=f"is {words[0]}.")
     if topic == 1:
         question = rng.wording(
             *(f"What is the last word of: {given}?", f"Last of this list: {given}", f"Which word comes last in this list: {given}?"),
-            *(f"Give me the last item of {given}.", f"Name the last of these: {given}.", f"Which of these stands at the end: {given}?"),
+            *(f"Give me the last item of {given}.", f"Tell me the last word of this list: {given}."),
+            *(f"Can you tell me which item comes last: {given}?", f"Could you name the last item in this list: {given}?"),
+            *(f"I would like to know the last of these words: {given}.", f"{given}: which one is last?"),
+            *(f"Here is a list: {given}. What is its last word?", f"What does this list end with: {given}?"),
+            *(f"With which word does this list finish: {given}?", f"Last item: {given}", f"Which item is at the end of {given}?"),
+            *(f"What is the final entry in {given}?", f"Name the word at the end of this list: {given}."),
+            *(f"Say only the last of these words: {given}.", f"Which of the words {given} do I mention last?"),
+            *(f"The list is {given}. Give me the one at the bottom.", f"Please pick out the final word of {given}."),
+            f"Name the last of these: {given}.",
+            f"Which of these stands at the end: {given}?",
         )
         return ask(question, f"The last is {words[-1]}.", key=given, expects=f"is {words[-1]}.")
     if topic == 2:
         question = rng.wording(
             *(f"How many words are in this list: {given}?", f"Count these words: {given}.", f"How many items are here: {given}?"),
-            *(f"How many words do you count here: {given}?", f"What is the number of words in this list: {given}?"),
+            *(f"Tell me how many words these are: {given}.", f"Can you count the words in this list: {given}?"),
+            *(f"Could you tell me how many items this list has: {given}?", f"I would like to know how many words I wrote: {given}."),
+            *(f"{given}: how many words is that?", f"Here is a list: {given}. How long is it?", f"How long is this list: {given}?"),
+            *(f"What is the length of the list {given}?", f"Count the items: {given}", f"Please count {given}."),
+            *(f"How many entries does this list have: {given}?", f"How many things do I name here: {given}?"),
+            *(f"Number of words in this list: {given}", f"Give me the number of items in {given}."),
+            f"How many words do you count here: {given}?",
+            f"What is the number of words in this list: {given}?",
         )
         return ask(question, f"There are {len(words)} words.", key=given, expects=str(len(words)))
     question = rng.wording(
         *(f"Reverse this list: {given}.", f"Write this list backwards: {given}", f"Reverse the order of {given}."),
-        *(
-            f"Give me this list in reverse: {given}.",
-            f"Turn this list around: {given}.",
-            f"Write these words in the opposite order: {given}.",
-        ),
+        *(f"Give me this list in reverse: {given}.", f"Turn {given} around so that the last comes first."),
+        *(f"Can you reverse this list: {given}?", f"Could you give me {given} from last to first?"),
+        *(f"I would like this list backwards: {given}.", f"{given}: now in reverse, please."),
+        *(f"Here is a list: {given}. Write it in reverse order.", f"List these from the end to the beginning: {given}"),
+        *(f"What is this list in reverse order: {given}?", f"Reverse: {given}", f"Put these words in reverse order: {given}."),
+        *(f"Start with the last word and go back to the first: {given}", f"How does this list read from the end: {given}?"),
+        *(f"Please write {given} back to front.", f"Flip the order of this list: {given}."),
+        *(f"Say these words from last to first: {given}.", f"Arrange these the other way round: {given}"),
+        f"Turn this list around: {given}.",
+        f"Write these words in the opposite order: {given}.",
     )
     answer = ", ".join(reversed(words)) + "."
     return ask(question, answer, key=given, expects=answer)
@@ -216,6 +288,9 @@ def name_some(rng: Draw) -> Exchange:
         f"Can you name {shown} {noun}?",
         f"I need {shown} {noun}.",
         f"Write down {shown} {noun}.",
+        *(f"Could you name {shown} {noun}?", f"Please name {shown} {noun}.", f"Can you give me {shown} {noun}?"),
+        *(f"I would like to hear {shown} {noun}.", f"Think of {shown} {noun}.", f"Which {noun} do you know? Name {amount}."),
+        *(f"Say {shown} {noun}.", f"I am looking for {shown} {noun}.", f"Do you know {shown} {noun}?"),
     )
     if noun == "colours" and rng.random() < 0.2:
         question = question.replace("colours", "colors")

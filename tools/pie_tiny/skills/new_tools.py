@@ -137,12 +137,12 @@ def _query(rng: Draw) -> _NewTool:
     json_type = "integer" if parameter.endswith("id") else "string"
     verb = pick(rng, "get", "find", "lookup", "fetch", "read", "query", "show")
     description = rng.wording(
-        f"Get the {said} of a {holder}.",
-        f"Returns the {said} of a {holder}.",
-        f"Find the {said} of a {holder}.",
-        f"The {said} of a given {holder}.",
-        f"Look up what {said} a {holder} has.",
-        f"{capitalise(said)} of a {holder}.",
+        *(f"Get the {said} of a {holder}.", f"Returns the {said} of a {holder}.", f"Find the {said} of a {holder}."),
+        *(f"The {said} of a given {holder}.", f"Look up what {said} a {holder} has.", f"{capitalise(said)} of a {holder}."),
+        *(f"Gives you the {said} of a {holder}.", f"Get a {holder}'s {said}.", f"Fetch the {said} that belongs to a {holder}."),
+        *(f"Read the {said} of one {holder}.", f"Use this to find the {said} of a {holder}.", f"Query the {said} of any {holder}."),
+        *(f"What {said} a {holder} has.", f"For a {holder}, returns the {said}.", f"Shows which {said} a {holder} has."),
+        *(f"Takes a {holder} and returns its {said}.", f"Retrieve {said} by {holder}.", f"Search for the {said} of a {holder}."),
         f"Tells the {said} of a {holder}.",
         f"Look up the {said} for a {holder}.",
     )
@@ -151,13 +151,19 @@ def _query(rng: Draw) -> _NewTool:
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
         question = rng.wording(
-            f"What is the {said} of the {holder} {identity}?",
-            f"Tell me the {said} of the {holder} {identity}.",
-            f"I need the {said} of {holder} {identity}.",
-            f"Which {said} does the {holder} {identity} have?",
-            f"Find out the {said} of the {holder} {identity}.",
-            f"Give me the {said} of {holder} {identity}.",
-            f"Please look up the {said} of the {holder} {identity}.",
+            *(f"What is the {said} of the {holder} {identity}?", f"Tell me the {said} of the {holder} {identity}."),
+            *(f"I need the {said} of {holder} {identity}.", f"Which {said} does the {holder} {identity} have?"),
+            *(f"Find out the {said} of the {holder} {identity}.", f"Give me the {said} of {holder} {identity}."),
+            *(f"Please look up the {said} of the {holder} {identity}.", f"Can you find the {said} of the {holder} {identity}?"),
+            *(f"Could you tell me the {said} of {holder} {identity}?", f"I would like to know the {said} of the {holder} {identity}."),
+            *(f"Would you look up the {said} for {holder} {identity}?", f"{capitalise(said)} of the {holder} {identity}?"),
+            *(f"{capitalise(said)} of {holder} {identity}, please.", f"The {holder} {identity}: what is its {said}?"),
+            *(f"For the {holder} {identity}, what is the {said}?", f"Please find out which {said} the {holder} {identity} has."),
+            *(f"Get the {said} of {holder} {identity}.", f"Show me the {said} of the {holder} {identity}."),
+            *(f"What's the {said} of {holder} {identity}?", f"Let me know the {said} of the {holder} {identity}."),
+            *(f"I am looking for the {said} of the {holder} {identity}.", f"Look up {holder} {identity} and tell me the {said}."),
+            *(f"I have to know which {said} {holder} {identity} has.", f"Is there a {said} for the {holder} {identity}?"),
+            *(f"Fetch the {said} for the {holder} {identity}.", f"Here is a {holder}: {identity}. What is the {said}?"),
             f"Do you know the {said} of the {holder} {identity}?",
             f"Can you check what the {said} of the {holder} {identity} is?",
             sealed=(f"I want to know the {said} of the {holder} {identity}.", f"What {said} does {holder} {identity} have?"),
@@ -183,11 +189,12 @@ def _deed(rng: Draw) -> _NewTool:
             parameters[name] = detail.json_type
             chosen.append((name, detail))
     description = rng.wording(
-        f"{capitalise(deed)} a {holder}.",
-        f"Lets you {deed} a {holder}.",
-        f"Use this to {deed} a {holder}.",
-        f"{capitalise(deed)} one {holder}.",
-        f"Tool to {deed} a {holder}.",
+        *(f"{capitalise(deed)} a {holder}.", f"Lets you {deed} a {holder}.", f"Use this to {deed} a {holder}."),
+        *(f"{capitalise(deed)} one {holder}.", f"Tool to {deed} a {holder}.", f"Allows you to {deed} a {holder}."),
+        *(f"Will {deed} the {holder} that you name.", f"Call this if a user wants to {deed} a {holder}."),
+        *(f"For those who want to {deed} a {holder}.", f"{capitalise(deed)} the {holder} with this name or number."),
+        *(f"{capitalise(deed)} any {holder}.", f"With this you can {deed} a {holder}.", f"A function to {deed} one {holder}."),
+        *(f"Given a {holder}, {deed} it.", f"{capitalise(deed)} the chosen {holder}.", f"Helps to {deed} a {holder}."),
         f"Can {deed} a {holder}.",
         f"{capitalise(deed)} a given {holder}.",
     )
@@ -198,12 +205,19 @@ def _deed(rng: Draw) -> _NewTool:
         phrases = " ".join(detail.phrase.format(value) for (_, detail), value in zip(chosen, values, strict=True))
         tail = f" {phrases}" if phrases else ""
         question = rng.wording(
-            f"{capitalise(deed)} the {holder} {identity}{tail}.",
-            f"Please {deed} the {holder} {identity}{tail}.",
-            f"Can you {deed} the {holder} {identity}{tail}?",
-            f"I want to {deed} the {holder} {identity}{tail}.",
-            f"{capitalise(deed)} {holder} {identity}{tail}, please.",
-            f"Could you {deed} {holder} {identity}{tail}?",
+            *(f"{capitalise(deed)} the {holder} {identity}{tail}.", f"Please {deed} the {holder} {identity}{tail}."),
+            *(f"Can you {deed} the {holder} {identity}{tail}?", f"I want to {deed} the {holder} {identity}{tail}."),
+            *(f"{capitalise(deed)} {holder} {identity}{tail}, please.", f"Could you {deed} {holder} {identity}{tail}?"),
+            *(f"I need you to {deed} the {holder} {identity}{tail}.", f"You should {deed} {holder} {identity}{tail}."),
+            *(f"Is it possible to {deed} the {holder} {identity}{tail}?", f"Will you {deed} {holder} {identity}{tail}, please?"),
+            *(f"Let us {deed} the {holder} {identity}{tail}.", f"{capitalise(deed)} {holder} {identity}{tail}"),
+            *(f"{capitalise(deed)} the {holder} called {identity}{tail}.", f"I have to {deed} the {holder} {identity}{tail}. Please help."),
+            *(f"Do me a favour and {deed} the {holder} {identity}{tail}.", f"Make sure to {deed} {holder} {identity}{tail}."),
+            f"My boss says that we must {deed} the {holder} {identity}{tail}.",
+            *(f"May I ask you to {deed} the {holder} {identity}{tail}?", f"Hello, please {deed} {holder} {identity}{tail}."),
+            *(f"Go on and {deed} the {holder} {identity}{tail}.", f"Somebody has to {deed} {holder} {identity}{tail}. Can you?"),
+            *(f"The {holder} {identity}: please {deed} it{tail}.", f"Now {deed} the {holder} {identity}{tail}."),
+            f"You may {deed} the {holder} {identity}{tail} now.",
             f"Would you {deed} the {holder} {identity}{tail}?",
             f"It is time to {deed} the {holder} {identity}{tail}.",
             sealed=(f"I would like you to {deed} the {holder} {identity}{tail}.", f"We need to {deed} {holder} {identity}{tail}."),
@@ -224,9 +238,11 @@ def _listing(rng: Draw) -> _NewTool:
     said = quantity.replace("_", " ")
     parameter = rng.choice((holder, "name", "query", "term", "kind"))
     description = rng.wording(
-        f"Get the {said} of a {holder}.",
-        f"Returns the {said} for a {holder}.",
-        f"The {said} of the {holder}.",
+        *(f"Get the {said} of a {holder}.", f"Returns the {said} for a {holder}.", f"The {said} of the {holder}."),
+        *(f"Returns which {said} a {holder} has.", f"Look up a {holder} and get the {said}.", f"Use this for the {said} of a {holder}."),
+        *(f"Gives the {said} that belongs to a {holder}.", f"Shows the {said} of any {holder}.", f"Query the {said} for one {holder}."),
+        *(f"Takes a {holder}, returns the {said}.", f"Fetch a {holder}'s {said}.", f"What {said} a {holder} has."),
+        f"Read the {said} for a {holder}.",
         f"{capitalise(said)} by {holder}.",
         f"Find out the {said} of a {holder}.",
     )
@@ -234,9 +250,13 @@ def _listing(rng: Draw) -> _NewTool:
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         value = rng.entry(pool)
         question = rng.wording(
-            f"What is the {said} of {value}?",
-            f"Tell me the {said} for {value}.",
-            f"I need to know the {said} of {value}.",
+            *(f"What is the {said} of {value}?", f"Tell me the {said} for {value}.", f"I need to know the {said} of {value}."),
+            *(f"Can you tell me the {said} of {value}?", f"Please find the {said} for {value}."),
+            *(f"I would like to know the {said} of {value}.", f"{capitalise(said)} of {value}?", f"Which {said} does one use for {value}?"),
+            *(f"Give me the {said} of {value}.", f"Look up the {said} for {value}.", f"Show me the {said} for {value}."),
+            *(f"What's the {said} for {value}?", f"For {value}, what is the {said}?", f"Do you know the {said} of {value}?"),
+            *(f"Would you check the {said} of {value}?", f"Find out which {said} belongs to {value}."),
+            *(f"Get the {said} for {value}, please.", f"I want the {said} of {value}.", f"Is there a {said} for {value}?"),
             f"Which {said} is right for {value}?",
             f"Could you look up the {said} of {value}?",
         )

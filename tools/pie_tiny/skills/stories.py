@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..conversation import Exchange, a_or_an, ask, pick
+from ..conversation import Exchange, a_or_an, ask, capitalise, pick
 from ..draw import Draw
 from ..lexicon.pools import PERSONS, person
 
@@ -181,31 +181,42 @@ def story(rng: Draw) -> Exchange:
         asked = f"{trait} {noun}"
     length = pick(rng, "short story", "short story", "story", "little story", "tale")
     question = rng.wording(
-        f"Tell me a {length} about {a_or_an(asked)}.",
-        f"Tell me a {length} about {a_or_an(asked)}.",
-        f"Write a {length} about {a_or_an(asked)}.",
-        f"Write me a {length} about {a_or_an(asked)}.",
-        f"Can you tell me a {length} about {a_or_an(asked)}?",
-        f"I want to hear a {length} about {a_or_an(asked)}.",
-        f"Please tell me a {length} about {a_or_an(asked)}.",
-        f"Give me a {length} about {a_or_an(asked)}.",
-        f"Make up a {length} about {a_or_an(asked)}.",
+        *(f"Tell me a {length} about {a_or_an(asked)}.", f"Tell me a {length} about {a_or_an(asked)}."),
+        *(f"Write a {length} about {a_or_an(asked)}.", f"Write me a {length} about {a_or_an(asked)}."),
+        *(f"Can you tell me a {length} about {a_or_an(asked)}?", f"I want to hear a {length} about {a_or_an(asked)}."),
+        *(f"Please tell me a {length} about {a_or_an(asked)}.", f"Give me a {length} about {a_or_an(asked)}."),
+        *(f"Make up a {length} about {a_or_an(asked)}.", f"A {length} about {a_or_an(asked)}, please."),
+        *(f"Could you tell me a {length} about {a_or_an(asked)}?", f"Can you write a {length} about {a_or_an(asked)}?"),
+        *(f"I would like to hear a {length} about {a_or_an(asked)}.", f"I want you to write a {length} about {a_or_an(asked)}."),
+        *(f"Do you know a {length} about {a_or_an(asked)}?", f"Let me hear a {length} about {a_or_an(asked)}."),
+        *(f"Write a {length} in which {a_or_an(asked)} appears.", f"Please write a {length} with {a_or_an(asked)} in it."),
+        *(f"My child wants a {length} about {a_or_an(asked)}.", f"Think of a {length} about {a_or_an(asked)}."),
+        *(f"Invent a {length} with {a_or_an(asked)}.", f"I need a {length} about {a_or_an(asked)}."),
+        *(f"Tell a {length} that has {a_or_an(asked)} in it.", f"{capitalise(length)} about {a_or_an(asked)}, please."),
         f"I would love a {length} about {a_or_an(asked)}.",
         f"Could you invent a {length} about {a_or_an(asked)}?",
     )
     if kind > 0.85:
         question = rng.wording(
-            f"Tell me a {length}.",
-            f"Write a {length}.",
-            f"Do you know a {length}?",
+            *(f"Tell me a {length}.", f"Write a {length}.", f"Do you know a {length}?"),
+            *(f"A {length}, please.", f"Can you tell me a {length}?", f"Could you write a {length} for me?"),
+            *(f"I want to hear a {length}.", f"Please tell me a {length}.", f"Give me a {length}."),
+            *(f"I need a {length}.", f"Tell me any {length} that you like.", f"Invent a {length}."),
+            *(f"Let me hear a {length}.", f"Read me a {length}.", f"Have you got a {length} for me?"),
             f"Make up a {length}.",
             f"I would like to hear a {length}.",
         )
     elif kind > 0.75:
         question = rng.wording(
-            f"Tell me a {length} about {a_or_an(asked)} called {name}.",
-            f"Write a {length} about {name} the {noun}.",
-            f"Tell me a {length} about {name} the {noun}.",
+            *(f"Tell me a {length} about {a_or_an(asked)} called {name}.", f"Write a {length} about {name} the {noun}."),
+            *(f"Tell me a {length} about {name} the {noun}.", f"Can you tell me a {length} about {name} the {noun}?"),
+            *(f"Could you write a {length} about {name}, {a_or_an(asked)}?", f"Please tell me a {length} about the {noun} {name}."),
+            *(f"A {length} about {name} the {noun}, please.", f"I would like a {length} about {name} the {noun}."),
+            f"Make up a {length} about {a_or_an(asked)} called {name}.",
+            f"Write me a {length} in which {a_or_an(asked)} is called {name}.",
+            *(f"Give me a {length} about {a_or_an(asked)} named {name}.", f"{name} is {a_or_an(asked)}. Tell me a {length} about {name}."),
+            *(f"Let me hear a {length} about {name} the {noun}.", f"Tell a {length} with {name}, {a_or_an(asked)}, in it."),
+            f"Do you know a {length} about {name} the {noun}?",
             f"I want a {length} about {a_or_an(asked)} with the name {name}.",
             f"Could you invent a {length} about {a_or_an(asked)} whose name is {name}?",
         )
@@ -225,7 +236,15 @@ def story(rng: Draw) -> Exchange:
 def one_sentence_story(rng: Draw) -> Exchange:
     """A story in a single sentence."""
     noun, place = rng.choice(_ANIMALS + _OTHERS), rng.choice(_PLACES)
-    question = f"Tell me a story about {a_or_an(noun)} in one sentence."
+    about = a_or_an(noun)
+    question = pick(
+        rng,
+        *(f"Tell me a story about {about} in one sentence.",) * 3,
+        *(f"Can you tell a story about {about} in one sentence?", f"Write a story of one sentence about {about}."),
+        *(f"I would like a one-sentence story about {about}.", f"In one sentence, tell me a story about {about}."),
+        *(f"Give me a very short story about {about}, just one sentence.", f"A story about {about} in a single sentence, please."),
+        *(f"Could you write one sentence that is a story about {about}?", f"Tell me a story with {about}. Use one sentence."),
+    )
     end = pick(
         rng,
         "found a golden key and made a new friend",

@@ -36,9 +36,12 @@ def _column_sum(rng: Draw) -> _Problem:
     thinking = " ".join([*steps, f"So the sum is {a + b}."])
     question = rng.wording(
         *(f"What is {a} + {b}?",) * 3,
-        f"Calculate {a} + {b}.",
-        f"Add {a} and {b}.",
-        f"How much is {a} + {b}?",
+        *(f"Calculate {a} + {b}.", f"Add {a} and {b}.", f"How much is {a} + {b}?"),
+        *(f"{a} + {b} = ?", f"{a} + {b}", f"{a} plus {b} is what?"),
+        *(f"What is {a} plus {b}?", f"Can you add {a} and {b}?", f"Could you work out {a} + {b}?"),
+        *(f"I would like to know what {a} + {b} is.", f"What is the sum of {a} and {b}?", f"Work out {a} + {b}."),
+        *(f"Compute {a} + {b}.", f"Find the sum of {a} and {b}.", f"If I add {b} to {a}, what do I get?"),
+        f"What does {a} + {b} make?",
         f"Tell me the sum {a} + {b}.",
         f"What do you get for {a} + {b}?",
     )
@@ -59,9 +62,12 @@ def _column_difference(rng: Draw) -> _Problem:
         steps.append(f"{_PLACES[place].capitalize()}: {left} = {digit}{f', so {digit + 10} and borrow 1' if borrow else ''}.")
     thinking = " ".join([*steps, f"So the difference is {a - b}."])
     question = rng.wording(
-        f"What is {a} - {b}?",
-        f"Calculate {a} - {b}.",
-        f"Subtract {b} from {a}.",
+        *(f"What is {a} - {b}?", f"Calculate {a} - {b}.", f"Subtract {b} from {a}."),
+        *(f"{a} - {b} = ?", f"{a} minus {b} is what?", f"What is {a} minus {b}?"),
+        *(f"Can you take {b} from {a}?", f"Could you work out {a} - {b}?", f"I would like to know what {a} - {b} is."),
+        *(f"How much is {a} - {b}?", f"What is the difference between {a} and {b}?", f"Find the result of {a} - {b}."),
+        *(f"Compute {a} - {b}.", f"Take {b} away from {a}.", f"If I subtract {b} from {a}, what is left?"),
+        f"What does {a} - {b} make?",
         f"Tell me the difference {a} - {b}.",
         f"What do you get for {a} - {b}?",
     )
@@ -77,12 +83,16 @@ def _letters(rng: Draw) -> _Problem:
         steps.append(f"{character}: {found}")
     times = "once" if found == 1 else f"{found} times"
     question = rng.wording(
-        *(
-            f"How many times is the letter {letter} in {word}?",
-            f"How often is the letter {letter} in {word}?",
-            f"How many times does {letter} appear in {word}?",
-        ),
-        *(f"Count the letter {letter} in {word}.", f"How often does the letter {letter} appear in the word {word}?"),
+        *(f"How many times is the letter {letter} in {word}?", f"How often is the letter {letter} in {word}?"),
+        *(f"How many times does {letter} appear in {word}?", f"Can you count how often {letter} is in {word}?"),
+        *(f"Could you tell me how many times {letter} is in {word}?", f"I would like to know how often {word} has the letter {letter}."),
+        *(f"How many {letter}s are in {word}?", f"In {word}, how many times do you find {letter}?"),
+        *(f"Tell me how often the word {word} has a {letter}.", f"The letter {letter} is in {word} how many times?"),
+        *(f"Find the letter {letter} in {word} and count it.", f"Number of {letter} in {word}?"),
+        *(f"How often do you see {letter} in {word}?", f"{word}: how many times does it have the letter {letter}?"),
+        f"How many times do I write {letter} when I write {word}?",
+        f"Count the letter {letter} in {word}.",
+        f"How often does the letter {letter} appear in the word {word}?",
     )
     return _Problem(question, f"I go through {word}. {', '.join(steps)}.", f"The letter {letter} is in {word} {times}.", f" {times}.")
 
@@ -91,9 +101,12 @@ def _backwards(rng: Draw) -> _Problem:
     word = letter_word(rng)
     thinking = f"The letters are {'-'.join(word)}. Backwards they are {'-'.join(word[::-1])}."
     question = rng.wording(
-        f"Write {word} backwards.",
-        f"Reverse the word {word}.",
-        f"What is {word} backwards?",
+        *(f"Write {word} backwards.", f"Reverse the word {word}.", f"What is {word} backwards?"),
+        *(f"Can you reverse {word}?", f"Could you write {word} from back to front?", f"I would like to have {word} backwards."),
+        *(f"{word} in reverse, please.", f"What does {word} read like from the end?", f"Put the letters of {word} in reverse order."),
+        *(f"Reverse the letters of {word}.", f"Spell {word} from the last letter to the first.", f"Read {word} from right to left."),
+        *(f"What do you get if you reverse {word}?", f"Give me {word} backwards.", f"Flip the word {word}."),
+        f"Write {word} in the opposite direction.",
         f"Say {word} backwards.",
         f"Turn {word} around, letter by letter.",
     )
@@ -103,7 +116,16 @@ def _backwards(rng: Draw) -> _Problem:
 def _story_sum(rng: Draw) -> _Problem:
     name, things = person(rng), f"{rng.entry(ITEMS)}s"
     a, b = operands(rng, "-")
-    verb = rng.wording("gives away", "loses", "sells", "breaks", "throws away", "lends out", "hands out")
+    verb = rng.wording(
+        *("gives away", "loses", "sells"),
+        *("breaks", "throws away", "gives back"),
+        *("drops", "donates", "burns"),
+        *("wastes", "returns", "destroys"),
+        *("leaves behind", "ships off", "trades away"),
+        "passes on",
+        "lends out",
+        "hands out",
+    )
     thinking = f"{name} had {a} {things} and {verb} {b}. So I subtract: {a} - {b} = {a - b}."
     question = f"{name} has {a} {things} and {verb} {b}. How many {things} are left?"
     return _Problem(question, thinking, f"{name} has {a - b} {things} left.", str(a - b))
@@ -129,13 +151,17 @@ def think(rng: Draw) -> Exchange:
     if rng.random() < 0.4:
         return Exchange((Message("user", problem.question), answer), "", forced_thinking=True, expects=problem.value)
     instruction = rng.wording(
-        "Think first.",
-        "Think step by step.",
-        "Think before you answer.",
-        "Think carefully.",
-        "Let's think step by step.",
-        "Please think first.",
-        "Take your time and think.",
+        *("Think first.", "Think step by step.", "Think before you answer."),
+        *("Think carefully.", "Let's think step by step.", "Please think first."),
+        *("Take your time and think.", "Think hard.", "Please think it over."),
+        *("Think a little, then answer.", "Can you think first?", "Could you think about it first?"),
+        *("I would like you to think first.", "Reason first.", "Reason step by step."),
+        *("Use a thinking step first.", "Work through it first.", "Go through it slowly."),
+        *("Go step by step.", "Take it one step at a time.", "Show your thinking."),
+        *("Do not answer before you have thought.", "First think, then answer.", "First reason, then say the answer."),
+        *("Do your thinking first.", "Think as long as you need.", "Give it some thought."),
+        *("Consider it well before the answer.", "Be careful and think.", "One step after another, please."),
+        "Think aloud.",
         "Think about it first.",
         "Think it through before you answer.",
         sealed=("Think about this step by step.", "Please think before answering."),

@@ -44,13 +44,14 @@ def _weather(rng: Draw) -> _Use:
     sky = pick(rng, "sunny", "cloudy", "rainy", "windy", "snowy")
     return _Use(
         rng.wording(
-            f"What is the weather in {city}?",
-            f"How is the weather in {city} today?",
-            f"Is it raining in {city}?",
-            f"Tell me the weather in {city}.",
-            f"How warm is it in {city}?",
-            f"Is it cold in {city}?",
-            f"Do I need an umbrella in {city}?",
+            *(f"What is the weather in {city}?", f"How is the weather in {city} today?", f"Is it raining in {city}?"),
+            *(f"Tell me the weather in {city}.", f"How warm is it in {city}?", f"Is it cold in {city}?"),
+            *(f"Do I need an umbrella in {city}?", f"Weather in {city}?", f"Can you tell me the weather in {city}?"),
+            *(f"Could you check the weather for {city}?", f"I would like to know how the weather is in {city}."),
+            *(f"How hot is it in {city} right now?", f"Is the sun shining in {city}?", f"What temperature does {city} have?"),
+            *(f"Give me a weather report for {city}.", f"Please look up the weather in {city}.", f"Is it windy in {city}?"),
+            *(f"I travel to {city}. How is the weather there?", f"In {city}, what is the weather today?"),
+            *(f"What should I wear in {city} today?", f"How many degrees is it in {city}?"),
             f"Will I need a coat in {city} today?",
             f"What is the weather like in {city}?",
         ),
@@ -65,8 +66,15 @@ def _time(rng: Draw) -> _Use:
     time = f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}"
     return _Use(
         rng.wording(
-            *(f"What time is it in {city}?", f"Tell me the time in {city}.", f"What is the time in {city}?", f"How late is it in {city}?"),
-            *(f"What is the clock time in {city}?", f"What time do they have in {city}?"),
+            *(f"What time is it in {city}?", f"Tell me the time in {city}.", f"What is the time in {city}?"),
+            *(f"How late is it in {city}?", f"Time in {city}?", f"Can you tell me what time it is in {city}?"),
+            *(f"Could you check the time in {city}?", f"I would like to know the time in {city}."),
+            *(f"What time do the clocks show in {city}?", f"Do you know how late it is in {city}?", f"In {city}, what time is it now?"),
+            *(f"Please look up the time in {city}.", f"What's the time in {city} right now?", f"Give me the current time in {city}."),
+            *(f"I want to call somebody in {city}. What time is it there?", f"Is it late in {city}? Tell me the time."),
+            f"What hour is it in {city}?",
+            f"What is the clock time in {city}?",
+            f"What time do they have in {city}?",
         ),
         {"0": city},
         compact_json({"time": time}),
@@ -78,8 +86,14 @@ def _product(rng: Draw) -> _Use:
     a, b = rng.randint(11, 999), rng.randint(11, 99)
     return _Use(
         rng.wording(
-            *(f"What is {a} times {b}?", f"Multiply {a} by {b}.", f"What is {a} * {b}?", f"{a} times {b}"),
-            *(f"Multiply {a} and {b}.", f"How much is {a} times {b}?"),
+            *(f"What is {a} times {b}?", f"Multiply {a} by {b}.", f"What is {a} * {b}?"),
+            *(f"{a} times {b}", f"{a} * {b}", f"{a} multiplied by {b}?"),
+            *(f"Can you multiply {a} by {b}?", f"Could you work out {a} times {b} for me?", f"I would like to know what {a} times {b} is."),
+            *(f"Calculate {a} times {b}.", f"What is the product of {a} and {b}?", f"Give me the product of {a} and {b}."),
+            *(f"What do you get for {a} times {b}?", f"Please take {a} times {b}.", f"{a} x {b} = ?"),
+            *(f"I need the result of {a} * {b}.", f"What is {a} multiplied by {b}?"),
+            f"Multiply {a} and {b}.",
+            f"How much is {a} times {b}?",
         ),
         {"0": a, "1": b},
         str(a * b),
@@ -91,9 +105,11 @@ def _calculator(rng: Draw) -> _Use:
     a, b = rng.randint(100, 9999), rng.randint(100, 9999)
     return _Use(
         rng.wording(
-            f"Calculate {a} + {b}.",
-            f"What is {a} + {b}?",
-            f"Please work out {a} + {b}.",
+            *(f"Calculate {a} + {b}.", f"What is {a} + {b}?", f"Please work out {a} + {b}."),
+            *(f"Can you calculate {a} + {b}?", f"Could you compute {a} + {b}?", f"I would like to know what {a} + {b} is."),
+            *(f"{a} + {b}", f"{a} + {b} = ?", f"Compute {a} + {b}."),
+            *(f"What does {a} + {b} come to?", f"Give me the result of {a} + {b}.", f"I need {a} + {b}."),
+            *(f"Do you know what {a} + {b} makes?", f"Solve {a} + {b}.", f"Find the value of {a} + {b}."),
             f"How much is {a} + {b}?",
             f"Evaluate {a} + {b} for me.",
         ),
@@ -118,10 +134,12 @@ def _mail(rng: Draw) -> _Use:
     )
     return _Use(
         rng.wording(
-            f'Send {name} the message "{text}".',
-            f"Write to {name}: {text}.",
-            f"Tell {name}: {text}.",
-            f'Let {name} know: "{text}".',
+            *(f'Send {name} the message "{text}".', f"Write to {name}: {text}.", f"Tell {name}: {text}."),
+            *(f'Let {name} know: "{text}".', f"Send a message to {name}: {text}.", f'Can you write to {name}: "{text}"?'),
+            *(f"Could you tell {name} this: {text}.", f'I want {name} to read this: "{text}".', f"Message {name}: {text}."),
+            *(f'Message for {name}: "{text}"', f"Drop {name} a line: {text}.", f'Please send {name} a text that says "{text}".'),
+            *(f'I would like to send "{text}" to {name}.', f"Inform {name}: {text}.", f'Write "{text}" to {name}.'),
+            *(f'{name} should get this message: "{text}".', f"Pass this on to {name}: {text}."),
             f'Send the text "{text}" to {name}.',
             f'Please write {name} this: "{text}".',
         ),
@@ -136,8 +154,14 @@ def _search(rng: Draw) -> _Use:
     count = rng.randint(1, 90)
     return _Use(
         rng.wording(
-            *(f"Search for {thing}.", f"Look up {thing}.", f"Find pages about {thing}.", f"Search the web for {thing}."),
-            *(f"Look for {thing} on the web.", f"What does the web say about {thing}?"),
+            *(f"Search for {thing}.", f"Look up {thing}.", f"Find pages about {thing}."),
+            *(f"Search the web for {thing}.", f"Can you search for {thing}?", f"Could you find something about {thing}?"),
+            *(f"I would like to find pages about {thing}.", f"Find {thing} on the internet.", f"Search: {thing}"),
+            *(f"What can you find about {thing}?", f"Please search the web for {thing}.", f"Do a search for {thing}."),
+            *(f"I am looking for {thing} on the internet.", f"Are there pages about {thing}?", f"Google {thing}."),
+            *(f"Look {thing} up on the internet.", f"Use the web to find {thing}."),
+            f"Look for {thing} on the web.",
+            f"What does the web say about {thing}?",
         ),
         {"0": thing},
         compact_json({"results": count}),
@@ -149,10 +173,14 @@ def _timer(rng: Draw) -> _Use:
     minutes = rng.randint(1, 90)
     return _Use(
         rng.wording(
-            f"Set a timer for {minutes} minutes.",
-            f"Wake me in {minutes} minutes.",
-            f"Start a timer of {minutes} minutes.",
-            f"Remind me in {minutes} minutes.",
+            *(f"Set a timer for {minutes} minutes.", f"Wake me in {minutes} minutes.", f"Start a timer of {minutes} minutes."),
+            *(f"Remind me in {minutes} minutes.", f"Timer for {minutes} minutes, please.", f"Timer: {minutes} minutes"),
+            *(f"Can you set a timer for {minutes} minutes?", f"Could you remind me in {minutes} minutes?"),
+            *(f"I would like to be woken in {minutes} minutes.", f"Set the clock to ring in {minutes} minutes."),
+            *(f"Please start the timer: {minutes} minutes.", f"Let it ring in {minutes} minutes."),
+            *(f"Count {minutes} minutes for me and ring.", f"My tea takes {minutes} minutes. Set a timer."),
+            *(f"Tell me when {minutes} minutes are over.", f"Give me a signal after {minutes} minutes."),
+            f"{minutes} minutes from now, wake me.",
             f"I need a timer of {minutes} minutes.",
             f"Please let a timer run for {minutes} minutes.",
         ),
@@ -168,7 +196,13 @@ def _price(rng: Draw) -> _Use:
     return _Use(
         rng.wording(
             *(f"How much does a {item} cost?", f"What is the price of a {item}?", f"What does a {item} cost?"),
-            *(f"Tell me the price of a {item}.", f"How many euros is a {item}?"),
+            *(f"Price of a {item}?", f"Can you tell me what a {item} costs?", f"Could you check the price of a {item}?"),
+            *(f"I would like to know what a {item} costs.", f"I want to buy a {item}. What does it cost?"),
+            *(f"What do I have to pay for a {item}?", f"How much is a {item}?", f"How much money do I need for a {item}?"),
+            *(f"Look up the price of a {item}.", f"Is a {item} expensive? Tell me the price.", f"For how much do you sell a {item}?"),
+            *(f"What would a {item} cost me?", f"Give me the price for a {item}."),
+            f"Tell me the price of a {item}.",
+            f"How many euros is a {item}?",
         ),
         {"0": item},
         compact_json({"price": price}),
@@ -181,7 +215,14 @@ def _light(rng: Draw) -> _Use:
     return _Use(
         rng.wording(
             *(f"Turn {state} the light in the {room}.", f"Switch the {room} light {state}.", f"Turn the light in the {room} {state}."),
-            *(f"Light {state} in the {room}, please.", f"I want the light in the {room} to be {state}."),
+            *(f"Turn {state} the {room} light.", f"Can you turn the light in the {room} {state}?"),
+            *(f"Could you switch {state} the light in the {room}?", f"Switch {state} the lamp in the {room}."),
+            *(f"Please turn the {room} light {state}.", f"I would like to have the light {state} in the {room}."),
+            *(f"Set the light of the {room} to {state}.", f"The light in the {room} should be {state}.", f"{room} light {state}"),
+            *(f"In the {room}, switch the light {state}.", f"Would you put the light in the {room} {state}?"),
+            *(f"The {room}: light {state}, please.", f"Make sure the light in the {room} is {state}."),
+            f"Light {state} in the {room}, please.",
+            f"I want the light in the {room} to be {state}.",
         ),
         {"0": room, "1": state},
         compact_json({"ok": "yes"}),
@@ -195,7 +236,15 @@ def _calendar(rng: Draw) -> _Use:
         rng.wording(
             f"Plan a meeting with {name} on {day} at {hour} o'clock.",
             f"I meet {name} on {day} at {hour} o'clock. Put it into my calendar.",
-            f"Add a meeting with {name} on {day} at {hour} o'clock.",
+            *(f"Add a meeting with {name} on {day} at {hour} o'clock.", f"Can you plan a meeting with {name} on {day} at {hour} o'clock?"),
+            f"Could you add {name} to my calendar on {day} at {hour} o'clock?",
+            *(f"I would like to meet {name} on {day} at {hour} o'clock. Please plan it.", f"Meeting with {name}, {day}, {hour} o'clock."),
+            f"Book a meeting with {name} for {day} at {hour} o'clock.",
+            f"On {day} at {hour} o'clock I have a meeting with {name}. Please save it.",
+            *(f"Write into my calendar: {name}, {day}, {hour} o'clock.", f"Please schedule a talk with {name} on {day} at {hour} o'clock."),
+            *(f"Make an appointment with {name} for {day}, {hour} o'clock.", f"Keep {day} at {hour} o'clock free for {name}."),
+            f"At {hour} o'clock on {day} I see {name}. Add that to the calendar.",
+            *(f"Set up a meeting on {day} at {hour} o'clock with {name}.", f"{name} comes on {day} at {hour} o'clock. Plan a meeting."),
             f"Put {name} into my calendar for {day} at {hour} o'clock.",
             f"Note that I see {name} on {day} at {hour} o'clock.",
         ),
@@ -210,10 +259,13 @@ def _translate(rng: Draw) -> _Use:
     result = coined_word(rng)
     return _Use(
         rng.wording(
-            f"What is {word} in {language}?",
-            f"Translate {word} into {language}.",
-            f"How do you say {word} in {language}?",
-            f"Say {word} in {language}.",
+            *(f"What is {word} in {language}?", f"Translate {word} into {language}.", f"How do you say {word} in {language}?"),
+            *(f"Say {word} in {language}.", f"{word} in {language}?", f"Can you translate {word} into {language}?"),
+            *(f"Could you tell me what {word} is in {language}?", f"I would like to know the word for {word} in {language}."),
+            *(f"Give me the {language} translation of {word}.", f"Translate to {language}: {word}"),
+            *(f"Which word do they use for {word} in {language}?", f"What do people call {word} in {language}?"),
+            *(f"Please put {word} into {language}.", f"Turn {word} into {language}.", f"I need {word} in {language}."),
+            *(f"What does {word} become in {language}?", f"In {language}, what is the word for {word}?"),
             f"What is the {language} word for {word}?",
             f"How would one say {word} in {language}?",
         ),
@@ -228,7 +280,14 @@ def _stock(rng: Draw) -> _Use:
     return _Use(
         rng.wording(
             *(f"How many {item}s are in stock?", f"Check the stock of {item}s.", f"Do we have {item}s in stock?"),
-            *(f"How many {item}s are left in stock?", f"What is our stock of {item}s?"),
+            *(f"Can you check how many {item}s we have?", f"Could you look up the stock of {item}s?"),
+            *(f"I would like to know how many {item}s are in stock.", f"Stock of {item}s?", f"How many {item}s do we have?"),
+            *(f"Tell me how many {item}s there are in stock.", f"Are there any {item}s in stock?"),
+            *(f"How many {item}s are there in the store?", f"Look up how many {item}s are in stock."),
+            *(f"Please check whether we have {item}s.", f"Count the {item}s in stock.", f"Give me the number of {item}s in stock."),
+            f"A customer asks for {item}s. How many do we have?",
+            f"How many {item}s are left in stock?",
+            f"What is our stock of {item}s?",
         ),
         {"0": item},
         compact_json({"count": count}),
