@@ -54,7 +54,7 @@ def test_every_skill_ends_with_an_answer(skill, split) -> None:
 @pytest.mark.parametrize("split", SPLITS)
 def test_pieces_join_to_what_the_template_gives(split) -> None:
     n_tools = n_thoughts = 0
-    for conversation in islice((c for c in conversations(3, split) if not c.plain), 60):
+    for conversation in islice((c for c in conversations(3, split) if not c.plain), 200):
         assert full_text(conversation) == _by_template(conversation)
         n_tools += bool(conversation.tools)
         n_thoughts += any(message.thinking for message in conversation.messages)
