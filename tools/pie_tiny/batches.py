@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,11 +16,13 @@ from .conversation import Conversation
 from .draw import Split
 from .mix import conversations
 from .render import render
-from .tokenizer import END_OF_TEXT, token_id
+from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
 
 _LONGEST = 2048
 _WIDTH_STEP = 16
 _READ_SHARE = 0.03
+_COPY_SHARE = 0.05
+_LONGEST_COPY = 80
 
 
 class Source(NamedTuple):
@@ -75,6 +78,20 @@ def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[_Docume
     return encoded
 
 
+def _copies(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
+    """Conversations in which any tokens are said back, so that those that text seldom holds can be copied as well."""
+    texts = f"{TURN_START}user\nRepeat:", f"{TURN_END}\n{TURN_START}assistant\n"
+    asked, said = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+    end = token_id(tokenizer, TURN_END)
+    ordinary = [i for i in range(tokenizer.get_vocab_size()) if re.fullmatch("Ġ?[A-Za-z]+", tokenizer.id_to_token(i) or "")]
+    documents = []
+    for _ in range(count):
+        words = rng.choices(ordinary, k=rng.randint(2, _LONGEST_COPY))
+        read = [*asked, *words, *said]
+        documents.append(_Document([*read, *words, end], [False] * len(read) + [True] * (len(words) + 1)))
+    return documents
+
+
 def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
     longest = max(len(document.tokens) for document in documents) - 1
     width = -(-longest // _WIDTH_STEP) * _WIDTH_STEP
@@ -99,6 +116,8 @@ def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> li
     seed = source.seed * 1_000_003 + number
     rng = Random(f"batches/{split}/{seed}")
     documents = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
+    if split == "train":
+        documents += _copies(tokenizer, rng, round(_COPY_SHARE * len(documents)))
     documents.sort(key=lambda document: len(document.tokens))
     batches: list[Batch] = []
     pad_id = token_id(tokenizer, END_OF_TEXT)
