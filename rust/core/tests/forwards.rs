@@ -360,6 +360,60 @@ fn working_pages_are_the_programs_to_commit_and_to_drop() {
 }
 
 #[test]
+fn what_forward_passes_keep_is_bounded() {
+    let mut world = World::with_process(
+        EngineConfig {
+            vocab_size: 1 << 20,
+            max_batch_rows: 1 << 16,
+            ..config()
+        },
+        1,
+    );
+    let rows = |n: usize| Forward {
+        rows: vec![kept(0); n],
+        ..forward(&[1])
+    };
+    // 4 MiB a row: 64 of them are as many as a program may keep.
+    let contexts: Vec<ContextId> = (0..3).map(|_| world.context(&[])).collect();
+    let mut enter = |context: usize, n| {
+        let asked = Submission::Forward(contexts[context], Box::new(rows(n)));
+        world.submit(asked).map_err(|error| error.code)
+    };
+    enter(0, 40).unwrap();
+    assert_eq!(enter(1, 25).unwrap_err(), ErrorCode::LimitResources);
+    let second = enter(1, 24).unwrap();
+    assert_eq!(enter(2, 1).unwrap_err(), ErrorCode::LimitResources);
+    world.engine.cancel(second);
+    let third = Submission::Forward(contexts[2], Box::new(rows(24)));
+    world.submit(third).unwrap();
+}
+
+#[test]
+fn the_runs_of_an_attention_mask_are_bounded() {
+    let mut world = World::with_process(
+        EngineConfig {
+            n_pages: 600,
+            ..config()
+        },
+        1,
+    );
+    let context = world.context(&[1; 2000]);
+    world.flush(context).unwrap();
+    let mut pass = |n_runs: usize| {
+        let masks = vec![vec![1; n_runs]];
+        let asked = Forward {
+            masks,
+            ..forward(&[1])
+        };
+        world.submit(Submission::Forward(context, Box::new(asked)))
+    };
+    let error = pass(1025).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    assert!(error.message.contains("1025 runs"), "{error}");
+    pass(1024).unwrap();
+}
+
+#[test]
 fn an_empty_page_is_released_without_what_is_pending() {
     let mut world = World::with_process(config(), 1);
     let context = world.context(&prompt(4, 0));

@@ -71,6 +71,8 @@ pub(crate) struct Pass {
     pub(crate) asked_ns: Option<u64>,
     /// Of its tokens, those that were found computed.
     pub(crate) n_found: u32,
+    /// What its masks and the rows that it keeps take, in bytes.
+    pub(crate) n_bytes: usize,
     /// Whether a batch runs it.
     in_flight: bool,
     /// Whether batches ran a part of it, and none its end yet: what it holds is not taken away before one did.
@@ -120,6 +122,7 @@ impl Pass {
             n_given,
             asked_ns: None,
             n_found: 0,
+            n_bytes: 0,
             in_flight: false,
             is_partway: false,
             finish: None,
@@ -283,6 +286,7 @@ impl Pass {
             n_given: 0,
             asked_ns: None,
             n_found: 0,
+            n_bytes: 0,
             in_flight: self.in_flight,
             is_partway: self.is_partway,
             finish: None,

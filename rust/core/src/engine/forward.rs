@@ -15,6 +15,8 @@ use crate::sampling::{Key, Params, Sampler};
 
 /// The most rows of a forward pass.
 const MAX_ROWS: usize = 65_536;
+/// The most runs of the attention mask of a token: it is kept as long as the page of the token is.
+const MAX_MASK_RUNS: usize = 1024;
 
 /// A forward pass over the pending token, the buffer and tokens of its own, in this order.
 ///
@@ -131,6 +133,7 @@ impl Engine {
         self.idle_context(context, "passed through the model")?;
         let state = self.live(context)?;
         self.check_forward(state, forward)?;
+        let n_bytes = self.check_room_for_forward(state.process, forward)?;
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
         let n_skipped = skipped(state, forward);
         let kind = PassKind::Forward {
@@ -139,6 +142,7 @@ impl Engine {
         let (content, n_buffered) = (self.content_of(state, forward)?, state.buffer.len());
         let mut pass = Pass::of(request, kind, first, content, n_buffered, n_given)
             .with_adapter(forward.adapter);
+        pass.n_bytes = n_bytes;
         if !forward.rows.is_empty() {
             let reads = self.reads_of(context, forward, first + n_skipped)?;
             pass.reads = Some(Box::new(reads));
@@ -148,16 +152,45 @@ impl Engine {
 
     /// Everything that can be said of a forward pass before it is entered, apart from its masks and samplers.
     fn check_forward(&self, state: &Context, forward: &Forward) -> Result<()> {
-        let process = state.process;
-        let (length, n_taken) = (state.length(), state.length() - state.n_tokens());
-        let n_given = forward.input.len() as u32;
+        let (n_taken, n_given) = (
+            state.length() - state.n_tokens(),
+            forward.input.len() as u32,
+        );
         let n_indexed = if n_given > 0 { n_given } else { n_taken };
         if n_indexed == 0 {
             return Err(refused(
                 "a forward pass has no tokens: none of its own, and nothing is pending or buffered; give it some",
             ));
         }
-        let limit = self.config.max_context;
+        self.check_input(state, forward)?;
+        let n_masks = forward.masks.len();
+        if n_masks > 0 && n_masks != n_indexed as usize {
+            return Err(refused(&format!(
+                "a forward pass of {n_indexed} tokens has {n_masks} attention masks; give one for each token"
+            )));
+        }
+        if let Some(row) = forward.rows.iter().find(|row| row.index >= n_indexed) {
+            return Err(refused(&format!(
+                "a row behind token {} is wanted and the pass has {n_indexed} tokens; give indices below {n_indexed}",
+                row.index
+            )));
+        }
+        check_mask(&forward.token_mask, self.config.vocab_size)?;
+        if brle::allowed(&forward.token_mask, self.config.vocab_size)
+            .next()
+            .is_none()
+        {
+            return Err(refused(
+                "the token mask allows nothing; allow at least one token",
+            ));
+        }
+        self.check_served(forward)?;
+        check_rows(forward, self.config.max_batch_rows)
+    }
+
+    /// Whether the tokens that a pass brings are some, may enter the context, and stand at positions that there are.
+    fn check_input(&self, state: &Context, forward: &Forward) -> Result<()> {
+        let (length, limit) = (state.length(), self.config.max_context);
         let room = limit.saturating_sub(length);
         if forward.input.len() as u64 > u64::from(room) {
             return Err(super::contexts::context_full(
@@ -168,44 +201,19 @@ impl Engine {
         }
         let tokens: Vec<u32> = forward.input.iter().map(|input| input.token).collect();
         self.check_tokens(&tokens)?;
-        if let Some(budget) = self.budget(process)
-            && u64::from(n_given) > budget.left()
+        let n_given = tokens.len() as u64;
+        if let Some(budget) = self.budget(state.process)
+            && n_given > budget.left()
         {
-            return Err(budget.exhausted(u64::from(n_given)));
+            return Err(budget.exhausted(n_given));
         }
-        let (config, n_masks) = (&self.config, forward.masks.len());
-        if n_masks > 0 && n_masks != n_indexed as usize {
-            return Err(refused(&format!(
-                "a forward pass of {n_indexed} tokens has {n_masks} attention masks; give one for each token"
-            )));
-        }
-        if let Some(position) = forward
-            .input
-            .iter()
-            .filter_map(|input| input.position)
-            .find(|&position| position >= limit)
-        {
-            return Err(refused(&format!(
+        let mut positions = forward.input.iter().filter_map(|input| input.position);
+        match positions.find(|&position| position >= limit) {
+            Some(position) => Err(refused(&format!(
                 "position {position} is beyond those that the model knows; give positions below {limit}"
-            )));
+            ))),
+            None => Ok(()),
         }
-        if let Some(row) = forward.rows.iter().find(|row| row.index >= n_indexed) {
-            return Err(refused(&format!(
-                "a row behind token {} is wanted and the pass has {n_indexed} tokens; give indices below {n_indexed}",
-                row.index
-            )));
-        }
-        check_mask(&forward.token_mask, config.vocab_size)?;
-        if brle::allowed(&forward.token_mask, config.vocab_size)
-            .next()
-            .is_none()
-        {
-            return Err(refused(
-                "the token mask allows nothing; allow at least one token",
-            ));
-        }
-        self.check_served(forward)?;
-        check_rows(forward, config.max_batch_rows)
     }
 
     /// Whether the driver serves what the pass needs.
@@ -258,6 +266,15 @@ impl Engine {
     }
 }
 
+impl Forward {
+    /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens: masks, and rows of logits.
+    pub(super) fn n_bytes(&self, vocab_size: u32) -> usize {
+        let n_kept = self.rows.iter().filter(|row| row.keep).count();
+        let n_runs: usize = self.masks.iter().map(Vec::len).sum();
+        size_of::<u32>() * (n_kept * vocab_size as usize + n_runs + self.token_mask.len())
+    }
+}
+
 /// Tokens of the pass that indices and masks do not count.
 fn skipped(state: &Context, forward: &Forward) -> u32 {
     if forward.input.is_empty() {
@@ -281,6 +298,12 @@ fn check_mask(mask: &[u32], len: u32) -> Result<()> {
 /// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
 fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
     check_mask(mask, end)?;
+    if mask.len() > MAX_MASK_RUNS {
+        return Err(refused(&format!(
+            "the attention mask of the token at {slot} has {} runs, and may have at most {MAX_MASK_RUNS}; allow or forbid longer stretches",
+            mask.len()
+        )));
+    }
     let mask = brle::shortest(mask, slot + 1);
     if mask == [0] {
         return Err(refused(&format!(

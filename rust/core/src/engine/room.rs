@@ -1,11 +1,13 @@
 //! Room for one thing more: in the engine, and for each process, so that none takes the room of the others.
 
-use super::{Engine, Process};
+use super::{Engine, Forward, Process};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Generators that may live for each context that may.
 const GENERATORS_PER_CONTEXT: u32 = 4;
+/// What the masks and the kept rows of the forward passes of one process may take, in bytes.
+const MAX_FORWARD_BYTES: usize = 256 << 20;
 
 impl Engine {
     /// The user of `process`; `limit-resources` where it may not have another context, `invalid-argument` where it is unknown.
@@ -68,6 +70,35 @@ impl Engine {
                 "{n} requests wait and the engine takes at most {limit}; come back when one is done{when}"
             ),
             &values,
+        ))
+    }
+
+    /// The bytes of a forward pass of the process; `limit-resources` where it may not have as many more.
+    pub(super) fn check_room_for_forward(
+        &self,
+        process: ProcessId,
+        forward: &Forward,
+    ) -> Result<usize> {
+        let n_bytes = forward.n_bytes(self.config.vocab_size);
+        if n_bytes == 0 {
+            return Ok(0);
+        }
+        let contexts = self.process(process)?.contexts.iter();
+        let passes = contexts.filter_map(|context| self.contexts.get(context.0)?.pass.as_ref());
+        let n_held: usize = passes.map(|pass| pass.n_bytes).sum();
+        if n_held + n_bytes <= MAX_FORWARD_BYTES {
+            return Ok(n_bytes);
+        }
+        Err(Error::with_values(
+            ErrorCode::LimitResources,
+            format!(
+                "the masks and kept rows of a forward pass take {n_bytes} bytes, those of the program's other passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; \
+                 take the answers of others first, or keep fewer rows"
+            ),
+            &[
+                ("bytes", (n_held + n_bytes) as u64),
+                ("limit", MAX_FORWARD_BYTES as u64),
+            ],
         ))
     }
 
