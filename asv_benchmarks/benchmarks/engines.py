@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import time
@@ -82,6 +83,40 @@ class Timed:
         self.started_s, self.ended_s, self.n_rows = [], [], 0
 
 
+class Device(Timed):
+    """The same on a device of its own, which takes as long for each batch and runs them one after the other.
+
+    One that follows is given the next batch while it runs one. The device is a clock: what is noted are its times.
+    """
+
+    def __init__(self, driver: Driver, batch_s: float, *, follows: bool) -> None:
+        super().__init__(driver)
+        self.capabilities = dataclasses.replace(driver.capabilities, follows=follows)
+        self._batch_s = batch_s
+
+    def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
+        """Begins the batch when the one before is done."""
+        free_s = self.ended_s[-1] if self.ended_s else 0.0
+        begin_s = max(time.perf_counter(), free_s)
+        end_s = begin_s + self._batch_s
+        self.started_s.append(begin_s)
+        self.ended_s.append(end_s)
+        self.n_rows += batch.n_rows
+        logits = self._driver.run(batch)
+
+        def wait() -> npt.NDArray[np.float32]:
+            # A sleep would end too late by as much as is measured.
+            while time.perf_counter() < end_s:
+                pass
+            return logits
+
+        return wait
+
+    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Runs the batch to its end."""
+        return self.launch(batch)()
+
+
 class Generations:
     """An engine for so many programs beside one driver."""
 
@@ -90,7 +125,7 @@ class Generations:
 
     def __init__(self, driver: Driver, n_programs: int, folder: Path = EMBEDDED_FOLDER) -> None:
         """`folder` holds the tokenizer; its vocabulary fits the driver's."""
-        self.driver = Timed(driver)
+        self.driver = driver if isinstance(driver, Timed) else Timed(driver)
         cache = BUILD / "cache"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._engine = _engine.Engine(cache_dir=str(cache), runtimes_dir=str(RUNTIMES), max_processes=n_programs)
@@ -103,6 +138,7 @@ class Generations:
             n_pages=driver.capabilities.n_pages,
             max_batch_tokens=driver.capabilities.max_batch_tokens,
             max_batch_seqs=n_programs,
+            follows=driver.capabilities.follows,
         )
 
     def __enter__(self) -> Self:

@@ -7,37 +7,59 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from benchmarks.engines import Generations, NullDriver, byte_model
+from benchmarks.engines import Device, Generations, NullDriver, byte_model
 from benchmarks.harness import ROUNDS, Figure, Goal, Row, save, show
+from pie.backends.base import Driver
 from pie.config import EMBEDDED_FOLDER
 
 WIDTHS = {1: 1000, 64: 400, 512: 200}
 """Tokens that each program generates, by the number of programs."""
 GOALS_US = {1: 10.0, 64: 25.0, 512: 80.0}
 BYTES, TINY = "256 logits a row", "4,096 logits a row"
-CASES = [f"{width} sequences, {rows}" for rows in (BYTES, TINY) for width in WIDTHS]
+DEVICE_S = 0.001
+DEVICE = "a device of 1 ms"
+CASES = [f"{width} sequences, {kind}" for kind in (BYTES, TINY, DEVICE) for width in WIDTHS]
 
 ROW = Row(
     name="P11",
     title="Host cost of one step, engine-stepped Rust programs, the Rust-Python hop included",
     driver="null (computes nothing)",
     path="driver loop in Python -> engine: complete (sampling, folding), next batch -> driver",
-    peer="none: the goal is a time",
+    peer="none: the goal is a time; with a device, one that is not given the next batch while it runs one",
 )
 
 
 def measure() -> list[Figure]:
-    """The time between the end of one run of the driver and the beginning of the next: the median over the steps of a round."""
+    """The time between the end of one run of the driver, or its device, and the beginning of the next: of each round the median."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         vocab_size = byte_model(folder)
-        small = [_figure(width, vocab_size, folder, BYTES, [Goal("ours", GOALS_US[width])]) for width in WIDTHS]
-    return [*small, *(_figure(width, 4096, EMBEDDED_FOLDER, TINY, []) for width in WIDTHS)]
+        small = [_figure(width, BYTES, _gaps(width, _null(width, vocab_size), folder), goal=GOALS_US[width]) for width in WIDTHS]
+        beside = [_beside(width, vocab_size, folder) for width in WIDTHS]
+    tiny = [_figure(width, TINY, _gaps(width, _null(width, 4096), EMBEDDED_FOLDER)) for width in WIDTHS]
+    return [*small, *tiny, *beside]
 
 
-def _figure(width: int, vocab_size: int, folder: Path, rows: str, goals: list[Goal]) -> Figure:
+def _beside(width: int, vocab_size: int, folder: Path) -> Figure:
+    """What the device waits for the host."""
+    ours, peer = (_gaps(width, Device(_null(width, vocab_size), DEVICE_S, follows=follows), folder) for follows in (True, False))
+    return _figure(width, DEVICE, ours, peer, goal=GOALS_US[width])
+
+
+def _null(width: int, vocab_size: int) -> NullDriver:
+    return NullDriver(vocab_size, n_pages=width * (WIDTHS[width] // 16 + 2), max_batch_tokens=width)
+
+
+def _figure(width: int, kind: str, ours: list[float], peer: list[float] | None = None, goal: float | None = None) -> Figure:
+    goals = [] if goal is None else [Goal("ours", goal)]
+    figure = Figure(f"{width} sequences, {kind}", "us/step", ours, peer or [], goals=goals)
+    show(f"P11 {figure.case}: {figure.median('ours'):.1f} us")
+    return figure
+
+
+def _gaps(width: int, driver: Driver, folder: Path) -> list[float]:
+    """Microseconds between two batches, by round."""
     n_tokens, samples = WIDTHS[width], []
-    driver = NullDriver(vocab_size, n_pages=width * (n_tokens // 16 + 2), max_batch_tokens=width)
     with Generations(driver, width, folder) as engine:
         for _ in range(ROUNDS + 1):
             engine.run("Rust", width, "collect", n_tokens)
@@ -46,9 +68,7 @@ def _figure(width: int, vocab_size: int, folder: Path, rows: str, goals: list[Go
                 raise RuntimeError(f"{n_tokens} steps of {width} sequences took {len(noted.started_s)} batches")
             gaps = [begin - end for begin, end in zip(noted.started_s[1:], noted.ended_s[:-1], strict=True)]
             samples.append(1e6 * statistics.median(gaps))
-    figure = Figure(f"{width} sequences, {rows}", "us/step", samples[1:], goals=goals)
-    show(f"P11 {figure.case}: {figure.median('ours'):.1f} us")
-    return figure
+    return samples[1:]
 
 
 class StepCost:

@@ -39,15 +39,16 @@ def draw_exchange(rng: Draw) -> Exchange:
 def _roughen(rng: Random, text: str) -> str:
     """The same request as somebody else might type it."""
     fate = rng.random()
+    may_beg = "please" not in text.lower() and not text.startswith(("I ", "I'm", "My "))
     if fate < 0.06:
         return text[:1].lower() + text[1:]
     if fate < 0.10 and text[-1] in ".?!":
         return text[:-1]
     if fate < 0.12:
         return text.lower()
-    if fate < 0.14 and text[-1] == "." and not text.startswith(("I ", "I'm", "My ")):
+    if fate < 0.14 and text[-1] == "." and may_beg:
         return text[:-1] + ", please."
-    if fate < 0.16 and text[0].isupper() and not text.startswith(("I ", "I'm", "My ")):
+    if fate < 0.16 and text[0].isupper() and may_beg:
         return "Please " + text[0].lower() + text[1:] if text[-1] == "." else text
     return text
 

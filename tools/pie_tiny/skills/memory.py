@@ -386,11 +386,9 @@ _KINDS = (
 
 def remember(rng: Draw) -> Exchange:
     """One to three things said, perhaps something else between, then questions back."""
-    memories: list[_Memory] = []
-    for maker in rng.sample(_KINDS, rng.choices((1, 2, 3), (4, 4, 2))[0]):
-        memory = maker(rng)
-        if all(memory.asked != other.asked for other in memories):
-            memories.append(memory)
+    # Of a kind that is drawn twice one is kept: what is asked would have two answers.
+    kinds = dict.fromkeys(rng.sample(_KINDS, rng.choices((1, 2, 3), (4, 4, 2))[0]))
+    memories = [maker(rng) for maker in kinds]
     turns: list[Message] = []
     for memory in memories:
         turns += [Message("user", memory.said), Message("assistant", memory.reply)]
