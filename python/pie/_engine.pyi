@@ -169,10 +169,12 @@ class Engine:
         max_batch_rows: int | None = None,
         max_contexts: int | None = None,
         max_process_contexts: int | None = None,
+        max_user_contexts: int | None = None,
         max_snapshots: int | None = None,
         max_user_snapshots: int | None = None,
         max_waiting: int | None = None,
         max_process_waiting: int | None = None,
+        max_user_waiting: int | None = None,
         hold_s: float | None = None,
         run_ahead: bool | None = None,
         prefix_cache: bool | None = None,
@@ -189,8 +191,9 @@ class Engine:
         `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
         which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, `max_batch_seqs`
         sequences, and `max_batch_rows` rows of logits beside the one of each generation. `max_contexts` may live, `max_snapshots` are kept
-        and `max_waiting` requests wait at once; `max_process_contexts` and `max_process_waiting` of one process, `max_user_snapshots` of
-        one user (a quarter if not given). `hold_s` is how long a batch may be held for programs that are expected back; with `run_ahead`
+        and `max_waiting` requests are entered at once; `max_process_contexts` and `max_process_waiting` of one process,
+        `max_user_snapshots` of one user (a quarter if not given), `max_user_contexts` and `max_user_waiting` of one (half if not given).
+        `hold_s` is how long a batch may be held for programs that are expected back; with `run_ahead`
         (on if not given) the next token of one that steps by itself is computed before it asks, and with `prefix_cache` (on if not given) a
         pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages (none if not given),
         and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within

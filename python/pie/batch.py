@@ -98,6 +98,11 @@ class Batch:
         return int(self.words[3]) | int(self.words[4]) << 32
 
     @property
+    def before(self) -> int:
+        """The number of the batch whose rows sequences of this one follow; 0 where none does."""
+        return int(self.words[9]) | int(self.words[10]) << 32
+
+    @property
     def page_size(self) -> int:
         """Tokens of a page."""
         return int(self.words[5])
@@ -184,7 +189,7 @@ class Batch:
 
     @property
     def seq_follows(self) -> U32:
-        """1 + r where the only token of a sequence is the one that is drawn from row r of the batch before, else 0 [B]."""
+        """1 plus the row of the batch before that draws the only token of a sequence, else 0 [B]."""
         return self.array("seq_follows")
 
     @property

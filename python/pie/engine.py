@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from pie import _engine
 from pie.backends import open_driver
-from pie.backends.base import Capabilities, DriverOptions
+from pie.backends.base import Capabilities, DriverOptions, FollowingDriver
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
@@ -119,7 +119,8 @@ class Engine:
         With `dummy`, or that driver in `options`, the dummy driver answers in the model's place, with its tokenizer; a `driver` of one's
         own runs in place of the configured one, with the sizes that it declares, and is closed with the engine. `observe` sees each batch
         with its logits.
-        Raises PieError `invalid-model` where the folder cannot be served, `invalid-config` where the driver is of another vocabulary.
+        Raises PieError `invalid-model` where the folder cannot be served, `invalid-config` where the driver is of another vocabulary or
+        lacks what it declares.
         """
         options = options or ModelConfig()
         folder = options.folder if folder is None else folder
@@ -130,6 +131,7 @@ class Engine:
         max_batch_tokens = min(options.max_batch_tokens, limits.max_batch_tokens)
         try:
             _check_vocabulary(limits, spec, folder)
+            _check_launch(limits, driver)
             model = self._engine.add_model(
                 options.name or folder_name(folder),
                 str(folder),
@@ -145,10 +147,12 @@ class Engine:
                 max_batch_rows=options.max_batch_rows,
                 max_contexts=options.max_contexts,
                 max_process_contexts=options.max_process_contexts or None,
+                max_user_contexts=options.max_user_contexts or None,
                 max_snapshots=options.max_snapshots,
                 max_user_snapshots=options.max_user_snapshots or None,
                 max_waiting=options.max_waiting,
                 max_process_waiting=options.max_process_waiting or None,
+                max_user_waiting=options.max_user_waiting or None,
                 run_ahead=options.run_ahead,
                 hold_s=options.hold_s,
                 driver_timeout_s=self._driver_timeout_s,
@@ -316,6 +320,12 @@ def _check_vocabulary(limits: Capabilities, spec: DecoderSpec, folder: Path) -> 
             f"{spec.vocab_size}; open the driver for that model"
         )
         raise PieError("invalid-config", message, {"driver": limits.vocab_size, "model": spec.vocab_size})
+
+
+def _check_launch(limits: Capabilities, driver: Driver | None) -> None:
+    if limits.follows and not isinstance(driver, FollowingDriver):
+        message = f"the driver {limits.backend} declares that it follows and has no method launch; give it one, or declare follows=False"
+        raise PieError("invalid-config", message)
 
 
 def _driver_options(options: ModelConfig) -> DriverOptions:

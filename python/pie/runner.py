@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,19 +36,26 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
     ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its logits (float32 [R, V]) before
     they are handed back. A driver that follows is given the next batch before it has answered one.
     """
-    launch = driver.launch if driver.capabilities.follows and isinstance(driver, FollowingDriver) else partial(_later, driver)
-    depth = 1 + driver.capabilities.follows
+    follows = isinstance(driver, FollowingDriver) and driver.capabilities.follows
+    launch = driver.launch if isinstance(driver, FollowingDriver) and follows else partial(_later, driver)
+    depth = 1 + follows
     launched: deque[_Launched] = deque()
-    while not model.stopped:
-        raw = model.next_batch(0.0 if launched else _SLICE_S) if len(launched) < depth else None
-        if raw is not None:
-            with _failing(model, raw):
-                batch = Batch.from_buffer(raw)
-                launched.append(_Launched(raw, batch, launch(batch)))
-            if len(launched) < depth:
-                continue
-        if launched:
-            _finish(model, launched.popleft(), observe)
+    try:
+        while not model.stopped:
+            raw = model.next_batch(0.0 if launched else _SLICE_S) if len(launched) < depth else None
+            if raw is not None:
+                with _failing(model, raw):
+                    batch = Batch.from_buffer(raw)
+                    launched.append(_Launched(raw, batch, launch(batch)))
+                    if len(launched) < depth:
+                        continue
+            if launched:
+                _finish(model, launched.popleft(), observe)
+    finally:
+        # What a device works on is not given back before it has done with it.
+        for begun in launched if follows else ():
+            with suppress(Exception):
+                begun.answer()
 
 
 def _later(driver: Driver, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:

@@ -109,6 +109,9 @@ class ModelStats(TypedDict):
     n_followers: int
     """Sequences planned while the batch ran that draws their token."""
 
+    n_followers_dropped: int
+    """Those of them whose token was of no use: it had ended its generation, or the batch before had failed."""
+
     n_holds: int
     """Times that a driver was told to wait for programs that were expected back."""
 
@@ -119,7 +122,7 @@ class ModelStats(TypedDict):
     """Tokens of each batch."""
 
     batch_us: Histogram
-    """Microseconds from the plan of each batch to its answer."""
+    """Microseconds from the plan of each batch, or the answer to the one that ran before it, to its answer."""
 
     wait_us: Histogram
     """Microseconds that each request waited for the first batch that computed anything of it, or until it was found that nothing was left

@@ -31,7 +31,9 @@ def test_the_view_shows_the_arena_without_a_copy() -> None:
     assert view.seq_zo_seed.tolist() == [[0, 0, 0], [1, 0, 2]]
     assert view.seq_media.tolist() == [0, 9]
     assert view.seq_reread.tolist() == [0, 1]
-    assert view.seq_follows.tolist() == [0, 0]
+    assert (view.seq_follows.tolist(), view.before) == ([0, 0], 0)
+    next_one = batch([Feed([0], [0], start=3, follows=4)], page_size=4, batch_id=2, before=1 << 33)
+    assert (next_one.seq_follows.tolist(), next_one.before) == ([5], 1 << 33)
     assert view.row_token.tolist() == [0, 2, 2, 3]
     assert view.row_sampler.tolist() == [[0, 0, 0, ONE, 0, 0, 0, 3]] * 3 + [[0, 0, 0, ONE, 0, 0, 0, 6]]
     assert view.row_slot.tolist() == [0, 1, 2, 0]

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pie.backends.base import Driver, DriverError, FailedSequencesError
+from oracle.sampler import Sampler, draw
+from pie.backends.base import Driver, DriverError, FailedSequencesError, FollowingDriver
 from pie.batch import ARRAYS, Batch
 from support import arenas
-from support.arenas import Feed
+from support.arenas import Draw, Feed
 from support.checkpoints import write_checkpoint
 from support.conformance import MAX_TOKENS, N_HOST_PAGES, N_PAGES, PAGE_SIZE, VOCAB_SIZE, Subject, Text, subject
 
@@ -372,16 +373,46 @@ def test_adapters_and_media_are_part_of_a_token_where_they_are_served(driver: Dr
         assert np.array_equal(driver.run(special), row)
 
 
-def test_a_sequence_follows_a_row_of_the_batch_before_where_that_is_served(asked: Subject, driver: Driver) -> None:
-    """Its token is the one that is drawn from the row; it fails alone where the driver draws nothing, or another batch ran since."""
-    text = [5, 6, 7]
-    drawn = int(driver.run(batch(Feed(text, [0], rows=[1, 2]), batch_id=7))[1].argmax())
-    follower = batch(Feed([0], [0], start=3, rows=[0], follows=1), batch_id=8, before=7)
-    if not driver.capabilities.follows:
-        with pytest.raises(FailedSequencesError):
+DRAWS = [
+    Draw(),
+    Draw(Sampler(0.8, top_p=0.9), seed=1 << 40),
+    Draw(Sampler(1.5, top_k=7), seed=7, slot=3),
+    Draw(Sampler(1.2, min_p=0.05), seed=9),
+    Draw(Sampler(1.0, top_k=1), seed=3),
+    Draw(Sampler(2.0), seed=(1 << 64) - 1, mask=[VOCAB_SIZE // 2, 9]),
+    Draw(mask=[3, 1]),
+]
+PROMPT = [5, 6, 7]
+
+
+def test_sequences_follow_rows_of_the_batch_before_where_that_is_served(asked: Subject, driver: Driver) -> None:
+    """Each token is the one that the engine would draw from the row; where the driver draws nothing, the sequences fail alone."""
+    prompts = [Feed(PROMPT, [n], rows=[2], draws=[drawn]) for n, drawn in enumerate(DRAWS)]
+    # Backwards: a row is named, and not the place of a sequence.
+    followers = [Feed([0], [n], start=3, rows=[0], follows=n) for n in reversed(range(len(DRAWS)))]
+    alone = Feed(PROMPT, [10], rows=[2])
+    follower = batch(*followers, alone, batch_id=8, before=7)
+    if not isinstance(driver, FollowingDriver) or not driver.capabilities.follows:
+        driver.run(batch(*prompts, batch_id=7))
+        with pytest.raises(FailedSequencesError) as caught:
             driver.run(follower)
+        assert set(caught.value.reasons) == set(range(len(followers)))
         return
-    row = driver.run(follower)
-    assert asked.same(driver.run(batch(Feed([*text, drawn], [1], rows=[3]))), row)
-    with pytest.raises(FailedSequencesError):
+    answers = [driver.launch(batch(*prompts, batch_id=7)), driver.launch(follower)]
+    rows, followed = (answer() for answer in answers)
+    drawn = [token(row, how) for row, how in zip(rows, DRAWS, strict=True)]
+    assert len(set(drawn)) > 3
+    known = [Feed([*PROMPT, token], [n], rows=[3]) for n, token in enumerate(drawn)]
+    assert asked.same(driver.run(batch(*reversed(known), alone)), followed)
+    with pytest.raises(FailedSequencesError) as caught:
         driver.run(follower)
+    assert set(caught.value.reasons) == set(range(len(followers))), "another batch ran since"
+
+
+def token(row: np.ndarray, how: Draw) -> int:
+    """What is drawn from a row."""
+    allowed, end = np.full(VOCAB_SIZE, not how.mask), 0
+    for index, run in enumerate(how.mask):
+        allowed[end : end + run] = index % 2 == 1
+        end += run
+    return draw(np.where(allowed, row, -np.inf).astype(np.float32), how.sampler, how.seed, 3, slot=how.slot)

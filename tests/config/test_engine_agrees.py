@@ -23,10 +23,12 @@ MODEL = (
     "max_batch_rows",
     "max_contexts",
     "max_process_contexts",
+    "max_user_contexts",
     "max_snapshots",
     "max_user_snapshots",
     "max_waiting",
     "max_process_waiting",
+    "max_user_waiting",
 )
 
 

@@ -81,6 +81,12 @@ def test_the_later_layer_wins_and_says_so(case: Case, tmp_path: Path) -> None:
     assert str(config.origins[case.key]).removeprefix(f"{tmp_path}/") == case.origin
 
 
+@pytest.mark.parametrize(("text", "value"), [("false", False), ("True", True)])
+def test_what_is_true_or_false_is_written_so_in_the_environment(text: str, value: bool) -> None:
+    config = load(variables={"PIE_MODEL__PIE_TINY__RUN_AHEAD": text})
+    assert config.models[0].run_ahead is value
+
+
 def test_the_file_is_the_flags_then_the_variables_then_the_users_own(tmp_path: Path, home: Path) -> None:
     assert load(variables={}).file is None
     (home / ".pie").mkdir()

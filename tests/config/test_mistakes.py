@@ -99,6 +99,7 @@ VARIABLES = {
     "PIE_SERVER__PORT": "PIE_SERVER__PORT: server.port = 'x' is not possible; give a whole number from 0 to 65535",
     "PIE_LIMITS__RESOURCES": "PIE_LIMITS__RESOURCES: limits.resources = 'x' is not possible; give a whole number from 16",
     "PIE_MODEL__B__PATH": "PIE_MODEL__B__PATH names no model, or two; the models are set by PIE_MODEL__PIE_TINY__...",
+    "PIE_MODEL__PIE_TINY__RUN_AHEAD": "RUN_AHEAD: model.pie-tiny.run_ahead = 'x' is not possible; give true or false",
     "PIE_MODEL__PATH": "PIE_MODEL__PATH names no model",
     "PIE_MODEL__PIE_TINY__NAME": "PIE_MODEL__PIE_TINY__NAME cannot name a model; write its name in the configuration file",
     "PIE_MODEL__PIE_TINY__DRIVR": "there is no setting 'drivr' in [model]; did you mean 'driver'?",

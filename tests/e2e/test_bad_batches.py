@@ -23,6 +23,7 @@ from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
+from pie.errors import PieError
 from support.launching import PATIENCE_S, python_source
 
 N_PROGRAMS = 32
@@ -322,10 +323,62 @@ def test_a_device_that_feeds_itself_gives_the_same_answers(healthy: dict[int, An
 
 @pytest.mark.parametrize("name", ["the device is lost", "a fault of the driver", "no answer", "two sequences", "one bad row"])
 def test_a_bad_batch_of_a_device_that_feeds_itself_changes_no_answer(name: str, healthy: dict[int, Any]) -> None:
-    driver = DeviceDriver(FAULTS[name][0])
+    hurt, code, n_failed = FAULTS[name]
+    driver = DeviceDriver(hurt)
     told = run(driver)
     assert driver.n_hurt > 0
-    assert {error["code"] for _, error in told.errors} == {FAULTS[name][1]}
-    # What followed a batch that failed is dropped without a word: no request is told twice of one batch.
-    assert len(told.errors) <= driver.n_hurt
+    assert [error["code"] for _, error in told.errors] == [code] * (driver.n_hurt if n_failed == ALL else n_failed)
+    # What followed is dropped without a word: nobody is told twice.
+    assert len({n for n, _ in told.errors}) == len(told.errors)
     assert told.values == healthy
+
+
+def test_a_launch_that_fails_fails_its_batch_alone(healthy: dict[int, Any]) -> None:
+    class Failing(DeviceDriver):
+        def launch(self, batch: Batch) -> Callable[[], Any]:
+            if self.n_batches > 4 and not self.n_hurt:
+                self.n_hurt = batch.n_seqs
+                raise SystemExit(3)
+            return super().launch(batch)
+
+    driver = Failing(None)
+    told = run(driver)
+    assert 0 < len(told.errors) <= driver.n_hurt
+    assert {error["code"] for _, error in told.errors} == {"driver-failed"}
+    assert told.values == healthy
+
+
+def test_a_driver_that_follows_has_a_launch() -> None:
+    with Engine() as engine, pytest.raises(PieError, match="has no method launch") as caught:
+        engine.add_model(driver=HurtDriver(None, follows=True))
+    assert caught.value.code == "invalid-config"
+
+
+def test_an_engine_that_stops_waits_for_what_its_device_was_given() -> None:
+    class Slow(DeviceDriver):
+        def __init__(self) -> None:
+            super().__init__(None)
+            self.both, self.goes_on = threading.Event(), threading.Event()
+
+        def launch(self, batch: Batch) -> Callable[[], Any]:
+            answer = super().launch(batch)
+            if self.n_launched == 2:
+                self.both.set()
+            return answer
+
+        def run(self, batch: Batch) -> Any:
+            assert self.goes_on.wait(PATIENCE_S)
+            return super().run(batch)
+
+    driver = Slow()
+    with Engine() as engine:
+        engine.add_model(driver=driver)
+        engine.start()
+        process = engine.launch(PROGRAM, input={"kind": "run", "n": 0}, seed=0)
+        assert driver.both.wait(PATIENCE_S)
+        stopping = threading.Thread(target=engine.stop)
+        stopping.start()
+        driver.goes_on.set()
+        stopping.join(PATIENCE_S)
+        assert driver.n_launched == 0
+        assert process.next_event(PATIENCE_S) is not None

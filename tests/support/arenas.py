@@ -8,10 +8,28 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from oracle.sampler import Sampler
 from pie.batch import ARRAYS, HEADER_WORDS, LAYOUT_VERSION, MAGIC, Batch
 
 ONE = 0x3F800000
 """The bits of the float 1."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a token is drawn from a row."""
+
+    sampler: Sampler = field(default_factory=Sampler)
+    seed: int = 0
+    slot: int = 0
+    mask: Many[int] = ()
+    """Run lengths over the vocabulary, forbidden first."""
+
+    def words(self, position: int) -> list[int]:
+        """The words of `row_sampler`."""
+        floats = np.array([self.sampler.temperature, self.sampler.top_p, self.sampler.min_p], np.float32).view(np.uint32).tolist()
+        kind = int(self.sampler.temperature > 0)
+        return [kind, floats[0], self.sampler.top_k, floats[1], floats[2], *halves(self.seed), position]
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,8 @@ class Feed:
     """Slots that are stored before."""
     rows: Many[int] = ()
     """Tokens whose logits are wanted, as indices into `tokens`."""
+    draws: Many[Draw] = ()
+    """How each row is drawn from; by default the greatest logit."""
     masks: Mapping[int, Many[int]] = field(default_factory=dict)
     """Attention rows as run lengths, by index into `tokens`."""
     positions: Many[int] | None = None
@@ -67,12 +87,14 @@ def batch(
         arrays["kv_indices"] += feed.pages[:n_pages]
         arrays["kv_indptr"].append(len(arrays["kv_indices"]))
         arrays["kv_last_page_len"].append(kv_len - (n_pages - 1) * page_size)
-        for slot, row in enumerate(feed.rows):
+        draws = feed.draws or [Draw(slot=slot) for slot in range(len(feed.rows))]
+        for row, drawn in zip(feed.rows, draws, strict=True):
             arrays["row_token"].append(first + row)
-            arrays["row_sampler"] += [0, 0, 0, ONE, 0, 0, 0, kv_len]
-            arrays["row_slot"].append(slot)
+            arrays["row_sampler"] += drawn.words(kv_len)
+            arrays["row_slot"].append(drawn.slot)
             arrays["row_draws"].append(1)
-            arrays["row_mask_indptr"].append(0)
+            arrays["row_mask_runs"] += drawn.mask
+            arrays["row_mask_indptr"].append(len(arrays["row_mask_runs"]))
             arrays["row_keep"].append(0)
         for token_idx in range(len(feed.tokens)):
             arrays["mask_runs"] += feed.masks.get(token_idx, ())

@@ -58,11 +58,11 @@ export const ERROR_CODES = [
   'limit-pass',
   /** The program recursed deeper than its stack allows. */
   'limit-stack',
-  /** The program holds more contexts, generators, futures or other handles than one instance may hold. */
+  /** More contexts, generators, futures or other handles are held than a program, its user or the engine may hold. */
   'limit-resources',
   /** A message or a list is larger than one call may carry. */
   'limit-message',
-  /** Too many requests or messages wait. */
+  /** Too many requests are entered, of the program, its user or in all, or too many messages wait. */
   'limit-queue',
   /** The program was stopped by a fault in its own code. */
   'trap',

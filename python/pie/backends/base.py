@@ -78,11 +78,11 @@ class Capabilities:
     media: bool = False
     """Whether sequences may have media; where not, one that has fails alone."""
     follows: bool = False
-    """Whether it draws by itself and feeds its next batch: it has `launch`, and is given that batch while one runs."""
+    """Whether it draws by itself and feeds its next batch, which it is given while one runs; it has `launch` then."""
 
 
 class Driver(Protocol):
-    """Runs batches, one at a time; with `launch` (see `FollowingDriver`) the next one is given while one runs."""
+    """Runs batches, one at a time."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -106,7 +106,8 @@ class FollowingDriver(Driver, Protocol):
     def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
         """Begins a batch and returns before it is done; the function that it answers waits, and answers or raises what `run` would.
 
-        Batches run in the order in which they were launched, two at the most; each is waited for once, in that order. A sequence of
-        which `seq_follows` is r + 1 takes the token that `row_sampler`, `row_slot` and the token mask of row r of the batch launched before
-        say, which is the one that the engine draws. Where that row or its batch failed, so does the sequence.
+        Batches run in the order in which they were launched, two at the most; each is waited for once, in that order, also before `close`.
+        The arena stays until that function has returned, and the rows that it answered have to stay until that of the next batch is called.
+        A sequence of which `seq_follows` is 1 + r takes the token that `row_sampler`, `row_slot` and the token mask of row r of the batch
+        launched before say, which is the one that the engine draws. Where nothing can be drawn, or that batch failed, the sequence fails.
         """

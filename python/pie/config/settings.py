@@ -29,6 +29,8 @@ _UNITS = {
 }
 _SIZE = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,30})?) ?([KMGT]?i?B)")
 
+_TRUTHS = {"true": True, "false": False}
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -54,7 +56,9 @@ class Setting:
     def expected(self) -> str:
         """What it may be, as a noun: `a whole number from 0 to 65535`."""
         choices = get_args(self.kind)
-        if self.kind is int:
+        if self.kind is bool:
+            text = "true or false"
+        elif self.kind is int:
             text = f"a whole number from {self.meta.ge} to {self.meta.le}"
         elif self.kind is float:
             text = f"a number from {self.meta.ge:.10g} to {self.meta.le:.10g}"
@@ -94,6 +98,8 @@ class Setting:
         raw: Any = text
         if get_origin(self.kind) is tuple:
             raw = [part.strip() for part in text.split(",") if part.strip()]
+        elif self.kind is bool:
+            raw = _TRUTHS.get(text.strip().lower(), text)
         elif self.kind in {int, float} and not (self.optional and text == NO_LIMIT):
             raw = _number(text)
             if self.kind is int and isinstance(raw, float) and raw.is_integer():

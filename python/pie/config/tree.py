@@ -173,13 +173,19 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     max_process_contexts: Annotated[
         int, Meta(ge=0, le=_MAX_COUNT, description="Contexts of one process that may live at once; 0: a quarter of `max_contexts`.")
     ] = 0
+    max_user_contexts: Annotated[
+        int, Meta(ge=0, le=_MAX_COUNT, description="Contexts of one user that may live at once; 0: half of `max_contexts`.")
+    ] = 0
     max_snapshots: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Snapshots that may be kept at once.")] = 4096
     max_user_snapshots: Annotated[
         int, Meta(ge=0, le=_MAX_COUNT, description="Snapshots of one user that may be kept at once; 0: a quarter of `max_snapshots`.")
     ] = 0
-    max_waiting: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Requests that may wait at once.")] = 4096
+    max_waiting: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Requests that may be entered and not answered at once.")] = 4096
     max_process_waiting: Annotated[
-        int, Meta(ge=0, le=_MAX_COUNT, description="Requests of one process that may wait at once; 0: a quarter of `max_waiting`.")
+        int, Meta(ge=0, le=_MAX_COUNT, description="Requests of one process among them; 0: a quarter of `max_waiting`.")
+    ] = 0
+    max_user_waiting: Annotated[
+        int, Meta(ge=0, le=_MAX_COUNT, description="Requests of one user among them; 0: half of `max_waiting`.")
     ] = 0
     hold_s: Annotated[
         float, Meta(ge=0, le=60, description="How long a batch may wait for programs that step by themselves and are expected back.")

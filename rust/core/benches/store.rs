@@ -49,6 +49,7 @@ impl World {
             max_context: 1 << 20,
             max_contexts: 1 << 20,
             max_process_contexts: Some(1 << 20),
+            max_user_contexts: Some(1 << 20),
             hold_ns: 0,
             ..EngineConfig::new("null", VOCAB_SIZE)
         };

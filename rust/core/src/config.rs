@@ -36,6 +36,8 @@ pub struct EngineConfig {
     /// Contexts of one process that may live at once, so that none takes those of the others. 1 to 2^20; none: a quarter of `max_contexts`,
     /// rounded up.
     pub max_process_contexts: Option<u32>,
+    /// Contexts of all processes of one user that may live at once. 1 to 2^20; none: half of `max_contexts`, rounded up.
+    pub max_user_contexts: Option<u32>,
     /// Snapshots that may be kept at once. 1 to 2^20.
     pub max_snapshots: u32,
     /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: a quarter of
@@ -45,6 +47,8 @@ pub struct EngineConfig {
     pub max_waiting: u32,
     /// Requests of one process that may be entered and not yet taken. 1 to 2^20; none: a quarter of `max_waiting`, rounded up.
     pub max_process_waiting: Option<u32>,
+    /// The same of all processes of one user. 1 to 2^20; none: half of `max_waiting`, rounded up.
+    pub max_user_waiting: Option<u32>,
     /// Tokens with which the model ends a text.
     pub end_tokens: Vec<u32>,
     /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
@@ -99,10 +103,12 @@ impl EngineConfig {
             max_context: 32_768,
             max_contexts: 4096,
             max_process_contexts: None,
+            max_user_contexts: None,
             max_snapshots: 4096,
             max_user_snapshots: None,
             max_waiting: 4096,
             max_process_waiting: None,
+            max_user_waiting: None,
             end_tokens: Vec::new(),
             hold_ns: 2_000_000,
             driver_timeout_ns: 60_000_000_000,
@@ -113,6 +119,18 @@ impl EngineConfig {
     pub(crate) fn process_contexts(&self) -> u32 {
         self.max_process_contexts
             .unwrap_or(self.max_contexts.div_ceil(4))
+    }
+
+    /// Contexts that one user may have.
+    pub(crate) fn user_contexts(&self) -> u32 {
+        self.max_user_contexts
+            .unwrap_or(self.max_contexts.div_ceil(2))
+    }
+
+    /// Requests that one user may have entered and not taken.
+    pub(crate) fn user_waiting(&self) -> u32 {
+        self.max_user_waiting
+            .unwrap_or(self.max_waiting.div_ceil(2))
     }
 
     /// Snapshots that one user may have.
@@ -148,6 +166,8 @@ impl EngineConfig {
         in_range("max_user_snapshots", self.user_snapshots(), 1 << 20)?;
         in_range("max_waiting", self.max_waiting, 1 << 20)?;
         in_range("max_process_contexts", self.process_contexts(), 1 << 20)?;
+        in_range("max_user_contexts", self.user_contexts(), 1 << 20)?;
+        in_range("max_user_waiting", self.user_waiting(), 1 << 20)?;
         in_range("max_process_waiting", self.process_waiting(), 1 << 20)?;
         match self
             .end_tokens
@@ -190,7 +210,7 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 17] = [
+        let spoil: [(&str, Spoil); 19] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),
@@ -206,6 +226,8 @@ mod tests {
             ("max_user_snapshots", |c| c.max_user_snapshots = Some(0)),
             ("max_waiting", |c| c.max_waiting = 0),
             ("max_process_contexts", |c| c.max_process_contexts = Some(0)),
+            ("max_user_contexts", |c| c.max_user_contexts = Some(0)),
+            ("max_user_waiting", |c| c.max_user_waiting = Some(0)),
             ("max_process_waiting", |c| c.max_process_waiting = Some(0)),
             ("end_tokens", |c| c.end_tokens = vec![100]),
         ];

@@ -10,9 +10,10 @@
 mod support;
 
 use pie_core::batch::ArenaView;
+use pie_core::batch::layout::Field;
 use pie_core::{
     Answer, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, RequestId, Serves, Submission,
+    GeneratorOptions, Method, ProcessId, RequestId, Serves, Submission, TokenBudget,
 };
 use support::world::{World, config, expected, options, output, prompt};
 
@@ -264,4 +265,182 @@ fn what_follows_is_overdue_by_when_it_began_to_run() {
     run.again(&mut world);
     world.pump();
     run.end(&mut world);
+}
+
+#[test]
+fn a_batch_that_waits_behind_another_is_overdue_by_when_it_began_to_run() {
+    let mut world = World::with_process(
+        EngineConfig {
+            driver_timeout_ns: 1000,
+            max_batch_tokens: 4,
+            prefill_chunk: 4,
+            ..following()
+        },
+        1,
+    );
+    // A part of a prompt draws nothing, so that nothing follows it.
+    let long = world.context(&prompt(8, 0));
+    let first = world.submit(Submission::Flush(long)).unwrap();
+    let other = world.context(&prompt(4, 1));
+    let second = world.submit(Submission::Flush(other)).unwrap();
+    assert!(world.plan() && world.plan());
+    assert_eq!(n_followers(&world, 1), 0);
+    world.now_ns += 900;
+    world.finish();
+    assert_eq!(world.hang(900), 0);
+    world.pump();
+    assert_eq!(take(&mut world, first).unwrap(), Answer::Flushed);
+    assert_eq!(take(&mut world, second).unwrap(), Answer::Flushed);
+    // Each ran for 900 ns at the most.
+    assert!(world.engine.stats().batch_us.max() < 2);
+}
+
+#[test]
+fn a_device_that_hangs_with_two_batches_fails_both_and_goes_on() {
+    for order in [[0, 0], [1, 0]] {
+        let mut world = World::with_process(
+            EngineConfig {
+                driver_timeout_ns: 1000,
+                ..following()
+            },
+            1,
+        );
+        let mut run = Run::begin(&mut world, 0);
+        world.plan();
+        let mut other = Run::begin(&mut world, 3);
+        world.plan();
+        assert_eq!(world.hang(1000), 2);
+        for run in [&mut run, &mut other] {
+            let error = take(&mut world, run.request).unwrap_err();
+            assert_eq!(error.code, ErrorCode::DriverFailed);
+            run.again(&mut world);
+        }
+        for index in order {
+            assert!(!world.plan(), "a driver that hangs gets nothing");
+            let (batch, logits) = world.compute(index);
+            world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+        }
+        world.pump();
+        run.end(&mut world);
+        other.end(&mut world);
+        assert_eq!(world.engine.stats().n_pages_used, 0);
+    }
+}
+
+#[test]
+fn equal_texts_are_merged_and_no_batch_loses_a_page_that_it_has() {
+    let mut world = world();
+    let runs = [0; 3].map(|salt| Run::begin(&mut world, salt));
+    world.plan();
+    world.plan();
+    assert_eq!(n_followers(&world, 1), 3);
+    // The first page is of one content now, and the batch that runs still has it in three places.
+    world.finish();
+    let other = Run::begin(&mut world, 5);
+    world.plan();
+    let [running, next] =
+        [0, 1].map(|index| ArenaView::parse(&world.running[index].arena).unwrap());
+    let used = running.field(Field::KvIndices);
+    let joined = next.sequences().find(|sequence| sequence.follows.is_none());
+    for page in joined.unwrap().pages {
+        assert!(!used.contains(page), "page {page} is in use");
+    }
+    world.finish();
+    // Three tails, the page that they share, and two pages of the other.
+    assert_eq!(world.engine.stats().n_pages_used, 3 + 1 + 2);
+    world.pump();
+    for run in runs {
+        run.end(&mut world);
+    }
+    other.end(&mut world);
+    assert_eq!(world.engine.stats().n_pages_used, 0);
+}
+
+#[test]
+fn what_programs_do_between_two_answers_changes_no_token() {
+    type Deed = fn(&mut World, &Run);
+    let deeds: [Deed; 4] = [
+        |world, run| world.engine.release(run.context),
+        |world, _| world.engine.end_process(ProcessId(1)),
+        |world, run| {
+            world.engine.cancel(run.request);
+            world.engine.append(run.context, &[7]).unwrap();
+        },
+        |world, run| {
+            world.engine.cancel(run.request);
+            world.engine.suspend(run.context).unwrap();
+        },
+    ];
+    for deed in deeds {
+        let mut world = world();
+        let run = Run::begin(&mut world, 0);
+        world.plan();
+        world.plan();
+        deed(&mut world, &run);
+        world.finish();
+        world.check();
+        world.pump();
+        world.engine.end_process(ProcessId(1));
+        assert_eq!(world.engine.stats().n_pages_used, 0);
+        assert_eq!(world.engine.stats().n_followers_dropped, 1);
+    }
+}
+
+#[test]
+fn nothing_follows_the_last_token_that_fits() {
+    let limits = [
+        EngineConfig {
+            max_context: 8,
+            ..following()
+        },
+        EngineConfig {
+            n_pages: 2,
+            ..following()
+        },
+    ];
+    for config in limits {
+        let mut world = World::with_process(config, 1);
+        let tokens = prompt(7, 0);
+        let context = world.context(&tokens);
+        let generator = world.generator(context, 9);
+        let _request = world.submit(Submission::Run(generator)).unwrap();
+        world.plan();
+        let follows = world.plan();
+        assert_eq!(follows, world.engine.config().max_context > 8);
+        world.pump();
+        assert_eq!(world.engine.stats().n_in_flight, 0);
+    }
+}
+
+#[test]
+fn a_page_that_others_hold_is_copied_before_anything_follows() {
+    let mut world = world();
+    let tokens = prompt(6, 0);
+    let context = world.context(&tokens);
+    world.flush(context).unwrap();
+    let fork = world.engine.fork(context).unwrap();
+    let more = prompt(1, 5);
+    world.engine.append(fork, &more).unwrap();
+    let generator = world.generator(fork, 6);
+    let request = world.submit(Submission::Run(generator)).unwrap();
+    world.plan();
+    assert!(!world.plan(), "the batch that runs makes the copy");
+    world.pump();
+    let answer = output(take(&mut world, request).unwrap());
+    assert_eq!(answer.tokens, expected(&[tokens, more].concat(), 6));
+}
+
+#[test]
+fn a_budget_that_others_spend_meanwhile_is_kept() {
+    let mut world = world();
+    let budget = TokenBudget::new(12);
+    world.engine.set_token_budget(ProcessId(1), budget);
+    let run = Run::begin(&mut world, 0);
+    world.plan();
+    world.plan();
+    // Six of twelve went with the text; five of the rest go now.
+    let _other = world.context(&prompt(5, 1));
+    world.pump();
+    let error = take(&mut world, run.request).unwrap_err();
+    assert_eq!(error.code, ErrorCode::TokenBudget);
 }

@@ -780,6 +780,8 @@ fn limits_name_themselves() {
         EngineConfig {
             max_contexts: 2,
             max_process_contexts: Some(2),
+            max_user_contexts: Some(10),
+            max_user_waiting: Some(10),
             max_waiting: 1,
             max_context: 10,
             ..config()

@@ -9,7 +9,10 @@
 
 mod support;
 
-use pie_core::{EngineConfig, Forward, Input, RowRequest, Submission};
+use pie_core::batch::ArenaView;
+use pie_core::{
+    EngineConfig, ErrorCode, Forward, Input, ProcessId, RowRequest, Submission, UserId,
+};
 use support::world::{World, config, output};
 
 /// Who comes back to the device computes a token of its own before it can be displaced again: else each of the two would compute again what
@@ -75,6 +78,46 @@ fn a_run_to_its_end_goes_on_beside_those_who_step() {
     }
 }
 
+/// What was computed again is worth it: contexts that outgrow the pool together take turns that are long enough.
+#[test]
+fn contexts_that_outgrow_the_pool_together_mostly_compute_what_is_new() {
+    let narrow = EngineConfig {
+        n_pages: 60,
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 9);
+    world.checks = false;
+    let generators: Vec<_> = (0..6)
+        .map(|token| {
+            let context = world.context(&[token; 8]);
+            world.generator(context, 200)
+        })
+        .collect();
+    let mut steps = vec![None; generators.len()];
+    loop {
+        let mut goes_on = false;
+        for (step, &generator) in steps.iter_mut().zip(&generators) {
+            if step.is_none_or(|request| world.engine.take(request).is_some()) {
+                *step = match world.engine.next_step(generator).unwrap() {
+                    Some(_) => Some(world.submit(Submission::Step(generator)).unwrap()),
+                    None => None,
+                };
+            }
+            goes_on |= step.is_some();
+        }
+        if !goes_on {
+            break;
+        }
+        assert!(world.plan());
+        let batch = ArenaView::parse(&world.running[0].arena).unwrap();
+        world.now_ns += 10_000 + 1_000 * batch.n_tokens() as u64;
+        world.finish();
+    }
+    let stats = world.engine.stats();
+    let n_new = 6 * (8 + 200);
+    assert!(stats.n_tokens < 5 * n_new, "{stats:?}");
+}
+
 /// A pass that wants as many rows as a batch may have gets its turn beside those that want one each time.
 #[test]
 fn who_wants_many_rows_gets_its_turn() {
@@ -118,4 +161,59 @@ fn who_wants_many_rows_gets_its_turn() {
             small = world.submit(next).unwrap();
         }
     }
+}
+
+/// However many programs a user launches, others can have contexts and enter requests.
+#[test]
+fn one_user_leaves_room_for_others() {
+    let mut world = World::new(EngineConfig {
+        max_contexts: 8,
+        max_waiting: 8,
+        ..config()
+    });
+    for (process, user) in [(1, 1), (2, 1), (3, 1), (4, 2)] {
+        let engine = &mut world.engine;
+        engine
+            .new_process(ProcessId(process), UserId(user), process)
+            .unwrap();
+    }
+    let mut held = Vec::new();
+    for process in [1, 1, 2, 2] {
+        held.push(world.engine.new_context(ProcessId(process)).unwrap());
+    }
+    let error = world.engine.new_context(ProcessId(3)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitResources);
+    assert!(error.message.contains("max_user_contexts"), "{error}");
+    let other = world.engine.new_context(ProcessId(4)).unwrap();
+    world.engine.release(held[0]);
+    let again = world.engine.new_context(ProcessId(3)).unwrap();
+    // What a process held is free for the user when it ends.
+    world.engine.end_process(ProcessId(2));
+    world.engine.new_context(ProcessId(3)).unwrap();
+    world.engine.check().unwrap();
+
+    let mut narrow = World::new(EngineConfig {
+        max_waiting: 2,
+        ..config()
+    });
+    for (process, user) in [(1, 1), (2, 1), (3, 2)] {
+        let engine = &mut narrow.engine;
+        engine
+            .new_process(ProcessId(process), UserId(user), process)
+            .unwrap();
+    }
+    let mut enter = |process| {
+        let context = narrow.engine.new_context(ProcessId(process)).unwrap();
+        narrow.engine.append(context, &[1]).unwrap();
+        narrow.submit(Submission::Flush(context))
+    };
+    let first = enter(1).unwrap();
+    let error = enter(2).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitQueue);
+    assert!(error.message.contains("max_user_waiting"), "{error}");
+    enter(3).unwrap();
+    narrow.wait(first).unwrap();
+    let context = narrow.engine.new_context(ProcessId(2)).unwrap();
+    narrow.flush(context).unwrap();
+    let _kept = (other, again);
 }

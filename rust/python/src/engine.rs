@@ -90,8 +90,10 @@ impl PyEngine {
 
     #[pyo3(signature = (
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
-        max_batch_seqs = None, max_batch_rows = None, max_contexts = None, max_process_contexts = None, max_snapshots = None,
+        max_batch_seqs = None, max_batch_rows = None, max_contexts = None, max_process_contexts = None,
+        max_user_contexts = None, max_snapshots = None,
         max_user_snapshots = None, max_waiting = None, max_process_waiting = None,
+        max_user_waiting = None,
         hold_s = None, run_ahead = None, prefix_cache = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
         masks = true, positions = true, adapters = true, follows = false,
     ))]
@@ -114,10 +116,12 @@ impl PyEngine {
         max_batch_rows: Option<u32>,
         max_contexts: Option<u32>,
         max_process_contexts: Option<u32>,
+        max_user_contexts: Option<u32>,
         max_snapshots: Option<u32>,
         max_user_snapshots: Option<u32>,
         max_waiting: Option<u32>,
         max_process_waiting: Option<u32>,
+        max_user_waiting: Option<u32>,
         hold_s: Option<f64>,
         run_ahead: Option<bool>,
         prefix_cache: Option<bool>,
@@ -147,10 +151,12 @@ impl PyEngine {
             max_context,
             max_contexts: max_contexts.unwrap_or(defaults.max_contexts),
             max_process_contexts,
+            max_user_contexts,
             max_snapshots: max_snapshots.unwrap_or(defaults.max_snapshots),
             max_user_snapshots,
             max_waiting: max_waiting.unwrap_or(defaults.max_waiting),
             max_process_waiting,
+            max_user_waiting,
             hold_ns: nanoseconds("hold_s", hold_s, defaults.hold_ns)?,
             run_ahead: run_ahead.unwrap_or(defaults.run_ahead),
             serves: Serves {

@@ -100,8 +100,8 @@ pub enum Field {
     SwapInDst,
     /// `[R]` 1: the row itself is wanted, beside what is drawn from it. A driver that draws on the device answers such rows too.
     RowKeep,
-    /// `[B]` r + 1: the only token of the sequence is the one that is drawn from row r of the batch before, and its word in `tokens` is 0.
-    /// 0: its tokens are in `tokens`, as in every batch for a driver that does not declare `follows`.
+    /// `[B]` 1 plus the index of a row of the batch before: the only token of the sequence is the one that is drawn from that row, and its word
+    /// in `tokens` is 0. 0: its tokens are in `tokens`, as in every batch for a driver that does not declare `follows`.
     SeqFollows,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Context {
     /// Tokens whose full pages are committed when the program goes on.
     n_final: u32,
     pub(crate) lane: Lane,
-    /// The batch that uses the lane. Until it completes nothing else changes it, whatever the program does.
+    /// The batch that uses the lane, the later one where a batch follows. Until it completes nothing else changes the lane, whatever the program does.
     pub(crate) lease: Option<BatchId>,
     /// The program released it; it goes when its lease ends.
     pub(crate) released: bool,
@@ -48,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) pass: Option<Pass>,
     /// What the program offers for its pages, in micro-credits.
     pub(crate) bid: u64,
+    /// Until when its pages are not taken for others, for it has just computed again what it had lost.
+    pub(crate) spared_until_ns: u64,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
@@ -77,6 +79,7 @@ impl Context {
             generator: None,
             pass: None,
             bid: 0,
+            spared_until_ns: 0,
             idle_stamp: 0,
             path: 0,
             n_forks: 0,

@@ -15,10 +15,15 @@ use crate::kv::{Claim, Content, Moves, Obstacle, PageCopy, PageStore, pages_for}
 use crate::sched::{Admission, Admit, Ticket};
 use crate::slab::Slab;
 
+/// For how many times the time of computing again what it had lost a context keeps its pages.
+const REPAID: u64 = 4;
+
 /// A batch in the making: what the scheduler offers is given pages and written into the arena.
 pub(super) struct Planner<'a> {
     pub(super) claim: Claim,
     pub(super) now_ns: u64,
+    /// What computing a token costs.
+    pub(super) token_ns: u64,
     /// A request that displaces every other, where none can run.
     pub(super) urgent: Option<u64>,
     pub(super) contexts: &'a mut Slab<Context>,
@@ -179,6 +184,7 @@ impl Planner<'_> {
         if !reread {
             let n_replayed = n_before.min(slots.end).saturating_sub(start);
             self.totals.n_replayed += u64::from(n_replayed);
+            self.spare(ticket.context, n_replayed);
         }
         let copy = copy.map(|copy| (n_ready / self.store.page_size(), copy));
         let chunk = Chunk {
@@ -189,6 +195,16 @@ impl Planner<'_> {
         };
         self.add(ticket, chunk);
         Admission::Planned(n)
+    }
+
+    /// A context computes again what it had lost: it keeps its pages for several times as long as that takes, or it might lose them again
+    /// before it has come any further.
+    fn spare(&mut self, id: ContextId, n_replayed: u32) {
+        let repaid_ns = self.token_ns.saturating_mul(u64::from(n_replayed) * REPAID);
+        if let Some(context) = self.contexts.get_mut(id.0) {
+            let from_ns = context.spared_until_ns.max(self.now_ns);
+            context.spared_until_ns = from_ns.saturating_add(repaid_ns);
+        }
     }
 
     /// What ran ahead has lost its pages: it is computed again when it is asked for, and not before.

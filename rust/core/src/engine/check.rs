@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Engine, RequestState};
+use super::{Engine, RequestState, User};
 use crate::context::{Context, PassKind};
 use crate::generation::StepState;
-use crate::ids::{ContextId, ProcessId};
+use crate::ids::{ContextId, ProcessId, UserId};
 use crate::kv::{References, pages_for};
 
 impl Engine {
@@ -36,7 +36,7 @@ impl Engine {
         }
         for batch in &self.in_flight {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
-            references.add_batch(batch.id, &batch.moves, copies);
+            references.add_batch(batch.id, &batch.moves, copies, &batch.lent);
         }
         self.store.check(&references)
     }
@@ -205,6 +205,7 @@ impl Engine {
             }
         }
         self.check_request_counts()?;
+        self.check_users()?;
         let n_contexts = self
             .contexts
             .iter()
@@ -227,6 +228,21 @@ impl Engine {
             ));
         }
         Ok(())
+    }
+
+    /// Every user counts what the processes own right.
+    fn check_users(&self) -> Result<(), String> {
+        let mut users: HashMap<UserId, User> = HashMap::new();
+        for process in self.processes.values() {
+            let user = users.entry(process.user).or_default();
+            user.n_processes += 1;
+            user.n_contexts += process.contexts.len();
+            user.n_requests += process.n_requests;
+        }
+        if users == self.users {
+            return Ok(());
+        }
+        Err(format!("users count {:?} and own {users:?}", self.users))
     }
 
     /// Every process counts its requests right.

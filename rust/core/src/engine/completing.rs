@@ -7,6 +7,7 @@ use crate::context::{Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::FinishReason;
 use crate::ids::{BatchId, ContextId, GeneratorId};
+use crate::kv::{Lane, PageStore};
 
 impl Engine {
     /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait again. After a
@@ -47,16 +48,15 @@ impl Engine {
             moves,
             n_tokens,
             before,
+            lent,
             since_ns,
             abandoned,
             ..
         } = self.in_flight.swap_remove(index);
-        let overtakes = before.is_some_and(|before| self.runs(before));
-        for next in &mut self.in_flight {
-            if next.before == Some(batch) {
-                // Until now it waited for this one.
-                next.since_ns = now_ns;
-            }
+        let overtaken = before.filter(|&before| self.runs(before));
+        self.begin_next(batch, now_ns);
+        for page in lent {
+            self.store.take_back(page);
         }
         let outcome = if abandoned {
             Err(too_late())
@@ -75,7 +75,7 @@ impl Engine {
             // Each may use what any of them brought back.
             let users = sequences
                 .iter()
-                .filter(|sequence| !(overtakes && sequence.follows))
+                .filter(|sequence| !(sequence.follows && overtaken.is_some()))
                 .map(|sequence| sequence.context);
             for id in users
                 .chain(riders.iter().map(|rider| rider.context))
@@ -87,25 +87,17 @@ impl Engine {
             }
         }
         self.store.conclude(batch, moves, succeeded);
-        match outcome {
-            Ok(sampled) => {
-                for (index, sequence) in sequences.into_iter().enumerate() {
-                    if self.gives_back(&sequence, before.filter(|_| overtakes)) {
-                        continue;
-                    }
-                    self.end_lease(&sequence, batch, true);
-                    self.advance(&sequence, sampled.rows(index), batch, now_ns);
-                }
+        for (index, sequence) in sequences.into_iter().enumerate() {
+            if let Some(before) = overtaken.filter(|_| sequence.follows) {
+                self.give_back(&sequence, before);
+                continue;
             }
-            Err(failure) => {
-                for sequence in sequences {
-                    if self.gives_back(&sequence, before.filter(|_| overtakes)) {
-                        continue;
-                    }
-                    self.end_lease(&sequence, batch, false);
-                    self.advance(&sequence, Err(driver_failed(&failure)), batch, now_ns);
-                }
-            }
+            let rows = match &outcome {
+                Ok(sampled) => sampled.rows(index),
+                Err(failure) => Err(driver_failed(failure)),
+            };
+            self.end_lease(&sequence, batch, succeeded);
+            self.advance(&sequence, rows, batch, now_ns);
         }
         for rider in riders {
             self.end_ride(rider);
@@ -175,6 +167,7 @@ impl Engine {
         now_ns: u64,
     ) {
         let Some(context) = self.contexts.get_mut(sequence.context.0) else {
+            self.totals.n_followers_dropped += u64::from(sequence.follows);
             return;
         };
         if context
@@ -183,6 +176,7 @@ impl Engine {
             .is_none_or(|pass| pass.arrival != sequence.arrival || !pass.is_in_flight())
         {
             // The pass was cancelled or abandoned under way: what it wrote is dropped, when no batch uses it any more.
+            self.totals.n_followers_dropped += u64::from(sequence.follows);
             if context.lease.is_some() {
                 return;
             }
@@ -198,6 +192,9 @@ impl Engine {
             Ok(rows) => rows,
             Err(error) => return self.fail(sequence.context, sequence.arrival, error),
         };
+        if let Some(next) = context.lease {
+            lend(&mut self.in_flight, &mut self.store, next, &context.lane);
+        }
         context.advance(&mut self.store, sequence.length);
         let n_tokens = context.n_tokens();
         let whole = context.lane.n_ready() >= context.end();
@@ -306,6 +303,16 @@ impl Engine {
             self.ready.extend(request);
         }
         self.rest(id);
+    }
+}
+
+/// The batch `next` has the pages of a lane in its arena: it keeps those that may turn out to be a second copy of what somebody else has.
+fn lend(in_flight: &mut [InFlight], store: &mut PageStore, next: BatchId, lane: &Lane) {
+    if let Some(next) = in_flight.iter_mut().find(|batch| batch.id == next) {
+        for page in lane.own_pages() {
+            store.lend(page);
+            next.lent.push(page);
+        }
     }
 }
 

@@ -43,6 +43,9 @@ impl Engine {
         let (process, pass, generator) = (state.process, state.pass.take(), state.generator.take());
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.contexts.remove(&context);
+            if let Some(user) = self.users.get_mut(&owner.user) {
+                user.n_contexts = user.n_contexts.saturating_sub(1);
+            }
         }
         if let Some(pass) = pass {
             self.queue.remove(pass.arrival);
@@ -202,6 +205,7 @@ impl Engine {
         let id = ContextId(self.contexts.insert(context));
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.contexts.insert(id);
+            self.users.entry(owner.user).or_default().n_contexts += 1;
         }
         id
     }

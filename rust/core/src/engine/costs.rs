@@ -24,6 +24,11 @@ impl Costs {
         }
     }
 
+    /// What a token costs; 0 where none was seen.
+    pub(super) fn token_ns(&self) -> u64 {
+        self.token_ns.unwrap_or(0)
+    }
+
     /// So many requests came to their end with a batch that began at `since_ns`. Time in which nothing ran does not count.
     pub(super) fn ended(&mut self, n_requests: usize, since_ns: u64, now_ns: u64) {
         if n_requests > 0 {

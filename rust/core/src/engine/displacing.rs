@@ -2,7 +2,8 @@
 //!
 //! First those of contexts without a pass, the longest idle first: a program that waits for one context while it holds another can so never
 //! keep the pool. Then those of requests that come later: of users above their share, then of the lowest bid, then prefills, then the youngest. A prefill that
-//! began is spared until it is done, and so is what was passed over too often: who is displaced runs again before others can be displaced for it.
+//! began is spared until it is done, and so is what was passed over too often: who is displaced runs again before others can be displaced for it. Who had to
+//! compute again what was lost is spared for several times as long as that took, so that the work is worth it.
 
 use std::cmp::Reverse;
 
@@ -194,7 +195,9 @@ impl Planner<'_> {
         let victim = others
             .iter()
             .filter(|other| {
-                other.arrival != ticket.arrival && self.can_go(other) && may_displace(other)
+                other.arrival != ticket.arrival
+                    && self.can_go(other, is_urgent)
+                    && may_displace(other)
             })
             .max_by_key(|other| {
                 (
@@ -215,11 +218,12 @@ impl Planner<'_> {
     }
 
     /// Whether the context of a request that waits holds pages that may be taken away.
-    fn can_go(&self, ticket: &Ticket) -> bool {
+    fn can_go(&self, ticket: &Ticket, is_urgent: bool) -> bool {
         self.contexts.get(ticket.context.0).is_some_and(|context| {
             let began = context.pass.as_ref().is_some_and(|pass| pass.is_partway);
             let has_all = context.lane.n_missing(self.store, context.end()) == 0;
-            let is_spared = began && has_all;
+            let repays = context.spared_until_ns > self.now_ns && !is_urgent;
+            let is_spared = began && has_all || repays;
             context.lease.is_none() && context.lane.is_resident() && !is_spared
         })
     }

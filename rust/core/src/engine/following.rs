@@ -72,25 +72,36 @@ impl Engine {
             arrival: pass.arrival,
             served: batch.id.0,
             n_refused: 0,
+            refused_in: 0,
             bid: context.bid,
-            is_ahead: false,
+            // Nobody has asked for it yet.
+            is_ahead: matches!(pass.kind, PassKind::Step(_)),
             follows: Some(row),
         })
     }
 
-    /// A batch is answered before the one that it follows, which is `before` then: what its sequence drew is dropped, and drawn again.
-    pub(super) fn gives_back(&mut self, sequence: &Running, before: Option<BatchId>) -> bool {
-        let Some(before) = before.filter(|_| sequence.follows) else {
-            return false;
-        };
+    /// A batch is answered before the one that a sequence of it follows: what the sequence drew is dropped, and drawn again.
+    pub(super) fn give_back(&mut self, sequence: &Running, before: BatchId) {
         if let Some(context) = self.contexts.get_mut(sequence.context.0) {
             context.lease = Some(before);
         }
-        true
+        self.totals.n_followers_dropped += 1;
     }
 
+    /// Whether a driver has a batch that it has not answered.
     pub(super) fn runs(&self, id: BatchId) -> bool {
         self.in_flight.iter().any(|batch| batch.id == id)
+    }
+
+    /// A batch was answered: a driver that runs one after the other begins the next one that it has.
+    pub(super) fn begin_next(&mut self, answered: BatchId, now_ns: u64) {
+        if !self.config.serves.follows {
+            return;
+        }
+        let next = self.in_flight.iter_mut().min_by_key(|batch| batch.id.0);
+        if let Some(next) = next.filter(|next| next.id.0 > answered.0) {
+            next.since_ns = now_ns;
+        }
     }
 
     /// Takes a pass on that has more to compute: where the next batch has it already, it runs; if not, it waits.

@@ -1,7 +1,7 @@
 //! The engine of one model: everything that the host keeps behind its lock.
 //!
 //! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request
-//! (`requests`). The driver's side is `next_batch` (`planning`), `complete` (`completing`), and
+//! (`requests`). The driver's side is `next_batch` (`planning`: `admitting` gives places, `writing` fills the arena, `following` looks a batch ahead), `complete` (`completing`), and
 //! `abandon_overdue` (`abandoning`) where it hangs.
 
 mod abandoning;
@@ -31,7 +31,7 @@ use crate::config::EngineConfig;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Generator, Seeds};
-use crate::ids::{BatchId, ContextId, GeneratorId, ProcessId, RequestId, UserId};
+use crate::ids::{BatchId, ContextId, GeneratorId, PageId, ProcessId, RequestId, UserId};
 use crate::kv::{Moves, PageCopy, PageStore};
 use crate::sched::{Hold, Queue};
 use crate::slab::Slab;
@@ -58,6 +58,8 @@ pub struct Engine {
     generators: Slab<Generator>,
     snapshots: Snapshots,
     processes: HashMap<ProcessId, Process>,
+    /// Those of the processes.
+    users: HashMap<UserId, User>,
     requests: HashMap<RequestId, RequestState>,
     /// Requests that became ready and were not yet drained.
     ready: Vec<RequestId>,
@@ -98,6 +100,14 @@ struct Process {
     budget: Option<TokenBudget>,
 }
 
+/// What the processes of a user own together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct User {
+    n_processes: usize,
+    n_contexts: usize,
+    n_requests: usize,
+}
+
 #[derive(Debug)]
 enum RequestState {
     /// The pass of this context.
@@ -117,7 +127,9 @@ struct InFlight {
     n_tokens: u32,
     /// The batch that some of its sequences follow.
     before: Option<BatchId>,
-    /// When it was planned, or when the batch that it follows was answered.
+    /// Pages that it has in its arena, whoever else has done with them.
+    lent: Vec<PageId>,
+    /// When it was planned, or where its driver runs one batch after the other, when it was its turn.
     since_ns: u64,
     /// Its requests have failed, and the driver has not answered yet.
     abandoned: bool,
@@ -164,6 +176,7 @@ impl Engine {
             generators: Slab::new(),
             snapshots: Snapshots::default(),
             processes: HashMap::new(),
+            users: HashMap::new(),
             requests: HashMap::new(),
             ready: Vec::new(),
             queue: Queue::default(),
@@ -202,6 +215,7 @@ impl Engine {
             ));
         }
         let seeds = Seeds::new(launch_seed);
+        self.users.entry(user).or_default().n_processes += 1;
         self.processes.insert(
             process,
             Process {
@@ -230,14 +244,15 @@ impl Engine {
 
     /// Ends a process: releases everything that it owns, which its snapshots are not, and cancels its requests, which nobody will take. An unknown process is none.
     pub fn end_process(&mut self, process: ProcessId) {
-        let Some(Process {
+        let Some(ended) = self.processes.remove(&process) else {
+            return;
+        };
+        self.leave(&ended);
+        let Process {
             contexts,
             generators,
             ..
-        }) = self.processes.remove(&process)
-        else {
-            return;
-        };
+        } = ended;
         for context in contexts {
             let pass = self
                 .contexts

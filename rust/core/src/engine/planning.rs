@@ -37,6 +37,7 @@ impl Engine {
         if self.is_stuck() {
             return Plan::Idle;
         }
+        self.totals.n_waiting_max = self.totals.n_waiting_max.max(self.queue.len() as u64);
         let before = self.enter_followers();
         let plan = self.plan_some(now_ns, before);
         if before.is_some() {
@@ -46,7 +47,6 @@ impl Engine {
     }
 
     fn plan_some(&mut self, now_ns: u64, before: Option<BatchId>) -> Plan {
-        self.totals.n_waiting_max = self.totals.n_waiting_max.max(self.queue.len() as u64);
         let mut urgent = None;
         loop {
             if self.queue.len() == 0 {
@@ -55,7 +55,11 @@ impl Engine {
             }
             let full = self.queue.len()
                 >= self.config.max_batch_seqs.min(self.config.max_batch_tokens) as usize;
-            if !full && let Some(until_ns) = self.hold.until(now_ns) {
+            // What follows a batch that runs is not kept from the device.
+            if !full
+                && before.is_none()
+                && let Some(until_ns) = self.hold.until(now_ns)
+            {
                 self.totals.n_holds += 1;
                 return Plan::HoldUntil(until_ns);
             }
@@ -70,6 +74,8 @@ impl Engine {
                 return Plan::Batch(batch);
             }
             if !self.in_flight.is_empty() {
+                // Asked again while the same batch runs: nobody was passed over by a batch.
+                self.queue.forget_plan();
                 return Plan::Idle;
             }
             if n_ended > 0 {
@@ -109,6 +115,7 @@ impl Engine {
                     .displace(self.config.page_size, self.config.copy_page_ns),
             },
             now_ns,
+            token_ns: self.costs.token_ns(),
             urgent,
             contexts: &mut self.contexts,
             store: &mut self.store,
@@ -173,6 +180,7 @@ impl Engine {
         self.in_flight.push(InFlight {
             id,
             before,
+            lent: Vec::new(),
             sequences: running,
             riders,
             moves,

@@ -11,7 +11,7 @@ use crate::kv::pages_for;
 use crate::sched::{Ticket, smoothed};
 
 /// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
-pub(super) const MAX_VAIN: u32 = 2;
+const MAX_VAIN: u32 = 2;
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,9 +190,7 @@ impl Engine {
             self.queue
                 .extend(ticket(context, state, self.totals.n_batches));
         }
-        if let Some(owner) = self.processes.get_mut(&process) {
-            owner.n_requests += 1;
-        }
+        self.count_request(process);
         self.requests.insert(request, RequestState::Active(context));
         let generator = self.generators.get_mut(id.0)?;
         generator.n_vain = 0;
@@ -309,9 +307,8 @@ impl Engine {
             self.queue
                 .extend(ticket(context, state, self.totals.n_batches));
         }
-        if let Some(owner) = self.processes.get_mut(&state.process) {
-            owner.n_requests += 1;
-        }
+        let process = state.process;
+        self.count_request(process);
         if let Some(request) = request {
             self.requests.insert(request, RequestState::Active(context));
         }
@@ -440,6 +437,9 @@ impl Engine {
         };
         if let Some(owner) = process.and_then(|process| self.processes.get_mut(&process)) {
             owner.n_requests = owner.n_requests.saturating_sub(1);
+            if let Some(user) = self.users.get_mut(&owner.user) {
+                user.n_requests = user.n_requests.saturating_sub(1);
+            }
         }
         Some(state)
     }
@@ -484,6 +484,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         arrival: pass.arrival,
         served,
         n_refused: 0,
+        refused_in: 0,
         bid: context.bid,
         is_ahead: pass.is_ahead(),
         follows: None,
@@ -495,7 +496,7 @@ pub(super) fn never_fits(needed: u32, limit: u32) -> Error {
     Error::with_values(
         ErrorCode::OutOfPages,
         format!(
-            "the context needs {needed} pages and the pool has {limit}; shorten it, or start the engine with more pages"
+            "the context needs {needed} pages and the pool has {limit}; shorten it, or raise n_pages or kv_bytes of the model"
         ),
         &[("needed", u64::from(needed)), ("limit", u64::from(limit))],
     )

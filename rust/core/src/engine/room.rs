@@ -1,6 +1,8 @@
 //! Room for one thing more: in the engine, and for each process, so that none takes the room of the others.
 
-use super::{Engine, Forward, Process};
+use std::collections::hash_map::Entry;
+
+use super::{Engine, Forward, Process, User};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId, UserId};
 
@@ -19,6 +21,11 @@ impl Engine {
             owner.contexts.len(),
             self.config.process_contexts(),
             "contexts of the program live and one program may hold at most {limit}; release some, or raise max_process_contexts",
+        )?;
+        check(
+            self.user(owner.user).n_contexts,
+            self.config.user_contexts(),
+            "contexts of the user live and one user may hold at most {limit}; release some, end a program of the user, or raise max_user_contexts",
         )?;
         check(
             self.contexts.len(),
@@ -50,10 +57,16 @@ impl Engine {
     pub(super) fn check_room_for_request(&self, context: ContextId) -> Result<()> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitQueue, "requests", n, limit, why);
+        let owner = self.process(self.live(context)?.process)?;
         check(
-            self.process(self.live(context)?.process)?.n_requests,
+            owner.n_requests,
             self.config.process_waiting(),
-            "requests of the program wait and one program may enter at most {limit}; take the answer of one first, or raise max_process_waiting",
+            "requests of the program are entered and one program may enter at most {limit}; take the answer of one first, or raise max_process_waiting",
+        )?;
+        check(
+            self.user(owner.user).n_requests,
+            self.config.user_waiting(),
+            "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise max_user_waiting",
         )?;
         let (n, limit) = (self.requests.len(), self.config.max_waiting);
         if n < limit as usize {
@@ -67,7 +80,7 @@ impl Engine {
         Err(Error::with_values(
             ErrorCode::LimitQueue,
             format!(
-                "{n} requests wait and the engine takes at most {limit}; come back when one is done{when}"
+                "{n} requests are entered and the engine takes at most {limit}; come back when one is done{when}, or raise max_waiting"
             ),
             &values,
         ))
@@ -109,6 +122,33 @@ impl Engine {
                 format!("{process:?} is unknown; add it first"),
             )
         })
+    }
+
+    /// What the processes of a user own.
+    fn user(&self, user: UserId) -> User {
+        self.users.get(&user).copied().unwrap_or_default()
+    }
+
+    /// A request of the process was entered.
+    pub(super) fn count_request(&mut self, process: ProcessId) {
+        if let Some(owner) = self.processes.get_mut(&process) {
+            owner.n_requests += 1;
+            self.users.entry(owner.user).or_default().n_requests += 1;
+        }
+    }
+
+    /// A process ended, with all that it owned.
+    pub(super) fn leave(&mut self, ended: &Process) {
+        let Entry::Occupied(mut entry) = self.users.entry(ended.user) else {
+            return;
+        };
+        let user = entry.get_mut();
+        user.n_processes = user.n_processes.saturating_sub(1);
+        user.n_contexts = user.n_contexts.saturating_sub(ended.contexts.len());
+        user.n_requests = user.n_requests.saturating_sub(ended.n_requests);
+        if user.n_processes == 0 {
+            entry.remove();
+        }
     }
 
     /// `limit-snapshots` where the user may not have another snapshot.

@@ -14,6 +14,7 @@ pub(super) struct Totals {
     pub(super) n_copies: u64,
     pub(super) n_holds: u64,
     pub(super) n_followers: u64,
+    pub(super) n_followers_dropped: u64,
     pub(super) n_ahead_used: u64,
     pub(super) n_ahead_dropped: u64,
     pub(super) n_suspended: u64,
@@ -136,13 +137,15 @@ stats! {
         pub n_ahead_dropped: u64,
         /// Sequences planned while the batch ran that draws their token.
         pub n_followers: u64,
+        /// Those of them whose token was of no use: it had ended its generation, or the batch before had failed.
+        pub n_followers_dropped: u64,
         /// Times that a driver was told to wait for programs that were expected back.
         pub n_holds: u64,
         /// Sequences of each batch.
         pub batch_sequences: Histogram,
         /// Tokens of each batch.
         pub batch_tokens: Histogram,
-        /// Microseconds from the plan of each batch to its answer.
+        /// Microseconds from the plan of each batch, or the answer to the one that ran before it, to its answer.
         pub batch_us: Histogram,
         /// Microseconds that each request waited for the first batch that computed anything of it, or until it was found that nothing was left to compute.
         pub wait_us: Histogram,
@@ -188,6 +191,7 @@ impl Engine {
             n_ahead_used: totals.n_ahead_used,
             n_ahead_dropped: totals.n_ahead_dropped,
             n_followers: totals.n_followers,
+            n_followers_dropped: totals.n_followers_dropped,
             n_holds: totals.n_holds,
             batch_sequences: totals.batch_sequences.clone(),
             batch_tokens: totals.batch_tokens.clone(),

@@ -59,11 +59,11 @@ pub enum ErrorCode {
     LimitPass,
     /// The program recursed deeper than its stack allows.
     LimitStack,
-    /// The program holds more contexts, generators, futures or other handles than one instance may hold.
+    /// More contexts, generators, futures or other handles are held than a program, its user or the engine may hold.
     LimitResources,
     /// A message or a list is larger than one call may carry.
     LimitMessage,
-    /// Too many requests or messages wait.
+    /// Too many requests are entered, of the program, its user or in all, or too many messages wait.
     LimitQueue,
     /// The program was stopped by a fault in its own code.
     Trap,

@@ -15,6 +15,8 @@ pub(crate) struct References {
     pub(super) pinned: HashMap<NodeId, u32>,
     /// Pages in no node.
     pub(super) own: Vec<PageId>,
+    /// Pages that batches have in their arenas, whoever else has them.
+    pub(super) lent: Vec<PageId>,
     /// Slots that batches read or write, with the node and the batch.
     pub(super) moving: Vec<(HostSlot, NodeId, BatchId)>,
 }
@@ -37,7 +39,9 @@ impl References {
         batch: BatchId,
         moves: &Moves,
         copies: impl IntoIterator<Item = PageCopy>,
+        lent: &[PageId],
     ) {
+        self.lent.extend_from_slice(lent);
         self.own.extend(copies.into_iter().map(|copy| copy.dst));
         let slots = moves.outs.iter().chain(&moves.ins);
         self.moving
@@ -83,6 +87,7 @@ impl PageStore {
                 return Err(format!("{page:?} is owned and has another content"));
             }
         }
+        pages.extend(&references.lent);
         for (slot, _, _) in &references.moving {
             slots.insert(*slot);
         }

@@ -29,7 +29,7 @@ pub(crate) struct Parked {
 /// The part of a context's tokens whose keys and values are on the device, in the order of storage, and the pages for those to come.
 ///
 /// What a lane computed may leave the device ([`Lane::suspend`]) without the context changing: the lane then starts again from what is left in the
-/// store, and the rest is copied back or computed again. Nothing of a lane changes while a batch uses it, but by that batch. What tokens there are is the
+/// store, and the rest is copied back or computed again. Nothing of a lane changes while a batch uses it, but by that batch and the one that follows it. What tokens there are is the
 /// context's to tell: by slots behind the last full page, or by the index of a page.
 #[derive(Debug)]
 pub(crate) struct Lane {

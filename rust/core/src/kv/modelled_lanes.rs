@@ -614,7 +614,7 @@ impl World {
         }
         for batch in &self.running {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
-            references.add_batch(batch.id, &batch.moves, copies);
+            references.add_batch(batch.id, &batch.moves, copies, &[]);
         }
         self.store.check(&references).map_err(TestCaseError::fail)
     }

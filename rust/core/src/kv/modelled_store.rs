@@ -425,7 +425,7 @@ impl World {
             .chain(self.running.iter().flat_map(|batch| &batch.own));
         references.own.extend(own.map(|(_, page)| page));
         for batch in &self.running {
-            references.add_batch(batch.id, &batch.moves, []);
+            references.add_batch(batch.id, &batch.moves, [], &[]);
         }
         self.store.check(&references).map_err(TestCaseError::fail)?;
         for (id, node) in self.store.nodes().filter(|(_, node)| node.moving.is_none()) {

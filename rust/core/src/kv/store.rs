@@ -416,6 +416,16 @@ impl PageStore {
         true
     }
 
+    /// Keeps a page from others, whatever becomes of it, until it is taken back: a batch has it in its arena.
+    pub(crate) fn lend(&mut self, page: PageId) {
+        self.pool.retain(page);
+    }
+
+    /// The batch to which a page was lent is done.
+    pub(crate) fn take_back(&mut self, page: PageId) {
+        self.pool.release(page);
+    }
+
     /// Puts a part of a page, which the caller will want again, behind `parent`. Nobody finds it. Answers the node, with a holder.
     pub(crate) fn park(
         &mut self,

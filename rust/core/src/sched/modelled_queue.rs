@@ -181,6 +181,7 @@ impl World {
                     arrival: self.n_arrivals,
                     served: 0,
                     n_refused: 0,
+                    refused_in: 0,
                     bid: 0,
                     is_ahead,
                     follows: None,
@@ -248,6 +249,7 @@ impl World {
 
     fn plan(&mut self, idle: bool, choices: &[Choice], n_more: u32) -> Outcome {
         self.n_plans += 1;
+        let n_plans = self.n_plans;
         let mut recorder = Recorder {
             waiting: &self.waiting,
             choices,
@@ -284,14 +286,16 @@ impl World {
                             n_tokens: ticket.n_tokens - n,
                             served: self.n_plans,
                             n_refused: 0,
+                            refused_in: 0,
                             ..ticket
                         });
                     }
                 }
                 Admission::Refused => {
-                    self.waiting
-                        .entry(ticket.arrival)
-                        .and_modify(|ticket| ticket.n_refused += 1);
+                    self.waiting.entry(ticket.arrival).and_modify(|ticket| {
+                        ticket.n_refused += 1;
+                        ticket.refused_in = n_plans;
+                    });
                 }
                 Admission::NotYet => {}
             }

@@ -27,6 +27,8 @@ pub(crate) struct Ticket {
     pub(crate) served: u64,
     /// Batches for which it lacked pages, or room for its rows, since it was served.
     pub(crate) n_refused: u32,
+    /// The number of the plan that refused it last.
+    pub(crate) refused_in: u64,
     /// What its program offers for its pages; of two others the lower goes first where pages are short.
     pub(crate) bid: u64,
     /// Nobody asked for it yet: it comes after all decodes, and nothing is displaced for it.
@@ -39,6 +41,11 @@ impl Ticket {
     /// Whether one token is all that it needs.
     pub(crate) const fn is_decode(&self) -> bool {
         self.n_tokens <= 1
+    }
+
+    const fn refuse(&mut self, plan: u64) {
+        self.n_refused += 1;
+        self.refused_in = plan;
     }
 
     /// Whether it was passed over too often.
@@ -84,6 +91,8 @@ pub(crate) struct Queue {
     last_prefill: HashMap<ProcessId, u64>,
     last_user: HashMap<UserId, u64>,
     n_passed_over: u32,
+    /// The same before the last plan.
+    n_passed_over_before: u32,
     /// A request, by its arrival, that is offered before all others, where else none runs.
     pub(crate) urgent: Option<u64>,
     n_plans: u64,
@@ -135,6 +144,17 @@ impl Queue {
         self.prefills.retain(|ticket| ticket.follows.is_none());
     }
 
+    /// The last plan came to no batch, and the same will be asked again: what it passed over does not count.
+    pub(crate) fn forget_plan(&mut self) {
+        self.n_passed_over = self.n_passed_over_before;
+        let last = self.n_plans;
+        let passed_over = self.decodes.iter_mut().chain(&mut self.prefills);
+        for ticket in passed_over.filter(|ticket| ticket.refused_in == last) {
+            ticket.n_refused -= 1;
+            ticket.refused_in = 0;
+        }
+    }
+
     /// The process ended: what is known of it is forgotten. Its tickets are removed before.
     pub(crate) fn forget(&mut self, process: ProcessId) {
         self.last_prefill.remove(&process);
@@ -154,6 +174,7 @@ impl Queue {
     /// refused does not keep younger ones back, since nothing else would run.
     pub(crate) fn plan(&mut self, limits: Limits, idle: bool, admit: &mut impl Admit) {
         self.n_plans += 1;
+        self.n_passed_over_before = self.n_passed_over;
         if self.is_simple(limits) {
             return self.plan_simply(admit);
         }
@@ -197,7 +218,7 @@ impl Queue {
                     }
                     order[index].n_tokens = 0;
                 }
-                Some(Admission::Refused) => order[index].n_refused += 1,
+                Some(Admission::Refused) => order[index].refuse(self.n_plans),
                 Some(Admission::NotYet) | None => {}
             }
         }
@@ -232,7 +253,7 @@ impl Queue {
             let ticket = decodes[index];
             match admit.admit(&ticket, 1, &decodes) {
                 Admission::Planned(_) => decodes[index].n_tokens = 0,
-                Admission::Refused => decodes[index].n_refused += 1,
+                Admission::Refused => decodes[index].refuse(self.n_plans),
                 Admission::NotYet => {}
             }
         }

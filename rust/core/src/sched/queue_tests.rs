@@ -22,6 +22,7 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         arrival: request,
         served: 0,
         n_refused: 0,
+        refused_in: 0,
         bid: 0,
         is_ahead: false,
         follows: None,
@@ -142,6 +143,70 @@ fn decodes_that_do_not_all_fit_take_turns() {
         }
     }
     assert_eq!(served, [1, 4, 2, 4, 3, 4, 1, 4]);
+}
+
+#[test]
+fn what_follows_a_batch_waits_for_one_plan_only() {
+    let mut queue = Queue::default();
+    queue.push(ticket(1, 1, 1));
+    queue.push(ticket(2, 1, 9));
+    for request in 3..6 {
+        let follows = Some(0);
+        queue.push(Ticket {
+            follows,
+            ..ticket(request, 2, 1)
+        });
+    }
+    // One has no room, and by now counts more than a token; the others are planned.
+    let n_tokens = |ticket: &Ticket| {
+        if ticket.follows.is_some() {
+            4
+        } else {
+            ticket.n_tokens
+        }
+    };
+    struct Crowded<F>(F);
+    impl<F: Fn(&Ticket) -> u32> Admit for Crowded<F> {
+        fn admit(&mut self, ticket: &Ticket, n: u32, _others: &[Ticket]) -> Admission {
+            match ticket.arrival {
+                1 | 2 | 5 => Admission::NotYet,
+                _ => Admission::Planned(n),
+            }
+        }
+
+        fn n_tokens(&self, ticket: &Ticket) -> u32 {
+            (self.0)(ticket)
+        }
+    }
+    queue.plan(LIMITS, false, &mut Crowded(n_tokens));
+    assert_eq!(queue.len(), 3);
+    queue.drop_followers();
+    let left: Vec<u64> = queue.iter().map(|ticket| ticket.arrival).collect();
+    assert_eq!(left, [1, 2]);
+}
+
+#[test]
+fn a_plan_that_came_to_no_batch_passes_nobody_over() {
+    let mut queue = Queue::default();
+    queue.push(ticket(1, 1, 1));
+    queue.push(ticket(2, 1, 9));
+    for n_counted in [0, 1, 2] {
+        for _ in 0..3 {
+            queue.plan(
+                LIMITS,
+                false,
+                &mut Offer(|_: &Ticket, _| Admission::Refused),
+            );
+            queue.forget_plan();
+        }
+        let counts: Vec<u32> = queue.iter().map(|ticket| ticket.n_refused).collect();
+        assert_eq!(counts, [n_counted; 2]);
+        queue.plan(
+            LIMITS,
+            false,
+            &mut Offer(|_: &Ticket, _| Admission::Refused),
+        );
+    }
 }
 
 fn of_user(user: u64, ticket: Ticket) -> Ticket {
