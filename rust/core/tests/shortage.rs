@@ -98,10 +98,8 @@ fn contexts_that_outgrow_the_pool_together_mostly_compute_what_is_new() {
         let mut goes_on = false;
         for (step, &generator) in steps.iter_mut().zip(&generators) {
             if step.is_none_or(|request| world.engine.take(request).is_some()) {
-                *step = match world.engine.next_step(generator).unwrap() {
-                    Some(_) => Some(world.submit(Submission::Step(generator)).unwrap()),
-                    None => None,
-                };
+                let opened = world.engine.next_step(generator).unwrap();
+                *step = opened.map(|_| world.submit(Submission::Step(generator)).unwrap());
             }
             goes_on |= step.is_some();
         }
