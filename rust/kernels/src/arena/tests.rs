@@ -271,7 +271,7 @@ fn every_mistake_names_itself() {
             vec![MAGIC; 95],
             "a batch of 95 words has no header of 96",
         ),
-        ("not a batch", vec![0; 96], "not a batch of layout 2"),
+        ("not a batch", vec![0; 96], "not a batch of layout 3"),
         (
             "cut off",
             arena(&arrays())[..100].to_vec(),
