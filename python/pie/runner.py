@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,9 +44,12 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
         while not model.stopped:
             raw = model.next_batch(0.0 if launched else _SLICE_S) if len(launched) < depth else None
             if raw is not None:
-                with _failing(model, raw):
+                try:
                     batch = Batch.from_buffer(raw)
                     launched.append(_Launched(raw, batch, launch(batch)))
+                except BaseException as error:  # whatever a driver raises
+                    _fail(model, raw, error)
+                else:
                     if len(launched) < depth:
                         continue
             if launched:
@@ -65,25 +68,22 @@ def _later(driver: Driver, batch: Batch) -> Callable[[], npt.NDArray[np.float32]
 
 def _finish(model: _engine.Model, launched: _Launched, observe: Callable[[Batch, object], None] | None) -> None:
     """Waits for a batch and hands its logits back."""
-    with _failing(model, launched.raw):
-        failures: list[tuple[int, str]] = []
+    raw, batch, answer = launched
+    failures: list[tuple[int, str]] = []
+    try:
         try:
-            logits = launched.answer()
+            logits = answer()
         except FailedSequencesError as failed:
             logits, failures = failed.logits, list(failed.reasons.items())
         if observe is not None:
-            observe(launched.batch, logits)
-        model.complete(launched.raw, logits.data, failures)
+            observe(batch, logits)
+        model.complete(raw, logits.data, failures)
+    except BaseException as error:  # whatever a driver raises
+        _fail(model, raw, error)
 
 
-@contextmanager
-def _failing(model: _engine.Model, raw: _engine.Batch) -> Iterator[None]:
-    """Fails the batch with whatever is raised but Ctrl-C, and goes on."""
-    try:
-        yield
-    except DriverError as error:
-        model.fail(raw, str(error))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a driver is third-party code: nothing that it does, sys.exit included, may end the loop
-        model.fail(raw, f"{type(error).__name__}: {error}")
+def _fail(model: _engine.Model, raw: _engine.Batch, error: BaseException) -> None:
+    """Fails a batch with what was raised. A driver is code of others: nothing that it does ends the loop, sys.exit included; Ctrl-C does."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    model.fail(raw, str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
