@@ -83,7 +83,7 @@ def _finish(model: _engine.Model, launched: _Launched, observe: Callable[[Batch,
 
 
 def _fail(model: _engine.Model, raw: _engine.Batch, error: BaseException) -> None:
-    """Fails a batch with what was raised. A driver is code of others: nothing that it does ends the loop, not even sys.exit; Ctrl-C does."""
+    """Fails a batch with what was raised. A driver is code of others: nothing that it does ends the loop, even sys.exit; Ctrl-C does."""
     if isinstance(error, KeyboardInterrupt):
         raise error
     model.fail(raw, str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
