@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pie.backends.base import DriverError, FailedSequencesError, FollowingDriver
 from pie.batch import Batch
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 # Ctrl-C and the end of the loop are noticed after this long at most; a batch that is ready is never waited for.
 _SLICE_S = 0.1
+
+
+_Launch: TypeAlias = "Callable[[Batch], Callable[[], npt.NDArray[np.float32]]]"
 
 
 class _Launched(NamedTuple):
@@ -36,8 +39,8 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
     ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its logits (float32 [R, V]) before
     they are handed back. A driver that follows is given the next batch before it has answered one.
     """
-    follows = isinstance(driver, FollowingDriver) and driver.capabilities.follows
-    launch = driver.launch if isinstance(driver, FollowingDriver) and follows else partial(_later, driver)
+    follows = driver.capabilities.follows
+    launch: _Launch = driver.launch if isinstance(driver, FollowingDriver) and follows else partial(_later, driver)
     depth = 1 + follows
     launched: deque[_Launched] = deque()
     try:

@@ -27,6 +27,14 @@ fn following() -> EngineConfig {
     }
 }
 
+/// An engine that waits for its driver for a microsecond.
+fn impatient() -> EngineConfig {
+    EngineConfig {
+        driver_timeout_ns: 1000,
+        ..following()
+    }
+}
+
 fn world() -> World {
     World::with_process(following(), 1)
 }
@@ -244,13 +252,7 @@ fn what_is_answered_before_the_batch_that_it_follows_is_drawn_again() {
 
 #[test]
 fn what_follows_is_overdue_by_when_it_began_to_run() {
-    let mut world = World::with_process(
-        EngineConfig {
-            driver_timeout_ns: 1000,
-            ..following()
-        },
-        1,
-    );
+    let mut world = World::with_process(impatient(), 1);
     let mut run = Run::begin(&mut world, 0);
     world.plan();
     world.plan();
@@ -271,10 +273,9 @@ fn what_follows_is_overdue_by_when_it_began_to_run() {
 fn a_batch_that_waits_behind_another_is_overdue_by_when_it_began_to_run() {
     let mut world = World::with_process(
         EngineConfig {
-            driver_timeout_ns: 1000,
             max_batch_tokens: 4,
             prefill_chunk: 4,
-            ..following()
+            ..impatient()
         },
         1,
     );
@@ -298,13 +299,7 @@ fn a_batch_that_waits_behind_another_is_overdue_by_when_it_began_to_run() {
 #[test]
 fn a_device_that_hangs_with_two_batches_fails_both_and_goes_on() {
     for order in [[0, 0], [1, 0]] {
-        let mut world = World::with_process(
-            EngineConfig {
-                driver_timeout_ns: 1000,
-                ..following()
-            },
-            1,
-        );
+        let mut world = World::with_process(impatient(), 1);
         let mut run = Run::begin(&mut world, 0);
         world.plan();
         let mut other = Run::begin(&mut world, 3);

@@ -37,12 +37,8 @@ impl PyDummyDriver {
             }
         }
         let driver = dummy::Driver::new(model, vocab_size, n_pages, page_size);
-        let driver = driver.with_host_slots(host_pages);
-        Ok(Self(Mutex::new(if follows {
-            driver.following()
-        } else {
-            driver
-        })))
+        let driver = driver.with_host_slots(host_pages).following(follows);
+        Ok(Self(Mutex::new(driver)))
     }
 
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -73,10 +73,10 @@ impl Driver {
         }
     }
 
-    /// The same, feeding what it draws into its next batch.
+    /// The same, feeding what it draws into its next batch, or not.
     #[must_use]
-    pub const fn following(mut self) -> Self {
-        self.follows = true;
+    pub const fn following(mut self, follows: bool) -> Self {
+        self.follows = follows;
         self
     }
 

@@ -64,19 +64,13 @@ impl Engine {
         };
         let fits = pages_for(length, self.config.page_size) <= self.store.n_pages();
         let ends = generator.is_full(n_drawn, length, max_context);
+        let ticket = ticket(running.context, context, batch.id.0)?;
         (goes_on && fits && !ends).then_some(Ticket {
-            context: running.context,
-            process: context.process,
-            user: context.lane.owner(),
             n_tokens: 1,
-            arrival: pass.arrival,
-            served: batch.id.0,
-            n_refused: 0,
-            refused_in: 0,
-            bid: context.bid,
             // Nobody has asked for it yet.
             is_ahead: matches!(pass.kind, PassKind::Step(_)),
             follows: Some(row),
+            ..ticket
         })
     }
 

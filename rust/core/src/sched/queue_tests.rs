@@ -145,6 +145,22 @@ fn decodes_that_do_not_all_fit_take_turns() {
     assert_eq!(served, [1, 4, 2, 4, 3, 4, 1, 4]);
 }
 
+/// Three have no room, one of which follows and by now counts more than a token; the others are planned.
+struct Crowded;
+
+impl Admit for Crowded {
+    fn admit(&mut self, ticket: &Ticket, n: u32, _others: &[Ticket]) -> Admission {
+        match ticket.arrival {
+            1 | 2 | 5 => Admission::NotYet,
+            _ => Admission::Planned(n),
+        }
+    }
+
+    fn n_tokens(&self, ticket: &Ticket) -> u32 {
+        ticket.follows.map_or(ticket.n_tokens, |_| 4)
+    }
+}
+
 #[test]
 fn what_follows_a_batch_waits_for_one_plan_only() {
     let mut queue = Queue::default();
@@ -157,28 +173,7 @@ fn what_follows_a_batch_waits_for_one_plan_only() {
             ..ticket(request, 2, 1)
         });
     }
-    // One has no room, and by now counts more than a token; the others are planned.
-    let n_tokens = |ticket: &Ticket| {
-        if ticket.follows.is_some() {
-            4
-        } else {
-            ticket.n_tokens
-        }
-    };
-    struct Crowded<F>(F);
-    impl<F: Fn(&Ticket) -> u32> Admit for Crowded<F> {
-        fn admit(&mut self, ticket: &Ticket, n: u32, _others: &[Ticket]) -> Admission {
-            match ticket.arrival {
-                1 | 2 | 5 => Admission::NotYet,
-                _ => Admission::Planned(n),
-            }
-        }
-
-        fn n_tokens(&self, ticket: &Ticket) -> u32 {
-            (self.0)(ticket)
-        }
-    }
-    queue.plan(LIMITS, false, &mut Crowded(n_tokens));
+    queue.plan(LIMITS, false, &mut Crowded);
     assert_eq!(queue.len(), 3);
     queue.drop_followers();
     let left: Vec<u64> = queue.iter().map(|ticket| ticket.arrival).collect();

@@ -85,12 +85,8 @@ impl World {
             config.n_pages,
             config.page_size,
         )
-        .with_host_slots(config.host_slots);
-        let driver = if config.serves.follows {
-            driver.following()
-        } else {
-            driver
-        };
+        .with_host_slots(config.host_slots)
+        .following(config.serves.follows);
         let engine = Engine::new(config).unwrap();
         Self {
             engine,
@@ -173,17 +169,9 @@ impl World {
     /// Has the driver compute a batch, which is then no longer among those that run. One that feeds what it draws into the next batch computes them in
     /// their order, in whatever order they are answered.
     pub fn compute(&mut self, index: usize) -> (Batch, Vec<f32>) {
-        let n_first = if self.driver.capabilities().follows {
-            index + 1
-        } else {
-            0
-        };
-        let batches = self
-            .running
-            .iter()
-            .take(n_first)
-            .chain(&self.running[index..=index]);
-        for batch in batches {
+        let follows = self.driver.capabilities().follows;
+        let first = if follows { 0 } else { index };
+        for batch in &self.running[first..=index] {
             if self.computed.contains_key(&batch.id) {
                 continue;
             }
