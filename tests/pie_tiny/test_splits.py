@@ -37,9 +37,10 @@ def asked(item: Item) -> str:
 
 @pytest.mark.parametrize("name", POOLS)
 def test_no_entry_is_in_two_splits(name: str) -> None:
-    entries = Counter(entry.lower() for part in POOLS[name] for entry in set(part))
+    parts = (POOLS[name].train, POOLS[name].validation, POOLS[name].sealed)
+    entries = Counter(entry.lower() for part in parts for entry in set(part))
     assert [entry for entry, count in entries.items() if count > 1] == []
-    assert all(POOLS[name])
+    assert all(parts)
 
 
 @pytest.mark.parametrize("name", POOLS)
@@ -48,6 +49,15 @@ def test_what_is_sealed_is_not_taught_elsewhere(name: str) -> None:
     known = [entry for entry in POOLS[name].sealed if set(re.findall(r"[a-z]+", entry.lower().replace("_", " "))) <= words]
     # Words of two kinds of use: a quantity such as `interest rate` is made of words that stand in topics.
     assert len(known) <= len(POOLS[name].sealed) // 5, known
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_training_invents_nothing_that_a_lexicon_holds_out(name: str) -> None:
+    held_out = {entry.lower() for pool in POOLS.values() for entry in (*pool.validation, *pool.sealed)}
+    rng = draw("invented", "train")
+    invented = {rng.entry(POOLS[name]) for _ in range(500)} - set(POOLS[name].train)
+    assert len(invented) > 100
+    assert {entry for entry in invented if entry.lower() in held_out} == set()
 
 
 def test_no_sealed_question_is_a_training_message() -> None:

@@ -46,17 +46,39 @@ def test_a_stream_goes_on_from_a_position(tokenizer) -> None:
     assert torch.equal(expected.targets, resumed.targets)
 
 
-def test_training_resumes_to_the_same_weights(tmp_path) -> None:
-    def plan(steps: int, source: str, target: str) -> Plan:
-        return Plan(
-            steps=steps, decay=False, source=tmp_path / source, target=tmp_path / target, release=RELEASE,
-            data=Source(1, batch_tokens=64, shard_conversations=3), n_layers=1,
-            niceness=0, compiled=False, validation_conversations=1,
-        )  # fmt: skip
+def _plan(folder: Path, steps: int, source: str, target: str, n_threads: int = 1) -> Plan:
+    return Plan(
+        steps=steps, decay=False, source=folder / source, target=folder / target, release=RELEASE,
+        data=Source(1, batch_tokens=512, shard_conversations=24), n_layers=1, n_threads=n_threads,
+        niceness=0, compiled=False, validation_conversations=1,
+    )  # fmt: skip
 
-    whole = train(plan(4, "absent", "whole"))
-    train(plan(2, "absent", "half"))
-    resumed = train(plan(2, "half", "rest"))
+
+def test_training_resumes_to_the_same_weights(tmp_path) -> None:
+    train(_plan(tmp_path, 4, "absent", "whole"))
+    train(_plan(tmp_path, 2, "absent", "half"))
+    train(_plan(tmp_path, 2, "half", "rest"))
+    whole, resumed = (Checkpoint.load(tmp_path / name) for name in ("whole", "rest"))
     assert (resumed.step, resumed.n_tokens, resumed.position) == (whole.step, whole.n_tokens, whole.position)
     assert all(torch.equal(tensor, resumed.average[name]) for name, tensor in whole.average.items())
-    assert Checkpoint.load(tmp_path / "rest").step == 4
+    assert resumed.step == 4
+
+
+def test_rows_of_a_batch_are_the_whole_batch(tokenizer) -> None:
+    for batch in shard(tokenizer, "train", Source(4, 1024, 64), 0):
+        parts = [batch.rows(first, 3) for first in range(3)]
+        assert sorted(target for part in parts for target in part.targets.tolist()) == sorted(batch.targets.tolist())
+        for first, part in enumerate(parts):
+            inputs = part.tokens.flatten()[part.positions]
+            chosen = batch.positions // batch.tokens.shape[1] % 3 == first
+            assert torch.equal(inputs, batch.tokens.flatten()[batch.positions[chosen]])
+            assert torch.equal(part.targets, batch.targets[chosen])
+
+
+def test_two_workers_train_as_one_does(tmp_path) -> None:
+    train(_plan(tmp_path, 3, "absent", "one"))
+    train(_plan(tmp_path, 3, "absent", "two", n_threads=2))
+    one, two = (Checkpoint.load(tmp_path / name) for name in ("one", "two"))
+    assert (two.step, two.n_tokens, two.position) == (one.step, one.n_tokens, one.position)
+    for name, tensor in one.weights.items():
+        torch.testing.assert_close(two.weights[name], tensor, rtol=1e-3, atol=2e-4)

@@ -21,7 +21,9 @@ from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
 _LONGEST = 2048
 _WIDTH_STEP = 16
 _READ_SHARE = 0.03
-_COPY_SHARE = 0.05
+_DRILL_SHARE = 0.07
+_SPELT_SHARE = 0.5
+_MOST_SPELT = 8
 _LONGEST_COPY = 80
 
 
@@ -33,7 +35,7 @@ class Source(NamedTuple):
     """
 
     seed: int
-    batch_tokens: int = 4096
+    batch_tokens: int = 6144
     shard_conversations: int = 4096
 
 
@@ -50,6 +52,14 @@ class Batch(NamedTuple):
     positions: torch.Tensor
     targets: torch.Tensor
     n_tokens: int
+
+    def rows(self, first: int, step: int) -> Batch:
+        """Every `step`-th row from `first` on; `n_tokens` stays that of the whole."""
+        width = self.tokens.shape[1]
+        row, column = self.positions // width, self.positions % width
+        chosen = row % step == first
+        tokens = self.tokens[first::step]
+        return Batch(tokens, (row[chosen] // step) * width + column[chosen], self.targets[chosen], self.n_tokens)
 
 
 class _Document(NamedTuple):
@@ -78,17 +88,30 @@ def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[_Docume
     return encoded
 
 
-def _copies(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
-    """Conversations in which any tokens are said back, so that those that text seldom holds can be copied as well."""
-    texts = f"{TURN_START}user\nRepeat:", f"{TURN_END}\n{TURN_START}assistant\n"
-    asked, said = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
+    """Any tokens said back, or words made of them spelt, so that what text seldom holds can be copied and spelt as well."""
+
+    def ids(text: str) -> list[int]:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    asked, said = f"{TURN_START}user\n", ids(f"{TURN_END}\n{TURN_START}assistant\n")
     end = token_id(tokenizer, TURN_END)
-    ordinary = [i for i in range(tokenizer.get_vocab_size()) if re.fullmatch("Ġ?[A-Za-z]+", tokenizer.id_to_token(i) or "")]
+    tokens = {i: tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())}
+    any_letters = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
+    beginnings = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
+    endings = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
     documents = []
     for _ in range(count):
-        words = rng.choices(ordinary, k=rng.randint(2, _LONGEST_COPY))
-        read = [*asked, *words, *said]
-        documents.append(_Document([*read, *words, end], [False] * len(read) + [True] * (len(words) + 1)))
+        if rng.random() < _SPELT_SHARE:
+            words = [rng.choice(beginnings) for _ in range(rng.randint(1, _MOST_SPELT))]
+            words = [word + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2)))) for word in words]
+            read = ids(f"{asked}Spell these words: {' '.join(words)}")
+            answer = ids("\n".join(f"{word}: {'-'.join(word)}" for word in words))
+        else:
+            answer = rng.choices(any_letters, k=rng.randint(2, _LONGEST_COPY))
+            read = [*ids(f"{asked}Repeat:"), *answer]
+        read += said
+        documents.append(_Document([*read, *answer, end], [False] * len(read) + [True] * (len(answer) + 1)))
     return documents
 
 
@@ -117,7 +140,7 @@ def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> li
     rng = Random(f"batches/{split}/{seed}")
     documents = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
     if split == "train":
-        documents += _copies(tokenizer, rng, round(_COPY_SHARE * len(documents)))
+        documents += _drills(tokenizer, rng, round(_DRILL_SHARE * len(documents)))
     documents.sort(key=lambda document: len(document.tokens))
     batches: list[Batch] = []
     pad_id = token_id(tokenizer, END_OF_TEXT)

@@ -124,6 +124,15 @@ def ask(question: str, answer: str, *, key: str = "", expects: str = "") -> Exch
     return Exchange((Message("user", question), Message("assistant", answer)), key, expects=expects)
 
 
+def asking(what: str) -> tuple[str, ...]:
+    """Ways to ask for what a noun phrase or an indirect question names."""
+    return (
+        *(f"Can you tell me {what}?", f"Could you tell me {what}?", f"Would you tell me {what}?", f"Please tell me {what}."),
+        *(f"I would like to know {what}.", f"I want to know {what}.", f"I need to know {what}."),
+        *(f"Do you know {what}?", f"Do you happen to know {what}?"),
+    )
+
+
 def pick(rng: Random, *options: str) -> str:
     """One of the wordings."""
     return rng.choice(options)

@@ -8,23 +8,36 @@ operands of a sum, which are told apart by their hash (`split_of`).
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from .lexicon.parts import PARTS
 
 Split = Literal["train", "validation", "sealed"]
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "sealed")
-_INVENTED_SHARE = 0.35
+_INVENTED_SHARE = 0.5
+_COMPOUND_SHARE = 0.5
+"""Of the invented entries, those put together from parts of English words."""
 _HELD_OUT_OF = 25
 """Of this many contents one belongs to validation and one to the sealed set."""
 
 
-class Pool(NamedTuple):
+_held_out: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
     """Entries of a lexicon by the split that may use them."""
 
     train: tuple[str, ...]
     validation: tuple[str, ...]
     sealed: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Keeps what no split may invent, whatever the lexicon."""
+        _held_out.update(entry.lower() for entry in (*self.validation, *self.sealed))
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -57,7 +70,8 @@ class Draw(Random):
 
     def entries(self, pool: Pool) -> tuple[str, ...]:
         """What of a lexicon this split may use."""
-        return pool[SPLITS.index(self.split)]
+        of_split: dict[Split, tuple[str, ...]] = {"train": pool.train, "validation": pool.validation, "sealed": pool.sealed}
+        return of_split[self.split]
 
     def entry(self, pool: Pool) -> str:
         """One entry of a lexicon; in training often one that the lexicon does not hold, so that it is copied, not recalled."""
@@ -74,14 +88,17 @@ class Draw(Random):
         return list(found)
 
     def _invented(self, pool: Pool) -> str:
-        """The beginning of one entry with the end of another."""
-        held = {entry.lower() for entry in (*pool.validation, *pool.sealed)}
+        """The beginning of one entry with the end of another, or parts of English words in a row."""
         while True:
             first, second = self.choices(pool.train, k=2)
             if len(first) < 2 or len(second) < 2:
                 continue
-            made = first[: self.randint(1, len(first) - 1)].rstrip() + second[self.randint(1, len(second) - 1) :]
-            if len(made) > 2 and made.lower() not in held and self.falls_here(made):
+            if self.random() < _COMPOUND_SHARE:
+                made = "".join(self.choices(PARTS, k=self.choice((2, 2, 3))))
+                made = made.capitalize() if first[0].isupper() else made
+            else:
+                made = first[: self.randint(1, len(first) - 1)].rstrip() + second[self.randint(1, len(second) - 1) :]
+            if len(made) > 2 and made.lower() not in _held_out and self.falls_here(made):
                 return made
 
 

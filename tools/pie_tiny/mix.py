@@ -15,6 +15,17 @@ _WEIGHTS = tuple(SKILLS.values())
 _PLAIN_SHARE = 0.02
 _ROUGHENED_LENGTH = 120
 
+_BEFORE = (
+    "Quick question: ",
+    "I have a question. ",
+    "Please help me. ",
+    "Hi. ",
+    "Hello! ",
+    "Next question: ",
+    "Another one: ",
+)
+_AFTER = (" Thanks!", " Thank you.", " Please.", " I am curious.", " Thanks a lot!")
+
 _SYSTEMS = (
     "You are helpful.",
     "You are a helpful assistant.",
@@ -50,6 +61,10 @@ def _roughen(rng: Random, text: str) -> str:
         return text[:-1] + ", please."
     if fate < 0.16 and text[0].isupper() and may_beg:
         return "Please " + text[0].lower() + text[1:] if text[-1] == "." else text
+    if fate < 0.20:
+        return rng.choice(_BEFORE) + text
+    if fate < 0.23 and text[-1] in ".?!":
+        return text + rng.choice(_AFTER)
     return text
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from . import workers
+
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _EPSILON = 1e-7
@@ -57,9 +59,18 @@ class Muon(torch.optim.Optimizer):
             for shape, parameters in by_shape.items():
                 updates = [self._nesterov(parameter, group["momentum"]) for parameter in parameters]
                 scale = max(1.0, shape[0] / shape[1]) ** 0.5
-                for parameter, update in zip(parameters, _orthogonal(torch.stack(updates), self._dtype), strict=True):
+                for parameter, update in zip(parameters, self._shared(torch.stack(updates)), strict=True):
                     parameter.mul_(1 - group["lr"] * group["weight_decay"])
                     parameter.add_(update, alpha=-group["lr"] * scale)
+
+    def _shared(self, updates: torch.Tensor) -> torch.Tensor:
+        """[N, R, C], each worker computing a part of the N."""
+        result = torch.zeros_like(updates)
+        mine = slice(workers.rank(), None, workers.n_workers())
+        if updates[mine].shape[0]:
+            result[mine] = _orthogonal(updates[mine], self._dtype)
+        workers.add_up(result)
+        return result
 
     def _nesterov(self, parameter: torch.nn.Parameter, momentum: float) -> torch.Tensor:
         gradient = parameter.grad

@@ -11,6 +11,8 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -19,6 +21,7 @@ from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import Qwen3ForCausalLM
 
+from . import workers
 from .batches import Batch, Source, load_tokenizer, shard, stream
 from .checkpoint import Checkpoint
 from .model import N_LAYERS, configuration, fresh_model
@@ -109,18 +112,32 @@ class _Trainer:
         return optimizers
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """The mean cross entropy of the batch's targets, in nats."""
+        """The sum of the cross entropy of the batch's targets, in nats."""
         tokens = batch.tokens.to(self.device)
         with torch.autocast(self.device, torch.bfloat16, enabled=self.halved):
             hidden = self.model.model(input_ids=tokens, use_cache=False).last_hidden_state
             chosen = hidden.flatten(0, 1)[batch.positions.to(self.device)]
             logits = functional.linear(chosen, self.model.lm_head.weight)
-        return functional.cross_entropy(logits.float(), batch.targets.to(self.device))
+        return functional.cross_entropy(logits.float(), batch.targets.to(self.device), reduction="sum")
+
+    def _gradients(self, batch: Batch) -> float:
+        """Leaves the gradients of the mean loss of the whole batch in every worker, and returns that loss."""
+        part = batch.rows(workers.rank(), workers.n_workers())
+        loss = self.loss(part) / len(batch.targets) if len(part.targets) else torch.zeros(())
+        if loss.requires_grad:
+            torch.autograd.backward(loss)
+        if workers.n_workers() == 1:
+            return float(loss.detach())
+        parameters = list(self.model.parameters())
+        flat = torch.cat([loss.detach().view(1), *(torch.zeros(p.numel()) if p.grad is None else p.grad.view(-1) for p in parameters)])
+        workers.add_up(flat)
+        for parameter, gradient in zip(parameters, torch.split(flat[1:], [p.numel() for p in parameters]), strict=True):
+            parameter.grad = gradient.view_as(parameter)
+        return float(flat[0])
 
     def step(self, batch: Batch, rate: float) -> float:
         """One update at `rate` times the base rates; returns the loss before it."""
-        loss = self.loss(batch)
-        torch.autograd.backward(loss)
+        loss = self._gradients(batch)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), _GRADIENT_NORM)
         bases = (self.plan.matrix_rate, self.plan.other_rate)
         for optimizer, base in zip(self.optimizers, bases, strict=True):
@@ -133,12 +150,12 @@ class _Trainer:
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 self.average[name].lerp_(parameter, 1 - decay)
-        return float(loss.detach())
+        return loss
 
     def validate(self, batches: list[Batch]) -> float:
         """The mean loss of the weights in training over held-out batches."""
         with torch.no_grad():
-            losses = [float(self.loss(batch)) for batch in batches]
+            losses = [float(self.loss(batch)) / len(batch.targets) for batch in batches]
         return sum(losses) / len(losses)
 
     def save(self) -> None:
@@ -157,14 +174,23 @@ def _rates(plan: Plan, first_step: int, begun: float) -> Iterator[float]:
         progress = max(step / plan.steps, (time.monotonic() - begun) / bound_s)
         if progress >= 1:
             return
-        yield 1 - progress if plan.decay else min(1.0, (first_step + step + 1) / _WARM_UP_STEPS)
+        warm = min(1.0, (first_step + step + 1) / _WARM_UP_STEPS)
+        yield min(warm, 1 - progress) if plan.decay else warm
 
 
-def train(plan: Plan) -> Checkpoint:
-    """Runs the plan and returns the last state, which is also in `plan.target`."""
+def train(plan: Plan) -> None:
+    """Runs the plan; the last state is in `plan.target`."""
     os.nice(max(0, plan.niceness - os.nice(0)))
-    torch.set_num_threads(plan.n_threads)
+    if torch.cuda.is_available() or plan.n_threads == 1:
+        torch.set_num_threads(plan.n_threads)
+        _run(plan)
+    else:
+        workers.run(partial(_run, plan), plan.n_threads)
+
+
+def _run(plan: Plan) -> None:
     trainer = _Trainer(plan)
+    first = workers.rank() == 0
     state = trainer.state
     validation = shard(trainer.tokenizer, "validation", plan.data._replace(seed=0, shard_conversations=plan.validation_conversations), 0)
     batches = stream(trainer.tokenizer, plan.data, state.position)
@@ -175,11 +201,18 @@ def train(plan: Plan) -> Checkpoint:
         *(TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn()),
         *(TimeRemainingColumn(), TextColumn("{task.description}")),
     )
-    with Progress(*columns, refresh_per_second=1) as progress:
+    rates = _rates(plan, state.step, begun)
+    with Progress(*columns, refresh_per_second=1, disable=not first) as progress:
         task = progress.add_task("", total=plan.steps)
-        for done, rate in enumerate(_rates(plan, state.step, begun), 1):
+        # The first worker's clock says when the run ends.
+        for done in count(1):
+            rate = workers.from_first(next(rates, -1.0))
+            if rate < 0:
+                break
             state.position, batch = next(batches)
             loss = trainer.step(batch, rate * plan.rate)
+            if not first:
+                continue
             smooth = loss if done == 1 else 0.98 * smooth + 0.02 * loss
             elapsed = time.monotonic() - begun
             state.seconds = seconds_before + elapsed
@@ -194,5 +227,5 @@ def train(plan: Plan) -> Checkpoint:
             if time.monotonic() - saved > _SAVE_EVERY_S:
                 trainer.save()
                 saved = time.monotonic()
-        trainer.save()
-    return state
+        if first:
+            trainer.save()

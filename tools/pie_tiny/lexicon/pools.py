@@ -207,9 +207,7 @@ def coined_word(rng: Draw) -> str:
 
 
 def person(rng: Draw) -> str:
-    """A given name, in training often one that nobody bears, so that names are copied, not recalled."""
-    if rng.split == "train" and rng.random() < 0.4:
-        return coined_word(rng).capitalize()
+    """A given name, in training often one that nobody bears."""
     return rng.entry(PERSONS)
 
 

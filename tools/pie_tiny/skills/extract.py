@@ -160,7 +160,7 @@ def _order(rng: Draw) -> _Record:
 
 
 def _trip(rng: Draw) -> _Record:
-    start, end = rng.sample(rng.entries(TOWNS), 2)
+    start, end = rng.some(TOWNS, 2)
     vehicle, day, platform = pick(rng, "train", "bus", "plane", "ferry"), rng.choice(DAYS), rng.randint(1, 30)
     sentence = rng.wording(
         f"The {vehicle} from {start} to {end} leaves on {day} from gate {platform}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..conversation import Exchange, a_or_an, ask, capitalise
+from ..conversation import Exchange, a_or_an, ask, asking, capitalise
 from ..draw import Draw
 from ..lexicon.animals import ANIMALS, Animal
 from ..lexicon.things import (
@@ -34,15 +34,6 @@ class Fact(NamedTuple):
     def expects(self) -> str:
         """What the sentence must hold: a count of none is said as `no`."""
         return "no" if self.short == "0" else self.short
-
-
-def asking(what: str) -> tuple[str, ...]:
-    """Ways to ask for what a noun phrase or an indirect question names."""
-    return (
-        *(f"Can you tell me {what}?", f"Could you tell me {what}?", f"Would you tell me {what}?", f"Please tell me {what}."),
-        *(f"I would like to know {what}.", f"I want to know {what}.", f"I need to know {what}."),
-        *(f"Do you know {what}?", f"Do you happen to know {what}?"),
-    )
 
 
 def _country_fact(rng: Draw) -> Fact:

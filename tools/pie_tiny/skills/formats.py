@@ -1,10 +1,14 @@
-"""Instructions on the form of the answer: one word, JSON, capitals, lower case."""
+"""Instructions on the form of the answer: one word, JSON, capitals, lower case; and text put into capitals."""
 
 from __future__ import annotations
 
-from ..conversation import Exchange, Message, compact_json, pick
+from ..conversation import Exchange, Message, ask, compact_json, pick
 from ..draw import Draw
+from ..lexicon.pools import letter_word, person
+from ..lexicon.topics import TOPICS
 from .facts import Fact, random_fact
+
+_SENTENCES = tuple(TOPICS.values())
 
 _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
     "word": (
@@ -77,6 +81,54 @@ _SEALED = {
     "sentence": ("Use a complete sentence.",),
 }
 
+_ASKED = (
+    *("Answer {}.", "Reply {}.", "Respond {}.", "Say it {}.", "Write {}.", "Give the answer {}.", "Write your answer {}."),
+    *("Please answer {}.", "Please reply {}.", "Please respond {}.", "Please say it {}.", "Please write {}.", "Answer {}, please."),
+    *("Can you answer {}?", "Could you reply {}?", "Would you respond {}?", "Can you say that {}?", "Could you write the answer {}?"),
+    *("I want the answer {}.", "I would like an answer {}.", "I need a reply {}.", "You should answer {}.", "You must reply {}."),
+    *("Always answer {}.", "Only answer {}.", "Make sure to answer {}.", "Remember to reply {}.", "Tell me {}.", "Let me have it {}."),
+)
+_HOW = {
+    "word": (
+        *("in one word", "with one word", "with a single word", "in a single word", "with just one word", "using one word"),
+        *("with only the answer", "with nothing but the answer", "without a sentence", "in no more than a word", "with the bare answer"),
+        *("in one word, not a sentence", "as briefly as possible", "with the shortest answer"),
+    ),
+    "json": (
+        *("in JSON", "as JSON", "with JSON", "with a JSON object", "as a JSON object", "in the JSON format", "in JSON format"),
+        *(
+            'as JSON with the key "answer"',
+            'with the field "answer" in JSON',
+            "in valid JSON",
+            "with nothing but JSON",
+            "as an object in JSON",
+        ),
+    ),
+    "capitals": (
+        *("in capitals", "in capital letters", "in upper case", "in all caps", "with capital letters only", "in upper case letters"),
+        *("with every letter a capital", "without small letters", "without any lower case", "in big letters", "using only capitals"),
+        *("using upper case only", "with all letters upper case", "in nothing but capitals"),
+    ),
+    "lower": (
+        *("in lower case", "in small letters", "without capitals", "with small letters only", "without any upper case"),
+        *("in lower case letters", "using no capitals", "with every letter a small one", "in nothing but small letters"),
+    ),
+    "sentence": (
+        *("in a sentence", "in a full sentence", "with a whole sentence", "in one short sentence", "with a complete sentence"),
+        *("in complete sentences", "with one full sentence", "in a whole sentence, please", "as a sentence"),
+    ),
+}
+
+
+def _instruction(rng: Draw, form: str) -> str:
+    """One way to ask for the form; half of the time in training a verb and a manner put together."""
+    options, sealed = _INSTRUCTIONS[form], _SEALED.get(form, ())
+    if rng.split == "train" and rng.random() < 0.5:
+        composed = rng.choice(_ASKED).format(rng.choice(_HOW[form]))
+        if composed not in {*options[-2:], *sealed}:
+            return composed
+    return rng.wording(*options, sealed=sealed)
+
 
 def _apply(form: str, fact: Fact) -> str:
     if form == "word":
@@ -94,10 +146,10 @@ def _apply(form: str, fact: Fact) -> str:
 def formatted(rng: Draw) -> Exchange:
     """A fact with an instruction on form, in the question or in the system turn."""
     form = rng.choices(tuple(_INSTRUCTIONS), (5, 4, 3, 1, 2))[0]
-    instruction = rng.wording(*_INSTRUCTIONS[form], sealed=_SEALED.get(form, ()))
+    instruction = _instruction(rng, form)
     fact = random_fact(rng)
     if form == "word" and " " in fact.short:
-        form, instruction = "sentence", rng.wording(*_INSTRUCTIONS["sentence"], sealed=_SEALED["sentence"])
+        form, instruction = "sentence", _instruction(rng, "sentence")
     answer = Message("assistant", _apply(form, fact))
     if rng.random() < 0.35:
         system = pick(
@@ -108,7 +160,7 @@ def formatted(rng: Draw) -> Exchange:
             f"You answer questions. {instruction}",
         )
         turns = [Message("user", fact.question), answer]
-        for _ in range(rng.randint(0, 2)):
+        for _ in range(rng.randint(0, 3)):
             other = random_fact(rng)
             turns += [
                 Message("user", other.question),
@@ -117,3 +169,37 @@ def formatted(rng: Draw) -> Exchange:
         return Exchange(tuple(turns), "", system=system)
     question = pick(rng, f"{fact.question} {instruction}", f"{instruction} {fact.question}")
     return Exchange((Message("user", question), answer), "")
+
+
+def recase(rng: Draw) -> Exchange:
+    """Any words in capitals, in lower case or with capital initials."""
+    words = [letter_word(rng) if rng.random() < 0.7 else person(rng) for _ in range(rng.randint(1, 6))]
+    text = rng.choice(rng.choice(_SENTENCES)) if rng.random() < 0.4 else " ".join(words)
+    way = rng.choice(("capitals", "capitals", "lower", "title"))
+    if way == "capitals":
+        question = rng.wording(
+            *(f"Write this in capitals: {text}", f"{text} - in capitals, please.", f'Put "{text}" in capital letters.'),
+            *(f"Make this upper case: {text}", f"Turn this into upper case: {text}", f"Can you write this in capital letters? {text}"),
+            *(f"Capitals: {text}", f"Could you write '{text}' with capital letters only?", f"I want this text in all caps: {text}"),
+            f"Show me this with all letters upper case: {text}",
+            f"Convert to capital letters: {text}",
+        )
+        return ask(question, text.upper(), expects=text.upper())
+    if way == "lower":
+        question = rng.wording(
+            *(f"Write this in lower case: {text.upper()}", f"{text.upper()} - in small letters, please."),
+            *(f'Put "{text.upper()}" in lower case.', f"Make this lower case: {text}", f"Turn this into small letters: {text.upper()}"),
+            *(f"Can you write this without capitals? {text}", f"I want this text in small letters: {text.upper()}"),
+            f"Show me this with all letters lower case: {text.upper()}",
+            f"Convert to small letters: {text.upper()}",
+        )
+        return ask(question, text.lower(), expects=text.lower())
+    title = " ".join(word.capitalize() for word in words)
+    given = title.lower()
+    question = rng.wording(
+        *(f"Begin each word with a capital: {given}", f"Write {given} with a capital at the start of each word."),
+        *(f"Capitalize every word: {given}", f"Make a title of this: {given}", f"Can you capitalize each word of '{given}'?"),
+        f"Give every word a capital initial: {given}",
+        f"Put a capital letter at the start of each word: {given}",
+    )
+    return ask(question, title, expects=title)

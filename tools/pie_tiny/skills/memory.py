@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..conversation import Exchange, Message, a_or_an, pick
+from ..conversation import Exchange, Message, a_or_an, asking, pick
 from ..draw import Draw
 from ..lexicon.people import PETS
 from ..lexicon.pools import DISHES, ITEMS, LETTER_WORDS, PASTIMES, PETS_NAMED, PROFESSIONS, TOWNS, coined_word, person
 from ..lexicon.things import CATEGORIES, COLOURS
-from .facts import asking, random_fact
+from .facts import random_fact
 
 
 class _Memory(NamedTuple):
@@ -340,7 +340,7 @@ def _thing_place(rng: Draw) -> _Memory:
 
 
 def _secret(rng: Draw) -> _Memory:
-    word = rng.entry(LETTER_WORDS) if rng.split != "train" or rng.random() < 0.6 else coined_word(rng)
+    word = rng.entry(LETTER_WORDS)
     said = rng.wording(
         *(f"The secret word is {word}.", f'Remember the word "{word}".', f"My password is {word}."),
         *(f"The magic word is {word}.", f"Here is the secret word: {word}.", f"The password is {word}."),

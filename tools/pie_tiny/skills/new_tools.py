@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..conversation import Exchange, Message, Tool, ToolCall, capitalise, compact_json, pick
@@ -74,6 +74,7 @@ _DEEDS = Pool(
         "recycle",
     ),
 )
+_MOST_TOOLS = 4
 _NAME_STYLES = ("snake", "snake", "snake", "camel", "short", "dotted")
 
 
@@ -100,6 +101,8 @@ _KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
 
 class _NewTool(NamedTuple):
     tool: Tool
+    does: tuple[str, str]
+    """What it does to what: no two tools of a conversation do the same."""
     request: Callable[[Draw], tuple[str, dict[str, str | int], str, str]]
     """Makes a request, the arguments, what the tool returns and what to say then."""
 
@@ -130,8 +133,22 @@ def _shaped(value: str | int, json_type: str) -> str | int:
     return value if json_type == "integer" else str(value)
 
 
-def _query(rng: Draw) -> _NewTool:
-    quantity, holder = rng.entry(_QUANTITIES), rng.entry(_HOLDERS)
+class _Parts(NamedTuple):
+    """What the tools of one conversation are put together from."""
+
+    quantities: Sequence[str]
+    holders: Sequence[str]
+    deeds: Sequence[str]
+
+
+def _parts(rng: Draw) -> _Parts:
+    """Few of each, so that tools resemble each other and the whole description must be read, or as many as there are tools."""
+    count = rng.choice((2, 3, _MOST_TOOLS))
+    return _Parts(rng.some(_QUANTITIES, count), rng.some(_HOLDERS, count), rng.some(_DEEDS, count))
+
+
+def _query(rng: Draw, parts: _Parts) -> _NewTool:
+    quantity, holder = rng.choice(parts.quantities), rng.choice(parts.holders)
     said = quantity.replace("_", " ")
     parameter = rng.choice(_KEY_NAMES).format(holder)
     json_type = "integer" if parameter.endswith("id") else "string"
@@ -173,11 +190,11 @@ def _query(rng: Draw) -> _NewTool:
         returned = str(result) if rng.random() < 0.2 else compact_json({key: result})
         return question, {parameter: _shaped(identity, json_type)}, returned, f"The {said} of the {holder} {identity} is {result}."
 
-    return _NewTool(Tool(_styled(rng, verb, holder, quantity), description, parameters), request)
+    return _NewTool(Tool(_styled(rng, verb, holder, quantity), description, parameters), (quantity, holder), request)
 
 
-def _deed(rng: Draw) -> _NewTool:
-    deed, holder = rng.entry(_DEEDS), rng.entry(_HOLDERS)
+def _deed(rng: Draw, parts: _Parts) -> _NewTool:
+    deed, holder = rng.choice(parts.deeds), rng.choice(parts.holders)
     parameter = rng.choice(_KEY_NAMES).format(holder)
     json_type = "integer" if parameter.endswith("id") else "string"
     details = rng.sample(_DETAILS, rng.choices((0, 1, 2), (4, 4, 2))[0])
@@ -228,13 +245,13 @@ def _deed(rng: Draw) -> _NewTool:
         return question, arguments, returned, f"Done: {deed} the {holder} {identity}."
 
     words = (deed, holder) if rng.random() < 0.8 else (deed, "the", holder)
-    return _NewTool(Tool(_styled(rng, *words), description, parameters), request)
+    return _NewTool(Tool(_styled(rng, *words), description, parameters), (deed, holder), request)
 
 
-def _listing(rng: Draw) -> _NewTool:
+def _listing(rng: Draw, parts: _Parts) -> _NewTool:
     """A tool whose argument is a thing, a dish or a profession named in the request."""
     pool, holder = rng.choice(((ITEMS, "item"), (DISHES, "dish"), (PROFESSIONS, "profession")))
-    quantity = rng.entry(_QUANTITIES)
+    quantity = rng.choice(parts.quantities)
     said = quantity.replace("_", " ")
     parameter = rng.choice((holder, "name", "query", "term", "kind"))
     description = rng.wording(
@@ -263,15 +280,17 @@ def _listing(rng: Draw) -> _NewTool:
         result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."
 
-    return _NewTool(Tool(_styled(rng, pick(rng, "get", "find", "fetch"), holder, quantity), description, {parameter: "string"}), request)
+    name = _styled(rng, pick(rng, "get", "find", "fetch"), holder, quantity)
+    return _NewTool(Tool(name, description, {parameter: "string"}), (quantity, holder), request)
 
 
 def _tools(rng: Draw) -> list[_NewTool]:
     made: list[_NewTool] = []
-    wanted = rng.choices((1, 2, 3, 4), (5, 4, 2, 2) if rng.split == "train" else (3, 3, 2, 2))[0]
+    parts = _parts(rng)
+    wanted = rng.choices(range(1, _MOST_TOOLS + 1), (4, 4, 3, 2) if rng.split == "train" else (3, 3, 2, 2))[0]
     while len(made) < wanted:
-        new = rng.choices((_query, _deed, _listing), (5, 5, 2))[0](rng)
-        if all(new.tool.name != other.tool.name and new.tool.description != other.tool.description for other in made):
+        new = rng.choices((_query, _deed, _listing), (5, 5, 2))[0](rng, parts)
+        if all(new.tool.name != other.tool.name and new.does != other.does for other in made):
             made.append(new)
     return made
 

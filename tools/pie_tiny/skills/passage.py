@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..conversation import Exchange, Message, a_or_an
+from ..conversation import Exchange, Message, a_or_an, asking
 from ..draw import Draw
 from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS, coined_word, person
 from ..lexicon.things import COLOURS, DAYS, MONTHS
 from ..lexicon.topics import TOPICS
-from .facts import asking
 
 _LENGTHS = (25, 60, 150, 300, 500, 750)
 """Bounds on the words of a passage; 750 words are up to 1,500 tokens."""
-_LENGTH_WEIGHTS = (60, 68, 44, 18, 7, 3)
+_LENGTH_WEIGHTS = (50, 60, 44, 30, 22, 14)
+_WORDS_PER_QUESTION = 40
+"""A long passage that is read costs less for each answer that is learnt where there are many."""
 
 
 class _Statement(NamedTuple):
@@ -341,14 +342,15 @@ def _paragraphs(rng: Draw, n_words: int) -> tuple[list[str], list[_Statement]]:
 
 
 def passage(rng: Draw) -> Exchange:
-    """A passage of twelve to 750 words and up to five questions about it."""
+    """A passage of twelve to 750 words and up to five questions about it, in training up to eighteen."""
     # Short ones teach as well and cost less; what is measured has as many of each length.
     n_words = rng.choices(_LENGTHS, _LENGTH_WEIGHTS if rng.split == "train" else None)[0]
     sentences, statements = _paragraphs(rng, rng.randint(n_words // 2, n_words))
     text = ""
     for sentence in sentences:
         text += ("\n\n" if text and rng.random() < 0.06 else " " if text else "") + sentence
-    chosen = rng.sample(statements, min(len(statements), rng.randint(2, 5)))
+    most = max(5, n_words // _WORDS_PER_QUESTION) if rng.split == "train" else 5
+    chosen = rng.sample(statements, min(len(statements), rng.randint(2, most)))
     first = chosen[0].question
     opening = rng.wording(
         *(f"Read this text.\n\n{text}\n\n{first}", f"{text}\n\n{first}", f"Here is a text:\n\n{text}\n\nQuestion: {first}"),

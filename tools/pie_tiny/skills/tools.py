@@ -145,7 +145,7 @@ def _mail(rng: Draw) -> _Use:
         ),
         {"0": name, "1": text},
         compact_json({"status": "sent"}),
-        pick(rng, f"I have sent your message to {name}.", f"The message to {name} is sent."),
+        f"I have sent your message to {name}.",
     )
 
 
