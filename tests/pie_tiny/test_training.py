@@ -9,6 +9,7 @@ import torch
 
 from tools.pie_tiny.batches import Source, load_tokenizer, shard, stream
 from tools.pie_tiny.checkpoint import Checkpoint
+from tools.pie_tiny.model import TINY
 from tools.pie_tiny.train import Plan, train
 
 RELEASE = Path(__file__).parents[2] / "python" / "pie" / "pie_tiny"
@@ -49,7 +50,7 @@ def test_a_stream_goes_on_from_a_position(tokenizer) -> None:
 def _plan(folder: Path, steps: int, source: str, target: str, n_threads: int = 1) -> Plan:
     return Plan(
         steps=steps, decay=False, source=folder / source, target=folder / target, release=RELEASE,
-        data=Source(1, batch_tokens=512, shard_conversations=24), n_layers=1, n_threads=n_threads,
+        data=Source(1, batch_tokens=512, shard_conversations=24), shape=TINY._replace(layers=1), n_threads=n_threads,
         niceness=0, compiled=False, validation_conversations=1,
     )  # fmt: skip
 

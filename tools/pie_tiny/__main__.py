@@ -9,6 +9,7 @@ python -m tools.pie_tiny data --count 3         print some of the data
 python -m tools.pie_tiny score                  the score card of the released weights on the sealed set
 python -m tools.pie_tiny score --validation 20  a card on fresh validation questions, 20 of each skill
 python -m tools.pie_tiny curve                  draw the loss of a checkpoint as a picture
+python -m tools.pie_tiny acceptance             how much of what the released model says the draft model guesses
 python -m tools.pie_tiny transcripts            write conversations with the released model into the guide
 """
 
@@ -19,6 +20,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from .acceptance import acceptance
 from .batches import Source
 from .card import Origin
 from .checkpoint import Checkpoint
@@ -26,7 +28,7 @@ from .curve import draw_curve
 from .evaluation import make_items, sealed_items
 from .export import export, write_card
 from .mix import conversations
-from .model import MAX_POSITIONS
+from .model import DRAFT, MAX_POSITIONS, TINY
 from .render import full_text
 from .score import answer_all, score_card
 from .tokenizer import save_tokenizer, train_tokenizer
@@ -53,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name)
         command.add_argument("--steps", type=int, default=steps)
         command.add_argument("--minutes", type=float, default=0.0, help="a bound on the time")
-        command.add_argument("--threads", type=int, default=2)
+        command.add_argument("--threads", type=int, default=2, help="on processors without an accelerator, as many processes")
+        command.add_argument("--draft", action="store_true", help="the draft model")
         command.add_argument("--no-compile", action="store_true")
         command.add_argument("--warm", action="store_true", help="begin with the released weights")
         command.add_argument("--rate", type=float, default=1.0, help="a factor on the learning rates")
@@ -69,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     drawing = commands.add_parser("curve", help="draw the loss of a checkpoint")
     drawing.add_argument("--checkpoint", type=Path, help="default: decayed, else trunk")
     drawing.add_argument("--picture", type=Path, default=_ROOT / "docs" / "pie-tiny-loss.svg")
+    guessing = commands.add_parser("acceptance", help="measure the draft model on the prompts of the sealed set")
+    guessing.add_argument("--checkpoint", type=Path, help="default: draft-decayed")
     talking = commands.add_parser("transcripts", help="write conversations with the released model")
     talking.add_argument("--page", type=Path, default=_ROOT / "docs" / "guide" / "pie-tiny.md")
     return parser
@@ -85,8 +90,14 @@ def _make_tokenizer(arguments: argparse.Namespace) -> None:
     save_tokenizer(tokenizer, arguments.release, MAX_POSITIONS)
 
 
+def _checkpoints(arguments: argparse.Namespace) -> tuple[Path, Path]:
+    """The states of the stable part and of the decay."""
+    start = "draft-" if arguments.draft else ""
+    return arguments.work / f"{start}trunk.pt", arguments.work / f"{start}decayed.pt"
+
+
 def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
-    trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
+    trunk, decayed = _checkpoints(arguments)
     plan = Plan(
         steps=arguments.steps,
         decay=decay,
@@ -99,6 +110,7 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
         minutes=arguments.minutes,
         warm=arguments.warm,
         rate=arguments.rate,
+        shape=DRAFT if arguments.draft else TINY,
     )
     train(plan)
 
@@ -130,6 +142,15 @@ def _curve(arguments: argparse.Namespace) -> None:
     draw_curve(Checkpoint.load(path).losses, arguments.picture)
 
 
+def _acceptance(arguments: argparse.Namespace) -> None:
+    checkpoint = Checkpoint.load(arguments.checkpoint or arguments.work / "draft-decayed.pt")
+    found = acceptance(checkpoint, arguments.release, sealed_items())
+    sys.stdout.write(
+        f"step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s: {100 * found.single:.1f} % of single tokens "
+        f"and {100 * found.of_four:.1f} % of drafts of four accepted, {found.n_tokens} tokens\n"
+    )
+
+
 def main() -> None:
     """Runs the command that the arguments name."""
     arguments = _parser().parse_args()
@@ -148,6 +169,8 @@ def main() -> None:
             _score(arguments)
         case "curve":
             _curve(arguments)
+        case "acceptance":
+            _acceptance(arguments)
         case "transcripts":
             arguments.page.write_text(transcripts(), encoding="utf-8")
         case _:

@@ -24,7 +24,7 @@ from transformers import Qwen3ForCausalLM
 from . import workers
 from .batches import Batch, Source, load_tokenizer, shard, stream
 from .checkpoint import Checkpoint
-from .model import N_LAYERS, configuration, fresh_model
+from .model import TINY, Shape, configuration, fresh_model
 from .muon import Muon
 from .tokenizer import END_OF_TEXT, TURN_END, token_id
 
@@ -52,7 +52,7 @@ class Plan:
     target: Path
     release: Path
     data: Source
-    n_layers: int = N_LAYERS
+    shape: Shape = TINY
     matrix_rate: float = 0.02
     other_rate: float = 0.004
     n_threads: int = 2
@@ -74,7 +74,7 @@ class _Trainer:
         config = configuration(
             end_of_text_id=token_id(self.tokenizer, END_OF_TEXT),
             turn_end_id=token_id(self.tokenizer, TURN_END),
-            n_layers=plan.n_layers,
+            shape=plan.shape,
         )
         self.model: Qwen3ForCausalLM = fresh_model(config, plan.data.seed)
         self.state = self._load()
