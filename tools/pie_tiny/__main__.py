@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--steps", type=int, default=steps)
         command.add_argument("--minutes", type=float, default=0.0, help="a bound on the time")
         command.add_argument("--threads", type=int, default=2, help="on processors without an accelerator, as many processes")
-        command.add_argument("--draft", action="store_true", help="the draft model")
+        command.set_defaults(draft=False)
+        if name != "all":
+            command.add_argument("--draft", action="store_true", help="the draft model")
         command.add_argument("--no-compile", action="store_true")
         command.add_argument("--warm", action="store_true", help="begin with the released weights")
         command.add_argument("--rate", type=float, default=1.0, help="a factor on the learning rates")
@@ -98,6 +100,8 @@ def _checkpoints(arguments: argparse.Namespace) -> tuple[Path, Path]:
 
 def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
     trunk, decayed = _checkpoints(arguments)
+    if arguments.draft and arguments.warm:
+        raise SystemExit("--warm begins with the released weights, and the draft model has another shape: leave one of the two out")
     plan = Plan(
         steps=arguments.steps,
         decay=decay,

@@ -25,6 +25,7 @@ _HELD_OUT_OF = 25
 
 
 _held_out: set[str] = set()
+"""What any pool keeps for validation or the sealed set, in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
