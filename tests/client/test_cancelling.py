@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from client.fake import PATIENCE_S, Peer, fake_server, scenario, unpack
-from pie.client import Event, PieError, connect, connection
+from pie.client import Client, Event, PieError, connect, connection
 
 # More turns of the event loop than any of the calls here takes.
 TURNS = range(12)
@@ -21,6 +23,23 @@ async def give_up_after(turns: int, task: asyncio.Task) -> bool:
     task.cancel()
     await asyncio.wait({task})
     return task.cancelled()
+
+
+@contextmanager
+def sending_held(client: Client, held: asyncio.Event, is_last: Callable[[str | bytes], bool]) -> Iterator[None]:
+    """Sending never returns from the last frame on, as where the buffers are full and nothing is read at the other end."""
+    opened = client._connection
+    sent = opened._send
+
+    async def send_and_wait(frame: str | bytes) -> None:
+        await sent(frame)
+        if is_last(frame):
+            held.set()
+            await asyncio.Event().wait()
+
+    opened._send = send_and_wait
+    yield
+    opened._send = sent
 
 
 @pytest.mark.parametrize("turns", TURNS)
@@ -174,18 +193,10 @@ async def test_an_upload_that_is_given_up_is_ended_early() -> None:
         await peer.serve_forever()
 
     async with fake_server(script) as address, connect(address) as client:
-        opened = client._connection
-        sent = opened._send
-
-        async def send_and_wait(frame: str | bytes) -> None:
-            await sent(frame)
-            first_went.set()
-            await asyncio.Event().wait()  # the buffers between both ends may hold all of it
-
-        opened._send = send_and_wait
-        uploading = asyncio.create_task(client.upload(data))
-        await first_went.wait()
-        opened._send = sent
+        # Not left to the buffers between both ends: they may hold all of it.
+        with sending_held(client, first_went, lambda _: True):
+            uploading = asyncio.create_task(client.upload(data))
+            await first_went.wait()
         uploading.cancel()
         await ended.wait()
         await client.ping()
@@ -308,19 +319,9 @@ async def test_an_upload_that_is_given_up_behind_its_last_part_sends_no_other() 
         await peer.serve_forever()
 
     async with fake_server(script) as address, connect(address) as client:
-        opened = client._connection
-        sent = opened._send
-
-        async def send_and_wait(frame: str | bytes) -> None:
-            await sent(frame)
-            if isinstance(frame, bytes) and b'"last":true' in frame[:400]:
-                is_full.set()
-                await asyncio.Event().wait()  # as where nothing is read at the other end
-
-        opened._send = send_and_wait
-        uploading = asyncio.create_task(client.upload(bytes(1 << 19)))
-        await is_full.wait()
-        opened._send = sent
+        with sending_held(client, is_full, lambda frame: isinstance(frame, bytes) and b'"last":true' in frame[:400]):
+            uploading = asyncio.create_task(client.upload(bytes(1 << 19)))
+            await is_full.wait()
         uploading.cancel()
         await asyncio.wait({uploading})
         await client.ping()

@@ -92,14 +92,20 @@ def _make_tokenizer(arguments: argparse.Namespace) -> None:
     save_tokenizer(tokenizer, arguments.release, MAX_POSITIONS)
 
 
-def _checkpoints(arguments: argparse.Namespace) -> tuple[Path, Path]:
+def _checkpoints(work: Path, *, draft: bool = False) -> tuple[Path, Path]:
     """The states of the stable part and of the decay."""
-    start = "draft-" if arguments.draft else ""
-    return arguments.work / f"{start}trunk.pt", arguments.work / f"{start}decayed.pt"
+    start = "draft-" if draft else ""
+    return work / f"{start}trunk.pt", work / f"{start}decayed.pt"
+
+
+def _last_checkpoint(work: Path) -> Path:
+    """The state of the decay, where there is one, else that of the stable part."""
+    trunk, decayed = _checkpoints(work)
+    return decayed if decayed.exists() else trunk
 
 
 def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
-    trunk, decayed = _checkpoints(arguments)
+    trunk, decayed = _checkpoints(arguments.work, draft=arguments.draft)
     if arguments.draft and arguments.warm:
         raise SystemExit("--warm begins with the released weights, and the draft model has another shape: leave one of the two out")
     plan = Plan(
@@ -120,8 +126,7 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
 
 
 def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) -> None:
-    trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
-    path = source or (decayed if decayed.exists() else trunk)
+    path = source or _last_checkpoint(arguments.work)
     checkpoint = Checkpoint.load(path)
     digest = export(checkpoint, arguments.release)
     sys.stdout.write(f"{path.name}: step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s, sha256 {digest}\n")
@@ -141,13 +146,12 @@ def _score(arguments: argparse.Namespace) -> None:
 
 
 def _curve(arguments: argparse.Namespace) -> None:
-    trunk, decayed = arguments.work / "trunk.pt", arguments.work / "decayed.pt"
-    path = arguments.checkpoint or (decayed if decayed.exists() else trunk)
+    path = arguments.checkpoint or _last_checkpoint(arguments.work)
     draw_curve(Checkpoint.load(path).losses, arguments.picture)
 
 
 def _acceptance(arguments: argparse.Namespace) -> None:
-    checkpoint = Checkpoint.load(arguments.checkpoint or arguments.work / "draft-decayed.pt")
+    checkpoint = Checkpoint.load(arguments.checkpoint or _checkpoints(arguments.work, draft=True)[1])
     found = acceptance(checkpoint, arguments.release, sealed_items())
     sys.stdout.write(
         f"step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s: {100 * found.single:.1f} % of single tokens "
