@@ -83,11 +83,12 @@ def test_numbers_keep_to_their_split(split) -> None:
 def test_a_wording_belongs_to_one_split() -> None:
     def wordings(split) -> set[str]:
         rng = draw("wordings", split)
-        exchanges: list[Exchange] = [letters.spell(rng) for _ in range(200)]
+        exchanges: list[Exchange] = [letters.spell(rng) for _ in range(500)]
         return {re.sub(re.escape(e.expects.replace("-", "")), "WORD", e.messages[0].content) for e in exchanges}
 
     found = [wordings(split) for split in SPLITS]
-    assert [len(one) for one in found] == [27, 1, 3]
+    assert len(found[0]) > 100
+    assert [len(one) for one in found[1:]] == [1, 3]
     assert not found[0] & found[1]
     assert not (found[0] | found[1]) & found[2]
 
@@ -105,3 +106,19 @@ def test_a_changed_sealed_set_is_refused(tmp_path) -> None:
     changed.write_text("{}\n")
     with pytest.raises(ValueError, match="not the sealed set"):
         sealed_items(changed)
+
+
+def test_no_command_of_training_is_a_wording_that_is_held_out() -> None:
+    rng = draw("commands", "train")
+    asked = {
+        rng.wording("Name it.", "Go on and spell pear.", "Could you spell pear?", commands=("spell {}",), over="pear") for _ in range(1000)
+    }
+    assert {"Name it.", "Please spell pear.", "Now spell pear."} <= asked
+    assert not asked & {"Go on and spell pear.", "Could you spell pear?"}
+
+
+def test_what_a_command_is_about_always_stands_in_it() -> None:
+    rng = draw("over", "train")
+    asked = {rng.wording("", "", "", commands=("sort these", "sort {} now"), over="b, a") for _ in range(1000)} - {""}
+    assert len(asked) > 100
+    assert {text for text in asked if text.count("b, a") != 1 or "{" in text or ".." in text} == set()

@@ -20,8 +20,23 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "sealed")
 _INVENTED_SHARE = 0.5
 _COMPOUND_SHARE = 0.5
 """Of the invented entries, those put together from parts of English words."""
+_COMPOSED_SHARE = 0.5
+"""Of the wordings in training, those put together from a command and the way it is given."""
 _HELD_OUT_OF = 25
 """Of this many contents one belongs to validation and one to the sealed set."""
+
+
+_GIVEN = (
+    *("{}.", "{}!", "Please {}.", "{}, please.", "Now {}.", "Next, {}.", "Can you {}?", "Could you {}?", "Would you {}?", "Will you {}?"),
+    *("Could you please {}?", "Would you please {}?", "Are you able to {}?", "Is it possible for you to {}?", "May I ask you to {}?"),
+    *("I want you to {}.", "I would like you to {}.", "I need you to {}.", "I ask you to {}.", "You should {}.", "You have to {}."),
+    *("Your task is to {}.", "Your job: {}.", "Here is your task: {}.", "Try to {}.", "Help me to {}.", "Do me a favour and {}."),
+    *("Go on and {}.", "Would you be so kind as to {}?", "Let me see whether you can {}.", "I am sure that you can {}."),
+    *("It would be nice if you could {}.", "First of all, {}.", "What I need: {}.", "Somebody told me to {}. Please do it for me."),
+)
+"""Ways to give a command."""
+_OVER = ("{} {}", "{1}: {0}", "{1}. {0}", '{} "{}"', "{}\n{}", "{1}\n{0}", "{}\n\n{}", '"{1}": {0}')
+"""Where what a command is about may stand, beside the command's end."""
 
 
 _held_out: set[str] = set()
@@ -57,13 +72,32 @@ class Draw(Random):
 
     split: Split = "train"
 
-    def wording(self, *options: str, sealed: tuple[str, ...] = ()) -> str:
-        """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training."""
+    def wording(self, *options: str, sealed: tuple[str, ...] = (), commands: tuple[str, ...] = (), over: str = "") -> str:
+        """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training.
+
+        Training also gives `commands` in many ways, such as `spell {}` as `Could you spell pear?`;
+        `over` stands in the place of `{}`, or before or behind a command that has none.
+        """
         if self.split == "sealed":
             return self.choice((options[-1], *sealed))
         if self.split == "validation":
             return options[-2]
+        if commands and self.random() < _COMPOSED_SHARE:
+            composed = self._given(self.choice(commands), over)
+            if composed not in {*options[-2:], *sealed}:
+                return composed
         return self.choice(options[:-2])
+
+    def _given(self, command: str, over: str) -> str:
+        said = self.choice(_GIVEN).format(command)
+        said = said[:1].upper() + said[1:]
+        if not over:
+            return said
+        if "{}" in said:
+            return said.replace("{}", over)
+        if self.random() < 0.5:
+            return f"{said[:-1]}: {over}{'' if over.endswith('.') else said[-1]}"
+        return self.choice(_OVER).format(said, over).replace("..", ".")
 
     def falls_here(self, content: str) -> bool:
         """Whether this split may use the content."""

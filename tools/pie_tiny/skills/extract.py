@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..conversation import Exchange, ask, compact_json, join_and, pick
+from ..conversation import Exchange, Message, ask, compact_json, join_and, pick
 from ..draw import Draw
 from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS, coined_word, person
 from ..lexicon.things import CATEGORIES, COLOURS, DAYS, MONTHS
@@ -138,9 +138,35 @@ def _meeting(rng: Draw) -> _Record:
     return _Record(sentence, {"name": name, "day": day, "hour": hour, "city": city}, answers)
 
 
+def _sold(rng: Draw, name: str, things: str, price: int) -> str:
+    """Who bought what for how much, put together from parts, with what is counted now before and now behind the price."""
+    verb = pick(
+        rng, "buys", "bought", "gets", "got", "orders", "ordered", "takes", "took home", "needs", "asks for", "receives", "picked up", "has"
+    )
+    cost = pick(rng, "costs", "costs us", "makes", "is worth", "comes to")
+    way = pick(rng, "in the shop", "at the market", "on the internet", "today", "yesterday", "this week", "")
+    tail = f" {way}." if way else "."
+    return pick(
+        rng,
+        f"{name} {verb} {things} for {price} euros{tail}",
+        f"For {price} euros, {name} {verb} {things}{tail}",
+        f"{name} {verb} {things}{tail} That {cost} {price} euros.",
+        f"{price} euros is what {name} gave for {things}{tail}",
+        f"{name} gave {price} euros and got {things}{tail}",
+        f"{name} had {price} euros and spent all of it on {things}{tail}",
+        f"{name} needed {price} euros for {things}{tail}",
+        f"{things.capitalize()} for {price} euros: {name} {verb} them{tail}",
+        f"{name}: {things}, {price} euros.",
+        f"{name} handed over {price} euros for {things}{tail}",
+        f"The price of {things} was {price} euros, and {name} {verb} them{tail}",
+    )
+
+
 def _order(rng: Draw) -> _Record:
     name, count, item, price = person(rng), rng.randint(2, 40), rng.entry(ITEMS), rng.randint(1, 300)
+    composed = _sold(rng, name, f"{count} {item}s", price)
     sentence = rng.wording(
+        *(composed,) * (12 if rng.split == "train" else 1),
         *(f"{name} buys {count} {item}s for {price} euros.", f"{name} orders {count} {item}s and pays {price} euros."),
         *(f"For {price} euros {name} gets {count} {item}s.", f"{count} {item}s were sold to {name} for {price} euros."),
         *(f"{name} spent {price} euros on {count} {item}s.", f"{count} {item}s for {name} cost {price} euros."),
@@ -230,15 +256,24 @@ def _contact(rng: Draw) -> _Record:
 _RECORDS = (_person, _person, _meeting, _order, _order, _trip, _lost, _birthday, _contact)
 
 
+def _some_fields(rng: Draw, names: list[str], fewest: int = 2) -> list[str]:
+    wanted = rng.sample(names, rng.randint(min(fewest, len(names)), len(names)))
+    if rng.random() < 0.6:
+        wanted.sort(key=names.index)
+    return wanted
+
+
+def _said(rng: Draw, fields: list[str]) -> str:
+    return join_and(fields) if rng.random() < 0.75 else ", ".join(fields)
+
+
 def extract(rng: Draw) -> Exchange:
     """Some fields of a sentence as a JSON object, in the order asked."""
     record = rng.choice(_RECORDS)(rng)
     names = list(record.fields)
-    wanted = rng.sample(names, rng.randint(2, len(names)))
-    if rng.random() < 0.6:
-        wanted.sort(key=names.index)
+    wanted = _some_fields(rng, names)
     sentence = record.sentence
-    asked = join_and(wanted) if rng.random() < 0.75 else ", ".join(wanted)
+    asked = _said(rng, wanted)
     question = rng.wording(
         *(f"Extract {asked} as JSON: {sentence}", f"Give me {asked} as JSON. {sentence}"),
         *(f"{sentence} Extract the fields {asked} as JSON.", f"{sentence} Return {asked} as JSON."),
@@ -257,9 +292,39 @@ def extract(rng: Draw) -> Exchange:
         f"Put {asked} of this sentence into a JSON object: {sentence}",
         f"{sentence} Please write {asked} down as a JSON object.",
         sealed=(f"Return a JSON object with {asked}: {sentence}", f"From this sentence, extract {asked} in JSON: {sentence}"),
+        commands=(
+            *(f"extract {asked} as JSON", f"give me {asked} as JSON", f"write {asked} as JSON", f"find {asked} and return JSON"),
+            *(
+                f"make a JSON object with {asked}",
+                f"put {asked} into JSON",
+                f"turn this into JSON with {asked}",
+                f"answer in JSON with {asked}",
+            ),
+            *(f"read {asked} out of this text into JSON", f"fill a JSON object with {asked}", f"return the fields {asked} in JSON"),
+            *(f"collect {asked} in a JSON object", f"pick out {asked} and show JSON", f"tell me {asked} in the form of JSON"),
+            f"make JSON of this sentence, with {asked}",
+        ),
+        over=sentence,
     )
     answer = compact_json({field: record.fields[field] for field in wanted})
-    return ask(question, answer, expects=answer)
+    turns = [Message("user", question), Message("assistant", answer)]
+    for _ in range(rng.randrange(4) if rng.split == "train" else 0):
+        # More is learnt of a sentence that is read once; what is measured asks once.
+        if rng.random() < 0.5:
+            record = rng.choice(_RECORDS)(rng)
+            question = pick(
+                rng, f"And of this one? {record.sentence}", f"Another one: {record.sentence}", f"The next sentence: {record.sentence}"
+            )
+            wanted = [field for field in wanted if field in record.fields]
+            if not wanted:
+                wanted = _some_fields(rng, list(record.fields))
+            question += pick(rng, " I need {}.", " Fields: {}.", " Give me {}.").format(_said(rng, wanted))
+        else:
+            wanted = _some_fields(rng, list(record.fields), fewest=1)
+            question = pick(rng, "Now only {}.", "And now {} in JSON.", "The same with {}.", "Now {} as JSON, please.", "Just {}, please.")
+            question = question.format(_said(rng, wanted))
+        turns += [Message("user", question), Message("assistant", compact_json({field: record.fields[field] for field in wanted}))]
+    return Exchange(tuple(turns), "", expects=turns[-1].content)
 
 
 def read_back(rng: Draw) -> Exchange:

@@ -86,6 +86,7 @@ _ASKED = (
     *("Please answer {}.", "Please reply {}.", "Please respond {}.", "Please say it {}.", "Please write {}.", "Answer {}, please."),
     *("Can you answer {}?", "Could you reply {}?", "Would you respond {}?", "Can you say that {}?", "Could you write the answer {}?"),
     *("I want the answer {}.", "I would like an answer {}.", "I need a reply {}.", "You should answer {}.", "You must reply {}."),
+    *("Nothing else: answer {}.", "My wish is an answer {}.", "{}, please.", "{}.", "This time {}.", "It has to be {}.", "Let it be {}."),
     *("Always answer {}.", "Only answer {}.", "Make sure to answer {}.", "Remember to reply {}.", "Tell me {}.", "Let me have it {}."),
 )
 _HOW = {
@@ -124,7 +125,12 @@ def _instruction(rng: Draw, form: str) -> str:
     """One way to ask for the form; half of the time in training a verb and a manner put together."""
     options, sealed = _INSTRUCTIONS[form], _SEALED.get(form, ())
     if rng.split == "train" and rng.random() < 0.5:
-        composed = rng.choice(_ASKED).format(rng.choice(_HOW[form]))
+        how = rng.choice(_HOW[form])
+        if rng.random() < 0.3:
+            other = rng.choice([name for name in _HOW if name != form])
+            how = pick(rng, "{}, not {}", "{} and not {}", "{} rather than {}", "{} instead of {}").format(how, rng.choice(_HOW[other]))
+        composed = rng.choice(_ASKED).format(how)
+        composed = composed[:1].upper() + composed[1:]
         if composed not in {*options[-2:], *sealed}:
             return composed
     return rng.wording(*options, sealed=sealed)
@@ -160,7 +166,7 @@ def formatted(rng: Draw) -> Exchange:
             f"You answer questions. {instruction}",
         )
         turns = [Message("user", fact.question), answer]
-        for _ in range(rng.randint(0, 3)):
+        for _ in range(rng.randint(1, 4) if rng.split == "train" else rng.randint(0, 3)):
             other = random_fact(rng)
             turns += [
                 Message("user", other.question),
@@ -169,6 +175,59 @@ def formatted(rng: Draw) -> Exchange:
         return Exchange(tuple(turns), "", system=system)
     question = pick(rng, f"{fact.question} {instruction}", f"{instruction} {fact.question}")
     return Exchange((Message("user", question), answer), "")
+
+
+_ANEW = {
+    "word": (
+        "Now in one word.",
+        "The same in one word.",
+        "Just the answer, please.",
+        "Shorter, please: one word.",
+        "And as a single word?",
+    ),
+    "json": (
+        "Now in JSON.",
+        "The same as JSON.",
+        "Put that into JSON.",
+        "As JSON, please.",
+        "And as a JSON object?",
+        "Give me JSON instead.",
+    ),
+    "capitals": ("Now in capitals.", "The same in upper case.", "Say that in capital letters.", "In capitals instead.", "And in all caps?"),
+    "lower": (
+        "Now in lower case.",
+        "The same in small letters.",
+        "Say that without capitals.",
+        "In lower case instead.",
+        "And in small letters?",
+    ),
+    "sentence": (
+        "Now as a sentence.",
+        "The same in a full sentence.",
+        "Say that in a whole sentence.",
+        "And in a sentence?",
+        "A sentence instead.",
+    ),
+}
+"""What asks for another form of the answer before."""
+
+
+def in_other_forms(rng: Draw) -> Exchange:
+    """A question answered in one form, then in others, or several questions, each with a form of its own."""
+    fact = random_fact(rng)
+    forms = [form for form in _INSTRUCTIONS if form != "word" or " " not in fact.short]
+    turns: list[Message] = []
+    for form in rng.sample(forms, rng.randint(2, len(forms))):
+        same = bool(turns) and rng.random() < 0.5
+        if turns and not same:
+            fact = random_fact(rng)
+        if form == "word" and " " in fact.short:
+            continue
+        instruction = _instruction(rng, form)
+        anew = pick(rng, f"{fact.question} {instruction}", f"{instruction} {fact.question}")
+        question = rng.choice(_ANEW[form]) if same else anew
+        turns += [Message("user", question), Message("assistant", _apply(form, fact))]
+    return Exchange(tuple(turns), "")
 
 
 def recase(rng: Draw) -> Exchange:

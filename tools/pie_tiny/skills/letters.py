@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..conversation import Exchange, a_or_an, ask, by_letters, join_and, pick
+from typing import NamedTuple
+
+from ..conversation import Exchange, Message, a_or_an, ask, by_letters, join_and, pick
 from ..draw import Draw
 from ..lexicon.pools import PERSONS, letter_word
 from ..lexicon.things import CATEGORIES
@@ -35,6 +37,12 @@ def spell(rng: Draw) -> Exchange:
         f"What letters make up the word {word}?",
         f"Which letters are in the word {word}, one by one?",
         sealed=(f"Could you spell {word} letter by letter?", f"Write the word {word} as single letters."),
+        commands=(
+            *("spell {}", "spell the word {}", "spell out {}", 'spell "{}"', "write {} letter by letter", "give me the letters of {}"),
+            *("break {} into letters", "say the letters of {} one by one", "list the letters of {}", "split {} into its letters"),
+            *("tell me how to spell {}", "show me how {} is spelt", "take the word {} apart into letters", "spell this word"),
+        ),
+        over=word,
     )
     return ask(question, f"{'-'.join(word)}.", expects="-".join(word))
 
@@ -53,6 +61,11 @@ def spell_several(rng: Draw) -> Exchange:
         *(f"For each word, list its letters: {given}", f"Here are some words: {given}. Spell them."),
         f"How are these words spelt: {given}?",
         f"Spell all of these words: {given}.",
+        commands=(
+            *("spell these words", "spell each of these words", "write each word letter by letter", "give me the letters of every word"),
+            *("split each of these words into letters", "spell {}", "spell the following words, one by one"),
+        ),
+        over=given,
     )
     return ask(question, "\n".join(f"{word}: {'-'.join(word)}" for word in words))
 
@@ -76,6 +89,14 @@ def reverse_word(rng: Draw) -> Exchange:
         f"What does {word} look like in reverse?",
         f"Please write the word {word} from back to front.",
         sealed=(f"Could you reverse {word} for me?", f"Spell the word {word} in reverse."),
+        commands=(
+            *("reverse {}", "reverse the word {}", "write {} backwards", "turn {} around", "spell {} backwards", "give me {} in reverse"),
+            *("say the word {} backwards", "flip the letters of {}", "put the letters of {} in reverse order", "mirror {}", 'reverse "{}"'),
+            *("read {} from right to left", "write {} starting with its last letter", "tell me what {} is backwards", "reverse this word"),
+            *("show me {} from its end to its start", "tell me what {} becomes when it is turned around", "tell me how {} reads backwards"),
+            *("show me what {} looks like from right to left", "write this word backwards"),
+        ),
+        over=word,
     )
     return ask(question, f"{'-'.join(word)} backwards is{by_letters(word[::-1])}.", expects=word[::-1])
 
@@ -95,6 +116,11 @@ def count_letters(rng: Draw) -> Exchange:
             f'Do you know how many letters are in the word "{word}"?',
             f"What is the number of letters in {word}?",
             f"How many letters do you need to write {word}?",
+            commands=(
+                *("count the letters of {}", "tell me how many letters {} has", "tell me the number of letters in the word {}"),
+                *("find out how long the word {} is", "say how many letters there are in {}", "count the letters of this word"),
+            ),
+            over=word,
         )
         return ask(question, f"{'-'.join(word)}: {len(word)} letters.", expects=str(len(word)))
     if topic == 1:
@@ -109,6 +135,11 @@ def count_letters(rng: Draw) -> Exchange:
             f"What letter does {word} begin with?",
             f"What letter comes first in {word}?",
             f"The word {word} begins with which letter?",
+            commands=(
+                *("tell me the first letter of {}", "give me the letter with which {} begins", "name the first letter of the word {}"),
+                *("say which letter {} starts with", "look at {} and name its first letter", "name the first letter of this word"),
+            ),
+            over=word,
         )
         return ask(question, f"The first letter of {word} is {word[0]}.", expects=f" {word[0]}.")
     question = rng.wording(
@@ -121,6 +152,11 @@ def count_letters(rng: Draw) -> Exchange:
         *(f"The last letter in '{word}' is which one?", f"Which letter finishes the word {word}?"),
         f"What letter comes last in {word}?",
         f"The word {word} ends with which letter?",
+        commands=(
+            *("tell me the last letter of {}", "give me the letter with which {} ends", "name the last letter of the word {}"),
+            *("say which letter {} ends with", "look at {} and name its last letter", "name the last letter of this word"),
+        ),
+        over=word,
     )
     return ask(question, f"The last letter of {word} is {word[-1]}.", expects=f" {word[-1]}.")
 
@@ -146,6 +182,19 @@ def sort_words(rng: Draw) -> Exchange:
         f"Bring these words into alphabetical order: {given}.",
         f"Arrange these words by the alphabet: {given}.",
         sealed=(f"Please put {given} in alphabetical order.", f"Could you sort these words alphabetically: {given}?"),
+        commands=(
+            *(
+                "sort these words",
+                "sort these words alphabetically",
+                "put these words in alphabetical order",
+                "order these words from A to Z",
+            ),
+            *("arrange the following words by the alphabet", "bring these into the order of the alphabet", "list these words from A to Z"),
+            *("sort this list by the alphabet", "rank these words by their first letters", "write these words in alphabetical order"),
+            *("give me these words in the order of a dictionary", "alphabetize this list", "sort {}", "sort {} alphabetically"),
+            *("put {} in alphabetical order", "arrange {} from A to Z", "write {} in the order of the alphabet"),
+        ),
+        over=given,
     )
     answer = ", ".join(sorted(words)) + "."
     return ask(question, answer, key=answer, expects=answer)
@@ -154,7 +203,15 @@ def sort_words(rng: Draw) -> Exchange:
 def sort_numbers(rng: Draw) -> Exchange:
     """Numbers by size."""
     largest = rng.choice((10, 100, 100, 1000))
-    numbers = rng.sample(range(largest), rng.randint(3, 5))
+    wanted = rng.randint(3, 5)
+    if rng.split == "train" and rng.random() < 0.5:
+        # Of different lengths, which the order of their digits does not tell.
+        found: dict[int, None] = {}
+        while len(found) < wanted:
+            found[rng.randrange(10 ** rng.randint(1, 3))] = None
+        numbers = list(found)
+    else:
+        numbers = rng.sample(range(largest), wanted)
     given = ", ".join(map(str, numbers))
     down = rng.random() < 0.35
     if down:
@@ -175,6 +232,18 @@ def sort_numbers(rng: Draw) -> Exchange:
             f"Put these numbers in descending order: {given}.",
             f"Arrange from the largest to the smallest: {given}.",
             sealed=(f"Sort {given}, beginning with the largest.",),
+            commands=(
+                *("sort these numbers from large to small", "put these numbers in descending order", "order these numbers, largest first"),
+                *("arrange the following numbers from the biggest to the smallest", "list these from high to low", "sort {} downwards"),
+                *(
+                    "sort this list in descending order",
+                    "sort {} from high to low",
+                    "put {} in falling order",
+                    "begin with the biggest of {}",
+                ),
+                *("rank {} from the largest to the smallest", "write these numbers with the largest first", "sort {}, biggest first"),
+            ),
+            over=given,
         )
     else:
         question = rng.wording(
@@ -192,6 +261,19 @@ def sort_numbers(rng: Draw) -> Exchange:
             f"Order these numbers, smallest first: {given}.",
             f"Arrange these numbers by size: {given}.",
             sealed=(f"Please sort {given} from small to large.", f"Could you put these numbers in ascending order: {given}?"),
+            commands=(
+                *("sort these numbers", "put these numbers in order", "order these numbers, lowest first", "list these from low to high"),
+                *("arrange the following numbers from the smallest to the biggest", "sort {} upwards", "sort this list in ascending order"),
+                *(
+                    "sort {} from low to high",
+                    "put {} in rising order",
+                    "begin with the smallest of {}",
+                    "sort {}",
+                    "sort {}, smallest first",
+                ),
+                *("rank {} from the smallest to the largest", "write these numbers with the smallest first"),
+            ),
+            over=given,
         )
     answer = ", ".join(map(str, sorted(numbers, reverse=down))) + "."
     return ask(question, answer, key=answer, expects=answer)
@@ -215,6 +297,17 @@ def list_ends(rng: Draw) -> Exchange:
             *(f"The list is {given}. Give me the one at the top.", f"Please pick out the first word of {given}."),
             f"Name the first of these: {given}.",
             f"Which of these stands at the beginning: {given}?",
+            commands=(
+                *(
+                    "tell me the first word of this list",
+                    "name the first item",
+                    "give me the first word",
+                    "say which of these words comes first",
+                ),
+                *("pick out the first of these", "look at this list and name its first word", "find the item at the start of {}"),
+                *("tell me with which word the list begins", "name the first of {}", "show me only the first word"),
+            ),
+            over=given,
         )
         return ask(question, f"The first is {words[0]}.", key=given, expects=f"is {words[0]}.")
     if topic == 1:
@@ -230,6 +323,17 @@ def list_ends(rng: Draw) -> Exchange:
             *(f"The list is {given}. Give me the one at the bottom.", f"Please pick out the final word of {given}."),
             f"Name the last of these: {given}.",
             f"Which of these stands at the end: {given}?",
+            commands=(
+                *(
+                    "tell me the last word of this list",
+                    "name the last item",
+                    "give me the last word",
+                    "say which of these words comes last",
+                ),
+                *("pick out the last of these", "look at this list and name its last word", "find the item at the end of {}"),
+                *("tell me with which word the list ends", "name the last of {}", "show me only the last word"),
+            ),
+            over=given,
         )
         return ask(question, f"The last is {words[-1]}.", key=given, expects=f"is {words[-1]}.")
     if topic == 2:
@@ -243,6 +347,11 @@ def list_ends(rng: Draw) -> Exchange:
             *(f"Number of words in this list: {given}", f"Give me the number of items in {given}."),
             f"How many words do you count here: {given}?",
             f"What is the number of words in this list: {given}?",
+            commands=(
+                *("count these words", "tell me how many words these are", "count the items of this list", "say how long this list is"),
+                *("find out how many words there are", "count the entries", "tell me how many items {} has"),
+            ),
+            over=given,
         )
         return ask(question, f"There are {len(words)} words.", key=given, expects=str(len(words)))
     question = rng.wording(
@@ -257,9 +366,84 @@ def list_ends(rng: Draw) -> Exchange:
         *(f"Say these words from last to first: {given}.", f"Arrange these the other way round: {given}"),
         f"Turn this list around: {given}.",
         f"Write these words in the opposite order: {given}.",
+        commands=(
+            *(
+                "reverse this list",
+                "write this list backwards",
+                "reverse the order of these words",
+                "give me these words from last to first",
+            ),
+            *("turn {} around", "list these words from the end to the beginning", "put these in reverse order", "flip this list"),
+            *("say {} in reverse order", "begin with the last of these and go back to the first", "write {} the other way round"),
+        ),
+        over=given,
     )
     answer = ", ".join(reversed(words)) + "."
     return ask(question, answer, key=given, expects=answer)
+
+
+class _Further(NamedTuple):
+    """One more question about a list that was given before."""
+
+    questions: tuple[str, ...]
+    answer: str
+
+
+def _further(given: list[str], by_order: list[str]) -> tuple[_Further, ...]:
+    """What can be asked of a list, whose items in order are `by_order`."""
+    return (
+        _Further(
+            ("Sort them.", "Now sort the list.", "Put them in order.", "What is the right order?", "And sorted?", "Sort these, please."),
+            ", ".join(by_order) + ".",
+        ),
+        _Further(
+            (
+                "And in the opposite order?",
+                "Sort them the other way round.",
+                "Now sort the list in descending order.",
+                "From the last to the first of that order?",
+            ),
+            ", ".join(reversed(by_order)) + ".",
+        ),
+        _Further(
+            *(("Reverse my list.", "What is my list backwards?", "Turn my list around.", "Say my list from its end to its beginning."),),
+            ", ".join(reversed(given)) + ".",
+        ),
+        _Further(
+            ("Which one is first in my list?", "What did I name first?", "The first of my list?", "Name the first item that I gave you."),
+            f"The first is {given[0]}.",
+        ),
+        _Further(
+            ("Which one is last in my list?", "What did I name last?", "The last of my list?", "Name the last item that I gave you."),
+            f"The last is {given[-1]}.",
+        ),
+    )
+
+
+def several_of_a_list(rng: Draw) -> Exchange:
+    """A list that is sorted, then turned around, its ends named and more, each asked of the same list."""
+    if rng.random() < 0.5:
+        items = _words(rng, 3, 6)
+        by_order, kind = sorted(items), "words"
+    else:
+        numbers = rng.sample(range(rng.choice((10, 100, 1000))), rng.randint(3, 6))
+        numbers = [number // rng.choice((1, 1, 10)) for number in numbers]
+        numbers = list(dict.fromkeys(numbers))
+        items, by_order, kind = list(map(str, numbers)), list(map(str, sorted(numbers))), "numbers"
+    given = ", ".join(items)
+    opening = pick(
+        rng,
+        f"Here is a list: {given}.",
+        f"Take these {kind}: {given}.",
+        f"My list is {given}.",
+        f"I have some {kind} here: {given}.",
+        f"{given}.",
+    )
+    turns: list[Message] = []
+    for one in rng.sample(further := _further(items, by_order), rng.randint(2, len(further))):
+        question = rng.choice(one.questions)
+        turns += [Message("user", question if turns else f"{opening} {question}"), Message("assistant", one.answer)]
+    return Exchange(tuple(turns), ", ".join(by_order) + ".")
 
 
 _COMMON_CATEGORIES = ("colours", "animals", "fruits", "countries", "cities", "birds")

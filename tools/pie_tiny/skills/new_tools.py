@@ -184,6 +184,15 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
             f"Do you know the {said} of the {holder} {identity}?",
             f"Can you check what the {said} of the {holder} {identity} is?",
             sealed=(f"I want to know the {said} of the {holder} {identity}.", f"What {said} does {holder} {identity} have?"),
+            commands=(
+                *(
+                    f"find the {said} of {holder} {identity}",
+                    f"look up the {said} of the {holder} {identity}",
+                    f"check the {said} of {holder} {identity}",
+                ),
+                *(f"tell me the {said} of the {holder} {identity}", f"give me the {said} for the {holder} {identity}"),
+                *(f"find out which {said} {holder} {identity} has", f"see what the {said} of the {holder} {identity} is"),
+            ),
         )
         result: str | int = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         key = pick(rng, quantity, "value", "result")
@@ -238,6 +247,7 @@ def _deed(rng: Draw, parts: _Parts) -> _NewTool:
             f"Would you {deed} the {holder} {identity}{tail}?",
             f"It is time to {deed} the {holder} {identity}{tail}.",
             sealed=(f"I would like you to {deed} the {holder} {identity}{tail}.", f"We need to {deed} {holder} {identity}{tail}."),
+            commands=(f"{deed} the {holder} {identity}{tail}", f"{deed} {holder} {identity}{tail}"),
         )
         arguments: dict[str, str | int] = {parameter: _shaped(identity, json_type)}
         arguments |= {name: value for (name, _), value in zip(chosen, values, strict=True)}
@@ -276,6 +286,10 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
             *(f"Get the {said} for {value}, please.", f"I want the {said} of {value}.", f"Is there a {said} for {value}?"),
             f"Which {said} is right for {value}?",
             f"Could you look up the {said} of {value}?",
+            commands=(
+                *(f"find the {said} of {value}", f"look up the {said} for {value}", f"tell me the {said} of {value}"),
+                *(f"find out which {said} {value} has", f"check which {said} is the right one for {value}"),
+            ),
         )
         result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."
@@ -299,7 +313,7 @@ def call_new_tool(rng: Draw) -> Exchange:
     """One to four requests that each need one of the tools."""
     made = _tools(rng)
     turns: list[Message] = []
-    for _ in range(rng.choices((1, 2, 3, 4), (2, 3, 3, 2))[0]):
+    for _ in range(rng.choices((1, 2, 3, 4, 5), (2, 3, 3, 2, 2))[0]):
         chosen = rng.choice(made)
         question, arguments, returned, answer = chosen.request(rng)
         turns += [

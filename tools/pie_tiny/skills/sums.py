@@ -11,6 +11,14 @@ def _number(rng: Draw) -> int:
     return rng.randrange(10 ** rng.choices((1, 2, 3), (2, 4, 5))[0])
 
 
+def _calculations(what: str) -> tuple[str, ...]:
+    """Commands to work something out."""
+    return (
+        *(f"calculate {what}", f"work out {what}", f"compute {what}", f"solve {what}", f"tell me what {what} is"),
+        *(f"find the result of {what}", f"tell me how much {what} is", f"give me the answer to {what}"),
+    )
+
+
 def operands(rng: Draw, sign: str) -> tuple[int, int]:
     """Two numbers of up to three digits, the larger first for a difference; no two splits share a pair."""
     while True:
@@ -44,6 +52,10 @@ def plain_sum(rng: Draw) -> Exchange:
             f"I need the sum of {a} and {b}.",
             f"How much do {a} and {b} make together?",
             sealed=(f"Please add {a} and {b}.", f"Could you tell me what {a} + {b} is?"),
+            commands=(
+                *(*_calculations(f"{a} + {b}"), f"add {a} and {b}", f"add {b} to {a}", f"find the sum of {a} and {b}"),
+                f"tell me what {a} plus {b} makes",
+            ),
         )
         return ask(question, f"{a} + {b} = {a + b}.", expects=str(a + b))
     a, b = operands(rng, "-")
@@ -63,13 +75,22 @@ def plain_sum(rng: Draw) -> Exchange:
         f"Work out {a} - {b}.",
         f"How much is left of {a} without {b}?",
         sealed=(f"Please subtract {b} from {a}.", f"Could you tell me what {a} - {b} is?"),
+        commands=(
+            *(
+                *_calculations(f"{a} - {b}"),
+                f"subtract {b} from {a}",
+                f"take {b} away from {a}",
+                f"find the difference between {a} and {b}",
+            ),
+            f"tell me what {a} minus {b} makes",
+        ),
     )
     return ask(question, f"{a} - {b} = {a - b}.", expects=str(a - b))
 
 
 def sums_in_a_row(rng: Draw) -> Exchange:
     """Several sums and differences in one request."""
-    signs = [rng.choice("+-") for _ in range(rng.randint(2, 5))]
+    signs = [rng.choice("+-") for _ in range(rng.randint(2, 8))]
     pairs = [(*operands(rng, sign), sign) for sign in signs]
     given = ", ".join(f"{a} {sign} {b}" for a, b, sign in pairs)
     question = rng.wording(
@@ -82,6 +103,11 @@ def sums_in_a_row(rng: Draw) -> Exchange:
         *(f"Tell me the answers to {given}.", f"One after another: {given}"),
         f"Compute all of these: {given}.",
         f"Here are some sums: {given}. What are the results?",
+        commands=(
+            *("calculate {}", "work these out", "solve these", "give me the results of {}", "compute each of these", "do these sums"),
+            *("find the results", "solve {}", "work out {}"),
+        ),
+        over=given,
     )
     return ask(question, "\n".join(f"{a} {sign} {b} = {a + b if sign == '+' else a - b}" for a, b, sign in pairs))
 
@@ -196,6 +222,11 @@ def count(rng: Draw) -> Exchange:
             *("Numbers from {} to {}", "Go from {} to {}, one number at a time."),
             "List all numbers from {} to {}.",
             "Count upwards, beginning with {}, up to {}.",
+            commands=(
+                *("count from {} to {}", "count from {} up to {}", "say the numbers from {} to {}", "list the numbers from {} to {}"),
+                *("write the numbers {} to {}", "start at {} and count to {}", "begin with {} and count until {}"),
+                *("name every number from {} to {}", "give me the numbers from {} to {}"),
+            ),
         )
         answer = ", ".join(map(str, range(start, end + 1))) + "."
         return ask(prompt.format(start, end), answer, key=f"{start}..{end}", expects=answer)
@@ -212,6 +243,11 @@ def count(rng: Draw) -> Exchange:
             *("Give me all numbers from {} to {}, going down.", "Count in reverse from {} to {}."),
             "Count from {} down to {}.",
             "Can you count backwards, from {} to {}?",
+            commands=(
+                *("count down from {} to {}", "count backwards from {} to {}", "count from {} back to {}", "go down from {} to {}"),
+                *("say the numbers from {} down to {}", "list the numbers from {} back to {}", "start at {} and count down to {}"),
+                *("begin with {} and count backwards until {}", "give me the numbers from {} down to {}"),
+            ),
         )
         answer = ", ".join(map(str, range(start, end - 1, -1))) + "."
         return ask(prompt.format(start, end), answer, key=f"{start}..{end}", expects=answer)
@@ -226,6 +262,16 @@ def count(rng: Draw) -> Exchange:
             *(f"Counting to {end}, please.", f"Write all numbers from 1 up to {end}."),
             f"Count from one up to {end}.",
             f"I would like you to count to {end}.",
+            commands=(
+                *(
+                    f"count to {end}",
+                    f"count up to {end}",
+                    f"count from 1 to {end}",
+                    f"say the numbers up to {end}",
+                    f"start at 1 and go to {end}",
+                ),
+                *(f"list the numbers from one to {end}", f"write the numbers until {end}", f"begin with one and count to {end}"),
+            ),
         )
         answer = ", ".join(map(str, range(1, end + 1))) + "."
         return ask(question, answer, key=f"1..{end}" if rng.split == "train" else "", expects=answer)
@@ -249,6 +295,14 @@ def count(rng: Draw) -> Exchange:
             f"Go up in {step}s from {start} for {n_numbers} numbers.",
             f"Give me {n_numbers} numbers from {start} in steps of {step}.",
             f"Begin at {start} and count by {step}s until you have {n_numbers} numbers.",
+            commands=(
+                f"count in steps of {step} from {start}, {n_numbers} numbers",
+                f"count by {step}s from {start} and stop after {n_numbers} numbers",
+                f"start at {start} and add {step} until there are {n_numbers} numbers",
+                f"write {n_numbers} numbers in steps of {step}, the first of which is {start}",
+                f"give me {n_numbers} numbers that begin with {start} and go up by {step}",
+                f"list {n_numbers} numbers from {start}, each {step} more than the one before",
+            ),
         )
         answer = ", ".join(str(start + i * step) for i in range(n_numbers)) + "."
         return ask(question, answer, key=f"{start}/{step}/{n_numbers}", expects=answer)
@@ -264,6 +318,15 @@ def count(rng: Draw) -> Exchange:
             f"If you add one to {number}, where are you?",
             f"What is the next number after {number}?",
             f"Which number is one more than {number}?",
+            commands=(
+                *(f"tell me the number after {number}", f"name the number that follows {number}", f"say what comes after {number}"),
+                *(
+                    f"count one further than {number}",
+                    f"go one up from {number}",
+                    f"add one to {number}",
+                    f"give me the next number after {number}",
+                ),
+            ),
         )
         return ask(question, f"After {number} comes {number + 1}.", key=f"{number}>", expects=str(number + 1))
     question = rng.wording(
@@ -276,6 +339,14 @@ def count(rng: Draw) -> Exchange:
         f"If you take one from {number + 1}, where are you?",
         f"What is the number just before {number + 1}?",
         f"Which number is one less than {number + 1}?",
+        commands=(
+            *(
+                f"tell me the number before {number + 1}",
+                f"name the number that precedes {number + 1}",
+                f"say what comes before {number + 1}",
+            ),
+            *(f"count one back from {number + 1}", f"go one down from {number + 1}", f"take one from {number + 1}"),
+        ),
     )
     return ask(question, f"Before {number + 1} comes {number}.", key=f"{number}<", expects=str(number))
 
