@@ -30,7 +30,7 @@ SKILLS: Mapping[Skill, float] = {
     formats.formatted: 15,
     formats.in_other_forms: 10,
     formats.recase: 6,
-    sums.plain_sum: 10,
+    sums.plain_sum: 14,
     sums.sums_in_a_row: 6,
     sums.times: 1,
     sums.word_problem: 3,

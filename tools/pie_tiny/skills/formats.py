@@ -233,7 +233,9 @@ def in_other_forms(rng: Draw) -> Exchange:
 def recase(rng: Draw) -> Exchange:
     """Any words in capitals, in lower case or with capital initials."""
     words = [letter_word(rng) if rng.random() < 0.7 else person(rng) for _ in range(rng.randint(1, 6))]
-    text = rng.choice(rng.choice(_SENTENCES)) if rng.random() < 0.4 else " ".join(words)
+    text = " ".join(words)
+    if rng.random() < 0.5:
+        text = random_fact(rng).sentence if rng.random() < 0.5 else rng.choice(rng.choice(_SENTENCES))
     way = rng.choice(("capitals", "capitals", "lower", "title"))
     if way == "capitals":
         question = rng.wording(

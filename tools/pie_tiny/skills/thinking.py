@@ -165,6 +165,11 @@ def think(rng: Draw) -> Exchange:
         "Think about it first.",
         "Think it through before you answer.",
         sealed=("Think about this step by step.", "Please think before answering."),
+        commands=(
+            *("think first", "think before you answer", "reason first", "take your time", "think carefully about it", "think it over"),
+            *("go through it step by step", "show how you think", "work it out in your thoughts", "reason step by step"),
+            *("think about it before you say anything", "begin by thinking", "give it a thought before you reply"),
+        ),
     )
     if rng.random() < 0.25:
         system = pick(rng, instruction, f"You are a helpful assistant. {instruction}")
