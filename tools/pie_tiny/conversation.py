@@ -93,6 +93,8 @@ class Exchange:
     tools: tuple[Tool, ...] = ()
     forced_thinking: bool = False
     opens: bool = False
+    verbatim: bool = False
+    """Whether the letters of the request matter, so that it stays as it is."""
     expects: str = ""
     """What a right answer holds, where it may say more; empty: the last message itself."""
 
@@ -119,9 +121,9 @@ def by_letters(word: str) -> str:
     return LETTER_JOINT + LETTER_JOINT.join([f" {word[0]}", *word[1:]]) + LETTER_JOINT
 
 
-def ask(question: str, answer: str, *, key: str = "", expects: str = "") -> Exchange:
+def ask(question: str, answer: str, *, key: str = "", expects: str = "", verbatim: bool = False) -> Exchange:
     """A question and its answer. An empty key leaves it to wordings and lexica to keep the splits apart."""
-    return Exchange((Message("user", question), Message("assistant", answer)), key, expects=expects)
+    return Exchange((Message("user", question), Message("assistant", answer)), key, expects=expects, verbatim=verbatim)
 
 
 def asking(what: str) -> tuple[str, ...]:

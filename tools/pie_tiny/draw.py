@@ -7,6 +7,7 @@ operands of a sum, which are told apart by their hash (`split_of`).
 
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import dataclass
 from random import Random
@@ -30,13 +31,16 @@ _GIVEN = (
     *("{}.", "{}!", "Please {}.", "{}, please.", "Now {}.", "Next, {}.", "Can you {}?", "Could you {}?", "Would you {}?", "Will you {}?"),
     *("Could you please {}?", "Would you please {}?", "Are you able to {}?", "Is it possible for you to {}?", "May I ask you to {}?"),
     *("I want you to {}.", "I would like you to {}.", "I need you to {}.", "I ask you to {}.", "You should {}.", "You have to {}."),
-    *("Your task is to {}.", "Your job: {}.", "Here is your task: {}.", "Try to {}.", "Help me to {}.", "Do me a favour and {}."),
-    *("Go on and {}.", "Would you be so kind as to {}?", "Let me see whether you can {}.", "I am sure that you can {}."),
-    *("It would be nice if you could {}.", "First of all, {}.", "What I need: {}.", "Somebody told me to {}. Please do it for me."),
+    *("Your task is to {}.", "Your job: {}.", "Here is your task: {}.", "Try to {}.", "Do me a favour and {}."),
+    *("Go on and {}.", "Would you be so kind as to {}?", "I am sure that you can {}.", "It would be nice if you could {}."),
+    *("First of all, {}.", "What I need: {}."),
 )
 """Ways to give a command."""
-_OVER = ("{} {}", "{1}: {0}", "{1}. {0}", '{} "{}"', "{}\n{}", "{1}\n{0}", "{}\n\n{}", '"{1}": {0}')
-"""Where what a command is about may stand, beside the command's end."""
+_GIVEN_AS_HELP = ("Help me to {}.", "Let me see whether you can {}.", "I do not know how to {}. Please do it for me.")
+"""Ways to give a command that says nothing of `me` or `you`."""
+_OVER = ("{} {}", '{} "{}"', "{}\n{}", "{1}\n{0}", "{}\n\n{}")
+_OVER_INSIDE = ("{1}: {0}", "{1}. {0}", '"{1}": {0}')
+"""Where what a command is about may stand, beside the command's end; inside, its own full stop is left out."""
 
 
 _held_out: set[str] = set()
@@ -67,10 +71,16 @@ def split_of(content: str) -> Split:
     return "validation" if place == 0 else "sealed" if place == 1 else "train"
 
 
+def _bare(text: str) -> str:
+    return re.sub(r"[^a-z0-9{}+*/-]+", " ", text.lower()).strip()
+
+
 class Draw(Random):
     """A seeded source of choices for one split."""
 
     split: Split = "train"
+    held_out: list[str]
+    """The wordings that the latest draws kept for validation and the sealed set."""
 
     def wording(self, *options: str, sealed: tuple[str, ...] = (), commands: tuple[str, ...] = (), over: str = "") -> str:
         """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training.
@@ -78,18 +88,20 @@ class Draw(Random):
         Training also gives `commands` in many ways, such as `spell {}` as `Could you spell pear?`;
         `over` stands in the place of `{}`, or before or behind a command that has none.
         """
+        self.held_out += [*options[-2:], *sealed]
         if self.split == "sealed":
             return self.choice((options[-1], *sealed))
         if self.split == "validation":
             return options[-2]
         if commands and self.random() < _COMPOSED_SHARE:
             composed = self._given(self.choice(commands), over)
-            if composed not in {*options[-2:], *sealed}:
+            if self.may_say(composed):
                 return composed
         return self.choice(options[:-2])
 
     def _given(self, command: str, over: str) -> str:
-        said = self.choice(_GIVEN).format(command)
+        alone = re.search(r"\b(me|you|your)\b", command) is None
+        said = self.choice((*_GIVEN, *_GIVEN_AS_HELP) if alone else _GIVEN).format(command)
         said = said[:1].upper() + said[1:]
         if not over:
             return said
@@ -97,7 +109,12 @@ class Draw(Random):
             return said.replace("{}", over)
         if self.random() < 0.5:
             return f"{said[:-1]}: {over}{'' if over.endswith('.') else said[-1]}"
-        return self.choice(_OVER).format(said, over).replace("..", ".")
+        place = self.choice((*_OVER, *_OVER_INSIDE))
+        return place.format(said, over.removesuffix(".") if place in _OVER_INSIDE else over)
+
+    def may_say(self, text: str) -> bool:
+        """Whether training may say this: no wording since `held_out` was emptied keeps it for another split."""
+        return self.split != "train" or _bare(text) not in map(_bare, self.held_out)
 
     def falls_here(self, content: str) -> bool:
         """Whether this split may use the content."""
@@ -141,4 +158,5 @@ def draw(seed: str, split: Split) -> Draw:
     """The choices of a seed for a split."""
     source = Draw(f"pie-tiny/{split}/{seed}")
     source.split = split
+    source.held_out = []
     return source

@@ -42,6 +42,7 @@ _SYSTEMS = (
 def draw_exchange(rng: Draw) -> Exchange:
     """One exchange of any skill that falls on the split of the draw."""
     while True:
+        rng.held_out = []
         exchange = rng.choices(_SKILLS, _WEIGHTS)[0](rng)
         if not exchange.key or rng.falls_here(exchange.key):
             return exchange
@@ -61,18 +62,20 @@ def _roughen(rng: Random, text: str) -> str:
         return text[:-1] + ", please."
     if fate < 0.16 and text[0].isupper() and may_beg:
         return "Please " + text[0].lower() + text[1:] if text[-1] == "." else text
-    if fate < 0.20:
+    if fate < 0.20 and text[-1] == "?":
         return rng.choice(_BEFORE) + text
-    if fate < 0.23 and text[-1] in ".?!":
+    if fate < 0.23 and text[-1] == "?":
         return text + rng.choice(_AFTER)
     return text
 
 
-def _spoken(rng: Random, exchange: Exchange) -> list[Message]:
+def _spoken(rng: Draw, exchange: Exchange) -> list[Message]:
     messages = list(exchange.messages)
     first = messages[0]
-    if '"' not in first.content and ":" not in first.content and len(first.content) < _ROUGHENED_LENGTH:
-        messages[0] = Message("user", _roughen(rng, first.content))
+    if not exchange.verbatim and '"' not in first.content and ":" not in first.content and len(first.content) < _ROUGHENED_LENGTH:
+        rough = _roughen(rng, first.content)
+        if rng.may_say(rough):
+            messages[0] = Message("user", rough)
     return messages
 
 

@@ -140,11 +140,14 @@ def _meeting(rng: Draw) -> _Record:
 
 def _sold(rng: Draw, name: str, things: str, price: int) -> str:
     """Who bought what for how much, put together from parts, with what is counted now before and now behind the price."""
-    verb = pick(
-        rng, "buys", "bought", "gets", "got", "orders", "ordered", "takes", "took home", "needs", "asks for", "receives", "picked up", "has"
+    past = rng.random() < 0.5
+    verb = (
+        pick(rng, "bought", "got", "ordered", "took", "chose")
+        if past
+        else pick(rng, "buys", "gets", "orders", "takes", "needs", "wants", "receives")
     )
-    cost = pick(rng, "costs", "costs us", "makes", "is worth", "comes to")
-    way = pick(rng, "in the shop", "at the market", "on the internet", "today", "yesterday", "this week", "")
+    cost = pick(rng, "costs", "makes", "is worth", "comes to")
+    way = pick(rng, "in the shop", "at the market", "on the internet", "yesterday" if past else "today", "this week", "")
     tail = f" {way}." if way else "."
     return pick(
         rng,
@@ -155,7 +158,7 @@ def _sold(rng: Draw, name: str, things: str, price: int) -> str:
         f"{name} gave {price} euros and got {things}{tail}",
         f"{name} had {price} euros and spent all of it on {things}{tail}",
         f"{name} needed {price} euros for {things}{tail}",
-        f"{things.capitalize()} for {price} euros: {name} {verb} them{tail}",
+        f"{things} for {price} euros: {name} {verb} them{tail}",
         f"{name}: {things}, {price} euros.",
         f"{name} handed over {price} euros for {things}{tail}",
         f"The price of {things} was {price} euros, and {name} {verb} them{tail}",
@@ -324,7 +327,7 @@ def extract(rng: Draw) -> Exchange:
             question = pick(rng, "Now only {}.", "And now {} in JSON.", "The same with {}.", "Now {} as JSON, please.", "Just {}, please.")
             question = question.format(_said(rng, wanted))
         turns += [Message("user", question), Message("assistant", compact_json({field: record.fields[field] for field in wanted}))]
-    return Exchange(tuple(turns), "", expects=turns[-1].content)
+    return Exchange(tuple(turns), "", expects=turns[-1].content, verbatim=True)
 
 
 def read_back(rng: Draw) -> Exchange:

@@ -57,7 +57,7 @@ def _country_fact(rng: Draw) -> Fact:
             f"Which town is {name}'s capital?",
             f"Please tell me what {name}'s capital city is.",
         )
-        return Fact(question, f"The capital of {name} is {capital}.", capital)
+        return Fact(question, f"The capital of {name} is {capital.removesuffix('.')}.", capital)
     if topic < 0.8:
         question = rng.wording(
             *(f"{capital} is the capital of which country?", f"Of which country is {capital} the capital?"),

@@ -93,7 +93,7 @@ _HOW = {
     "word": (
         *("in one word", "with one word", "with a single word", "in a single word", "with just one word", "using one word"),
         *("with only the answer", "with nothing but the answer", "without a sentence", "in no more than a word", "with the bare answer"),
-        *("in one word, not a sentence", "as briefly as possible", "with the shortest answer"),
+        *("as briefly as possible", "with the shortest answer"),
     ),
     "json": (
         *("in JSON", "as JSON", "with JSON", "with a JSON object", "as a JSON object", "in the JSON format", "in JSON format"),
@@ -116,9 +116,13 @@ _HOW = {
     ),
     "sentence": (
         *("in a sentence", "in a full sentence", "with a whole sentence", "in one short sentence", "with a complete sentence"),
-        *("in complete sentences", "with one full sentence", "in a whole sentence, please", "as a sentence"),
+        *("in complete sentences", "with one full sentence", "as a sentence"),
     ),
 }
+
+
+_CONTRARY = {"word": ("sentence",), "json": ("sentence",), "capitals": ("lower",), "lower": ("capitals",), "sentence": ("word", "json")}
+"""The forms that an answer in this one cannot have as well."""
 
 
 def _instruction(rng: Draw, form: str) -> str:
@@ -127,11 +131,12 @@ def _instruction(rng: Draw, form: str) -> str:
     if rng.split == "train" and rng.random() < 0.5:
         how = rng.choice(_HOW[form])
         if rng.random() < 0.3:
-            other = rng.choice([name for name in _HOW if name != form])
-            how = pick(rng, "{}, not {}", "{} and not {}", "{} rather than {}", "{} instead of {}").format(how, rng.choice(_HOW[other]))
+            contrary = rng.choice(_HOW[rng.choice(_CONTRARY[form])])
+            how = pick(rng, "{}, not {}", "{} and not {}", "{} rather than {}", "{} instead of {}").format(how, contrary)
         composed = rng.choice(_ASKED).format(how)
         composed = composed[:1].upper() + composed[1:]
-        if composed not in {*options[-2:], *sealed}:
+        rng.held_out += [*options[-2:], *sealed]
+        if rng.may_say(composed):
             return composed
     return rng.wording(*options, sealed=sealed)
 
@@ -212,21 +217,40 @@ _ANEW = {
 """What asks for another form of the answer before."""
 
 
+_AFTER_IT = {
+    "word": ("json", "capitals", "lower", "sentence"),
+    "json": ("word", "sentence"),
+    "capitals": ("word", "json", "lower", "sentence"),
+    "lower": ("word", "json", "capitals", "sentence"),
+    "sentence": ("word", "json", "capitals", "lower"),
+}
+"""The forms in which an answer of this form can be asked for anew."""
+
+
+def _anew(before: str, form: str, fact: Fact) -> str:
+    if before == "word" and form in ("capitals", "lower"):
+        return fact.short.upper() if form == "capitals" else fact.short.lower()
+    return _apply(form, fact)
+
+
 def in_other_forms(rng: Draw) -> Exchange:
-    """A question answered in one form, then in others, or several questions, each with a form of its own."""
-    fact = random_fact(rng)
-    forms = [form for form in _INSTRUCTIONS if form != "word" or " " not in fact.short]
+    """Several questions, each with a form of its own, or answers given anew in other forms."""
     turns: list[Message] = []
-    for form in rng.sample(forms, rng.randint(2, len(forms))):
-        same = bool(turns) and rng.random() < 0.5
-        if turns and not same:
+    form, fact = "", random_fact(rng)
+    for _ in range(rng.randint(2, 5)):
+        anew = [other for other in _AFTER_IT.get(form, ()) if other != "word" or " " not in fact.short]
+        if anew and rng.random() < 0.5:
+            before, form = form, rng.choice(anew)
+            turns += [Message("user", rng.choice(_ANEW[form])), Message("assistant", _anew(before, form, fact))]
+            if before == "word" and form in ("capitals", "lower"):
+                # It is still a word, and cased.
+                form = "word"
+        else:
             fact = random_fact(rng)
-        if form == "word" and " " in fact.short:
-            continue
-        instruction = _instruction(rng, form)
-        anew = pick(rng, f"{fact.question} {instruction}", f"{instruction} {fact.question}")
-        question = rng.choice(_ANEW[form]) if same else anew
-        turns += [Message("user", question), Message("assistant", _apply(form, fact))]
+            form = rng.choice([form for form in _INSTRUCTIONS if form != "word" or " " not in fact.short])
+            instruction = _instruction(rng, form)
+            question = pick(rng, f"{fact.question} {instruction}", f"{instruction} {fact.question}")
+            turns += [Message("user", question), Message("assistant", _apply(form, fact))]
     return Exchange(tuple(turns), "")
 
 
@@ -245,7 +269,7 @@ def recase(rng: Draw) -> Exchange:
             f"Show me this with all letters upper case: {text}",
             f"Convert to capital letters: {text}",
         )
-        return ask(question, text.upper(), expects=text.upper())
+        return ask(question, text.upper(), expects=text.upper(), verbatim=True)
     if way == "lower":
         question = rng.wording(
             *(f"Write this in lower case: {text.upper()}", f"{text.upper()} - in small letters, please."),
@@ -254,7 +278,7 @@ def recase(rng: Draw) -> Exchange:
             f"Show me this with all letters lower case: {text.upper()}",
             f"Convert to small letters: {text.upper()}",
         )
-        return ask(question, text.lower(), expects=text.lower())
+        return ask(question, text.lower(), expects=text.lower(), verbatim=True)
     title = " ".join(word.capitalize() for word in words)
     given = title.lower()
     question = rng.wording(
@@ -263,4 +287,4 @@ def recase(rng: Draw) -> Exchange:
         f"Give every word a capital initial: {given}",
         f"Put a capital letter at the start of each word: {given}",
     )
-    return ask(question, title, expects=title)
+    return ask(question, title, expects=title, verbatim=True)

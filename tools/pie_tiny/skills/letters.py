@@ -44,7 +44,7 @@ def spell(rng: Draw) -> Exchange:
         ),
         over=word,
     )
-    return ask(question, f"{'-'.join(word)}.", expects="-".join(word))
+    return ask(question, f"{'-'.join(word)}.", expects="-".join(word), verbatim=True)
 
 
 def spell_several(rng: Draw) -> Exchange:
@@ -98,7 +98,7 @@ def reverse_word(rng: Draw) -> Exchange:
         ),
         over=word,
     )
-    return ask(question, f"{'-'.join(word)} backwards is{by_letters(word[::-1])}.", expects=word[::-1])
+    return ask(question, f"{'-'.join(word)} backwards is{by_letters(word[::-1])}.", expects=word[::-1], verbatim=True)
 
 
 def count_letters(rng: Draw) -> Exchange:
@@ -197,21 +197,23 @@ def sort_words(rng: Draw) -> Exchange:
         over=given,
     )
     answer = ", ".join(sorted(words)) + "."
-    return ask(question, answer, key=answer, expects=answer)
+    return ask(question, answer, key=answer, expects=answer, verbatim=True)
+
+
+def _of_any_length(rng: Draw, wanted: int) -> list[int]:
+    """Numbers of one to three digits, which the order of their first digits does not sort."""
+    found: dict[int, None] = {}
+    while len(found) < wanted:
+        found[rng.randrange(10 ** rng.randint(1, 3))] = None
+    return list(found)
 
 
 def sort_numbers(rng: Draw) -> Exchange:
     """Numbers by size."""
     largest = rng.choice((10, 100, 100, 1000))
     wanted = rng.randint(3, 5)
-    if rng.split == "train" and rng.random() < 0.5:
-        # Of different lengths, which the order of their digits does not tell.
-        found: dict[int, None] = {}
-        while len(found) < wanted:
-            found[rng.randrange(10 ** rng.randint(1, 3))] = None
-        numbers = list(found)
-    else:
-        numbers = rng.sample(range(largest), wanted)
+    mixed = rng.split == "train" and rng.random() < 0.5
+    numbers = _of_any_length(rng, wanted) if mixed else rng.sample(range(largest), wanted)
     given = ", ".join(map(str, numbers))
     down = rng.random() < 0.35
     if down:
@@ -276,7 +278,7 @@ def sort_numbers(rng: Draw) -> Exchange:
             over=given,
         )
     answer = ", ".join(map(str, sorted(numbers, reverse=down))) + "."
-    return ask(question, answer, key=answer, expects=answer)
+    return ask(question, answer, key=answer, expects=answer, verbatim=True)
 
 
 def list_ends(rng: Draw) -> Exchange:
@@ -309,7 +311,7 @@ def list_ends(rng: Draw) -> Exchange:
             ),
             over=given,
         )
-        return ask(question, f"The first is {words[0]}.", key=given, expects=f"is {words[0]}.")
+        return ask(question, f"The first is {words[0]}.", key=given, expects=f"is {words[0]}.", verbatim=True)
     if topic == 1:
         question = rng.wording(
             *(f"What is the last word of: {given}?", f"Last of this list: {given}", f"Which word comes last in this list: {given}?"),
@@ -335,7 +337,7 @@ def list_ends(rng: Draw) -> Exchange:
             ),
             over=given,
         )
-        return ask(question, f"The last is {words[-1]}.", key=given, expects=f"is {words[-1]}.")
+        return ask(question, f"The last is {words[-1]}.", key=given, expects=f"is {words[-1]}.", verbatim=True)
     if topic == 2:
         question = rng.wording(
             *(f"How many words are in this list: {given}?", f"Count these words: {given}.", f"How many items are here: {given}?"),
@@ -379,7 +381,7 @@ def list_ends(rng: Draw) -> Exchange:
         over=given,
     )
     answer = ", ".join(reversed(words)) + "."
-    return ask(question, answer, key=given, expects=answer)
+    return ask(question, answer, key=given, expects=answer, verbatim=True)
 
 
 class _Further(NamedTuple):
@@ -389,24 +391,23 @@ class _Further(NamedTuple):
     answer: str
 
 
-def _further(given: list[str], by_order: list[str]) -> tuple[_Further, ...]:
-    """What can be asked of a list, whose items in order are `by_order`."""
+_UP = ("Sort them.", "Now sort the list.", "Put them in order.", "What is the right order?", "And sorted?", "Sort these, please.")
+_DOWN = (
+    "Now sort the list in descending order.",
+    "Sort them in descending order.",
+    "Put my list in falling order.",
+    "And in descending order?",
+)
+_OTHER_WAY = ("And the other way round?", "Turn that around.", "The same from back to front.", "Now in the other direction.")
+
+
+def _further(given: list[str], ascending: str, descending: str) -> tuple[_Further, ...]:
+    """What can be asked of a list, whatever was asked before."""
     return (
+        _Further(_UP, ascending),
+        _Further(_DOWN, descending),
         _Further(
-            ("Sort them.", "Now sort the list.", "Put them in order.", "What is the right order?", "And sorted?", "Sort these, please."),
-            ", ".join(by_order) + ".",
-        ),
-        _Further(
-            (
-                "And in the opposite order?",
-                "Sort them the other way round.",
-                "Now sort the list in descending order.",
-                "From the last to the first of that order?",
-            ),
-            ", ".join(reversed(by_order)) + ".",
-        ),
-        _Further(
-            *(("Reverse my list.", "What is my list backwards?", "Turn my list around.", "Say my list from its end to its beginning."),),
+            ("Reverse my list.", "What is my list backwards?", "Turn my list around.", "Say my list from its end to its beginning."),
             ", ".join(reversed(given)) + ".",
         ),
         _Further(
@@ -422,28 +423,33 @@ def _further(given: list[str], by_order: list[str]) -> tuple[_Further, ...]:
 
 def several_of_a_list(rng: Draw) -> Exchange:
     """A list that is sorted, then turned around, its ends named and more, each asked of the same list."""
-    if rng.random() < 0.5:
-        items = _words(rng, 3, 6)
-        by_order, kind = sorted(items), "words"
-    else:
-        numbers = rng.sample(range(rng.choice((10, 100, 1000))), rng.randint(3, 6))
-        numbers = [number // rng.choice((1, 1, 10)) for number in numbers]
-        numbers = list(dict.fromkeys(numbers))
-        items, by_order, kind = list(map(str, numbers)), list(map(str, sorted(numbers))), "numbers"
+    while True:
+        if rng.random() < 0.5:
+            items, kind = _words(rng, 3, 6), "words"
+            ordered = sorted(items)
+        else:
+            numbers = _of_any_length(rng, rng.randint(3, 6))
+            items, kind = list(map(str, numbers)), "numbers"
+            ordered = list(map(str, sorted(numbers)))
+        ascending, descending = ", ".join(ordered) + ".", ", ".join(reversed(ordered)) + "."
+        # What both ways to sort teach is what `sort_words` and `sort_numbers` hold out.
+        if rng.split != "train" or (rng.falls_here(ascending) and rng.falls_here(descending)):
+            break
     given = ", ".join(items)
     opening = pick(
         rng,
-        f"Here is a list: {given}.",
-        f"Take these {kind}: {given}.",
-        f"My list is {given}.",
-        f"I have some {kind} here: {given}.",
+        *(f"Here is a list: {given}.", f"Take these {kind}: {given}.", f"My list is {given}.", f"I have some {kind} here: {given}."),
         f"{given}.",
     )
+    all_further = _further(items, ascending, descending)
     turns: list[Message] = []
-    for one in rng.sample(further := _further(items, by_order), rng.randint(2, len(further))):
+    for one in rng.sample(all_further, rng.randint(2, len(all_further))):
         question = rng.choice(one.questions)
         turns += [Message("user", question if turns else f"{opening} {question}"), Message("assistant", one.answer)]
-    return Exchange(tuple(turns), ", ".join(by_order) + ".")
+        if ", " in one.answer and rng.random() < 0.3:
+            back = ", ".join(reversed(one.answer[:-1].split(", "))) + "."
+            turns += [Message("user", rng.choice(_OTHER_WAY)), Message("assistant", back)]
+    return Exchange(tuple(turns), "", verbatim=True)
 
 
 _COMMON_CATEGORIES = ("colours", "animals", "fruits", "countries", "cities", "birds")

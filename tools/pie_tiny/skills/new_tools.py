@@ -295,7 +295,8 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."
 
     name = _styled(rng, pick(rng, "get", "find", "fetch"), holder, quantity)
-    return _NewTool(Tool(name, description, {parameter: "string"}), (quantity, holder), request)
+    # Of what kind a thing is that nobody has heard of, a request does not tell: one such tool for each quantity.
+    return _NewTool(Tool(name, description, {parameter: "string"}), (quantity, ""), request)
 
 
 def _tools(rng: Draw) -> list[_NewTool]:

@@ -300,7 +300,6 @@ def count(rng: Draw) -> Exchange:
                 f"count by {step}s from {start} and stop after {n_numbers} numbers",
                 f"start at {start} and add {step} until there are {n_numbers} numbers",
                 f"write {n_numbers} numbers in steps of {step}, the first of which is {start}",
-                f"give me {n_numbers} numbers that begin with {start} and go up by {step}",
                 f"list {n_numbers} numbers from {start}, each {step} more than the one before",
             ),
         )
