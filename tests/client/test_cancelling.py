@@ -38,8 +38,10 @@ def sending_held(client: Client, held: asyncio.Event, is_last: Callable[[str | b
             await asyncio.Event().wait()
 
     opened._send = send_and_wait
-    yield
-    opened._send = sent
+    try:
+        yield
+    finally:
+        opened._send = sent
 
 
 @pytest.mark.parametrize("turns", TURNS)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tools.pie_tiny.acceptance import acceptance, accepted
+from tools.pie_tiny.acceptance import acceptance, accepted, draft_model, matches
 from tools.pie_tiny.checkpoint import Checkpoint
 from tools.pie_tiny.evaluation import make_items
 from tools.pie_tiny.model import DRAFT, configuration, fresh_model
+from tools.pie_tiny.score import Answerer
 
 RELEASE = Path(__file__).parents[2] / "python" / "pie" / "pie_tiny"
 
@@ -39,3 +40,17 @@ def test_the_draft_model_is_small_and_random_weights_guess_nothing() -> None:
     assert found.n_tokens > 4
     assert found.single < 0.1
     assert found.of_four <= found.single
+
+
+def test_a_model_guesses_all_that_it_says_itself() -> None:
+    answerer = Answerer(RELEASE)
+    items = list(make_items("itself", "validation", 1))[:5]
+    for item, answer in zip(items, answerer.continuations(items), strict=True):
+        prompt = answerer.tokenizer(answerer.prompt(item), add_special_tokens=False).input_ids
+        assert all(matches(answerer.model, prompt, answer))
+
+
+def test_a_checkpoint_of_another_shape_is_refused() -> None:
+    checkpoint = Checkpoint(0, 0, 0.0, (0, 0), 1, {}, {}, [])
+    with pytest.raises(ValueError, match="no checkpoint of the draft model"):
+        draft_model(checkpoint, Answerer(RELEASE))

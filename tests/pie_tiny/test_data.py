@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
 from itertools import islice
 
 import jinja2
 import pytest
 
-from tools.pie_tiny.conversation import LETTER_JOINT, Conversation, Message, Tool, ToolCall, compact_json
+from tools.pie_tiny.conversation import LETTER_JOINT, Conversation, Exchange, Message, Tool, ToolCall, compact_json
 from tools.pie_tiny.draw import SPLITS, draw
 from tools.pie_tiny.lexicon.topics import TOPICS
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import CHAT_TEMPLATE, full_text, render
-from tools.pie_tiny.skills import SKILLS
+from tools.pie_tiny.skills import SKILLS, extract, formats, letters
 
 
 @cache
@@ -132,3 +134,88 @@ def test_topics_are_whole_sentences() -> None:
     for topic, sentences in TOPICS.items():
         assert len(sentences) >= 2, topic
         assert all(s[0].isupper() and s.endswith(".") for s in sentences), topic
+
+
+def _answers(exchange: Exchange) -> list[tuple[str, str]]:
+    """Each question with its answer."""
+    texts = [message.content for message in exchange.messages]
+    return list(zip(texts[::2], texts[1::2], strict=True))
+
+
+def test_what_is_asked_of_a_list_follows_from_the_list_and_the_answer_before() -> None:
+    rng = draw("lists", "train")
+    n_turned = 0
+    for _ in range(300):
+        asked = _answers(letters.several_of_a_list(rng))
+        given = re.search(r"((?:\w+, )+\w+)\.", asked[0][0])[1].split(", ")
+        assert len(set(given)) == len(given) >= 3
+        ordered = sorted(given, key=int) if given[0].isdigit() else sorted(given)
+        before: list[str] = []
+        for question, answer in asked:
+            listed = answer[:-1].split(", ")
+            if "name first" in question or "first in" in question or "The first" in question or "first item" in question:
+                assert answer == f"The first is {given[0]}."
+            elif "last in" in question or "name last" in question or "The last" in question or "last item" in question:
+                assert answer == f"The last is {given[-1]}."
+            elif "descending" in question or "falling" in question:
+                assert listed == ordered[::-1]
+            elif "my list" in question.lower() and (
+                "everse" in question or "backwards" in question or "around" in question or "its end" in question
+            ):
+                assert listed == given[::-1]
+            elif re.search("other way|Turn that|back to front|other direction", question):
+                assert listed == before[::-1]
+                n_turned += 1
+            else:
+                assert listed == ordered
+            before = listed
+    assert n_turned > 50
+
+
+def test_an_answer_in_another_form_says_the_same() -> None:
+    rng = draw("forms", "train")
+    n_anew = 0
+    for _ in range(500):
+        asked = _answers(formats.in_other_forms(rng))
+        assert len(asked) >= 2
+        before = ""
+        for question, answer in asked:
+            said = str(json.loads(answer)["answer"]) if answer.startswith("{") else answer
+            if any(question in options for options in formats.ANEW.values()):
+                n_anew += 1
+                form = next(form for form, options in formats.ANEW.items() if question in options)
+                assert before
+                shorter, longer = sorted((said.lower().strip("."), before.lower().strip(".")), key=len)
+                # A count of none is said as `no`.
+                assert ("no" if shorter == "0" and longer != "0" else shorter) in longer
+                assert {"capitals": answer.isupper() or answer.isdigit(), "lower": answer == answer.lower()}.get(form, True)
+            before = said
+    assert n_anew > 200
+
+
+def test_fields_that_are_asked_for_again_are_those_of_the_sentence() -> None:
+    rng = draw("fields", "train")
+    n_again = 0
+    for _ in range(300):
+        first, *others = _answers(extract.extract(rng))
+        known = json.loads(first[1])
+        sentence = first[0]
+        for question, answer in others:
+            fields = json.loads(answer)
+            assert fields
+            if ":" in question or "?" in question:
+                sentence, known = question, {}
+            assert all(str(value) in sentence for value in fields.values())
+            assert all(field in question for field in fields)
+            assert known == {**known, **{field: value for field, value in fields.items() if field in known}}
+            known |= fields
+            n_again += 1
+    assert n_again > 200
+
+
+def test_recased_text_is_the_text_that_was_given() -> None:
+    rng = draw("recase", "train")
+    for _ in range(300):
+        ((question, answer),) = _answers(formats.recase(rng))
+        assert answer.lower() in question.lower()
+        assert answer in (answer.upper(), answer.lower(), " ".join(word.capitalize() for word in answer.split()))

@@ -9,14 +9,14 @@ from itertools import islice
 
 import pytest
 
-from tools.pie_tiny.conversation import Exchange
-from tools.pie_tiny.draw import SPLITS, Pool, draw, split_of
+from tools.pie_tiny.conversation import Exchange, ask
+from tools.pie_tiny.draw import SPLITS, draw, split_of
 from tools.pie_tiny.evaluation import PER_SKILL, Item, make_items, sealed_items
 from tools.pie_tiny.lexicon import pools
-from tools.pie_tiny.mix import conversations
-from tools.pie_tiny.skills import letters, new_tools, sums
+from tools.pie_tiny.mix import conversations, spoken
+from tools.pie_tiny.skills import letters, sums
 
-POOLS = {name: value for module in (pools, new_tools) for name, value in vars(module).items() if isinstance(value, Pool)}
+POOLS = {name: value for name, value in vars(pools).items() if isinstance(value, pools.Pool)}
 N_CONVERSATIONS = 6000
 
 
@@ -51,13 +51,16 @@ def test_what_is_sealed_is_not_taught_elsewhere(name: str) -> None:
     assert len(known) <= len(POOLS[name].sealed) // 5, known
 
 
+def test_every_lexicon_says_what_it_holds_out() -> None:
+    assert {entry.lower() for pool in POOLS.values() for entry in (*pool.validation, *pool.sealed)} == pools.HELD_OUT
+
+
 @pytest.mark.parametrize("name", POOLS)
 def test_training_invents_nothing_that_a_lexicon_holds_out(name: str) -> None:
-    held_out = {entry.lower() for pool in POOLS.values() for entry in (*pool.validation, *pool.sealed)}
     rng = draw("invented", "train")
     invented = {rng.entry(POOLS[name]) for _ in range(500)} - set(POOLS[name].train)
     assert len(invented) > 100
-    assert {entry for entry in invented if entry.lower() in held_out} == set()
+    assert {entry for entry in invented if entry.lower() in pools.HELD_OUT} == set()
 
 
 def test_no_sealed_question_is_a_training_message() -> None:
@@ -111,14 +114,33 @@ def test_a_changed_sealed_set_is_refused(tmp_path) -> None:
 def test_no_command_of_training_is_a_wording_that_is_held_out() -> None:
     rng = draw("commands", "train")
     asked = {
-        rng.wording("Name it.", "Go on and spell pear.", "Could you spell pear?", commands=("spell {}",), over="pear") for _ in range(1000)
+        rng.wording("Name it.", "Go on and spell pear!", "Could you, spell pear?", commands=("spell {}",), over="pear") for _ in range(1000)
     }
     assert {"Name it.", "Please spell pear.", "Now spell pear."} <= asked
     assert not asked & {"Go on and spell pear.", "Could you spell pear?"}
 
 
-def test_what_a_command_is_about_always_stands_in_it() -> None:
+@pytest.mark.parametrize("over", ["b, a", "He is 3."])
+def test_what_a_command_is_about_always_stands_in_it(over) -> None:
     rng = draw("over", "train")
-    asked = {rng.wording("", "", "", commands=("sort these", "sort {} now"), over="b, a") for _ in range(1000)} - {""}
+    asked = {rng.wording("", "x", "x", commands=("sort these", "sort of {} now"), over=over) for _ in range(1000)} - {""}
     assert len(asked) > 100
-    assert {text for text in asked if text.count("b, a") != 1 or "{" in text or ".." in text} == set()
+    for text in asked:
+        assert text.count(over.removesuffix(".")) == 1
+        assert not re.search(r"[{}]|\.[.:]", text)
+
+
+def test_a_request_that_is_said_otherwise_is_no_wording_that_is_held_out() -> None:
+    rng = draw("rough", "train")
+    exchange = ask("Add 3 and 4.", "7")
+    freely = {spoken(rng, exchange)[0].content for _ in range(2000)}
+    rng.held_out = ["Please add 3 and 4."]
+    bound = {spoken(rng, exchange)[0].content for _ in range(2000)}
+    assert freely - bound == {"Please add 3 and 4."}
+    assert bound >= {"Add 3 and 4.", "add 3 and 4.", "Add 3 and 4, please."}
+
+
+def test_a_request_whose_letters_matter_stays_as_it_is() -> None:
+    rng = draw("rough", "train")
+    exchange = ask("Make this upper case, ab?", "AB", verbatim=True)
+    assert {spoken(rng, exchange)[0].content for _ in range(300)} == {"Make this upper case, ab?"}

@@ -34,7 +34,10 @@ def draft_model(checkpoint: Checkpoint, answerer: Answerer) -> Qwen3ForCausalLM:
     """The draft model of a checkpoint, with the moving average of its weights."""
     end_of_text, turn_end = answerer.tokenizer.convert_tokens_to_ids([END_OF_TEXT, TURN_END])
     model = fresh_model(configuration(end_of_text_id=end_of_text, turn_end_id=turn_end, shape=DRAFT), checkpoint.seed)
-    model.load_state_dict(checkpoint.average, strict=False)
+    missing, unexpected = model.load_state_dict(checkpoint.average, strict=False)
+    # The output layer is the embedding, tied.
+    if [*missing, *unexpected] != ["lm_head.weight"]:
+        raise ValueError(f"this is no checkpoint of the draft model: missing {missing}, not known {unexpected}")
     return model
 
 
@@ -63,7 +66,7 @@ def accepted(matched: Sequence[bool], length: int) -> tuple[int, int]:
 
 def _share(pairs: Iterable[tuple[int, int]]) -> float:
     counted = list(pairs)
-    return sum(taken for _, taken in counted) / sum(drafted for drafted, _ in counted)
+    return sum(taken for _, taken in counted) / max(1, sum(drafted for drafted, _ in counted))
 
 
 def acceptance(checkpoint: Checkpoint, release: Path, items: Sequence[Item]) -> Acceptance:

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from .conversation import Conversation
 from .draw import Split
+from .lexicon.pools import HELD_OUT
 from .mix import conversations
 from .render import render
 from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
@@ -100,11 +101,17 @@ def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
     any_letters = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
     beginnings = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
     endings = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
+
+    def made_word() -> str:
+        while True:
+            word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
+            if word.lower() not in HELD_OUT:
+                return word
+
     documents = []
     for _ in range(count):
         if rng.random() < _SPELT_SHARE:
-            words = [rng.choice(beginnings) for _ in range(rng.randint(1, _MOST_SPELT))]
-            words = [word + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2)))) for word in words]
+            words = [made_word() for _ in range(rng.randint(1, _MOST_SPELT))]
             read = ids(f"{asked}Spell these words: {' '.join(words)}")
             answer = ids("\n".join(f"{word}: {'-'.join(word)}" for word in words))
         else:

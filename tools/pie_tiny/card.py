@@ -48,7 +48,7 @@ itself.
 
 - Data: conversations that a seeded generator with templates and grammars of its own writes ({n_skills} skills). No text
   was copied from elsewhere.
-- Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}, seed {seed}.
+- Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}.
   Of tokens that the model only reads, three in a hundred count. Muon for the matrices, AdamW for the rest; the released
   weights are a moving average.
 - Loss on held-out conversations after the last measurement: {loss}.
@@ -89,6 +89,5 @@ def model_card(checkpoint: Checkpoint, scores: ScoreCard, origin: Origin, *, dig
         steps=f"{checkpoint.step:,}",
         tokens=checkpoint.n_tokens / 1e6,
         hours=checkpoint.seconds / 3600,
-        seed=checkpoint.seed,
         loss=f"{measured[-1]:.3f} nats a token" if measured else "not measured",
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
 from .lexicon.parts import PARTS
+from .lexicon.pools import HELD_OUT, Pool
 
 Split = Literal["train", "validation", "sealed"]
 
@@ -41,28 +41,6 @@ _GIVEN_AS_HELP = ("Help me to {}.", "Let me see whether you can {}.", "I do not 
 _OVER = ("{} {}", '{} "{}"', "{}\n{}", "{1}\n{0}", "{}\n\n{}")
 _OVER_INSIDE = ("{1}: {0}", "{1}. {0}", '"{1}": {0}')
 """Where what a command is about may stand, beside the command's end; inside, its own full stop is left out."""
-
-
-_held_out: set[str] = set()
-"""What any pool keeps for validation or the sealed set, in small letters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Entries of a lexicon by the split that may use them."""
-
-    train: tuple[str, ...]
-    validation: tuple[str, ...]
-    sealed: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        """Keeps what no split may invent, whatever the lexicon."""
-        _held_out.update(entry.lower() for entry in (*self.validation, *self.sealed))
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a text, for lists that are read more easily so."""
-    return tuple(text.split())
 
 
 def split_of(content: str) -> Split:
@@ -150,7 +128,7 @@ class Draw(Random):
                 made = made.capitalize() if first[0].isupper() else made
             else:
                 made = first[: self.randint(1, len(first) - 1)].rstrip() + second[self.randint(1, len(second) - 1) :]
-            if len(made) > 2 and made.lower() not in _held_out and self.falls_here(made):
+            if len(made) > 2 and made.lower() not in HELD_OUT and self.falls_here(made):
                 return made
 
 

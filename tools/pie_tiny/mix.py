@@ -24,7 +24,9 @@ _BEFORE = (
     "Next question: ",
     "Another one: ",
 )
+"""What somebody might say before a question."""
 _AFTER = (" Thanks!", " Thank you.", " Please.", " I am curious.", " Thanks a lot!")
+"""What somebody might say after a question."""
 
 _SYSTEMS = (
     "You are helpful.",
@@ -69,7 +71,8 @@ def _roughen(rng: Random, text: str) -> str:
     return text
 
 
-def _spoken(rng: Draw, exchange: Exchange) -> list[Message]:
+def spoken(rng: Draw, exchange: Exchange) -> list[Message]:
+    """The messages of the exchange; what it asks may be said otherwise, as somebody else might type it."""
     messages = list(exchange.messages)
     first = messages[0]
     if not exchange.verbatim and '"' not in first.content and ":" not in first.content and len(first.content) < _ROUGHENED_LENGTH:
@@ -111,7 +114,7 @@ def compose(rng: Draw) -> Conversation:
                 continue
         if exchange.forced_thinking:
             forced.add(len(messages) + 1)
-        messages += _spoken(rng, exchange)
+        messages += spoken(rng, exchange)
     return Conversation(tuple(messages), tools, frozenset(forced))
 
 

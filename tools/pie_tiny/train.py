@@ -64,7 +64,9 @@ class Plan:
     rate: float = 1.0
 
 
-class _Trainer:
+class Trainer:
+    """The model in training, its optimizers and where it stands."""
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -120,7 +122,7 @@ class _Trainer:
             logits = functional.linear(chosen, self.model.lm_head.weight)
         return functional.cross_entropy(logits.float(), batch.targets.to(self.device), reduction="sum")
 
-    def _gradients(self, batch: Batch) -> float:
+    def gradients(self, batch: Batch) -> float:
         """Leaves the gradients of the mean loss of the whole batch in every worker, and returns that loss."""
         part = batch.rows(workers.rank(), workers.n_workers())
         loss = self.loss(part) / len(batch.targets) if len(part.targets) else torch.zeros(())
@@ -137,7 +139,7 @@ class _Trainer:
 
     def step(self, batch: Batch, rate: float) -> float:
         """One update at `rate` times the base rates; returns the loss before it."""
-        loss = self._gradients(batch)
+        loss = self.gradients(batch)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), _GRADIENT_NORM)
         bases = (self.plan.matrix_rate, self.plan.other_rate)
         for optimizer, base in zip(self.optimizers, bases, strict=True):
@@ -189,7 +191,7 @@ def train(plan: Plan) -> None:
 
 
 def _run(plan: Plan) -> None:
-    trainer = _Trainer(plan)
+    trainer = Trainer(plan)
     first = workers.rank() == 0
     state = trainer.state
     validation = shard(trainer.tokenizer, "validation", plan.data._replace(seed=0, shard_conversations=plan.validation_conversations), 0)

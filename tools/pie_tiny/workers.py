@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,7 +46,9 @@ def from_first(value: float) -> float:
 def _work(number: int, count: int, meeting: str, task: Callable[[], None]) -> None:
     # Interrupts tell workers that the process that started them has ended, and shells have what runs in the background ignore them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    if sys.platform == "linux":
+        # Elsewhere gloo finds an interface by the name of the host.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method=meeting, rank=number, world_size=count)
     try:

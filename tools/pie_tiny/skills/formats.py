@@ -89,6 +89,7 @@ _ASKED = (
     *("Nothing else: answer {}.", "My wish is an answer {}.", "{}, please.", "{}.", "This time {}.", "It has to be {}.", "Let it be {}."),
     *("Always answer {}.", "Only answer {}.", "Make sure to answer {}.", "Remember to reply {}.", "Tell me {}.", "Let me have it {}."),
 )
+"""Ways to ask for the form of an answer, which `_HOW` names."""
 _HOW = {
     "word": (
         *("in one word", "with one word", "with a single word", "in a single word", "with just one word", "using one word"),
@@ -182,7 +183,7 @@ def formatted(rng: Draw) -> Exchange:
     return Exchange((Message("user", question), answer), "")
 
 
-_ANEW = {
+ANEW = {
     "word": (
         "Now in one word.",
         "The same in one word.",
@@ -241,7 +242,7 @@ def in_other_forms(rng: Draw) -> Exchange:
         anew = [other for other in _AFTER_IT.get(form, ()) if other != "word" or " " not in fact.short]
         if anew and rng.random() < 0.5:
             before, form = form, rng.choice(anew)
-            turns += [Message("user", rng.choice(_ANEW[form])), Message("assistant", _anew(before, form, fact))]
+            turns += [Message("user", rng.choice(ANEW[form])), Message("assistant", _anew(before, form, fact))]
             if before == "word" and form in ("capitals", "lower"):
                 # It is still a word, and cased.
                 form = "word"
@@ -257,10 +258,10 @@ def in_other_forms(rng: Draw) -> Exchange:
 def recase(rng: Draw) -> Exchange:
     """Any words in capitals, in lower case or with capital initials."""
     words = [letter_word(rng) if rng.random() < 0.7 else person(rng) for _ in range(rng.randint(1, 6))]
-    text = " ".join(words)
-    if rng.random() < 0.5:
-        text = random_fact(rng).sentence if rng.random() < 0.5 else rng.choice(rng.choice(_SENTENCES))
     way = rng.choice(("capitals", "capitals", "lower", "title"))
+    text = " ".join(words)
+    if way != "title" and rng.random() < 0.5:
+        text = random_fact(rng).sentence if rng.random() < 0.5 else rng.choice(rng.choice(_SENTENCES))
     if way == "capitals":
         question = rng.wording(
             *(f"Write this in capitals: {text}", f"{text} - in capitals, please.", f'Put "{text}" in capital letters.'),

@@ -6,74 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..conversation import Exchange, Message, Tool, ToolCall, capitalise, compact_json, pick
-from ..draw import Draw, Pool, words
-from ..lexicon.pools import DISHES, ITEMS, PROFESSIONS, TOWNS, coined_word, person
+from ..draw import Draw
+from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS, coined_word, person
 from ..lexicon.things import COLOURS, DAYS
 from .facts import random_fact
 
-_QUANTITIES = Pool(
-    words(
-        """
-        height weight length width depth age speed size area volume rating score level value distance capacity power range
-        balance rent salary budget profit tax discount fee population density humidity pressure altitude brightness loudness
-        thickness strength duration mileage voltage battery_level room_number seat_number page_count stock_level waiting_time
-        delivery_time opening_hour closing_hour birth_year colour owner author title address status language shape material
-        brand model_name nickname motto phone_number email postcode director teacher captain manager neighbour birthday origin
-        flavour season menu schedule timetable route platform gate terminal temperature price
-        """
-    ),
-    ("radius", "visitor_count", "sponsor", "frequency", "landlord", "fare"),
-    words(
-        """
-        diameter interest_rate circulation warranty curfew publisher guardian latitude mascot toll viscosity headcount tenure
-        architect sheriff dosage
-        """
-    ),
-)
-_HOLDERS = Pool(
-    words(
-        """
-        mountain river lake bridge tower castle museum library school hospital hotel restaurant shop factory farm garden forest
-        island village street house flat office room bus train plane ship car book film song album game painting recipe dish
-        drink student teacher customer patient player team club company project account order invoice parcel package flight
-        ticket event course lesson file folder server printer phone computer camera machine engine battery sensor pump valve
-        tank plant animal dog horse stadium theatre concert match bakery pharmacy station harbour warehouse branch department
-        member employee driver tenant
-        """
-    ),
-    ("fjord", "podcast", "voucher", "viaduct", "regiment", "greenhouse"),
-    words(
-        """
-        vineyard lighthouse monastery satellite windmill festival subscription chalet tournament aquarium reservoir magazine
-        locomotive submarine embassy bookshop
-        """
-    ),
-)
-_DEEDS = Pool(
-    words(
-        """
-        open close start stop lock unlock book cancel delete remove create add rename move copy print scan paint clean repair
-        check test inspect heat cool fill empty order buy sell rent lend return ship pack deliver send upload download install
-        update restart reset feed water plant wash dry polish measure weigh mark tag archive publish approve reject confirm
-        pause resume mute hide show call assign invite block report rate review count sort charge
-        """
-    ),
-    ("rinse", "insulate", "nominate", "launch", "freeze"),
-    (
-        "calibrate",
-        "evacuate",
-        "sharpen",
-        "quarantine",
-        "subscribe",
-        "dispatch",
-        "renovate",
-        "varnish",
-        "ventilate",
-        "auction",
-        "decorate",
-        "recycle",
-    ),
-)
 _MOST_TOOLS = 4
 _NAME_STYLES = ("snake", "snake", "snake", "camel", "short", "dotted")
 
@@ -144,7 +81,7 @@ class _Parts(NamedTuple):
 def _parts(rng: Draw) -> _Parts:
     """Few of each, so that tools resemble each other and the whole description must be read, or as many as there are tools."""
     count = rng.choice((2, 3, _MOST_TOOLS))
-    return _Parts(rng.some(_QUANTITIES, count), rng.some(_HOLDERS, count), rng.some(_DEEDS, count))
+    return _Parts(rng.some(QUANTITIES, count), rng.some(HOLDERS, count), rng.some(DEEDS, count))
 
 
 def _query(rng: Draw, parts: _Parts) -> _NewTool:
