@@ -126,15 +126,41 @@ _CONTRARY = {"word": ("sentence",), "json": ("sentence",), "capitals": ("lower",
 """The forms that an answer in this one cannot have as well."""
 
 
+_LETTERS = {
+    "capitals": ("capitals", "capital letters", "upper case", "upper case letters", "big letters", "all caps"),
+    "lower": ("lower case", "small letters", "lower case letters"),
+}
+_WITH = (
+    *("Use {}.", "Use {}, please.", "Use nothing but {}.", "Use {} throughout.", "Use {} for all of it.", "Use {} everywhere.", "Only {}."),
+    *("Keep to {}.", "Stick to {}.", "Write with {}.", "Just {}, please.", "All of it in {}.", "I like {}.", "{} for the answer, please."),
+    *("I want {} only.", "I can only read {}.", "Nothing but {} will do.", "The answer should have {} only.", "Please take {}."),
+)
+_WITHOUT = (
+    *("Use no {}.", "Never use {}.", "Avoid {}.", "Avoid {}, please.", "Leave {} out.", "Please use no {}.", "I do not want {}."),
+    *("Do without {}.", "There should be no {} in the answer.", "{} are not allowed.", "I cannot read {}.", "Write it free of {}."),
+)
+"""Ways to ask for letters, and to rule them out."""
+
+
+def _about_letters(rng: Draw, form: str) -> str:
+    """An instruction on case that names the letters that are wanted, or those that are not."""
+    if rng.random() < 0.6:
+        said = rng.choice(_WITH).format(rng.choice(_LETTERS[form]))
+    else:
+        said = rng.choice(_WITHOUT).format(rng.choice(_LETTERS[_CONTRARY[form][0]]))
+    return said[:1].upper() + said[1:]
+
+
 def _instruction(rng: Draw, form: str) -> str:
     """One way to ask for the form; half of the time in training a verb and a manner put together."""
     options, sealed = _INSTRUCTIONS[form], _SEALED.get(form, ())
     if rng.split == "train" and rng.random() < 0.5:
         how = rng.choice(_HOW[form])
+        about_letters = form in _LETTERS and rng.random() < 0.5
         if rng.random() < 0.3:
-            contrary = rng.choice(_HOW[rng.choice(_CONTRARY[form])])
+            contrary = rng.choice([how for how in _HOW[rng.choice(_CONTRARY[form])] if not how.startswith(("without", "using no"))])
             how = pick(rng, "{}, not {}", "{} and not {}", "{} rather than {}", "{} instead of {}").format(how, contrary)
-        composed = rng.choice(_ASKED).format(how)
+        composed = _about_letters(rng, form) if about_letters else rng.choice(_ASKED).format(how)
         composed = composed[:1].upper() + composed[1:]
         rng.held_out += [*options[-2:], *sealed]
         if rng.may_say(composed):
@@ -157,7 +183,7 @@ def _apply(form: str, fact: Fact) -> str:
 
 def formatted(rng: Draw) -> Exchange:
     """A fact with an instruction on form, in the question or in the system turn."""
-    form = rng.choices(tuple(_INSTRUCTIONS), (5, 4, 3, 1, 2))[0]
+    form = rng.choices(tuple(_INSTRUCTIONS), (5, 4, 4, 3, 2) if rng.split == "train" else (5, 4, 3, 1, 2))[0]
     instruction = _instruction(rng, form)
     fact = random_fact(rng)
     if form == "word" and " " in fact.short:
