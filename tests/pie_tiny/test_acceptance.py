@@ -51,6 +51,8 @@ def test_a_model_guesses_all_that_it_says_itself() -> None:
 
 
 def test_a_checkpoint_of_another_shape_is_refused() -> None:
-    checkpoint = Checkpoint(0, 0, 0.0, (0, 0), 1, {}, {}, [])
-    with pytest.raises(ValueError, match="no checkpoint of the draft model"):
-        draft_model(checkpoint, Answerer(RELEASE))
+    answerer = Answerer(RELEASE)
+    weights = {name: parameter.detach() for name, parameter in answerer.model.named_parameters()}
+    checkpoint = Checkpoint(0, 0, 0.0, (0, 0), 1, weights, weights, [])
+    with pytest.raises(ValueError, match=r"no checkpoint of the draft model.*such as model\.embed_tokens\.weight"):
+        draft_model(checkpoint, answerer)

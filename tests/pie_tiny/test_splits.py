@@ -15,6 +15,7 @@ from tools.pie_tiny.evaluation import PER_SKILL, Item, make_items, sealed_items
 from tools.pie_tiny.lexicon import pools
 from tools.pie_tiny.mix import conversations, spoken
 from tools.pie_tiny.skills import letters, sums
+from tools.pie_tiny.words import coined_word
 
 POOLS = {name: value for name, value in vars(pools).items() if isinstance(value, pools.Pool)}
 N_CONVERSATIONS = 6000
@@ -80,7 +81,7 @@ def test_numbers_keep_to_their_split(split) -> None:
         a, b = sums.operands(rng, "+")
         assert split_of(f"{a}+{b}") == split
     for _ in range(20):
-        assert split_of(pools.coined_word(rng)) == split
+        assert split_of(coined_word(rng)) == split
 
 
 def test_a_wording_belongs_to_one_split() -> None:
@@ -134,10 +135,21 @@ def test_a_request_that_is_said_otherwise_is_no_wording_that_is_held_out() -> No
     rng = draw("rough", "train")
     exchange = ask("Add 3 and 4.", "7")
     freely = {spoken(rng, exchange)[0].content for _ in range(2000)}
-    rng.held_out = ["Please add 3 and 4."]
+    rng.hold_out("Please add 3 and 4!")
     bound = {spoken(rng, exchange)[0].content for _ in range(2000)}
-    assert freely - bound == {"Please add 3 and 4."}
-    assert bound >= {"Add 3 and 4.", "add 3 and 4.", "Add 3 and 4, please."}
+    assert "Please add 3 and 4." in freely
+    # What the exchange itself says is not undone.
+    assert bound == {"Add 3 and 4."}
+
+
+def test_no_request_of_training_holds_a_wording_that_is_held_out() -> None:
+    rng = draw("held out", "train")
+    for _ in range(3000):
+        rng.held_out.clear()
+        exchange = rng.choice((sums.plain_sum, sums.count, letters.sort_numbers, letters.sort_words, letters.spell))(rng)
+        said = " ".join(re.findall(r"[a-z0-9+-]+", spoken(rng, exchange)[0].content.lower().replace("please", "")))
+        for wording in (held for held in rng.held_out if held.count(" ") > 3):
+            assert wording not in f" {said} "
 
 
 def test_a_request_whose_letters_matter_stays_as_it_is() -> None:

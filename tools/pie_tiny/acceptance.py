@@ -34,10 +34,15 @@ def draft_model(checkpoint: Checkpoint, answerer: Answerer) -> Qwen3ForCausalLM:
     """The draft model of a checkpoint, with the moving average of its weights."""
     end_of_text, turn_end = answerer.tokenizer.convert_tokens_to_ids([END_OF_TEXT, TURN_END])
     model = fresh_model(configuration(end_of_text_id=end_of_text, turn_end_id=turn_end, shape=DRAFT), checkpoint.seed)
-    missing, unexpected = model.load_state_dict(checkpoint.average, strict=False)
-    # The output layer is the embedding, tied.
-    if [*missing, *unexpected] != ["lm_head.weight"]:
-        raise ValueError(f"this is no checkpoint of the draft model: missing {missing}, not known {unexpected}")
+    wanted = {name: parameter.shape for name, parameter in model.named_parameters()}
+    found = {name: tensor.shape for name, tensor in checkpoint.average.items()}
+    if found != wanted:
+        wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        raise ValueError(
+            f"this is no checkpoint of the draft model: {len(wrong)} tensors are missing, unknown or of another shape, such as {wrong[0]}"
+        )
+    # The output layer is the embedding, tied, and has no tensor of its own.
+    model.load_state_dict(checkpoint.average, strict=False)
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -89,6 +89,14 @@ def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[_Docume
     return encoded
 
 
+def made_word(rng: Random, beginnings: Sequence[str], endings: Sequence[str]) -> str:
+    """One of the beginnings and up to two endings; none that a lexicon holds out."""
+    while True:
+        word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
+        if word.lower() not in HELD_OUT:
+            return word
+
+
 def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
     """Any tokens said back, or words made of them spelt, so that what text seldom holds can be copied and spelt as well."""
 
@@ -102,16 +110,10 @@ def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
     beginnings = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
     endings = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
 
-    def made_word() -> str:
-        while True:
-            word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
-            if word.lower() not in HELD_OUT:
-                return word
-
     documents = []
     for _ in range(count):
         if rng.random() < _SPELT_SHARE:
-            words = [made_word() for _ in range(rng.randint(1, _MOST_SPELT))]
+            words = [made_word(rng, beginnings, endings) for _ in range(rng.randint(1, _MOST_SPELT))]
             read = ids(f"{asked}Spell these words: {' '.join(words)}")
             answer = ids("\n".join(f"{word}: {'-'.join(word)}" for word in words))
         else:

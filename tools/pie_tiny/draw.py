@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import deque
 from random import Random
 from typing import Literal
 
@@ -23,6 +24,9 @@ _COMPOUND_SHARE = 0.5
 """Of the invented entries, those put together from parts of English words."""
 _COMPOSED_SHARE = 0.5
 """Of the wordings in training, those put together from a command and the way it is given."""
+_MOST_HELD_OUT = 128
+_SHORT_WORDING = 3
+"""Wordings of fewer words than this may stand in others."""
 _HELD_OUT_OF = 25
 """Of this many contents one belongs to validation and one to the sealed set."""
 
@@ -50,15 +54,21 @@ def split_of(content: str) -> Split:
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"[^a-z0-9{}+*/-]+", " ", text.lower()).strip()
+    """The words of a text, without case, punctuation and `please`, between spaces."""
+    found = re.findall(r"[a-z0-9{}+*/-]+", text.lower())
+    return f" {' '.join(word for word in found if word != 'please')} "
 
 
 class Draw(Random):
     """A seeded source of choices for one split."""
 
     split: Split = "train"
-    held_out: list[str]
-    """The wordings that the latest draws kept for validation and the sealed set."""
+
+    def __init__(self, seed: str | None = None) -> None:
+        """The choices of a seed, for training until `split` says otherwise."""
+        super().__init__(seed)
+        self.held_out: deque[str] = deque(maxlen=_MOST_HELD_OUT)
+        """The words of the wordings that the latest draws kept for validation and the sealed set."""
 
     def wording(self, *options: str, sealed: tuple[str, ...] = (), commands: tuple[str, ...] = (), over: str = "") -> str:
         """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training.
@@ -66,7 +76,8 @@ class Draw(Random):
         Training also gives `commands` in many ways, such as `spell {}` as `Could you spell pear?`;
         `over` stands in the place of `{}`, or before or behind a command that has none.
         """
-        self.held_out += [*options[-2:], *sealed]
+        if self.split == "train":
+            self.hold_out(*options[-2:], *sealed)
         if self.split == "sealed":
             return self.choice((options[-1], *sealed))
         if self.split == "validation":
@@ -75,7 +86,12 @@ class Draw(Random):
             composed = self._given(self.choice(commands), over)
             if self.may_say(composed):
                 return composed
-        return self.choice(options[:-2])
+        # Some that are for training hold one that is not.
+        taught = options[:-2]
+        for option in self.sample(taught, len(taught)):
+            if self.may_say(option):
+                return option
+        raise ValueError(f"every wording for training holds one that is held out, such as {taught[0]!r}")
 
     def _given(self, command: str, over: str) -> str:
         alone = re.search(r"\b(me|you|your)\b", command) is None
@@ -90,9 +106,14 @@ class Draw(Random):
         place = self.choice((*_OVER, *_OVER_INSIDE))
         return place.format(said, over.removesuffix(".") if place in _OVER_INSIDE else over)
 
+    def hold_out(self, *wordings: str) -> None:
+        """Keeps these for the other splits."""
+        self.held_out.extend(map(_bare, wordings))
+
     def may_say(self, text: str) -> bool:
-        """Whether training may say this: no wording since `held_out` was emptied keeps it for another split."""
-        return self.split != "train" or _bare(text) not in map(_bare, self.held_out)
+        """Whether training may say this: no wording that the latest draws held out stands in it, however it is written."""
+        said = _bare(text)
+        return not any(held == said or (held.count(" ") > _SHORT_WORDING and held in said) for held in self.held_out)
 
     def falls_here(self, content: str) -> bool:
         """Whether this split may use the content."""
@@ -136,5 +157,4 @@ def draw(seed: str, split: Split) -> Draw:
     """The choices of a seed for a split."""
     source = Draw(f"pie-tiny/{split}/{seed}")
     source.split = split
-    source.held_out = []
     return source

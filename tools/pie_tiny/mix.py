@@ -44,7 +44,7 @@ _SYSTEMS = (
 def draw_exchange(rng: Draw) -> Exchange:
     """One exchange of any skill that falls on the split of the draw."""
     while True:
-        rng.held_out = []
+        rng.held_out.clear()
         exchange = rng.choices(_SKILLS, _WEIGHTS)[0](rng)
         if not exchange.key or rng.falls_here(exchange.key):
             return exchange

@@ -6,15 +6,11 @@ They hold what a model should copy rather than recall: names, words to spell, pl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .people import FOODS, HOBBIES, NAMES, PET_NAMES
 from .things import CATEGORIES, WORDS
 from .topics import TIPS, TOPICS
 from .world import CITIES
-
-if TYPE_CHECKING:
-    from ..draw import Draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,56 +246,3 @@ DEEDS = Pool(
 _POOLS = (PERSONS, TOWNS, LETTER_WORDS, ITEMS, PASTIMES, DISHES, PETS_NAMED, PROFESSIONS, QUANTITIES, HOLDERS, DEEDS)
 HELD_OUT = frozenset(entry.lower() for pool in _POOLS for entry in (*pool.validation, *pool.sealed))
 """What any lexicon keeps for validation or the sealed set, in small letters: no split may invent it, whatever the lexicon."""
-
-_OPENINGS = (
-    "b",
-    "br",
-    "c",
-    "ch",
-    "d",
-    "dr",
-    "f",
-    "g",
-    "gr",
-    "h",
-    "j",
-    "k",
-    "kr",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pr",
-    "r",
-    "s",
-    "sh",
-    "st",
-    "t",
-    "tr",
-    "v",
-    "w",
-    "y",
-    "z",
-)
-_VOWELS = ("a", "e", "i", "o", "u", "a", "e", "o", "ai", "ee", "ou")
-_ENDS = ("", "", "", "l", "m", "n", "r", "s", "t", "k", "nd", "x", "lt", "rn")
-
-
-def coined_word(rng: Draw) -> str:
-    """A word in small letters that means nothing, of one to three syllables; the splits share none."""
-    while True:
-        word = "".join(rng.choice(_OPENINGS) + rng.choice(_VOWELS) + rng.choice(_ENDS) for _ in range(rng.randint(1, 3)))
-        if len(word) >= 3 and rng.falls_here(word):
-            return word
-
-
-def person(rng: Draw) -> str:
-    """A given name, in training often one that nobody bears."""
-    return rng.entry(PERSONS)
-
-
-def letter_word(rng: Draw) -> str:
-    """A word for work on its letters, of a lexicon or coined."""
-    if rng.random() < 0.35:
-        return coined_word(rng)
-    return rng.entry(LETTER_WORDS)

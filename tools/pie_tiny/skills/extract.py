@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from ..conversation import Exchange, Message, ask, compact_json, join_and, pick
 from ..draw import Draw
-from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS, coined_word, person
+from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS
 from ..lexicon.things import CATEGORIES, COLOURS, DAYS, MONTHS
+from ..words import coined_word, person
 
 Fields = dict[str, str | int]
 

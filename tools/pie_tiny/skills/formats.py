@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..conversation import Exchange, Message, ask, compact_json, pick
+from ..conversation import Exchange, Message, ask, capitalise, compact_json, pick
 from ..draw import Draw
-from ..lexicon.pools import letter_word, person
 from ..lexicon.topics import TOPICS
+from ..words import letter_word, person
 from .facts import Fact, random_fact
 
 _SENTENCES = tuple(TOPICS.values())
@@ -127,9 +127,11 @@ _CONTRARY = {"word": ("sentence",), "json": ("sentence",), "capitals": ("lower",
 
 
 _LETTERS = {
-    "capitals": ("capitals", "capital letters", "upper case", "upper case letters", "big letters", "all caps"),
-    "lower": ("lower case", "small letters", "lower case letters"),
+    "capitals": ("capitals", "capital letters", "upper case letters", "big letters", "upper case", "all caps"),
+    "lower": ("small letters", "lower case letters", "lower case"),
 }
+"""What the letters of a form are called; the first few are plurals."""
+_N_PLURALS = {"capitals": 4, "lower": 2}
 _WITH = (
     *("Use {}.", "Use {}, please.", "Use nothing but {}.", "Use {} throughout.", "Use {} for all of it.", "Use {} everywhere.", "Only {}."),
     *("Keep to {}.", "Stick to {}.", "Write with {}.", "Just {}, please.", "All of it in {}.", "I like {}.", "{} for the answer, please."),
@@ -147,22 +149,26 @@ def _about_letters(rng: Draw, form: str) -> str:
     if rng.random() < 0.6:
         said = rng.choice(_WITH).format(rng.choice(_LETTERS[form]))
     else:
-        said = rng.choice(_WITHOUT).format(rng.choice(_LETTERS[_CONTRARY[form][0]]))
-    return said[:1].upper() + said[1:]
+        other = _CONTRARY[form][0]
+        said = rng.choice(_WITHOUT).format(rng.choice(_LETTERS[other][: _N_PLURALS[other]]))
+    return capitalise(said)
+
+
+def _composed(rng: Draw, form: str) -> str:
+    """An instruction of a verb and a manner, at times with a manner that is ruled out."""
+    how = rng.choice(_HOW[form])
+    if rng.random() < 0.3:
+        contrary = rng.choice([how for how in _HOW[rng.choice(_CONTRARY[form])] if not how.startswith(("without", "using no"))])
+        how = pick(rng, "{}, not {}", "{} and not {}", "{} rather than {}", "{} instead of {}").format(how, contrary)
+    return capitalise(rng.choice(_ASKED).format(how))
 
 
 def _instruction(rng: Draw, form: str) -> str:
     """One way to ask for the form; half of the time in training a verb and a manner put together."""
     options, sealed = _INSTRUCTIONS[form], _SEALED.get(form, ())
     if rng.split == "train" and rng.random() < 0.5:
-        how = rng.choice(_HOW[form])
-        about_letters = form in _LETTERS and rng.random() < 0.5
-        if rng.random() < 0.3:
-            contrary = rng.choice([how for how in _HOW[rng.choice(_CONTRARY[form])] if not how.startswith(("without", "using no"))])
-            how = pick(rng, "{}, not {}", "{} and not {}", "{} rather than {}", "{} instead of {}").format(how, contrary)
-        composed = _about_letters(rng, form) if about_letters else rng.choice(_ASKED).format(how)
-        composed = composed[:1].upper() + composed[1:]
-        rng.held_out += [*options[-2:], *sealed]
+        composed = _about_letters(rng, form) if form in _LETTERS and rng.random() < 0.5 else _composed(rng, form)
+        rng.hold_out(*options[-2:], *sealed)
         if rng.may_say(composed):
             return composed
     return rng.wording(*options, sealed=sealed)
@@ -247,11 +253,11 @@ ANEW = {
 _AFTER_IT = {
     "word": ("json", "capitals", "lower", "sentence"),
     "json": ("word", "sentence"),
-    "capitals": ("word", "json", "lower", "sentence"),
-    "lower": ("word", "json", "capitals", "sentence"),
+    "capitals": ("json", "lower"),
+    "lower": ("json", "capitals"),
     "sentence": ("word", "json", "capitals", "lower"),
 }
-"""The forms in which an answer of this form can be asked for anew."""
+"""The forms in which an answer of this form can be asked for anew, where it is clear what the case would be."""
 
 
 def _anew(before: str, form: str, fact: Fact) -> str:
@@ -270,8 +276,7 @@ def in_other_forms(rng: Draw) -> Exchange:
             before, form = form, rng.choice(anew)
             turns += [Message("user", rng.choice(ANEW[form])), Message("assistant", _anew(before, form, fact))]
             if before == "word" and form in ("capitals", "lower"):
-                # It is still a word, and cased.
-                form = "word"
+                form = ""  # a word with a case of its own
         else:
             fact = random_fact(rng)
             form = rng.choice([form for form in _INSTRUCTIONS if form != "word" or " " not in fact.short])

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from ..conversation import Exchange, Message, a_or_an, ask, by_letters, join_and, pick
 from ..draw import Draw
-from ..lexicon.pools import PERSONS, letter_word
+from ..lexicon.pools import PERSONS
 from ..lexicon.things import CATEGORIES
+from ..words import letter_word
 
 
 def _words(rng: Draw, smallest: int, largest: int) -> list[str]:
@@ -192,7 +193,7 @@ def sort_words(rng: Draw) -> Exchange:
             *("arrange the following words by the alphabet", "bring these into the order of the alphabet", "list these words from A to Z"),
             *("sort this list by the alphabet", "rank these words by their first letters", "write these words in alphabetical order"),
             *("give me these words in the order of a dictionary", "alphabetize this list", "sort {}", "sort {} alphabetically"),
-            *("put {} in alphabetical order", "arrange {} from A to Z", "write {} in the order of the alphabet"),
+            *("put {} in the order of the alphabet", "arrange {} from A to Z", "write {} alphabetically"),
         ),
         over=given,
     )
@@ -432,8 +433,8 @@ def several_of_a_list(rng: Draw) -> Exchange:
             items, kind = list(map(str, numbers)), "numbers"
             ordered = list(map(str, sorted(numbers)))
         ascending, descending = ", ".join(ordered) + ".", ", ".join(reversed(ordered)) + "."
-        # What both ways to sort teach is what `sort_words` and `sort_numbers` hold out.
-        if rng.split != "train" or (rng.falls_here(ascending) and rng.falls_here(descending)):
+        # By these `list_ends`, `sort_words` and `sort_numbers` are held out.
+        if rng.split != "train" or all(map(rng.falls_here, (", ".join(items), ascending, descending))):
             break
     given = ", ".join(items)
     opening = pick(

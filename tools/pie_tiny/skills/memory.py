@@ -7,8 +7,9 @@ from typing import NamedTuple
 from ..conversation import Exchange, Message, a_or_an, asking, pick
 from ..draw import Draw
 from ..lexicon.people import PETS
-from ..lexicon.pools import DISHES, ITEMS, LETTER_WORDS, PASTIMES, PETS_NAMED, PROFESSIONS, TOWNS, coined_word, person
+from ..lexicon.pools import DISHES, ITEMS, LETTER_WORDS, PASTIMES, PETS_NAMED, PROFESSIONS, TOWNS
 from ..lexicon.things import CATEGORIES, COLOURS
+from ..words import coined_word, person
 from .facts import random_fact
 
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from ..conversation import Exchange, Message, Tool, ToolCall, capitalise, compact_json, pick
 from ..draw import Draw
-from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS, coined_word, person
+from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS
 from ..lexicon.things import COLOURS, DAYS
+from ..words import coined_word, person
 from .facts import random_fact
 
 _MOST_TOOLS = 4
@@ -260,7 +261,7 @@ def call_new_tool(rng: Draw) -> Exchange:
             Message("tool", returned),
             Message("assistant", answer),
         ]
-    return Exchange(tuple(turns), "", tools=tuple(new.tool for new in made))
+    return Exchange(tuple(turns), "", tools=tuple(new.tool for new in made), verbatim=True)
 
 
 def ignore_new_tools(rng: Draw) -> Exchange:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from ..conversation import Exchange, Message, a_or_an, asking
 from ..draw import Draw
-from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS, coined_word, person
+from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS
 from ..lexicon.things import COLOURS, DAYS, MONTHS
 from ..lexicon.topics import TOPICS
+from ..words import coined_word, person
 
 _LENGTHS = (25, 60, 150, 300, 500, 750)
 """Bounds on the words of a passage; 750 words are up to 1,500 tokens."""

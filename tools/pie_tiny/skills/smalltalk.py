@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..conversation import Exchange, ask, pick
 from ..draw import Draw
-from ..lexicon.pools import letter_word
+from ..words import letter_word
 
 _GREETINGS = (
     *("Hello!", "Hello", "Hi!", "Hi", "Hi there!", "Hey!", "Hey", "Hello there!", "Greetings!", "Good morning!"),

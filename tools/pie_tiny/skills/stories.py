@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from ..conversation import Exchange, a_or_an, ask, capitalise, pick
 from ..draw import Draw
-from ..lexicon.pools import PERSONS, person
+from ..lexicon.pools import PERSONS
+from ..words import person
 
 _ANIMALS = (
     *("fox", "rabbit", "bear", "cat", "dog", "mouse", "owl", "hedgehog", "squirrel", "frog"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..conversation import Exchange, ask
 from ..draw import Draw
-from ..lexicon.pools import ITEMS, person
+from ..lexicon.pools import ITEMS
+from ..words import person
 
 
 def _number(rng: Draw) -> int:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from ..conversation import Exchange, Message, by_letters, pick
 from ..draw import Draw
-from ..lexicon.pools import ITEMS, letter_word, person
+from ..lexicon.pools import ITEMS
+from ..words import letter_word, person
 from .facts import random_fact
 from .sums import operands
 
@@ -135,8 +136,8 @@ def _fact(rng: Draw) -> _Problem:
     fact = random_fact(rng)
     thinking = pick(
         rng,
-        f"The user asks: {fact.question} The answer is {fact.short}.",
-        f"I am asked: {fact.question} I know that the answer is {fact.short}.",
+        f"The user asks: {fact.question} The answer is {fact.short.removesuffix('.')}.",
+        f"I am asked: {fact.question} I know that the answer is {fact.short.removesuffix('.')}.",
     )
     return _Problem(fact.question, thinking, fact.sentence, fact.expects)
 

@@ -16,8 +16,9 @@ from ..conversation import (
     pick,
 )
 from ..draw import Draw
-from ..lexicon.pools import ITEMS, LETTER_WORDS, TOWNS, coined_word, person
+from ..lexicon.pools import ITEMS, LETTER_WORDS, TOWNS
 from ..lexicon.things import CATEGORIES, DAYS
+from ..words import coined_word, person
 from .facts import random_fact
 
 
@@ -401,7 +402,7 @@ def call_tool(rng: Draw) -> Exchange:
             Message("tool", use.result),
             Message("assistant", use.answer),
         ]
-    return Exchange(tuple(turns), "", tools=tools)
+    return Exchange(tuple(turns), "", tools=tools, verbatim=True)
 
 
 def ignore_tools(rng: Draw) -> Exchange:

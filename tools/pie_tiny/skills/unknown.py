@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..conversation import Exchange, ask, pick
 from ..draw import Draw
-from ..lexicon.pools import LETTER_WORDS, coined_word, person
+from ..lexicon.pools import LETTER_WORDS
+from ..words import coined_word, person
 
 _ANSWERS = (
     "I am sorry, I do not know that.",
