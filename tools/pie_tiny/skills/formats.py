@@ -20,6 +20,8 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
         *("Limit your reply to one word.", "Just the answer.", "The answer alone is enough.", "Please keep it to a single word."),
         *("I would like a one-word answer.", "Leave out everything but the answer.", "One word is all I need.", "As short as you can."),
         *("No explanation, just a word.", "Reply using one word and nothing else.", "A sentence is not needed."),
+        *("No sentence.", "I need no sentence, one word will do.", "No whole sentence, just the word.", "Leave the sentence out."),
+        *("Not a sentence, only a word.", "No sentence is needed.", "Skip the sentence and give the word.", "Without a sentence, please."),
         "The shortest answer, please.",
         "Say no more than one word.",
         "No sentence, only the answer.",
@@ -67,6 +69,7 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
         *("Your reply should be a full sentence.", "Form a whole sentence.", "Please keep to one sentence."),
         *("I would like a complete sentence as the answer.", "Reply with one sentence.", "Say it in a whole sentence."),
         *("Respond in complete sentences.", "Not just a word, but a full sentence.", "Make it a complete sentence."),
+        *("No single word: a sentence, please.", "A word is not enough, write a sentence.", "Not one word, but a sentence."),
         *("Do not answer with a single word.", "Tell me in one short sentence.", "Give your answer as one sentence."),
         "A sentence will do.",
         "Write one sentence.",
@@ -133,6 +136,7 @@ _LETTERS = {
 """What the letters of a form are called; the first few are plurals."""
 _N_PLURALS = {"capitals": 4, "lower": 2}
 _WITH = (
+    *("Please use {}.", "Please keep to {}.", "Please write in {}.", "Please answer in {} and nothing else."),
     *("Use {}.", "Use {}, please.", "Use nothing but {}.", "Use {} throughout.", "Use {} for all of it.", "Use {} everywhere.", "Only {}."),
     *("Keep to {}.", "Stick to {}.", "Write with {}.", "Just {}, please.", "All of it in {}.", "I like {}.", "{} for the answer, please."),
     *("I want {} only.", "I can only read {}.", "Nothing but {} will do.", "The answer should have {} only.", "Please take {}."),
