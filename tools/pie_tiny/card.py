@@ -36,9 +36,9 @@ request, and saying that it does not know.
 ## Scores
 
 Greedy answers to the sealed set: {n_items:,} questions, {per_skill} of each skill, whose wordings, names, words, pairs of
-numbers and tools are not in the training data (`tools/pie_tiny/draw.py` keeps them apart, `tests/pie_tiny/test_splits.py`
-tests it; the set is `tools/pie_tiny/sealed.jsonl`, SHA-256 `{sealed_start}...`). An answer counts if it is right and ends by
-itself.
+numbers and tools are kept out of the training data (`tools/pie_tiny/draw.py` does it, `tests/pie_tiny/test_splits.py` tests
+it, and where it failed "How it was made" says so; the set is `tools/pie_tiny/sealed.jsonl`, SHA-256 `{sealed_start}...`). An
+answer counts if it is right and ends by itself.
 
 {scores}
 
