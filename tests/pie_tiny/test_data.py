@@ -153,15 +153,13 @@ def test_what_is_asked_of_a_list_follows_from_the_list_and_the_answer_before() -
         before: list[str] = []
         for question, answer in asked:
             listed = answer[:-1].split(", ")
-            if "name first" in question or "first in" in question or "The first" in question or "first item" in question:
+            if re.search("name first|first in|The first|first item", question):
                 assert answer == f"The first is {given[0]}."
-            elif "last in" in question or "name last" in question or "The last" in question or "last item" in question:
+            elif re.search("last in|name last|The last|last item", question):
                 assert answer == f"The last is {given[-1]}."
-            elif "descending" in question or "falling" in question:
+            elif re.search("descending|falling", question):
                 assert listed == ordered[::-1]
-            elif "my list" in question.lower() and (
-                "everse" in question or "backwards" in question or "around" in question or "its end" in question
-            ):
+            elif re.search("Reverse my list|my list backwards|my list around|my list from its end", question):
                 assert listed == given[::-1]
             elif re.search("other way|Turn that|back to front|other direction", question):
                 assert listed == before[::-1]
@@ -190,9 +188,9 @@ def test_an_answer_in_another_form_says_the_same() -> None:
         before = ""
         for question, answer in asked:
             said = str(json.loads(answer)["answer"]) if answer.startswith("{") else answer
-            if any(question in options for options in formats.ANEW.values()):
+            form = next((form for form, options in formats.ANEW.items() if question in options), None)
+            if form:
                 n_anew += 1
-                form = next(form for form, options in formats.ANEW.items() if question in options)
                 assert before
                 shorter, longer = sorted((said.lower().strip("."), before.lower().strip(".")), key=len)
                 # A count of none is said as `no`.

@@ -109,7 +109,6 @@ def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
     any_letters = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
     beginnings = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
     endings = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
-
     documents = []
     for _ in range(count):
         if rng.random() < _SPELT_SHARE:

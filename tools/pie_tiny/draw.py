@@ -70,11 +70,14 @@ class Draw(Random):
         self.held_out: deque[str] = deque(maxlen=_MOST_HELD_OUT)
         """The words of the wordings that the latest draws kept for validation and the sealed set."""
 
-    def wording(self, *options: str, sealed: tuple[str, ...] = (), commands: tuple[str, ...] = (), over: str = "") -> str:
+    def wording(
+        self, *options: str, sealed: tuple[str, ...] = (), commands: tuple[str, ...] = (), over: str = "", composed: str = ""
+    ) -> str:
         """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training.
 
         Training also gives `commands` in many ways, such as `spell {}` as `Could you spell pear?`;
-        `over` stands in the place of `{}`, or before or behind a command that has none.
+        `over` stands in the place of `{}`, or before or behind a command that has none. Whoever puts
+        wordings together in another way gives one as `composed`, which is taken if it may be said.
         """
         if self.split == "train":
             self.hold_out(*options[-2:], *sealed)
@@ -84,8 +87,8 @@ class Draw(Random):
             return options[-2]
         if commands and self.random() < _COMPOSED_SHARE:
             composed = self._given(self.choice(commands), over)
-            if self.may_say(composed):
-                return composed
+        if composed and self.may_say(composed):
+            return composed
         # Some that are for training hold one that is not.
         taught = options[:-2]
         for option in self.sample(taught, len(taught)):

@@ -22,11 +22,6 @@ class Pool:
     sealed: tuple[str, ...]
 
 
-def words(text: str) -> tuple[str, ...]:
-    """The words of a text, for lists that are read more easily so."""
-    return tuple(text.split())
-
-
 def _pool(train: tuple[str, ...], more: str, validation: str, sealed: str) -> Pool:
     held = {*validation.split(), *sealed.split()}
     entries = dict.fromkeys((*train, *more.split()))
@@ -179,68 +174,37 @@ PROFESSIONS = Pool(
     ("astronomer", "beekeeper", "goldsmith", "translator", "locksmith", "geologist", "referee", "photographer"),
 )
 
-QUANTITIES = Pool(
-    words(
-        """
-        height weight length width depth age speed size area volume rating score level value distance capacity power range
-        balance rent salary budget profit tax discount fee population density humidity pressure altitude brightness loudness
-        thickness strength duration mileage voltage battery_level room_number seat_number page_count stock_level waiting_time
-        delivery_time opening_hour closing_hour birth_year colour owner author title address status language shape material
-        brand model_name nickname motto phone_number email postcode director teacher captain manager neighbour birthday origin
-        flavour season menu schedule timetable route platform gate terminal temperature price
-        """
-    ),
-    ("radius", "visitor_count", "sponsor", "frequency", "landlord", "fare"),
-    words(
-        """
-        diameter interest_rate circulation warranty curfew publisher guardian latitude mascot toll viscosity headcount tenure
-        architect sheriff dosage
-        """
-    ),
+QUANTITIES = _pool(
+    (),
+    """height weight length width depth age speed size area volume rating score level value distance capacity power range balance
+    rent salary budget profit tax discount fee population density humidity pressure altitude brightness loudness thickness
+    strength duration mileage voltage battery_level room_number seat_number page_count stock_level waiting_time delivery_time
+    opening_hour closing_hour birth_year colour owner author title address status language shape material brand model_name
+    nickname motto phone_number email postcode director teacher captain manager neighbour birthday origin flavour season menu
+    schedule timetable route platform gate terminal temperature price""",
+    "radius visitor_count sponsor frequency landlord fare",
+    """diameter interest_rate circulation warranty curfew publisher guardian latitude mascot toll viscosity headcount tenure
+    architect sheriff dosage""",
 )
-HOLDERS = Pool(
-    words(
-        """
-        mountain river lake bridge tower castle museum library school hospital hotel restaurant shop factory farm garden forest
-        island village street house flat office room bus train plane ship car book film song album game painting recipe dish
-        drink student teacher customer patient player team club company project account order invoice parcel package flight
-        ticket event course lesson file folder server printer phone computer camera machine engine battery sensor pump valve
-        tank plant animal dog horse stadium theatre concert match bakery pharmacy station harbour warehouse branch department
-        member employee driver tenant
-        """
-    ),
-    ("fjord", "podcast", "voucher", "viaduct", "regiment", "greenhouse"),
-    words(
-        """
-        vineyard lighthouse monastery satellite windmill festival subscription chalet tournament aquarium reservoir magazine
-        locomotive submarine embassy bookshop
-        """
-    ),
+HOLDERS = _pool(
+    (),
+    """mountain river lake bridge tower castle museum library school hospital hotel restaurant shop factory farm garden forest
+    island village street house flat office room bus train plane ship car book film song album game painting recipe dish drink
+    student teacher customer patient player team club company project account order invoice parcel package flight ticket event
+    course lesson file folder server printer phone computer camera machine engine battery sensor pump valve tank plant animal dog
+    horse stadium theatre concert match bakery pharmacy station harbour warehouse branch department member employee driver tenant""",
+    "fjord podcast voucher viaduct regiment greenhouse",
+    """vineyard lighthouse monastery satellite windmill festival subscription chalet tournament aquarium reservoir magazine
+    locomotive submarine embassy bookshop""",
 )
-DEEDS = Pool(
-    words(
-        """
-        open close start stop lock unlock book cancel delete remove create add rename move copy print scan paint clean repair
-        check test inspect heat cool fill empty order buy sell rent lend return ship pack deliver send upload download install
-        update restart reset feed water plant wash dry polish measure weigh mark tag archive publish approve reject confirm
-        pause resume mute hide show call assign invite block report rate review count sort charge
-        """
-    ),
-    ("rinse", "insulate", "nominate", "launch", "freeze"),
-    (
-        "calibrate",
-        "evacuate",
-        "sharpen",
-        "quarantine",
-        "subscribe",
-        "dispatch",
-        "renovate",
-        "varnish",
-        "ventilate",
-        "auction",
-        "decorate",
-        "recycle",
-    ),
+DEEDS = _pool(
+    (),
+    """open close start stop lock unlock book cancel delete remove create add rename move copy print scan paint clean repair check
+    test inspect heat cool fill empty order buy sell rent lend return ship pack deliver send upload download install update
+    restart reset feed water plant wash dry polish measure weigh mark tag archive publish approve reject confirm pause resume
+    mute hide show call assign invite block report rate review count sort charge""",
+    "rinse insulate nominate launch freeze",
+    "calibrate evacuate sharpen quarantine subscribe dispatch renovate varnish ventilate auction decorate recycle",
 )
 
 _POOLS = (PERSONS, TOWNS, LETTER_WORDS, ITEMS, PASTIMES, DISHES, PETS_NAMED, PROFESSIONS, QUANTITIES, HOLDERS, DEEDS)

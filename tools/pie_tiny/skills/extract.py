@@ -264,11 +264,16 @@ def _contact(rng: Draw) -> _Record:
 _RECORDS = (_person, _person, _meeting, _order, _order, _trip, _lost, _birthday, _contact)
 
 
-def _some_fields(rng: Draw, names: list[str], fewest: int = 2) -> list[str]:
+def _some_fields(rng: Draw, record: _Record, fewest: int = 2) -> list[str]:
+    names = list(record.fields)
     wanted = rng.sample(names, rng.randint(min(fewest, len(names)), len(names)))
     if rng.random() < 0.6:
         wanted.sort(key=names.index)
     return wanted
+
+
+def _fields_of(record: _Record, wanted: list[str]) -> Message:
+    return Message("assistant", compact_json({field: record.fields[field] for field in wanted}))
 
 
 def _said(rng: Draw, fields: list[str]) -> str:
@@ -278,8 +283,7 @@ def _said(rng: Draw, fields: list[str]) -> str:
 def extract(rng: Draw) -> Exchange:
     """Some fields of a sentence as a JSON object, in the order asked."""
     record = rng.choice(_RECORDS)(rng)
-    names = list(record.fields)
-    wanted = _some_fields(rng, names)
+    wanted = _some_fields(rng, record)
     sentence = record.sentence
     asked = _said(rng, wanted)
     question = rng.wording(
@@ -314,8 +318,7 @@ def extract(rng: Draw) -> Exchange:
         ),
         over=sentence,
     )
-    answer = compact_json({field: record.fields[field] for field in wanted})
-    turns = [Message("user", question), Message("assistant", answer)]
+    turns = [Message("user", question), _fields_of(record, wanted)]
     for _ in range(rng.randrange(4) if rng.split == "train" else 0):
         # More is learnt of a sentence that is read once; what is measured asks once.
         if rng.random() < 0.5:
@@ -323,15 +326,13 @@ def extract(rng: Draw) -> Exchange:
             question = pick(
                 rng, f"And of this one? {record.sentence}", f"Another one: {record.sentence}", f"The next sentence: {record.sentence}"
             )
-            wanted = [field for field in wanted if field in record.fields]
-            if not wanted:
-                wanted = _some_fields(rng, list(record.fields))
+            wanted = [field for field in wanted if field in record.fields] or _some_fields(rng, record)
             question += pick(rng, " I need {}.", " Fields: {}.", " Give me {}.").format(_said(rng, wanted))
         else:
-            wanted = _some_fields(rng, list(record.fields), fewest=1)
+            wanted = _some_fields(rng, record, fewest=1)
             question = pick(rng, "Now only {}.", "And now {} in JSON.", "The same with {}.", "Now {} as JSON, please.", "Just {}, please.")
             question = question.format(_said(rng, wanted))
-        turns += [Message("user", question), Message("assistant", compact_json({field: record.fields[field] for field in wanted}))]
+        turns += [Message("user", question), _fields_of(record, wanted)]
     return Exchange(tuple(turns), "", expects=turns[-1].content, verbatim=True)
 
 

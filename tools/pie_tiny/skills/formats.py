@@ -129,12 +129,13 @@ _CONTRARY = {"word": ("sentence",), "json": ("sentence",), "capitals": ("lower",
 """The forms that an answer in this one cannot have as well."""
 
 
-_LETTERS = {
-    "capitals": ("capitals", "capital letters", "upper case letters", "big letters", "upper case", "all caps"),
-    "lower": ("small letters", "lower case letters", "lower case"),
+_CASED = {
+    "capitals": ("capitals", "capital letters", "upper case letters", "big letters"),
+    "lower": ("small letters", "lower case letters"),
 }
-"""What the letters of a form are called; the first few are plurals."""
-_N_PLURALS = {"capitals": 4, "lower": 2}
+"""What the letters of a form are called, in the plural."""
+_CASES = {"capitals": ("upper case", "all caps"), "lower": ("lower case",)}
+"""What their case is called."""
 _WITH = (
     *("Please use {}.", "Please keep to {}.", "Please write in {}.", "Please answer in {} and nothing else."),
     *("Use {}.", "Use {}, please.", "Use nothing but {}.", "Use {} throughout.", "Use {} for all of it.", "Use {} everywhere.", "Only {}."),
@@ -151,10 +152,9 @@ _WITHOUT = (
 def _about_letters(rng: Draw, form: str) -> str:
     """An instruction on case that names the letters that are wanted, or those that are not."""
     if rng.random() < 0.6:
-        said = rng.choice(_WITH).format(rng.choice(_LETTERS[form]))
+        said = rng.choice(_WITH).format(rng.choice((*_CASED[form], *_CASES[form])))
     else:
-        other = _CONTRARY[form][0]
-        said = rng.choice(_WITHOUT).format(rng.choice(_LETTERS[other][: _N_PLURALS[other]]))
+        said = rng.choice(_WITHOUT).format(rng.choice(_CASED[_CONTRARY[form][0]]))
     return capitalise(said)
 
 
@@ -169,13 +169,10 @@ def _composed(rng: Draw, form: str) -> str:
 
 def _instruction(rng: Draw, form: str) -> str:
     """One way to ask for the form; half of the time in training a verb and a manner put together."""
-    options, sealed = _INSTRUCTIONS[form], _SEALED.get(form, ())
+    composed = ""
     if rng.split == "train" and rng.random() < 0.5:
-        composed = _about_letters(rng, form) if form in _LETTERS and rng.random() < 0.5 else _composed(rng, form)
-        rng.hold_out(*options[-2:], *sealed)
-        if rng.may_say(composed):
-            return composed
-    return rng.wording(*options, sealed=sealed)
+        composed = _about_letters(rng, form) if form in _CASED and rng.random() < 0.5 else _composed(rng, form)
+    return rng.wording(*_INSTRUCTIONS[form], sealed=_SEALED.get(form, ()), composed=composed)
 
 
 def _apply(form: str, fact: Fact) -> str:

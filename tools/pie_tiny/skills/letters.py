@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..conversation import Exchange, Message, a_or_an, ask, by_letters, join_and, pick
@@ -102,6 +103,18 @@ def reverse_word(rng: Draw) -> Exchange:
     return ask(question, f"{'-'.join(word)} backwards is{by_letters(word[::-1])}.", expects=word[::-1], verbatim=True)
 
 
+def _letter_commands(which: str, begins: str, starts: str) -> tuple[str, ...]:
+    """Commands to name the first or the last letter."""
+    return (
+        *(
+            f"tell me the {which} letter of {{}}",
+            f"give me the letter with which {{}} {begins}",
+            f"name the {which} letter of the word {{}}",
+        ),
+        *(f"say which letter {{}} {starts} with", f"look at {{}} and name its {which} letter", f"name the {which} letter of this word"),
+    )
+
+
 def count_letters(rng: Draw) -> Exchange:
     """How many letters, or which letter is first or last."""
     word = letter_word(rng)
@@ -136,10 +149,7 @@ def count_letters(rng: Draw) -> Exchange:
             f"What letter does {word} begin with?",
             f"What letter comes first in {word}?",
             f"The word {word} begins with which letter?",
-            commands=(
-                *("tell me the first letter of {}", "give me the letter with which {} begins", "name the first letter of the word {}"),
-                *("say which letter {} starts with", "look at {} and name its first letter", "name the first letter of this word"),
-            ),
+            commands=_letter_commands("first", "begins", "starts"),
             over=word,
         )
         return ask(question, f"The first letter of {word} is {word[0]}.", expects=f" {word[0]}.")
@@ -153,10 +163,7 @@ def count_letters(rng: Draw) -> Exchange:
         *(f"The last letter in '{word}' is which one?", f"Which letter finishes the word {word}?"),
         f"What letter comes last in {word}?",
         f"The word {word} ends with which letter?",
-        commands=(
-            *("tell me the last letter of {}", "give me the letter with which {} ends", "name the last letter of the word {}"),
-            *("say which letter {} ends with", "look at {} and name its last letter", "name the last letter of this word"),
-        ),
+        commands=_letter_commands("last", "ends", "ends"),
         over=word,
     )
     return ask(question, f"The last letter of {word} is {word[-1]}.", expects=f" {word[-1]}.")
@@ -282,6 +289,16 @@ def sort_numbers(rng: Draw) -> Exchange:
     return ask(question, answer, key=answer, expects=answer, verbatim=True)
 
 
+def _item_commands(which: str, begins: str, start: str) -> tuple[str, ...]:
+    """Commands to name the first or the last item of a list."""
+    return (
+        *(f"tell me the {which} word of this list", f"name the {which} item", f"give me the {which} word"),
+        *(f"say which of these words comes {which}", f"pick out the {which} of these", f"look at this list and name its {which} word"),
+        *(f"find the item at the {start} of {{}}", f"tell me with which word the list {begins}", f"name the {which} of {{}}"),
+        f"show me only the {which} word",
+    )
+
+
 def list_ends(rng: Draw) -> Exchange:
     """The first, last or number of items of a list, or the list reversed."""
     words = _words(rng, 3, 6)
@@ -300,16 +317,7 @@ def list_ends(rng: Draw) -> Exchange:
             *(f"The list is {given}. Give me the one at the top.", f"Please pick out the first word of {given}."),
             f"Name the first of these: {given}.",
             f"Which of these stands at the beginning: {given}?",
-            commands=(
-                *(
-                    "tell me the first word of this list",
-                    "name the first item",
-                    "give me the first word",
-                    "say which of these words comes first",
-                ),
-                *("pick out the first of these", "look at this list and name its first word", "find the item at the start of {}"),
-                *("tell me with which word the list begins", "name the first of {}", "show me only the first word"),
-            ),
+            commands=_item_commands("first", "begins", "start"),
             over=given,
         )
         return ask(question, f"The first is {words[0]}.", key=given, expects=f"is {words[0]}.", verbatim=True)
@@ -326,16 +334,7 @@ def list_ends(rng: Draw) -> Exchange:
             *(f"The list is {given}. Give me the one at the bottom.", f"Please pick out the final word of {given}."),
             f"Name the last of these: {given}.",
             f"Which of these stands at the end: {given}?",
-            commands=(
-                *(
-                    "tell me the last word of this list",
-                    "name the last item",
-                    "give me the last word",
-                    "say which of these words comes last",
-                ),
-                *("pick out the last of these", "look at this list and name its last word", "find the item at the end of {}"),
-                *("tell me with which word the list ends", "name the last of {}", "show me only the last word"),
-            ),
+            commands=_item_commands("last", "ends", "end"),
             over=given,
         )
         return ask(question, f"The last is {words[-1]}.", key=given, expects=f"is {words[-1]}.", verbatim=True)
@@ -386,10 +385,11 @@ def list_ends(rng: Draw) -> Exchange:
 
 
 class _Further(NamedTuple):
-    """One more question about a list that was given before."""
+    """One more question about a list that was given before; `listed` are the items of an answer that is a list."""
 
     questions: tuple[str, ...]
     answer: str
+    listed: tuple[str, ...] = ()
 
 
 _UP = ("Sort them.", "Now sort the list.", "Put them in order.", "What is the right order?", "And sorted?", "Sort these, please.")
@@ -402,15 +402,16 @@ _DOWN = (
 _OTHER_WAY = ("And the other way round?", "Turn that around.", "The same from back to front.", "Now in the other direction.")
 
 
-def _further(given: list[str], ascending: str, descending: str) -> tuple[_Further, ...]:
+def _listed(items: Iterable[str]) -> str:
+    return ", ".join(items) + "."
+
+
+def _further(given: list[str], ordered: list[str]) -> tuple[_Further, ...]:
     """What can be asked of a list, whatever was asked before."""
+    back = ("Reverse my list.", "What is my list backwards?", "Turn my list around.", "Say my list from its end to its beginning.")
+    orders = ((_UP, tuple(ordered)), (_DOWN, tuple(ordered[::-1])), (back, tuple(given[::-1])))
     return (
-        _Further(_UP, ascending),
-        _Further(_DOWN, descending),
-        _Further(
-            ("Reverse my list.", "What is my list backwards?", "Turn my list around.", "Say my list from its end to its beginning."),
-            ", ".join(reversed(given)) + ".",
-        ),
+        *(_Further(questions, _listed(items), items) for questions, items in orders),
         _Further(
             ("Which one is first in my list?", "What did I name first?", "The first of my list?", "Name the first item that I gave you."),
             f"The first is {given[0]}.",
@@ -432,24 +433,22 @@ def several_of_a_list(rng: Draw) -> Exchange:
             numbers = _of_any_length(rng, rng.randint(3, 6))
             items, kind = list(map(str, numbers)), "numbers"
             ordered = list(map(str, sorted(numbers)))
-        ascending, descending = ", ".join(ordered) + ".", ", ".join(reversed(ordered)) + "."
+        given = ", ".join(items)
         # By these `list_ends`, `sort_words` and `sort_numbers` are held out.
-        if rng.split != "train" or all(map(rng.falls_here, (", ".join(items), ascending, descending))):
+        if rng.split != "train" or all(map(rng.falls_here, (given, _listed(ordered), _listed(reversed(ordered))))):
             break
-    given = ", ".join(items)
     opening = pick(
         rng,
         *(f"Here is a list: {given}.", f"Take these {kind}: {given}.", f"My list is {given}.", f"I have some {kind} here: {given}."),
         f"{given}.",
     )
-    all_further = _further(items, ascending, descending)
+    further = _further(items, ordered)
     turns: list[Message] = []
-    for one in rng.sample(all_further, rng.randint(2, len(all_further))):
+    for one in rng.sample(further, rng.randint(2, len(further))):
         question = rng.choice(one.questions)
         turns += [Message("user", question if turns else f"{opening} {question}"), Message("assistant", one.answer)]
-        if ", " in one.answer and rng.random() < 0.3:
-            back = ", ".join(reversed(one.answer[:-1].split(", "))) + "."
-            turns += [Message("user", rng.choice(_OTHER_WAY)), Message("assistant", back)]
+        if one.listed and rng.random() < 0.3:
+            turns += [Message("user", rng.choice(_OTHER_WAY)), Message("assistant", _listed(reversed(one.listed)))]
     return Exchange(tuple(turns), "", verbatim=True)
 
 

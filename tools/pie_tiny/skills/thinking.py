@@ -134,10 +134,11 @@ def _story_sum(rng: Draw) -> _Problem:
 
 def _fact(rng: Draw) -> _Problem:
     fact = random_fact(rng)
+    short = fact.short.removesuffix(".")
     thinking = pick(
         rng,
-        f"The user asks: {fact.question} The answer is {fact.short.removesuffix('.')}.",
-        f"I am asked: {fact.question} I know that the answer is {fact.short.removesuffix('.')}.",
+        f"The user asks: {fact.question} The answer is {short}.",
+        f"I am asked: {fact.question} I know that the answer is {short}.",
     )
     return _Problem(fact.question, thinking, fact.sentence, fact.expects)
 
