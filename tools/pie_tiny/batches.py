@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -14,18 +13,18 @@ from tokenizers import Tokenizer
 
 from .conversation import Conversation
 from .draw import Split
-from .lexicon.pools import HELD_OUT
+from .drills import Vocabulary, drill
 from .mix import conversations
 from .render import render
+from .splitter import Splitter
 from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
 
 _LONGEST = 2048
 _WIDTH_STEP = 16
 _READ_SHARE = 0.03
-_DRILL_SHARE = 0.09
-_SPELT_SHARE = 0.6
-_MOST_SPELT = 8
-_LONGEST_COPY = 80
+_DRILL_SHARE = 0.15
+_SPLIT_SHARES = (0.0, 0.0, 0.05, 0.15)
+"""How much of what a document only reads stands in other tokens than the tokenizer's: one of these."""
 
 
 class Source(NamedTuple):
@@ -63,6 +62,13 @@ class Batch(NamedTuple):
         return Batch(tokens, (row[chosen] // step) * width + column[chosen], self.targets[chosen], self.n_tokens)
 
 
+class _Run(NamedTuple):
+    """Tokens that the model must all produce or all only read."""
+
+    ids: list[int]
+    learnt: bool
+
+
 class _Document(NamedTuple):
     tokens: list[int]
     learnt: list[bool]
@@ -73,54 +79,38 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
-def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[_Document]:
+def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[list[_Run]]:
     pieces = [render(document) for document in documents]
-    flat = tokenizer.encode_batch_fast([piece.text for document in pieces for piece in document], add_special_tokens=False)
-    encoded, at = [], 0
-    for document in pieces:
-        tokens: list[int] = []
-        learnt: list[bool] = []
-        for piece in document:
-            ids = flat[at].ids
-            at += 1
-            tokens += ids
-            learnt += [piece.learnt] * len(ids)
-        encoded.append(_Document(tokens[:_LONGEST], learnt[:_LONGEST]))
-    return encoded
+    flat = iter(tokenizer.encode_batch_fast([piece.text for document in pieces for piece in document], add_special_tokens=False))
+    return [[_Run(next(flat).ids, piece.learnt) for piece in document] for document in pieces]
 
 
-def made_word(rng: Random, beginnings: Sequence[str], endings: Sequence[str]) -> str:
-    """One of the beginnings and up to two endings; none that a lexicon holds out."""
-    while True:
-        word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
-        if word.lower() not in HELD_OUT:
-            return word
-
-
-def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[_Document]:
-    """Any tokens said back, or words made of them spelt, so that what text seldom holds can be copied and spelt as well."""
-
+def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[list[_Run]]:
     def ids(text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False).ids
 
-    asked, said = f"{TURN_START}user\n", ids(f"{TURN_END}\n{TURN_START}assistant\n")
+    opening, closing = ids(f"{TURN_START}user\n"), ids(f"{TURN_END}\n{TURN_START}assistant\n")
     end = token_id(tokenizer, TURN_END)
-    tokens = {i: tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())}
-    any_letters = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
-    beginnings = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
-    endings = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
-    documents = []
+    vocabulary = Vocabulary(tokenizer)
+    made = []
     for _ in range(count):
-        if rng.random() < _SPELT_SHARE:
-            words = [made_word(rng, beginnings, endings) for _ in range(rng.randint(1, _MOST_SPELT))]
-            read = ids(f"{asked}Spell these words: {' '.join(words)}")
-            answer = ids("\n".join(f"{word}: {'-'.join(word)}" for word in words))
-        else:
-            answer = rng.choices(any_letters, k=rng.randint(2, _LONGEST_COPY))
-            read = [*ids(f"{asked}Repeat:"), *answer]
-        read += said
-        documents.append(_Document([*read, *answer, end], [False] * len(read) + [True] * (len(answer) + 1)))
-    return documents
+        read, answer = drill(rng, vocabulary)
+        # What is said back as it came has no usual tokens.
+        asked, said = (ids(read), ids(answer)) if isinstance(answer, str) else ([*ids(read), *answer], answer)
+        made.append([_Run(opening + asked + closing, learnt=False), _Run([*said, end], learnt=True)])
+    return made
+
+
+def _joined(runs: list[_Run]) -> _Document:
+    tokens = [number for run in runs for number in run.ids]
+    learnt = [run.learnt for run in runs for _ in run.ids]
+    return _Document(tokens[:_LONGEST], learnt[:_LONGEST])
+
+
+def _split(splitter: Splitter, rng: Random, runs: list[_Run]) -> list[_Run]:
+    """The runs, what is only read of them in other tokens for about half of all documents."""
+    share = rng.choice(_SPLIT_SHARES)
+    return [run if run.learnt or not share else _Run(splitter.split(rng, run.ids, share), learnt=False) for run in runs]
 
 
 def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
@@ -146,9 +136,12 @@ def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> li
     """The batches of one shard, of at most `batch_tokens` tokens with padding unless one document is longer, in random order."""
     seed = source.seed * 1_000_003 + number
     rng = Random(f"batches/{split}/{seed}")
-    documents = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
+    runs = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
     if split == "train":
-        documents += _drills(tokenizer, rng, round(_DRILL_SHARE * len(documents)))
+        runs += _drills(tokenizer, rng, round(_DRILL_SHARE * len(runs)))
+        splitter = Splitter(tokenizer)
+        runs = [_split(splitter, rng, document) for document in runs]
+    documents = [_joined(document) for document in runs]
     documents.sort(key=lambda document: len(document.tokens))
     batches: list[Batch] = []
     pad_id = token_id(tokenizer, END_OF_TEXT)

@@ -181,7 +181,7 @@ QUANTITIES = _pool(
     strength duration mileage voltage battery_level room_number seat_number page_count stock_level waiting_time delivery_time
     opening_hour closing_hour birth_year colour owner author title address status language shape material brand model_name
     nickname motto phone_number email postcode director teacher captain manager neighbour birthday origin flavour season menu
-    schedule timetable route platform gate terminal temperature price""",
+    schedule timetable route platform gate terminal temperature price location""",
     "radius visitor_count sponsor frequency landlord fare",
     """diameter interest_rate circulation warranty curfew publisher guardian latitude mascot toll viscosity headcount tenure
     architect sheriff dosage""",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..conversation import Exchange, Message, Tool, ToolCall, capitalise, compact_json, pick
@@ -11,8 +11,10 @@ from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITI
 from ..lexicon.things import COLOURS, DAYS
 from ..words import coined_word, person
 from .facts import random_fact
+from .unknown import unknown
 
 _MOST_TOOLS = 4
+_UNKNOWN_SHARE = 0.25
 _NAME_STYLES = ("snake", "snake", "snake", "camel", "short", "dotted")
 
 
@@ -35,6 +37,56 @@ _DETAILS: tuple[_Parameter, ...] = (
     _Parameter(("budget", "max_price", "limit"), "integer", "for at most {} euros", lambda rng: rng.randint(5, 900)),
 )
 _KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
+
+
+_ASKED_SHARE = 0.4
+_ASKED: Mapping[str, tuple[str, ...]] = {
+    "height": ("How high is the {}?", "How tall is the {}?"),
+    "weight": ("How heavy is the {}?", "How much does the {} weigh?"),
+    "length": ("How long is the {}?",),
+    "width": ("How wide is the {}?",),
+    "depth": ("How deep is the {}?",),
+    "age": ("How old is the {}?",),
+    "speed": ("How fast is the {}?", "How fast does the {} go?"),
+    "size": ("How large is the {}?", "How big is the {}?"),
+    "location": ("Where is the {}?", "Where is the {} now?", "Where can I find the {}?"),
+    "address": ("At which address is the {}?",),
+    "distance": ("How far away is the {}?", "How far is it to the {}?"),
+    "value": ("What is the {} worth?",),
+    "price": ("How much does the {} cost?", "What does the {} cost?", "How expensive is the {}?"),
+    "population": ("How many people live in the {}?",),
+    "loudness": ("How loud is the {}?",),
+    "brightness": ("How bright is the {}?",),
+    "thickness": ("How thick is the {}?",),
+    "strength": ("How strong is the {}?",),
+    "duration": ("How long does the {} take?",),
+    "page_count": ("How many pages does the {} have?",),
+    "waiting_time": ("How long must I wait for the {}?",),
+    "delivery_time": ("When will the {} be delivered?",),
+    "opening_hour": ("When does the {} open?",),
+    "closing_hour": ("When does the {} close?", "Until when is the {} open?"),
+    "birth_year": ("In which year was the {} born?",),
+    "colour": ("What colour is the {}?",),
+    "owner": ("Who owns the {}?", "To whom does the {} belong?"),
+    "author": ("Who wrote the {}?",),
+    "status": ("How is the {} doing?", "What is happening with the {}?"),
+    "material": ("What is the {} made of?",),
+    "nickname": ("What do people call the {}?",),
+    "captain": ("Who is the captain of the {}?",),
+    "manager": ("Who manages the {}?",),
+    "teacher": ("Who teaches the {}?",),
+    "origin": ("Where does the {} come from?",),
+    "flavour": ("How does the {} taste?",),
+    "platform": ("From which platform does the {} leave?",),
+    "gate": ("From which gate does the {} leave?",),
+    "temperature": ("How warm is the {}?", "How hot is the {}?", "How cold is the {}?"),
+    "language": ("In which language is the {}?",),
+    "capacity": ("How much fits into the {}?",),
+    "battery_level": ("How full is the battery of the {}?",),
+    "rating": ("How good is the {}?",),
+    "salary": ("How much does the {} earn?",),
+}
+"""Questions after a quantity that do not name it."""
 
 
 class _NewTool(NamedTuple):
@@ -105,6 +157,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
 
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
+        asked = rng.choice(_ASKED.get(quantity, ("",))) if rng.random() < _ASKED_SHARE else ""
         question = rng.wording(
             *(f"What is the {said} of the {holder} {identity}?", f"Tell me the {said} of the {holder} {identity}."),
             *(f"I need the {said} of {holder} {identity}.", f"Which {said} does the {holder} {identity} have?"),
@@ -131,6 +184,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"tell me the {said} of the {holder} {identity}", f"give me the {said} for the {holder} {identity}"),
                 *(f"find out which {said} {holder} {identity} has", f"see what the {said} of the {holder} {identity} is"),
             ),
+            composed=asked.format(f"{holder} {identity}"),
         )
         result: str | int = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         key = pick(rng, quantity, "value", "result")
@@ -264,8 +318,19 @@ def call_new_tool(rng: Draw) -> Exchange:
     return Exchange(tuple(turns), "", tools=tuple(new.tool for new in made), verbatim=True)
 
 
+def _may_answer(new: _NewTool, question: str) -> bool:
+    """Whether somebody might think that the question is for this tool."""
+    quantity, holder = new.does
+    return quantity in _ASKED or any(part and part.replace("_", " ") in question.lower() for part in (quantity, holder))
+
+
 def ignore_new_tools(rng: Draw) -> Exchange:
-    """Tools are there, but the question does not need one."""
+    """Tools are there, but the question does not need one, or nobody can answer it."""
+    if rng.split == "train" and rng.random() < _UNKNOWN_SHARE:
+        while True:
+            asked, made = unknown(rng), _tools(rng)
+            if not any(_may_answer(new, asked.messages[0].content) for new in made):
+                return Exchange(asked.messages, "", tools=tuple(new.tool for new in made), expects=asked.expects)
     fact = random_fact(rng)
     turns = (Message("user", fact.question), Message("assistant", fact.sentence))
     return Exchange(turns, "", tools=tuple(new.tool for new in _tools(rng)), expects=fact.expects)

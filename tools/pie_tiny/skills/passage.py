@@ -14,8 +14,8 @@ from ..words import coined_word, person
 
 _LENGTHS = (25, 60, 150, 300, 500, 750)
 """Bounds on the words of a passage; 750 words are up to 1,500 tokens."""
-_LENGTH_WEIGHTS = (50, 60, 44, 30, 22, 14)
-_WORDS_PER_QUESTION = 40
+_LENGTH_WEIGHTS = (60, 70, 48, 28, 16, 9)
+_WORDS_PER_QUESTION = 25
 """A long passage that is read costs less for each answer that is learnt where there are many."""
 
 

@@ -1,0 +1,114 @@
+"""Drills and cut tokens: the answers are right, and the text of what is read stays the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tools.pie_tiny.batches import load_tokenizer
+from tools.pie_tiny.drills import Vocabulary, drill, made_word
+from tools.pie_tiny.lexicon.pools import HELD_OUT
+from tools.pie_tiny.mix import conversations
+from tools.pie_tiny.render import full_text
+from tools.pie_tiny.splitter import Splitter
+
+RELEASE = Path(__file__).parents[2] / "python" / "pie" / "pie_tiny"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_tokenizer(RELEASE)
+
+
+def _lines_in_order(read: str, answer: str, down: bool) -> bool:
+    def key(item: str) -> tuple[int, str]:
+        return (int(item), "") if item.isdigit() else (0, item)
+
+    asked = [line.split(", ") for line in read.splitlines()]
+    return [sorted(line, key=key, reverse=down) for line in asked] == [line.split(", ") for line in answer.splitlines()]
+
+
+def _spelt(read: str, answer: str) -> bool:
+    lines = [line.split(": ") for line in answer.splitlines()]
+    return [word for word, _ in lines] == read.split(" ") and all(letters.split("-") == list(word) for word, letters in lines)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r" and |[,;]? |\n", text) if word]
+
+
+RIGHT: dict[str, Callable[[str, str], bool]] = {
+    "Spell these words: ": _spelt,
+    "JSON list: ": lambda read, answer: json.loads(answer) == _words(read),
+    "JSON objects: ": lambda read, answer: [json.loads(line)["name"] for line in answer.splitlines()] == _words(read),
+    "JSON keys: ": lambda read, answer: json.loads(answer) == {word: at + 1 for at, word in enumerate(_words(read))},
+    "One in a line: ": lambda read, answer: answer.splitlines() == _words(read),
+    "In quotes: ": lambda read, answer: re.findall('"([A-Za-z]+)"', answer) == _words(read),
+    "Only one of each: ": lambda read, answer: [f"{word}s" for word in _words(answer)] == _words(read),
+    "More than one of each: ": lambda read, answer: _words(answer) == [f"{word}s" for word in _words(read)],
+    "First letter large: ": lambda read, answer: _words(answer) == [word.title() for word in _words(read)],
+    "Large letters: ": lambda read, answer: _words(answer) == [word.upper() for word in _words(read)],
+    "Small letters: ": lambda read, answer: _words(read) == [word.upper() for word in _words(answer)] and answer.islower(),
+    "With underscores: ": lambda read, answer: answer.split("_") == _words(read),
+    "From underscores: ": lambda read, answer: [f"_{word}_" for word in _words(answer)] == _words(read),
+    "In a row backwards: ": lambda read, answer: _words(answer)[::-1] == _words(read),
+    "Every second: ": lambda read, answer: _words(answer) == [word for at, word in enumerate(_words(read), 1) if at % 2],
+    "Each line upwards:\n": lambda read, answer: _lines_in_order(read, answer, down=False),
+    "Each line downwards:\n": lambda read, answer: _lines_in_order(read, answer, down=True),
+}
+
+
+def test_the_answer_of_every_drill_is_right(tokenizer) -> None:
+    rng, vocabulary = Random(1), Vocabulary(tokenizer)
+    seen = set()
+    for _ in range(1500):
+        read, answer = drill(rng, vocabulary)
+        if isinstance(answer, list):
+            assert set(answer) <= set(vocabulary.letters)
+            continue
+        label = next(label for label in RIGHT if read.startswith(label))
+        seen.add(label)
+        assert RIGHT[label](read.removeprefix(label), answer), (read, answer)
+    assert seen == set(RIGHT)
+
+
+def test_drills_hold_nothing_that_is_held_out(tokenizer) -> None:
+    rng, vocabulary = Random(2), Vocabulary(tokenizer)
+    texts = [d.read for d in (drill(rng, vocabulary) for _ in range(3000)) if isinstance(d.answer, str)]
+    words = {word for text in texts for word in re.findall("[a-z]+", text.lower())}
+    assert not words & HELD_OUT
+
+
+def test_made_words_are_held_out_nowhere() -> None:
+    held_out = sorted(HELD_OUT)[:5]
+    rng = Random(1)
+    assert {made_word(rng, [*held_out, "xyz"], [""]) for _ in range(300)} == {"xyz"}
+    assert {made_word(rng, ["x", held_out[0][:2]], [held_out[0][2:]]) for _ in range(300)} >= {"x", held_out[0][:2], "x" + held_out[0][2:]}
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
+def test_cut_tokens_make_up_the_same_text(tokenizer, share: float) -> None:
+    splitter, rng = Splitter(tokenizer), Random(3)
+    texts = [full_text(conversation) for conversation in islice(conversations(4, "train"), 50)]
+    before = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    after = [splitter.split(rng, ids, share) for ids in before]
+    assert [tokenizer.decode(ids, skip_special_tokens=False) for ids in after] == texts
+    assert sum(map(len, after)) > sum(map(len, before))
+
+
+def test_at_share_one_letters_stand_alone_but_for_who_speaks(tokenizer) -> None:
+    text = "<|im_start|>user\nCould you spell strawberries 12 times?<|im_end|>\n<|im_start|>assistant\n"
+    cut = Splitter(tokenizer).split(Random(5), tokenizer.encode(text, add_special_tokens=False).ids, 1.0)
+    words = [token for token in map(tokenizer.id_to_token, cut) if re.fullmatch("[A-Za-z]{2,}", token)]
+    assert words == ["user", "assistant"]
+
+
+def test_at_share_zero_nothing_is_cut(tokenizer) -> None:
+    ids = tokenizer.encode("Could you spell strawberries?", add_special_tokens=False).ids
+    assert Splitter(tokenizer).split(Random(6), ids, 0.0) == ids

@@ -1,0 +1,131 @@
+"""Exercises in reading and writing any tokens at all, beside the conversations.
+
+Conversations hold few of the ways in which tokens make up words. What a model has seldom
+read in pieces it copies badly, above all where a copy has other tokens than what was read:
+` doormat` is ` door` and `mat`, but `"doormat` is `do`, `or` and `mat`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+from tokenizers import Tokenizer
+
+from .conversation import capitalise, compact_json
+from .lexicon.pools import HELD_OUT
+
+_MOST_SPELT = 8
+_MOST_WRITTEN = 12
+_MOST_SORTED = 6
+_LONGEST_COPY = 80
+_BETWEEN = (" ", " ", ", ", ", ", "\n", " and ", "; ")
+
+
+class Vocabulary:
+    """The tokens from which drills are made."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokens = {i: tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())}
+        self.letters: list[int] = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
+        """The ids of all tokens of letters alone."""
+        self.beginnings: list[str] = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
+        self.endings: list[str] = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
+
+
+class Drill(NamedTuple):
+    """What is read and what is to be written; tokens where no text has them in this order."""
+
+    read: str
+    answer: str | list[int]
+
+
+def made_word(rng: Random, beginnings: Sequence[str], endings: Sequence[str]) -> str:
+    """One of the beginnings and up to two endings; none that a lexicon holds out."""
+    while True:
+        word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
+        if word.lower() not in HELD_OUT:
+            return word
+
+
+def _words(rng: Random, vocabulary: Vocabulary, most: int) -> list[str]:
+    return [made_word(rng, vocabulary.beginnings, vocabulary.endings) for _ in range(rng.randint(1, most))]
+
+
+def _copied(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """Any tokens said back."""
+    return Drill("Repeat:", rng.choices(vocabulary.letters, k=rng.randint(2, _LONGEST_COPY)))
+
+
+def _spelt(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """Words letter by letter."""
+    words = _words(rng, vocabulary, _MOST_SPELT)
+    return Drill(f"Spell these words: {' '.join(words)}", "\n".join(f"{word}: {'-'.join(word)}" for word in words))
+
+
+class _Form(NamedTuple):
+    """A label that asks for words in another form, how they are read and what is to be written."""
+
+    label: str
+    written: Callable[[list[str]], str]
+    read: Callable[[str], str] = str
+
+
+_FORMS = (
+    _Form("JSON list", compact_json),
+    _Form("JSON objects", lambda words: "\n".join(compact_json({"name": word}) for word in words)),
+    _Form("JSON keys", lambda words: compact_json({word: at for at, word in enumerate(words, 1)})),
+    _Form("One in a line", "\n".join),
+    _Form("In quotes", lambda words: " ".join(f'"{word}"' for word in words)),
+    _Form("Only one of each", ", ".join, lambda word: f"{word}s"),
+    _Form("More than one of each", lambda words: ", ".join(f"{word}s" for word in words)),
+    _Form("First letter large", lambda words: " ".join(capitalise(word) for word in words), str.lower),
+    _Form("Large letters", lambda words: " ".join(words).upper()),
+    _Form("Small letters", " ".join, str.upper),
+    _Form("With underscores", "_".join),
+    _Form("From underscores", " ".join, lambda word: f"_{word}_"),
+    _Form("In a row backwards", lambda words: ", ".join(words[::-1])),
+    _Form("Every second", lambda words: ", ".join(words[::2])),
+)
+
+
+def _written(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """Words in another form, most often one that has other tokens."""
+    form = rng.choice(_FORMS)
+    words = list(dict.fromkeys(_words(rng, vocabulary, _MOST_WRITTEN)))
+    if form.label == "Small letters":
+        words = [word.lower() for word in words]
+    given = rng.choice(_BETWEEN).join(map(form.read, words))
+    return Drill(f"{form.label}: {given}", form.written(words))
+
+
+def _number(rng: Random) -> int:
+    return rng.randint(0, int(10 ** rng.choice((1, 2, 2, 3, 3, 4))) - 1)
+
+
+def _sorted(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """Lists of words or numbers, each put in order."""
+    down = rng.random() < 0.3
+    given: list[list[str]] = []
+    ordered: list[list[str]] = []
+    for _ in range(rng.randint(1, _MOST_SORTED)):
+        if rng.random() < 0.5:
+            numbers = {_number(rng) for _ in range(rng.randint(2, 6))}
+            items = [str(number) for number in sorted(numbers)]
+        else:
+            items = sorted({word.lower() for word in _words(rng, vocabulary, 5)})
+        ordered.append(items[::-1] if down else items)
+        given.append(rng.sample(items, len(items)))
+    lines = "\n".join(", ".join(items) for items in given)
+    return Drill(f"Each line {'downwards' if down else 'upwards'}:\n{lines}", "\n".join(", ".join(items) for items in ordered))
+
+
+_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spelt: 4, _written: 6, _sorted: 4}
+"""The exercises and how often each is drawn, in parts of the sum."""
+
+
+def drill(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """One exercise of any kind."""
+    return rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0](rng, vocabulary)
