@@ -135,6 +135,7 @@ FLAGS: dict[str, tuple[dict[str, Any], str, str]] = {
     "limit of NaN": ({"limits": ("cpu_s=nan",)}, "--limit: limits.cpu_s = 'nan' is not possible", "invalid-config"),
     "port out of range": ({"values": {"server.port": 70_000}}, "--port: server.port = 70000 is not possible", "invalid-config"),
     "no model": ({"models": ("absent",)}, "--model 'absent' is no folder, nor a configured model (those are: pie-tiny)", "invalid-model"),
+    "an empty name": ({"models": ("",)}, "--model '' is no folder", "invalid-model"),
     "no path": ({"models": ("a\0b",)}, "is no folder", "invalid-model"),
     "a long name": ({"models": ("x" * 9000,)}, "x...' is no folder", "invalid-model"),
     "size of many digits": ({"limits": (f"memory_bytes={'9' * 5000}B",)}, "--limit: limits.memory_bytes = '999", "invalid-config"),

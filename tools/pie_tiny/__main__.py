@@ -39,6 +39,11 @@ _ROOT = Path(__file__).parents[2]
 _RELEASE = _ROOT / "python" / "pie" / "pie_tiny"
 _WORK = _ROOT / "build" / "pie_tiny"
 _TOKENIZER_CONVERSATIONS = 60_000
+_NEEDED = {
+    **dict.fromkeys(("train", "decay", "export"), "tokenizer.json"),
+    **dict.fromkeys(("score", "acceptance"), "model.safetensors"),
+}
+"""What a command must find in the released directory."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,6 +109,12 @@ def _last_checkpoint(work: Path) -> Path:
     return decayed if decayed.exists() else trunk
 
 
+def _loaded(path: Path) -> Checkpoint:
+    if not path.is_file():
+        raise SystemExit(f"there is no checkpoint {path}: train first (`train`, then `decay`), or name another with --checkpoint")
+    return Checkpoint.load(path)
+
+
 def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
     trunk, decayed = _checkpoints(arguments.work, draft=arguments.draft)
     if arguments.draft and arguments.warm:
@@ -127,7 +138,7 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
 
 def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) -> None:
     path = source or _last_checkpoint(arguments.work)
-    checkpoint = Checkpoint.load(path)
+    checkpoint = _loaded(path)
     digest = export(checkpoint, arguments.release)
     sys.stdout.write(f"{path.name}: step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s, sha256 {digest}\n")
     write_card(checkpoint, arguments.release, score_card(answer_all(arguments.release, sealed_items())), origin)
@@ -147,11 +158,11 @@ def _score(arguments: argparse.Namespace) -> None:
 
 def _curve(arguments: argparse.Namespace) -> None:
     path = arguments.checkpoint or _last_checkpoint(arguments.work)
-    draw_curve(Checkpoint.load(path).losses, arguments.picture)
+    draw_curve(_loaded(path).losses, arguments.picture)
 
 
 def _acceptance(arguments: argparse.Namespace) -> None:
-    checkpoint = Checkpoint.load(arguments.checkpoint or _checkpoints(arguments.work, draft=True)[1])
+    checkpoint = _loaded(arguments.checkpoint or _checkpoints(arguments.work, draft=True)[1])
     found = acceptance(checkpoint, arguments.release, sealed_items())
     sys.stdout.write(
         f"step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s: {100 * found.single:.1f} % of single tokens "
@@ -162,6 +173,9 @@ def _acceptance(arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Runs the command that the arguments name."""
     arguments = _parser().parse_args()
+    needed = _NEEDED.get(arguments.command)
+    if needed is not None and not (arguments.release / needed).is_file():
+        raise SystemExit(f"{arguments.release} has no {needed}: name the folder of a released model with --release")
     match arguments.command:
         case "data":
             _print_data(arguments)

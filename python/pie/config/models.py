@@ -85,7 +85,8 @@ def folder_name(folder: Path) -> str:
 def _folder(text: str, models: Mapping[str, object]) -> Path:
     try:
         folder = Path(text).expanduser()
-        if folder.is_dir():
+        # The path of no name is the current folder, which nobody means by it.
+        if text and folder.is_dir():
             return folder
     except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, the home of a user that there is not
         pass
