@@ -39,6 +39,15 @@ def _spelt(read: str, answer: str) -> bool:
     return [word for word, _ in lines] == read.split(" ") and all(letters.split("-") == list(word) for word, letters in lines)
 
 
+def _looked_up(read: str, answer: str) -> bool:
+    wanted, table = read.split("\n\n")
+    asked = [tuple(one.split(" of ")) for one in wanted.split(", ")]
+    said = [re.split(" of |: ", line) for line in answer.splitlines()]
+    lines = [set(re.split(r"[ ,:]+", line)) for line in table.splitlines()]
+    found = [sum({b, a, value} <= line for line in lines) == 1 for b, a, value in said]
+    return [(b, a) for b, a, _ in said] == asked and all(found)
+
+
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r" and |[,;]? |\n", text) if word]
 
@@ -59,6 +68,7 @@ RIGHT: dict[str, Callable[[str, str], bool]] = {
     "From underscores: ": lambda read, answer: [f"_{word}_" for word in _words(answer)] == _words(read),
     "In a row backwards: ": lambda read, answer: _words(answer)[::-1] == _words(read),
     "Every second: ": lambda read, answer: _words(answer) == [word for at, word in enumerate(_words(read), 1) if at % 2],
+    "Look up: ": _looked_up,
     "Each line upwards:\n": lambda read, answer: _lines_in_order(read, answer, down=False),
     "Each line downwards:\n": lambda read, answer: _lines_in_order(read, answer, down=True),
 }

@@ -20,6 +20,7 @@ from .lexicon.pools import HELD_OUT
 _MOST_SPELT = 8
 _MOST_WRITTEN = 12
 _MOST_SORTED = 6
+_MOST_ENTRIES = 9
 _LONGEST_COPY = 80
 _BETWEEN = (" ", " ", ", ", ", ", "\n", " and ", "; ")
 
@@ -122,7 +123,26 @@ def _sorted(rng: Random, vocabulary: Vocabulary) -> Drill:
     return Drill(f"Each line {'downwards' if down else 'upwards'}:\n{lines}", "\n".join(", ".join(items) for items in ordered))
 
 
-_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spelt: 4, _written: 6, _sorted: 4}
+_ENTRIES = ("{a} {b}: {value}", "{b} of {a}: {value}", "{value} is the {b} of {a}", "{a} has the {b} {value}", "{b}, {a}: {value}")
+
+
+def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """Entries of a table of two keys, both of which other entries have as well."""
+    firsts, seconds = (list(dict.fromkeys(_words(rng, vocabulary, 4))) for _ in range(2))
+    pairs = [(a, b) for a in firsts for b in seconds]
+    kept = rng.sample(pairs, rng.randint(1, min(len(pairs), _MOST_ENTRIES)))
+    made = _words(rng, vocabulary, len(kept))
+    values = [*made, *(str(_number(rng)) for _ in range(len(kept) - len(made)))]
+    rng.shuffle(values)
+    table = dict(zip(kept, values, strict=True))
+    entry = rng.choice(_ENTRIES)
+    lines = "\n".join(entry.format(a=a, b=b, value=value) for (a, b), value in table.items())
+    asked = rng.sample(kept, rng.randint(1, len(kept)))
+    wanted = ", ".join(f"{b} of {a}" for a, b in asked)
+    return Drill(f"Look up: {wanted}\n\n{lines}", "\n".join(f"{b} of {a}: {table[a, b]}" for a, b in asked))
+
+
+_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spelt: 4, _written: 6, _sorted: 4, _looked_up: 4}
 """The exercises and how often each is drawn, in parts of the sum."""
 
 
