@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..conversation import Exchange, Message, ask, compact_json, join_and, pick
+from ..conversation import Exchange, Message, a_or_an, ask, capitalise, compact_json, join_and, pick
 from ..draw import Draw
-from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PROFESSIONS, TOWNS
+from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PETS_NAMED, PROFESSIONS, TOWNS
 from ..lexicon.things import CATEGORIES, COLOURS, DAYS, MONTHS
 from ..words import coined_word, person
 
@@ -81,6 +81,17 @@ def _person(rng: Draw) -> _Record:
     name, city, age = person(rng), rng.entry(TOWNS), rng.randint(7, 90)
     fields: Fields = {"name": name, "age": age, "city": city}
     sentence = rng.wording(
+        f"{name} is {age} and at home in {city}.",
+        f"You meet {name} in {city}; {name} is {age} years old.",
+        f"{city}: {name}, {age} years.",
+        f"{name} was born {age} years ago and lives in {city}.",
+        f"The {age}-year-old {name} lives in {city}.",
+        f"I know {name}, {age}, from {city}.",
+        f"{name} celebrated {age} years in {city}.",
+        f"A friend of {age} years, {name}, has a flat in {city}.",
+        f"{name} came to {city} and is now {age} years old.",
+        f"{name} (from {city}) is {age}.",
+        f"{age} years old and living in {city}: that is {name}.",
         *(f"{name} is {age} years old and lives in {city}.", f"{name}, aged {age}, comes from {city}."),
         *(f"In {city} lives {name}, who is {age} years old.", f"My friend {name} from {city} is {age}."),
         *(f"{name} ({age}) lives in {city}.", f"A person of {age} years called {name} lives in {city}."),
@@ -96,6 +107,7 @@ def _person(rng: Draw) -> _Record:
     if extra == 0:
         fields["job"] = job = rng.entry(PROFESSIONS)
         sentence += rng.wording(
+            *(f" {name} is employed as a {job}.", f" {name} studied to be a {job}.", f" In the day {name} is a {job}."),
             *(f" The job is {job}.", f" {name} works as a {job}.", f" {name} is a {job}."),
             *(f" The profession of {name} is {job}.", f" {name} earns money as a {job}.", f" {name} has been a {job} for years."),
             *(f" {name} has the job of a {job}.", f" At work {name} is a {job}.", f" The work of {name}: {job}."),
@@ -106,6 +118,7 @@ def _person(rng: Draw) -> _Record:
     elif extra == 1:
         fields["hobby"] = hobby = rng.entry(PASTIMES)
         sentence += rng.wording(
+            *(f" {name} is happy with {hobby}.", f" For fun {name} chooses {hobby}.", f" {name} would do {hobby} all day."),
             *(f" {name} likes {hobby}.", f" The hobby is {hobby}.", f" {name} loves {hobby}."),
             *(f" In the evening {name} does some {hobby}.", f" {name} spends the free time with {hobby}."),
             *(f" What {name} likes most is {hobby}.", f" You often see {name} at {hobby}."),
@@ -124,6 +137,13 @@ def _person(rng: Draw) -> _Record:
 def _meeting(rng: Draw) -> _Record:
     name, day, hour, city = person(rng), rng.choice(DAYS), rng.randint(7, 22), rng.entry(TOWNS)
     sentence = rng.wording(
+        f"Do not forget {name} in {city}: {day} at {hour} o'clock.",
+        f"I have to be in {city} on {day} at {hour} o'clock to meet {name}.",
+        f"{hour} o'clock on {day} is when {name} comes to {city}.",
+        f"The concert of {name} in {city} begins at {hour} o'clock on {day}.",
+        f"{name} will be in {city} at {hour} o'clock on {day}.",
+        f"We have dinner with {name} in {city}, {day} at {hour} o'clock.",
+        f"{city} on {day}: {name} waits from {hour} o'clock.",
         *(f"I meet {name} on {day} at {hour} o'clock in {city}.", f"On {day} at {hour} o'clock there is a meeting with {name} in {city}."),
         *(f"{name} comes to {city} on {day} at {hour} o'clock.", f"Next {day} {name} waits for me in {city} at {hour} o'clock."),
         *(f"We will see {name} in {city} on {day} at {hour} o'clock.", f"{name} has a meeting in {city}: {day}, {hour} o'clock."),
@@ -197,6 +217,14 @@ def _trip(rng: Draw) -> _Record:
     start, end = rng.some(TOWNS, 2)
     vehicle, day, platform = pick(rng, "train", "bus", "plane", "ferry"), rng.choice(DAYS), rng.randint(1, 30)
     sentence = rng.wording(
+        f"By {vehicle} from {start} to {end}: gate {platform}, {day}.",
+        f"This {vehicle} runs from {start} to {end} every {day}. The gate is {platform}.",
+        f"Gate {platform} is for the {vehicle} from {start} to {end} on {day}.",
+        f"{start} to {end}, {vehicle}, {day}, gate {platform}.",
+        f"On {day} I travel from {start} to {end}. My {vehicle} leaves from gate {platform}.",
+        f"The {day} {vehicle} from {start} goes to {end} and leaves from gate {platform}.",
+        f"Next {day} the {vehicle} brings us from {start} to {end}; it starts at gate {platform}.",
+        f"To {end} from {start} you go by {vehicle} on {day}, gate {platform}.",
         f"The {vehicle} from {start} to {end} leaves on {day} from gate {platform}.",
         f"On {day} the {vehicle} goes from {start} to {end}, gate {platform}.",
         f"From {start} to {end} by {vehicle} on {day}: gate {platform}.",
@@ -217,6 +245,14 @@ def _trip(rng: Draw) -> _Record:
 def _lost(rng: Draw) -> _Record:
     name, item, colour, room = person(rng), rng.entry(ITEMS), rng.choice(COLOURS), rng.choice(CATEGORIES["rooms"])
     sentence = rng.wording(
+        f"{name} is looking for a {colour} {item}; it must be in the {room}.",
+        f"In the {room} stands the {colour} {item} of {name}.",
+        f"Whose is the {colour} {item} in the {room}? It is {name}'s.",
+        f"{name} bought a {colour} {item} for the {room}.",
+        f"{name}'s {colour} {item} is in the {room}.",
+        f"The {room} is where {name} keeps a {colour} {item}.",
+        f"A {colour} {item} was found in the {room}, and {name} is the owner.",
+        f"{name}, your {colour} {item} is in the {room}.",
         *(f"{name} lost a {colour} {item} in the {room}.", f"A {colour} {item} of {name} lies in the {room}."),
         *(f"In the {room} {name} found a {colour} {item}.", f"The {item} that {name} keeps in the {room} is {colour}."),
         *(f"{name} owns a {colour} {item}, which is in the {room}.", f"{name} put a {colour} {item} into the {room}."),
@@ -232,6 +268,13 @@ def _lost(rng: Draw) -> _Record:
 def _birthday(rng: Draw) -> _Record:
     name, day, month, dish = person(rng), rng.randint(1, 28), rng.choice(MONTHS), rng.entry(DISHES)
     sentence = rng.wording(
+        f"{name} was born on {day} {month} and eats {dish} on that day.",
+        f"There will be {dish} on {day} {month}, when {name} has a birthday.",
+        f"{name} cooks {dish} for the birthday on {day} {month}.",
+        f"On the birthday of {name}, {day} {month}, everybody eats {dish}.",
+        f"Come to {name} on {day} {month} and bring {dish} for the birthday.",
+        f"{day} {month}: birthday of {name}, with {dish}.",
+        f"Do not forget the birthday of {name} on {day} {month}. Get {dish}!",
         *(f"The birthday of {name} is on {day} {month}, and there will be {dish}.", f"{name} was born on {day} {month} and likes {dish}."),
         *(f"On {day} {month} {name} invites us to eat {dish}.", f"On {day} {month} we celebrate the birthday of {name} with {dish}."),
         *(f"{name}'s birthday, {day} {month}, is a day for {dish}.", f"{name} has a birthday on {day} {month} and wants {dish}."),
@@ -248,6 +291,14 @@ def _birthday(rng: Draw) -> _Record:
 def _contact(rng: Draw) -> _Record:
     name, phone, street, number = person(rng), rng.randint(1000, 99999), f"{coined_word(rng).capitalize()} Street", rng.randint(1, 200)
     sentence = rng.wording(
+        f"{name} can be reached at {phone} and lives at {street} {number}.",
+        f"The phone of {name} is {phone}, the address {street} {number}.",
+        f"Go to {street} {number}, where {name} lives, or call {phone}.",
+        f"{name} gave me the number {phone} and the address {street} {number}.",
+        f"Please call {phone} and ask for {name} of {street} {number}.",
+        f"A letter for {name}: {street} {number}. The phone number is {phone}.",
+        f"At {street} {number} lives {name}, whose phone number is {phone}.",
+        f"My neighbour {name} has phone {phone}; the house is {street} {number}.",
         *(f"{name} lives at {street} {number}; the phone number is {phone}.", f"Call {name} at {phone} or come to {street} {number}."),
         *(f"The address of {name} is {street} {number}, telephone {phone}.", f"{name}: {street} {number}, phone {phone}."),
         *(f"Write to {name}, {street} {number}, or dial {phone}.", f"{name} has the phone number {phone} and lives at {street} {number}."),
@@ -261,7 +312,74 @@ def _contact(rng: Draw) -> _Record:
     return _Record(sentence, {"name": name, "street": street, "number": number, "phone": phone}, {})
 
 
+def _pet(rng: Draw) -> _Record:
+    owner, animal, pet, years = person(rng), rng.choice(CATEGORIES["animals"]), rng.entry(PETS_NAMED), rng.randint(2, 20)
+    sentence = pick(
+        rng,
+        f"{owner} has {a_or_an(animal)} called {pet}, which is {years} years old.",
+        f"{pet} is the {animal} of {owner} and is {years} years old.",
+        f"The {animal} of {owner} is {years} and called {pet}.",
+        f"For {years} years {owner} has lived with {pet}, {a_or_an(animal)}.",
+        f"{owner}'s {animal} {pet} is {years} years old today.",
+        f"With {pet}, {a_or_an(animal)} of {years} years, {owner} goes for a walk.",
+        f"At {years} years, {pet} is an old {animal}, says {owner}.",
+    )
+    return _Record(sentence, {"owner": owner, "animal": animal, "pet": pet, "years": years}, {})
+
+
+def _book(rng: Draw) -> _Record:
+    title, author = coined_word(rng).capitalize(), person(rng)
+    year, pages = rng.randint(1800, 2030), rng.randint(40, 900)
+    sentence = pick(
+        rng,
+        f'"{title}" is a book by {author} with {pages} pages from the year {year}.',
+        f'In {year} {author} wrote "{title}", a book of {pages} pages.',
+        f"{author} is the author of {title} ({year}, {pages} pages).",
+        f'The {pages} pages of "{title}" were written by {author} in {year}.',
+        f"{title}, by {author}: {pages} pages, {year}.",
+        f'I am reading "{title}". It has {pages} pages, {author} wrote it, and it came out in {year}.',
+        f"{author}'s book {title} came out in {year} and has {pages} pages.",
+    )
+    return _Record(sentence, {"title": title, "author": author, "year": year, "pages": pages}, {})
+
+
+def _offer(rng: Draw) -> _Record:
+    company, job, city, salary = coined_word(rng).capitalize(), rng.entry(PROFESSIONS), rng.entry(TOWNS), rng.randint(900, 9000)
+    sentence = pick(
+        rng,
+        f"The company {company} in {city} looks for {a_or_an(job)} and pays {salary} euros.",
+        f"{company} pays {salary} euros to {a_or_an(job)} in {city}.",
+        f"In {city} you can work as {a_or_an(job)} at {company} for {salary} euros.",
+        f"Wanted: {job} in {city}, {salary} euros a month, {company}.",
+        f"For {salary} euros a month, {company} needs {a_or_an(job)} in {city}.",
+        f"{capitalise(a_or_an(job))} gets {salary} euros at {company} in {city}.",
+        f"{company} of {city} has work for {a_or_an(job)}. The salary is {salary} euros.",
+    )
+    return _Record(sentence, {"company": company, "job": job, "city": city, "salary": salary}, {})
+
+
+def _match(rng: Draw) -> _Record:
+    winner, loser = rng.some(TOWNS, 2)
+    player, goals, day = person(rng), rng.randint(1, 30), rng.choice(DAYS)
+    sentence = pick(
+        rng,
+        f"On {day} {winner} won against {loser}; {player} scored {goals} times.",
+        f"{winner} beat {loser} on {day}, and {player} made {goals} points.",
+        f"{player} scored {goals} points when {winner} won against {loser} on {day}.",
+        f"{loser} lost to {winner} on {day}. The best player was {player} with {goals} points.",
+        f"With {goals} points by {player}, {winner} beat {loser} on {day}.",
+        f"{day}: {winner} beats {loser}, {goals} points by {player}.",
+    )
+    return _Record(sentence, {"winner": winner, "loser": loser, "player": player, "points": goals, "day": day}, {})
+
+
 _RECORDS = (_person, _person, _meeting, _order, _order, _trip, _lost, _birthday, _contact)
+_TAUGHT_RECORDS = (*_RECORDS, _pet, _book, _offer, _match)
+"""Training has more kinds than are measured, so that fields are read and not known."""
+
+
+def _record(rng: Draw) -> _Record:
+    return rng.choice(_TAUGHT_RECORDS if rng.split == "train" else _RECORDS)(rng)
 
 
 def _some_fields(rng: Draw, record: _Record, fewest: int = 2) -> list[str]:
@@ -282,7 +400,7 @@ def _said(rng: Draw, fields: list[str]) -> str:
 
 def extract(rng: Draw) -> Exchange:
     """Some fields of a sentence as a JSON object, in the order asked."""
-    record = rng.choice(_RECORDS)(rng)
+    record = _record(rng)
     wanted = _some_fields(rng, record)
     sentence = record.sentence
     asked = _said(rng, wanted)
@@ -322,7 +440,7 @@ def extract(rng: Draw) -> Exchange:
     for _ in range(rng.randrange(4) if rng.split == "train" else 0):
         # More is learnt of a sentence that is read once; what is measured asks once.
         if rng.random() < 0.5:
-            record = rng.choice(_RECORDS)(rng)
+            record = _record(rng)
             question = pick(
                 rng, f"And of this one? {record.sentence}", f"Another one: {record.sentence}", f"The next sentence: {record.sentence}"
             )
