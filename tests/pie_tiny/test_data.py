@@ -15,7 +15,7 @@ from tools.pie_tiny.draw import SPLITS, draw
 from tools.pie_tiny.lexicon.topics import TOPICS
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import CHAT_TEMPLATE, full_text, render
-from tools.pie_tiny.skills import SKILLS, extract, formats, letters
+from tools.pie_tiny.skills import SKILLS, extract, formats, letters, new_tools
 
 
 @cache
@@ -231,3 +231,31 @@ def test_recased_text_is_the_text_that_was_given() -> None:
             assert answer == answer.lower()
         else:
             assert answer == " ".join(word.capitalize() for word in answer.split())
+
+
+def _content_words(text: str) -> set[str]:
+    return {word for word in re.findall("[a-z]+", text.lower()) if len(word) > 2}
+
+
+def test_a_chosen_tool_is_the_one_whose_description_is_asked_for() -> None:
+    rng = draw("choose", "train")
+    best = total = 0
+    for _ in range(150):
+        messages = new_tools.choose_new_tool(rng).messages
+        tools = {t["name"]: _content_words(t["description"]) for t in map(json.loads, re.findall(r"\{.*\}", messages[0].content))}
+        assert len(tools) >= 2
+        common = set.intersection(*tools.values())
+        if messages[0].content.splitlines()[-1][:2] in {f"{n}." for n in range(3, 9)}:
+            requests = re.findall(r"^\d\. (.*)$", messages[0].content, re.MULTILINE)
+            names = re.findall(r"^\d\. (\S+)$", messages[1].content, re.MULTILINE)
+        else:
+            requests = [m.content.split("\n\n")[-1] for m in messages if m.role == "user"]
+            names = [m.content for m in messages if m.role == "assistant"]
+        assert len(requests) == len(names) >= 3
+        assert set(names) <= set(tools)
+        for request, name in zip(requests, names, strict=True):
+            shared = {other: len((words - common) & _content_words(request)) for other, words in tools.items()}
+            best += shared[name] == max(shared.values())
+            total += 1
+    # Some requests do not name what they ask for: "How heavy is the parcel 12?"
+    assert best / total > 0.9

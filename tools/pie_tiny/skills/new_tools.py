@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..conversation import Exchange, Message, Tool, ToolCall, capitalise, compact_json, pick
+from ..conversation import Exchange, Message, Tool, ToolCall, ask, capitalise, compact_json, pick
 from ..draw import Draw
 from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS
 from ..lexicon.things import COLOURS, DAYS
@@ -316,6 +316,42 @@ def call_new_tool(rng: Draw) -> Exchange:
             Message("assistant", answer),
         ]
     return Exchange(tuple(turns), "", tools=tuple(new.tool for new in made), verbatim=True)
+
+
+_CHOOSE_EACH = (
+    *("Which of these functions does each request need?", "Name the function for each request.", "Match each request with a function."),
+    *("For every request, say which function one has to call.", "Which function would you call for each of these?"),
+    *("Give me the name of the right function for each request.", "Route these requests to functions."),
+)
+_CHOOSE_ONE = (
+    "Which function is for this: {}",
+    "{} Which function do I need?",
+    "Name the function for this request: {}",
+    "{}",
+    "Request: {}",
+)
+
+
+def choose_new_tool(rng: Draw) -> Exchange:
+    """Which of the tools each of many requests needs, without the calls: many choices for little text."""
+    made = _tools(rng)
+    while len(made) < 2:
+        made = _tools(rng)
+    tools = "\n".join(compact_json({"name": new.tool.name, "description": new.tool.description}) for new in made)
+    chosen = rng.choices(made, k=rng.randint(3, 8))
+    requests = [new.request(rng)[0] for new in chosen]
+    if rng.random() < 0.5:
+        numbered = "\n".join(f"{number}. {request}" for number, request in enumerate(requests, 1))
+        names = "\n".join(f"{number}. {new.tool.name}" for number, new in enumerate(chosen, 1))
+        return ask(f"{rng.choice(_CHOOSE_EACH)}\n{tools}\n\n{numbered}", names, verbatim=True)
+    asked = rng.choice(_CHOOSE_ONE)
+    turns: list[Message] = []
+    for new, request in zip(chosen, requests, strict=True):
+        question = asked.format(request)
+        if not turns:
+            question = f"These are my functions:\n{tools}\n\n{rng.choice(_CHOOSE_ONE[:3]).format(request)}"
+        turns += [Message("user", question), Message("assistant", new.tool.name)]
+    return Exchange(tuple(turns), "", opens=True, verbatim=True)
 
 
 def _may_answer(new: _NewTool, question: str) -> bool:
