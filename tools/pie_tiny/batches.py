@@ -85,7 +85,7 @@ def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[list[_R
     return [[_Run(next(flat).ids, piece.learnt) for piece in document] for document in pieces]
 
 
-def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[list[_Run]]:
+def _drills(tokenizer: Tokenizer, splitter: Splitter, rng: Random, count: int) -> list[list[_Run]]:
     def ids(text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False).ids
 
@@ -95,9 +95,12 @@ def _drills(tokenizer: Tokenizer, rng: Random, count: int) -> list[list[_Run]]:
     made = []
     for _ in range(count):
         read, answer = drill(rng, vocabulary)
-        # What is said back as it came has no usual tokens.
-        asked, said = (ids(read), ids(answer)) if isinstance(answer, str) else ([*ids(read), *answer], answer)
-        made.append([_Run(opening + asked + closing, learnt=False), _Run([*said, end], learnt=True)])
+        if isinstance(answer, str):
+            runs = [_Run(opening + ids(read) + closing, learnt=False), _Run([*ids(answer), end], learnt=True)]
+            made.append(_split(splitter, rng, runs))
+        else:
+            # Said back token by token, so in the very tokens that were read.
+            made.append([_Run([*opening, *ids(read), *answer, *closing], learnt=False), _Run([*answer, end], learnt=True)])
     return made
 
 
@@ -108,9 +111,10 @@ def _joined(runs: list[_Run]) -> _Document:
 
 
 def _split(splitter: Splitter, rng: Random, runs: list[_Run]) -> list[_Run]:
-    """The runs, what is only read of them in other tokens for about half of all documents."""
+    """The runs, what is only read of them in other tokens for about half of all documents, unless that makes them too long."""
     share = rng.choice(_SPLIT_SHARES)
-    return [run if run.learnt or not share else _Run(splitter.split(rng, run.ids, share), learnt=False) for run in runs]
+    split = [run if run.learnt or not share else _Run(splitter.split(rng, run.ids, share), learnt=False) for run in runs]
+    return split if sum(len(run.ids) for run in split) <= _LONGEST else runs
 
 
 def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
@@ -138,9 +142,9 @@ def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> li
     rng = Random(f"batches/{split}/{seed}")
     runs = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
     if split == "train":
-        runs += _drills(tokenizer, rng, round(_DRILL_SHARE * len(runs)))
         splitter = Splitter(tokenizer)
-        runs = [_split(splitter, rng, document) for document in runs]
+        n_drills = round(_DRILL_SHARE * len(runs))
+        runs = [_split(splitter, rng, document) for document in runs] + _drills(tokenizer, splitter, rng, n_drills)
     documents = [_joined(document) for document in runs]
     documents.sort(key=lambda document: len(document.tokens))
     batches: list[Batch] = []

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tokenizers import Tokenizer
 
 from .conversation import capitalise, compact_json
+from .draw import split_of
 from .lexicon.pools import HELD_OUT
 
 _MOST_SPELT = 8
@@ -22,18 +23,9 @@ _MOST_WRITTEN = 12
 _MOST_SORTED = 6
 _MOST_ENTRIES = 9
 _LONGEST_COPY = 80
+_JOINTS = frozenset(("and", "of", "is", "the", "has"))
+"""Words that stand between others in a drill, so none to begin one with."""
 _BETWEEN = (" ", " ", ", ", ", ", "\n", " and ", "; ")
-
-
-class Vocabulary:
-    """The tokens from which drills are made."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        tokens = {i: tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())}
-        self.letters: list[int] = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
-        """The ids of all tokens of letters alone."""
-        self.beginnings: list[str] = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
-        self.endings: list[str] = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
 
 
 class Drill(NamedTuple):
@@ -43,16 +35,43 @@ class Drill(NamedTuple):
     answer: str | list[int]
 
 
+class Vocabulary:
+    """The tokens from which drills are made."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokens = {i: tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())}
+        self.letters: list[int] = [i for i, text in tokens.items() if re.fullmatch("Ġ?[A-Za-z]+", text)]
+        """The ids of all tokens of letters alone."""
+        beginnings = [text[1:] for text in tokens.values() if re.fullmatch("Ġ[A-Za-z][a-z]+", text)]
+        self.beginnings: list[str] = [text for text in beginnings if text not in _JOINTS]
+        self._tokens = tokens
+        self.endings: list[str] = [text for text in tokens.values() if re.fullmatch("[a-z]+", text)]
+
+    def text(self, drill: Drill) -> str:
+        """All words of a drill."""
+        if isinstance(drill.answer, str):
+            return f"{drill.read}\n{drill.answer}"
+        return "".join(self._tokens[number] for number in drill.answer).replace("Ġ", " ")
+
+
 def made_word(rng: Random, beginnings: Sequence[str], endings: Sequence[str]) -> str:
-    """One of the beginnings and up to two endings; none that a lexicon holds out."""
+    """One of the beginnings and up to two endings; none that a lexicon holds out or that falls on another split."""
     while True:
         word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
-        if word.lower() not in HELD_OUT:
+        if word.lower() not in HELD_OUT and split_of(word) == "train":
             return word
 
 
 def _words(rng: Random, vocabulary: Vocabulary, most: int) -> list[str]:
     return [made_word(rng, vocabulary.beginnings, vocabulary.endings) for _ in range(rng.randint(1, most))]
+
+
+def _different(rng: Random, vocabulary: Vocabulary, fewest: int, most: int) -> list[str]:
+    words: dict[str, None] = {}
+    wanted = rng.randint(fewest, most)
+    while len(words) < wanted:
+        words[made_word(rng, vocabulary.beginnings, vocabulary.endings)] = None
+    return list(words)
 
 
 def _copied(rng: Random, vocabulary: Vocabulary) -> Drill:
@@ -80,22 +99,22 @@ _FORMS = (
     _Form("JSON keys", lambda words: compact_json({word: at for at, word in enumerate(words, 1)})),
     _Form("One in a line", "\n".join),
     _Form("In quotes", lambda words: " ".join(f'"{word}"' for word in words)),
-    _Form("Only one of each", ", ".join, lambda word: f"{word}s"),
-    _Form("More than one of each", lambda words: ", ".join(f"{word}s" for word in words)),
+    _Form("Without the s", ", ".join, lambda word: f"{word}s"),
+    _Form("With an s", lambda words: ", ".join(f"{word}s" for word in words)),
     _Form("First letter large", lambda words: " ".join(capitalise(word) for word in words), str.lower),
     _Form("Large letters", lambda words: " ".join(words).upper()),
     _Form("Small letters", " ".join, str.upper),
     _Form("With underscores", "_".join),
     _Form("From underscores", " ".join, lambda word: f"_{word}_"),
     _Form("In a row backwards", lambda words: ", ".join(words[::-1])),
-    _Form("Every second", lambda words: ", ".join(words[::2])),
+    _Form("Every other one, from the first", lambda words: ", ".join(words[::2])),
 )
 
 
 def _written(rng: Random, vocabulary: Vocabulary) -> Drill:
     """Words in another form, most often one that has other tokens."""
     form = rng.choice(_FORMS)
-    words = list(dict.fromkeys(_words(rng, vocabulary, _MOST_WRITTEN)))
+    words = _different(rng, vocabulary, 2, _MOST_WRITTEN)
     if form.label == "Small letters":
         words = [word.lower() for word in words]
     given = rng.choice(_BETWEEN).join(map(form.read, words))
@@ -127,10 +146,10 @@ _ENTRIES = ("{a} {b}: {value}", "{b} of {a}: {value}", "{value} is the {b} of {a
 
 
 def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
-    """Entries of a table of two keys, both of which other entries have as well."""
-    firsts, seconds = (list(dict.fromkeys(_words(rng, vocabulary, 4))) for _ in range(2))
+    """Some entries of a table of two keys, where either key alone may lead to several."""
+    firsts, seconds = (_different(rng, vocabulary, 2, 4) for _ in range(2))
     pairs = [(a, b) for a in firsts for b in seconds]
-    kept = rng.sample(pairs, rng.randint(1, min(len(pairs), _MOST_ENTRIES)))
+    kept = rng.sample(pairs, rng.randint(3, min(len(pairs), _MOST_ENTRIES)))
     made = _words(rng, vocabulary, len(kept))
     values = [*made, *(str(_number(rng)) for _ in range(len(kept) - len(made)))]
     rng.shuffle(values)
@@ -147,5 +166,8 @@ _KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spel
 
 
 def drill(rng: Random, vocabulary: Vocabulary) -> Drill:
-    """One exercise of any kind."""
-    return rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0](rng, vocabulary)
+    """One exercise of any kind, in which no word is held out."""
+    while True:
+        made = rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0](rng, vocabulary)
+        if not any(word in HELD_OUT for word in re.findall("[a-z]+", vocabulary.text(made).lower())):
+            return made

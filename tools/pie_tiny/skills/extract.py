@@ -88,7 +88,6 @@ def _person(rng: Draw) -> _Record:
         f"The {age}-year-old {name} lives in {city}.",
         f"I know {name}, {age}, from {city}.",
         f"{name} celebrated {age} years in {city}.",
-        f"A friend of {age} years, {name}, has a flat in {city}.",
         f"{name} came to {city} and is now {age} years old.",
         f"{name} (from {city}) is {age}.",
         f"{age} years old and living in {city}: that is {name}.",
@@ -107,7 +106,7 @@ def _person(rng: Draw) -> _Record:
     if extra == 0:
         fields["job"] = job = rng.entry(PROFESSIONS)
         sentence += rng.wording(
-            *(f" {name} is employed as a {job}.", f" {name} studied to be a {job}.", f" In the day {name} is a {job}."),
+            *(f" {name} is employed as {a_or_an(job)}.", f" In the day {name} is {a_or_an(job)}."),
             *(f" The job is {job}.", f" {name} works as a {job}.", f" {name} is a {job}."),
             *(f" The profession of {name} is {job}.", f" {name} earns money as a {job}.", f" {name} has been a {job} for years."),
             *(f" {name} has the job of a {job}.", f" At work {name} is a {job}.", f" The work of {name}: {job}."),
@@ -245,13 +244,13 @@ def _trip(rng: Draw) -> _Record:
 def _lost(rng: Draw) -> _Record:
     name, item, colour, room = person(rng), rng.entry(ITEMS), rng.choice(COLOURS), rng.choice(CATEGORIES["rooms"])
     sentence = rng.wording(
-        f"{name} is looking for a {colour} {item}; it must be in the {room}.",
+        f"{name} is looking for {a_or_an(colour)} {item}; it must be in the {room}.",
         f"In the {room} stands the {colour} {item} of {name}.",
         f"Whose is the {colour} {item} in the {room}? It is {name}'s.",
-        f"{name} bought a {colour} {item} for the {room}.",
+        f"{name} carried {a_or_an(colour)} {item} into the {room}.",
         f"{name}'s {colour} {item} is in the {room}.",
-        f"The {room} is where {name} keeps a {colour} {item}.",
-        f"A {colour} {item} was found in the {room}, and {name} is the owner.",
+        f"The {room} is where {name} keeps {a_or_an(colour)} {item}.",
+        f"{capitalise(a_or_an(colour))} {item} was found in the {room}, and {name} is the owner.",
         f"{name}, your {colour} {item} is in the {room}.",
         *(f"{name} lost a {colour} {item} in the {room}.", f"A {colour} {item} of {name} lies in the {room}."),
         *(f"In the {room} {name} found a {colour} {item}.", f"The {item} that {name} keeps in the {room} is {colour}."),
@@ -329,15 +328,15 @@ def _pet(rng: Draw) -> _Record:
 
 def _book(rng: Draw) -> _Record:
     title, author = coined_word(rng).capitalize(), person(rng)
-    year, pages = rng.randint(1800, 2030), rng.randint(40, 900)
+    year, pages = rng.randint(1800, 2024), rng.randint(40, 900)
     sentence = pick(
         rng,
-        f'"{title}" is a book by {author} with {pages} pages from the year {year}.',
-        f'In {year} {author} wrote "{title}", a book of {pages} pages.',
+        f"{title} is a book by {author} with {pages} pages from the year {year}.",
+        f"In {year} {author} wrote {title}, a book of {pages} pages.",
         f"{author} is the author of {title} ({year}, {pages} pages).",
-        f'The {pages} pages of "{title}" were written by {author} in {year}.',
+        f"The {pages} pages of {title} were written by {author} in {year}.",
         f"{title}, by {author}: {pages} pages, {year}.",
-        f'I am reading "{title}". It has {pages} pages, {author} wrote it, and it came out in {year}.',
+        f"I am reading {title}. It has {pages} pages, {author} wrote it, and it came out in {year}.",
         f"{author}'s book {title} came out in {year} and has {pages} pages.",
     )
     return _Record(sentence, {"title": title, "author": author, "year": year, "pages": pages}, {})
@@ -360,17 +359,17 @@ def _offer(rng: Draw) -> _Record:
 
 def _match(rng: Draw) -> _Record:
     winner, loser = rng.some(TOWNS, 2)
-    player, goals, day = person(rng), rng.randint(1, 30), rng.choice(DAYS)
+    player, points, day = person(rng), rng.randint(2, 30), rng.choice(DAYS)
     sentence = pick(
         rng,
-        f"On {day} {winner} won against {loser}; {player} scored {goals} times.",
-        f"{winner} beat {loser} on {day}, and {player} made {goals} points.",
-        f"{player} scored {goals} points when {winner} won against {loser} on {day}.",
-        f"{loser} lost to {winner} on {day}. The best player was {player} with {goals} points.",
-        f"With {goals} points by {player}, {winner} beat {loser} on {day}.",
-        f"{day}: {winner} beats {loser}, {goals} points by {player}.",
+        f"On {day} {winner} won against {loser}; {player} made {points} points.",
+        f"{winner} beat {loser} on {day}, and {player} made {points} points.",
+        f"{player} scored {points} points when {winner} won against {loser} on {day}.",
+        f"{loser} lost to {winner} on {day}. The best player was {player} with {points} points.",
+        f"With {points} points by {player}, {winner} beat {loser} on {day}.",
+        f"{day}: {winner} beats {loser}, {points} points by {player}.",
     )
-    return _Record(sentence, {"winner": winner, "loser": loser, "player": player, "points": goals, "day": day}, {})
+    return _Record(sentence, {"winner": winner, "loser": loser, "player": player, "points": points, "day": day}, {})
 
 
 _RECORDS = (_person, _person, _meeting, _order, _order, _trip, _lost, _birthday, _contact)

@@ -140,7 +140,7 @@ _WITH = (
     *("Please use {}.", "Please keep to {}.", "Please write in {}.", "Please answer in {} and nothing else."),
     *("Use {}.", "Use {}, please.", "Use nothing but {}.", "Use {} throughout.", "Use {} for all of it.", "Use {} everywhere.", "Only {}."),
     *("Keep to {}.", "Stick to {}.", "Write with {}.", "Just {}, please.", "All of it in {}.", "I like {}.", "{} for the answer, please."),
-    *("{} only.", "{} only, please.", "Write {} only.", "Answer with {} only.", "Your answer should be {} only."),
+    *("{} only.", "{} only, please.", "Write {} only.", "Your answer should be {} only."),
     *("I want {} only.", "I can only read {}.", "Nothing but {} will do.", "The answer should have {} only.", "Please take {}."),
 )
 _WITHOUT = (

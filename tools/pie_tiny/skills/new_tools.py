@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..conversation import Exchange, Message, Tool, ToolCall, ask, capitalise, compact_json, pick
+from ..conversation import Exchange, Message, Tool, ToolCall, a_or_an, ask, capitalise, compact_json, pick
 from ..draw import Draw
 from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS
 from ..lexicon.things import COLOURS, DAYS
@@ -39,8 +39,8 @@ _DETAILS: tuple[_Parameter, ...] = (
 _KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
 
 
-_ASKED_SHARE = 0.4
-_ASKED: Mapping[str, tuple[str, ...]] = {
+_UNNAMED_SHARE = 0.4
+_QUESTIONS_AFTER: Mapping[str, tuple[str, ...]] = {
     "height": ("How high is the {}?", "How tall is the {}?"),
     "weight": ("How heavy is the {}?", "How much does the {} weigh?"),
     "length": ("How long is the {}?",),
@@ -86,7 +86,9 @@ _ASKED: Mapping[str, tuple[str, ...]] = {
     "rating": ("How good is the {}?",),
     "salary": ("How much does the {} earn?",),
 }
-"""Questions after a quantity that do not name it."""
+"""Questions after a quantity, most of which do not name it."""
+_ALIKE = ("altitude", "fee", "tax", "birthday", "nickname", "title")
+"""Quantities that other questions may mean as well."""
 
 
 class _NewTool(NamedTuple):
@@ -139,25 +141,25 @@ def _parts(rng: Draw) -> _Parts:
 
 def _query(rng: Draw, parts: _Parts) -> _NewTool:
     quantity, holder = rng.choice(parts.quantities), rng.choice(parts.holders)
-    said = quantity.replace("_", " ")
+    said, one = quantity.replace("_", " "), a_or_an(holder)
     parameter = rng.choice(_KEY_NAMES).format(holder)
     json_type = "integer" if parameter.endswith("id") else "string"
     verb = pick(rng, "get", "find", "lookup", "fetch", "read", "query", "show")
     description = rng.wording(
-        *(f"Get the {said} of a {holder}.", f"Returns the {said} of a {holder}.", f"Find the {said} of a {holder}."),
-        *(f"The {said} of a given {holder}.", f"Look up what {said} a {holder} has.", f"{capitalise(said)} of a {holder}."),
-        *(f"Gives you the {said} of a {holder}.", f"Get a {holder}'s {said}.", f"Fetch the {said} that belongs to a {holder}."),
-        *(f"Read the {said} of one {holder}.", f"Use this to find the {said} of a {holder}.", f"Query the {said} of any {holder}."),
-        *(f"What {said} a {holder} has.", f"For a {holder}, returns the {said}.", f"Shows which {said} a {holder} has."),
-        *(f"Takes a {holder} and returns its {said}.", f"Retrieve {said} by {holder}.", f"Search for the {said} of a {holder}."),
-        f"Tells the {said} of a {holder}.",
-        f"Look up the {said} for a {holder}.",
+        *(f"Get the {said} of {one}.", f"Returns the {said} of {one}.", f"Find the {said} of {one}."),
+        *(f"The {said} of a given {holder}.", f"Look up what {said} {one} has.", f"{capitalise(said)} of {one}."),
+        *(f"Gives you the {said} of {one}.", f"Get {one}'s {said}.", f"Fetch the {said} that belongs to {one}."),
+        *(f"Read the {said} of one {holder}.", f"Use this to find the {said} of {one}.", f"Query the {said} of any {holder}."),
+        *(f"What {said} {one} has.", f"For {one}, returns the {said}.", f"Shows which {said} {one} has."),
+        *(f"Takes {one} and returns its {said}.", f"Retrieve {said} by {holder}.", f"Search for the {said} of {one}."),
+        f"Tells the {said} of {one}.",
+        f"Look up the {said} for {one}.",
     )
     parameters = {parameter: json_type}
 
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
-        asked = rng.choice(_ASKED.get(quantity, ("",))) if rng.random() < _ASKED_SHARE else ""
+        asked = rng.choice(_QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
         question = rng.wording(
             *(f"What is the {said} of the {holder} {identity}?", f"Tell me the {said} of the {holder} {identity}."),
             *(f"I need the {said} of {holder} {identity}.", f"Which {said} does the {holder} {identity} have?"),
@@ -171,7 +173,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
             *(f"What's the {said} of {holder} {identity}?", f"Let me know the {said} of the {holder} {identity}."),
             *(f"I am looking for the {said} of the {holder} {identity}.", f"Look up {holder} {identity} and tell me the {said}."),
             *(f"I have to know which {said} {holder} {identity} has.", f"Is there a {said} for the {holder} {identity}?"),
-            *(f"Fetch the {said} for the {holder} {identity}.", f"Here is a {holder}: {identity}. What is the {said}?"),
+            *(f"Fetch the {said} for the {holder} {identity}.", f"Here is {one}: {identity}. What is the {said}?"),
             f"Do you know the {said} of the {holder} {identity}?",
             f"Can you check what the {said} of the {holder} {identity} is?",
             sealed=(f"I want to know the {said} of the {holder} {identity}.", f"What {said} does {holder} {identity} have?"),
@@ -196,6 +198,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
 
 def _deed(rng: Draw, parts: _Parts) -> _NewTool:
     deed, holder = rng.choice(parts.deeds), rng.choice(parts.holders)
+    one = a_or_an(holder)
     parameter = rng.choice(_KEY_NAMES).format(holder)
     json_type = "integer" if parameter.endswith("id") else "string"
     details = rng.sample(_DETAILS, rng.choices((0, 1, 2), (4, 4, 2))[0])
@@ -207,13 +210,13 @@ def _deed(rng: Draw, parts: _Parts) -> _NewTool:
             parameters[name] = detail.json_type
             chosen.append((name, detail))
     description = rng.wording(
-        *(f"{capitalise(deed)} a {holder}.", f"Lets you {deed} a {holder}.", f"Use this to {deed} a {holder}."),
-        *(f"{capitalise(deed)} one {holder}.", f"Tool to {deed} a {holder}.", f"Allows you to {deed} a {holder}."),
-        *(f"Will {deed} the {holder} that you name.", f"Call this if a user wants to {deed} a {holder}."),
-        *(f"For those who want to {deed} a {holder}.", f"{capitalise(deed)} the {holder} with this name or number."),
-        *(f"{capitalise(deed)} any {holder}.", f"With this you can {deed} a {holder}.", f"A function to {deed} one {holder}."),
-        *(f"Given a {holder}, {deed} it.", f"{capitalise(deed)} the chosen {holder}.", f"Helps to {deed} a {holder}."),
-        f"Can {deed} a {holder}.",
+        *(f"{capitalise(deed)} {one}.", f"Lets you {deed} {one}.", f"Use this to {deed} {one}."),
+        *(f"{capitalise(deed)} one {holder}.", f"Tool to {deed} {one}.", f"Allows you to {deed} {one}."),
+        *(f"Will {deed} the {holder} that you name.", f"Call this if a user wants to {deed} {one}."),
+        *(f"For those who want to {deed} {one}.", f"{capitalise(deed)} the {holder} with this name or number."),
+        *(f"{capitalise(deed)} any {holder}.", f"With this you can {deed} {one}.", f"A function to {deed} one {holder}."),
+        *(f"Given {one}, {deed} it.", f"{capitalise(deed)} the chosen {holder}.", f"Helps to {deed} {one}."),
+        f"Can {deed} {one}.",
         f"{capitalise(deed)} a given {holder}.",
     )
 
@@ -254,16 +257,16 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
     """A tool whose argument is a thing, a dish or a profession named in the request."""
     pool, holder = rng.choice(((ITEMS, "item"), (DISHES, "dish"), (PROFESSIONS, "profession")))
     quantity = rng.choice(parts.quantities)
-    said = quantity.replace("_", " ")
+    said, one = quantity.replace("_", " "), a_or_an(holder)
     parameter = rng.choice((holder, "name", "query", "term", "kind"))
     description = rng.wording(
-        *(f"Get the {said} of a {holder}.", f"Returns the {said} for a {holder}.", f"The {said} of the {holder}."),
-        *(f"Returns which {said} a {holder} has.", f"Look up a {holder} and get the {said}.", f"Use this for the {said} of a {holder}."),
-        *(f"Gives the {said} that belongs to a {holder}.", f"Shows the {said} of any {holder}.", f"Query the {said} for one {holder}."),
-        *(f"Takes a {holder}, returns the {said}.", f"Fetch a {holder}'s {said}.", f"What {said} a {holder} has."),
-        f"Read the {said} for a {holder}.",
+        *(f"Get the {said} of {one}.", f"Returns the {said} for {one}.", f"The {said} of the {holder}."),
+        *(f"Returns which {said} {one} has.", f"Look up {one} and get the {said}.", f"Use this for the {said} of {one}."),
+        *(f"Gives the {said} that belongs to {one}.", f"Shows the {said} of any {holder}.", f"Query the {said} for one {holder}."),
+        *(f"Takes {one}, returns the {said}.", f"Fetch {one}'s {said}.", f"What {said} {one} has."),
+        f"Read the {said} for {one}.",
         f"{capitalise(said)} by {holder}.",
-        f"Find out the {said} of a {holder}.",
+        f"Find out the {said} of {one}.",
     )
 
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
@@ -323,13 +326,8 @@ _CHOOSE_EACH = (
     *("For every request, say which function one has to call.", "Which function would you call for each of these?"),
     *("Give me the name of the right function for each request.", "Route these requests to functions."),
 )
-_CHOOSE_ONE = (
-    "Which function is for this: {}",
-    "{} Which function do I need?",
-    "Name the function for this request: {}",
-    "{}",
-    "Request: {}",
-)
+_CHOOSE_ONE = ("Which function is for this: {}", "{} Which function do I need?", "Name the function for this request: {}")
+_CHOOSE_NEXT = (*_CHOOSE_ONE, "{}", "Request: {}")
 
 
 def choose_new_tool(rng: Draw) -> Exchange:
@@ -344,20 +342,22 @@ def choose_new_tool(rng: Draw) -> Exchange:
         numbered = "\n".join(f"{number}. {request}" for number, request in enumerate(requests, 1))
         names = "\n".join(f"{number}. {new.tool.name}" for number, new in enumerate(chosen, 1))
         return ask(f"{rng.choice(_CHOOSE_EACH)}\n{tools}\n\n{numbered}", names, verbatim=True)
-    asked = rng.choice(_CHOOSE_ONE)
+    asked = rng.choice(_CHOOSE_NEXT)
     turns: list[Message] = []
     for new, request in zip(chosen, requests, strict=True):
         question = asked.format(request)
         if not turns:
-            question = f"These are my functions:\n{tools}\n\n{rng.choice(_CHOOSE_ONE[:3]).format(request)}"
+            question = f"These are my functions:\n{tools}\n\n{rng.choice(_CHOOSE_ONE).format(request)}"
         turns += [Message("user", question), Message("assistant", new.tool.name)]
-    return Exchange(tuple(turns), "", opens=True, verbatim=True)
+    return Exchange(tuple(turns), "", verbatim=True)
 
 
 def _may_answer(new: _NewTool, question: str) -> bool:
     """Whether somebody might think that the question is for this tool."""
     quantity, holder = new.does
-    return quantity in _ASKED or any(part and part.replace("_", " ") in question.lower() for part in (quantity, holder))
+    asked = f" {question.lower()} "
+    names = any(part and f" {part.replace('_', ' ')}" in asked for part in (quantity, holder))
+    return names or quantity in _ALIKE or any(form.split(" the {}")[0].lower() in asked for form in _QUESTIONS_AFTER.get(quantity, ()))
 
 
 def ignore_new_tools(rng: Draw) -> Exchange:

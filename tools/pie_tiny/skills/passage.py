@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..conversation import Exchange, Message
 from ..draw import Draw
+from ..lexicon.things import DAYS, MONTHS
 from ..lexicon.topics import TOPICS
 from ..words import coined_word, person
 from .statements import OF_PERSONS, OF_PLACES, Statement
@@ -38,37 +39,33 @@ _AROUND_QUESTION = (
     *("{} Look at the text.", "{} It is in the text.", "{} Answer from the text.", "From what you have read: {}", "One more thing: {}"),
     *("I wonder: {}", "{} Do you know?", "{} The text says it.", "Look it up in the text: {}"),
 )
-_LITTLE = frozenset(
-    (
-        *("A", "After", "Also", "As", "At", "Being", "By", "Can", "Could", "Do", "During", "Each", "Every", "For", "From"),
-        *("Give", "How", "If", "In", "It", "Last", "Letters", "Look", "Many", "Name", "Next", "No", "Nobody", "Nothing", "Of"),
-        *("On", "Once", "One", "People", "Please", "Say", "Since", "Somebody", "Tell", "The", "There", "They", "This", "Today"),
-        *("Together", "To", "Under", "Visitors", "What", "When", "Where", "Which", "While", "Who", "Whom", "Why", "With", "Would"),
-        *("You"),
-    )
-)
-"""First words that are small behind an opening, for they are no names."""
+_ASKING = ("Wh", "How ", "In ", "At ", "For ", "Of ", "With ", "Since ", "From ", "To ", "By ", "As ", "During ")
+"""How questions begin behind which and before which more may stand."""
 _AROUND_SHARE = 0.3
 
 
-def _begun(before: str, text: str) -> str:
-    """The text behind an opening, after which it begins with a small letter unless that is of a name."""
-    small = not before.endswith(": ") and text.split(" ", 1)[0] in _LITTLE
-    return before + (text[:1].lower() + text[1:] if before and small else text)
+def _begun(before: str, text: str, kept: tuple[str, ...]) -> str:
+    """The text behind an opening, after which it begins with a small letter unless it is with one of those that are kept."""
+    small = before.endswith(" ") and not before.endswith(": ") and not text.startswith(kept)
+    return before + (text[:1].lower() + text[1:] if small else text)
 
 
-def _varied(rng: Draw, statement: Statement) -> Statement:
-    """The same sentence and question with more around them, so that what counts is found wherever it stands."""
-    sentence, question = statement.sentence, statement.question
-    if rng.split == "train":
+def _told(rng: Draw, sentence: str, kept: tuple[str, ...]) -> str:
+    """The same statement with more around it, so that what counts is found wherever it stands."""
+    if rng.split == "train" and not sentence.startswith(("Do ", "If ")) and ":" not in sentence:
         if rng.random() < _AROUND_SHARE:
-            sentence = _begun(rng.choice(_BEFORE_SENTENCE), sentence)
+            sentence = _begun(rng.choice(_BEFORE_SENTENCE), sentence, kept)
         if rng.random() < _AROUND_SHARE and sentence.endswith("."):
             sentence = sentence[:-1] + rng.choice(_AFTER_SENTENCE)
-        if rng.random() < _AROUND_SHARE:
-            before, after = rng.choice(_AROUND_QUESTION).split("{}")
-            question = _begun(before, question) + after
-    return statement._replace(sentence=sentence, question=question)
+    return sentence
+
+
+def _asked(rng: Draw, question: str) -> str:
+    """The same question with more around it, if it is a plain one."""
+    if rng.split != "train" or rng.random() >= _AROUND_SHARE or not question.startswith(_ASKING):
+        return question
+    before, after = rng.choice(_AROUND_QUESTION).split("{}")
+    return _begun(before, question, ()) + after
 
 
 def _paragraphs(rng: Draw, n_words: int) -> tuple[list[str], list[Statement]]:
@@ -78,14 +75,19 @@ def _paragraphs(rng: Draw, n_words: int) -> tuple[list[str], list[Statement]]:
     names: set[str] = set()
     while sum(len(sentence.split()) for sentence in sentences) < n_words:
         place = rng.random() < 0.25
-        name = f"{coined_word(rng).capitalize()}" if place else person(rng)
+        name = coined_word(rng).capitalize() if place else person(rng)
         if name in names:
             continue
         names.add(name)
         makers = OF_PLACES if place else OF_PERSONS
         for maker in rng.sample(makers, rng.randint(1, min(4, len(makers)))):
-            statements.append(_varied(rng, maker(rng, name)))
-            sentences.append(statements[-1].sentence)
+            statement = maker(rng, name)
+            if statement.value in names:
+                continue
+            # Whoever is met is nobody else's friend, so that "Whom does Anna meet?" has one answer.
+            names.add(statement.value)
+            statements.append(statement)
+            sentences.append(_told(rng, statement.sentence, (name, statement.value, *DAYS, *MONTHS, "I ")))
             while rng.random() < filler_share:
                 sentences.append(rng.choice(_FILLERS if rng.random() < 0.7 else _IDLE))
     return sentences, statements
@@ -118,5 +120,5 @@ def passage(rng: Draw) -> Exchange:
     )
     turns = [Message("user", opening), Message("assistant", chosen[0].answer)]
     for statement in chosen[1:]:
-        turns += [Message("user", statement.question), Message("assistant", statement.answer)]
+        turns += [Message("user", _asked(rng, statement.question)), Message("assistant", statement.answer)]
     return Exchange(tuple(turns), "", opens=True, expects=chosen[-1].value)
