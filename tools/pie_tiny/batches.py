@@ -22,8 +22,8 @@ from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
 _LONGEST = 2048
 _WIDTH_STEP = 16
 _READ_SHARE = 0.03
-_DRILL_SHARE = 0.17
-_SPLIT_SHARES = (0.0, 0.0, 0.05, 0.15)
+_DRILL_SHARE = 0.14
+_SPLIT_SHARES = (0.0, 0.0, 0.0, 0.1)
 """How much of what a document only reads stands in other tokens than the tokenizer's: one of these."""
 
 
@@ -111,7 +111,7 @@ def _joined(runs: list[_Run]) -> _Document:
 
 
 def _split(splitter: Splitter, rng: Random, runs: list[_Run]) -> list[_Run]:
-    """The runs, what is only read of them in other tokens for about half of all documents, unless that makes them too long."""
+    """The runs, what is only read of them in other tokens for one in four documents, unless that makes them too long."""
     share = rng.choice(_SPLIT_SHARES)
     split = [run if run.learnt or not share else _Run(splitter.split(rng, run.ids, share), learnt=False) for run in runs]
     return split if sum(len(run.ids) for run in split) <= _LONGEST else runs

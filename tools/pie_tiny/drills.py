@@ -161,7 +161,7 @@ def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
     return Drill(f"Look up: {wanted}\n\n{lines}", "\n".join(f"{b} of {a}: {table[a, b]}" for a, b in asked))
 
 
-_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spelt: 4, _written: 6, _sorted: 4, _looked_up: 4}
+_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spelt: 4, _written: 6, _sorted: 7, _looked_up: 4}
 """The exercises and how often each is drawn, in parts of the sum."""
 
 
