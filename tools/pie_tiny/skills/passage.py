@@ -7,7 +7,9 @@ from ..draw import Draw
 from ..lexicon.things import DAYS, MONTHS
 from ..lexicon.topics import TOPICS
 from ..words import coined_word, person
-from .statements import OF_PERSONS, OF_PLACES, Statement
+from .persons import OF_PERSONS
+from .places import OF_PLACES
+from .statement import Statement
 
 _LENGTHS = (25, 60, 150, 300, 500, 750)
 """Bounds on the words of a passage; 750 words are up to 1,500 tokens."""
@@ -94,7 +96,7 @@ def _paragraphs(rng: Draw, n_words: int) -> tuple[list[str], list[Statement]]:
 
 
 def passage(rng: Draw) -> Exchange:
-    """A passage of twelve to 750 words and up to five questions about it, in training up to thirty."""
+    """A passage of about twelve to 750 words and up to five questions about it, in training up to thirty."""
     # Short ones teach as well and cost less; what is measured has as many of each length.
     n_words = rng.choices(_LENGTHS, _LENGTH_WEIGHTS if rng.split == "train" else None)[0]
     sentences, statements = _paragraphs(rng, rng.randint(n_words // 2, n_words))
