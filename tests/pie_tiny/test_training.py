@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import torch
 from tools.pie_tiny import workers
 from tools.pie_tiny.batches import Source, load_tokenizer, shard, stream
 from tools.pie_tiny.checkpoint import Checkpoint
+from tools.pie_tiny.draw import Split
 from tools.pie_tiny.model import TINY
 from tools.pie_tiny.train import Plan, Trainer, train
 
@@ -33,17 +36,49 @@ def test_targets_are_the_next_tokens_of_the_batch(tokenizer) -> None:
         assert batch.tokens.numel() <= 2048 or batch.tokens.shape[0] == 1
 
 
+def _runs(tokenizer, split: Split) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Each turn of the assistant in a shard: the text before it, its tokens, and the tokens before it."""
+    header = tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False).ids
+    ends = {tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")}
+    for batch in shard(tokenizer, split, Source(7, 4096, 150), 0):
+        for tokens in batch.tokens.tolist():
+            for at in range(len(tokens) - len(header)):
+                if tokens[at : at + len(header)] == header:
+                    start = at + len(header)
+                    # The last token of a document is a target alone, and padding may stand in its place.
+                    answer = list(takewhile(lambda token: token not in ends, tokens[start:]))
+                    yield tokenizer.decode(tokens[:start], skip_special_tokens=False), answer, tokens[:at]
+
+
 def test_what_must_be_produced_has_the_tokenizers_own_tokens(tokenizer) -> None:
-    # Letters that are learnt one by one (words backwards) stand apart on purpose.
-    for batch in shard(tokenizer, "train", Source(7, 2048, 64), 0):
-        for row, tokens in enumerate(batch.tokens.tolist()):
-            text = tokenizer.decode(tokens, skip_special_tokens=False)
-            for answer in text.split("<|im_start|>assistant\n")[1:]:
-                said = answer.split("<|im_end|>")[0]
-                if "backwards" in said or text.startswith("<|im_start|>user\nRepeat:"):
-                    continue
-                usual = tokenizer.encode(said, add_special_tokens=False).ids
-                assert any(tokens[at : at + len(usual)] == usual for at in range(len(tokens))), (row, said)
+    n_answers = 0
+    for before, answer, _ in _runs(tokenizer, "train"):
+        said = tokenizer.decode(answer, skip_special_tokens=False)
+        # Letters that are learnt one by one (words backwards) stand apart on purpose.
+        if not before.startswith("<|im_start|>user\nRepeat:") and "backwards" not in said:
+            assert answer == tokenizer.encode(said, add_special_tokens=False).ids
+            n_answers += 1
+    assert n_answers > 150
+
+
+def test_what_is_said_back_has_the_tokens_that_were_read(tokenizer) -> None:
+    asked = tokenizer.encode("<|im_start|>user\nRepeat:", add_special_tokens=False).ids
+    drills = [(answer, read) for before, answer, read in _runs(tokenizer, "train") if before.startswith("<|im_start|>user\nRepeat:")]
+    assert drills
+    assert all(read[: len(asked)] == asked and read[len(asked) : len(asked) + len(answer)] == answer for answer, read in drills)
+
+
+def test_what_is_read_is_cut_in_training_alone(tokenizer) -> None:
+    def share_cut(split: Split) -> float:
+        rows = [tokens for batch in shard(tokenizer, split, Source(8, 4096, 150), 0) for tokens in batch.tokens.tolist()]
+        firsts = [
+            tokens[: tokens.index(tokenizer.token_to_id("<|im_end|>"))] for tokens in rows if tokenizer.token_to_id("<|im_end|>") in tokens
+        ]
+        usual = [tokenizer.encode(tokenizer.decode(ids, skip_special_tokens=False), add_special_tokens=False).ids for ids in firsts]
+        return sum(ids != other for ids, other in zip(firsts, usual, strict=True)) / len(firsts)
+
+    assert share_cut("validation") == 0
+    assert 0.1 < share_cut("train") < 0.5
 
 
 def test_every_end_of_turn_of_the_assistant_is_learnt(tokenizer) -> None:

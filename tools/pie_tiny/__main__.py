@@ -109,9 +109,10 @@ def _last_checkpoint(work: Path) -> Path:
     return decayed if decayed.exists() else trunk
 
 
-def _loaded(path: Path) -> Checkpoint:
+def _loaded(path: Path, option: str = "") -> Checkpoint:
     if not path.is_file():
-        raise SystemExit(f"there is no checkpoint {path}: train first (`train`, then `decay`), or name another with --checkpoint")
+        how = f"(`train{option}`, then `decay{option}`)"
+        raise SystemExit(f"there is no checkpoint {path}: train first {how}, or name another with --checkpoint")
     return Checkpoint.load(path)
 
 
@@ -162,7 +163,7 @@ def _curve(arguments: argparse.Namespace) -> None:
 
 
 def _acceptance(arguments: argparse.Namespace) -> None:
-    checkpoint = _loaded(arguments.checkpoint or _checkpoints(arguments.work, draft=True)[1])
+    checkpoint = _loaded(arguments.checkpoint or _checkpoints(arguments.work, draft=True)[1], " --draft")
     found = acceptance(checkpoint, arguments.release, sealed_items())
     sys.stdout.write(
         f"step {checkpoint.step}, {checkpoint.n_tokens} tokens, {checkpoint.seconds:.0f} s: {100 * found.single:.1f} % of single tokens "
@@ -173,7 +174,7 @@ def _acceptance(arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Runs the command that the arguments name."""
     arguments = _parser().parse_args()
-    needed = _NEEDED.get(arguments.command)
+    needed = "model.safetensors" if getattr(arguments, "warm", False) else _NEEDED.get(arguments.command)
     if needed is not None and not (arguments.release / needed).is_file():
         raise SystemExit(f"{arguments.release} has no {needed}: name the folder of a released model with --release")
     match arguments.command:

@@ -27,7 +27,7 @@ _IDLE = (
     "There was much to do in the garden.",
     "In winter the evenings are long.",
 )
-_BEFORE_SENTENCE = (
+BEFORE_SENTENCE = (
     *("As everybody knows, ", "I have heard that ", "People say that ", "It is well known that ", "By the way, ", "Also, ", "In fact, "),
     *("Somebody told me that ", "It turns out that ", "We all know that ", "You should know that ", "Note that ", "They say that "),
     *("I am sure that ", "Believe it or not, ", "Now, ", "Of course ", "As you may have heard, "),
@@ -52,11 +52,11 @@ def _begun(before: str, text: str, kept: tuple[str, ...]) -> str:
     return before + (text[:1].lower() + text[1:] if small else text)
 
 
-def _told(rng: Draw, sentence: str, kept: tuple[str, ...]) -> str:
+def told(rng: Draw, sentence: str, kept: tuple[str, ...]) -> str:
     """The same statement with more around it, so that what counts is found wherever it stands."""
     if rng.split == "train" and not sentence.startswith(("Do ", "If ")) and ":" not in sentence:
         if rng.random() < _AROUND_SHARE:
-            sentence = _begun(rng.choice(_BEFORE_SENTENCE), sentence, kept)
+            sentence = _begun(rng.choice(BEFORE_SENTENCE), sentence, kept)
         if rng.random() < _AROUND_SHARE and sentence.endswith("."):
             sentence = sentence[:-1] + rng.choice(_AFTER_SENTENCE)
     return sentence
@@ -89,7 +89,7 @@ def _paragraphs(rng: Draw, n_words: int) -> tuple[list[str], list[Statement]]:
             # Whoever is met is nobody else's friend, so that "Whom does Anna meet?" has one answer.
             names.add(statement.value)
             statements.append(statement)
-            sentences.append(_told(rng, statement.sentence, (name, statement.value, *DAYS, *MONTHS, "I ")))
+            sentences.append(told(rng, statement.sentence, (name, statement.value, *DAYS, *MONTHS, "I ")))
             while rng.random() < filler_share:
                 sentences.append(rng.choice(_FILLERS if rng.random() < 0.7 else _IDLE))
     return sentences, statements
