@@ -36,11 +36,11 @@ def test_targets_are_the_next_tokens_of_the_batch(tokenizer) -> None:
         assert batch.tokens.numel() <= 2048 or batch.tokens.shape[0] == 1
 
 
-def _runs(tokenizer, split: Split) -> Iterator[tuple[str, list[int], list[int]]]:
-    """Each turn of the assistant in a shard: the text before it, its tokens, and the tokens before it."""
+def _answers(tokenizer) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Each turn of the assistant in a shard of training: the text before it, its tokens, and the tokens before it."""
     header = tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False).ids
     ends = {tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")}
-    for batch in shard(tokenizer, split, Source(7, 4096, 150), 0):
+    for batch in shard(tokenizer, "train", Source(7, 4096, 150), 0):
         for tokens in batch.tokens.tolist():
             for at in range(len(tokens) - len(header)):
                 if tokens[at : at + len(header)] == header:
@@ -52,7 +52,7 @@ def _runs(tokenizer, split: Split) -> Iterator[tuple[str, list[int], list[int]]]
 
 def test_what_must_be_produced_has_the_tokenizers_own_tokens(tokenizer) -> None:
     n_answers = 0
-    for before, answer, _ in _runs(tokenizer, "train"):
+    for before, answer, _ in _answers(tokenizer):
         said = tokenizer.decode(answer, skip_special_tokens=False)
         # Letters that are learnt one by one (words backwards) stand apart on purpose.
         if not before.startswith("<|im_start|>user\nRepeat:") and "backwards" not in said:
@@ -63,17 +63,17 @@ def test_what_must_be_produced_has_the_tokenizers_own_tokens(tokenizer) -> None:
 
 def test_what_is_said_back_has_the_tokens_that_were_read(tokenizer) -> None:
     asked = tokenizer.encode("<|im_start|>user\nRepeat:", add_special_tokens=False).ids
-    drills = [(answer, read) for before, answer, read in _runs(tokenizer, "train") if before.startswith("<|im_start|>user\nRepeat:")]
+    drills = [(answer, read) for before, answer, read in _answers(tokenizer) if before.startswith("<|im_start|>user\nRepeat:")]
     assert drills
     assert all(read[: len(asked)] == asked and read[len(asked) : len(asked) + len(answer)] == answer for answer, read in drills)
 
 
 def test_what_is_read_is_cut_in_training_alone(tokenizer) -> None:
+    end = tokenizer.token_to_id("<|im_end|>")
+
     def share_cut(split: Split) -> float:
         rows = [tokens for batch in shard(tokenizer, split, Source(8, 4096, 150), 0) for tokens in batch.tokens.tolist()]
-        firsts = [
-            tokens[: tokens.index(tokenizer.token_to_id("<|im_end|>"))] for tokens in rows if tokenizer.token_to_id("<|im_end|>") in tokens
-        ]
+        firsts = [tokens[: tokens.index(end)] for tokens in rows if end in tokens]
         usual = [tokenizer.encode(tokenizer.decode(ids, skip_special_tokens=False), add_special_tokens=False).ids for ids in firsts]
         return sum(ids != other for ids, other in zip(firsts, usual, strict=True)) / len(firsts)
 

@@ -49,7 +49,7 @@ answer counts if it is right and ends by itself.
 - Data: conversations that a seeded generator with templates and grammars of its own writes ({n_skills} skills), and drills in
   copying, spelling, sorting, looking up and putting words into other forms. No text was copied from elsewhere.
 - Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}.
-  Of tokens that the model only reads, three in a hundred count; in a quarter to half of the documents some are cut into
+  Of tokens that the model only reads, three in a hundred count; in one of four documents some of them are cut into
   smaller ones. Muon for the matrices, AdamW for the rest; the released weights are a moving average.
 - Loss on held-out conversations after the last measurement: {loss}.
 {origin}
