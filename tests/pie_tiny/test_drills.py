@@ -27,12 +27,16 @@ def tokenizer():
     return load_tokenizer(RELEASE)
 
 
-def _lines_in_order(read: str, answer: str, down: bool) -> bool:
-    def key(item: str) -> tuple[int, str]:
-        return (int(item), "") if item.isdigit() else (0, item)
+def _in_order(line: str, down: bool = False) -> list[str]:
+    return sorted(line.split(", "), key=lambda item: (int(item), "") if item.isdigit() else (0, item), reverse=down)
 
-    asked = [line.split(", ") for line in read.splitlines()]
-    return [sorted(line, key=key, reverse=down) for line in asked] == [line.split(", ") for line in answer.splitlines()]
+
+def _lines_in_order(read: str, answer: str, down: bool) -> bool:
+    return [_in_order(line, down) for line in read.splitlines()] == [line.split(", ") for line in answer.splitlines()]
+
+
+def _first_of_lines(read: str, answer: str, down: bool) -> bool:
+    return [_in_order(line, down)[0] for line in read.splitlines()] == answer.splitlines()
 
 
 def _spelt(read: str, answer: str) -> bool:
@@ -70,6 +74,8 @@ RIGHT: dict[str, Callable[[str, str], bool]] = {
     "In a row backwards: ": lambda read, answer: _words(answer)[::-1] == _words(read),
     "Every other one, from the first: ": lambda read, answer: _words(answer) == [word for at, word in enumerate(_words(read), 1) if at % 2],
     "Look up: ": _looked_up,
+    "The lowest of each line:\n": lambda read, answer: _first_of_lines(read, answer, down=False),
+    "The highest of each line:\n": lambda read, answer: _first_of_lines(read, answer, down=True),
     "Each line upwards:\n": lambda read, answer: _lines_in_order(read, answer, down=False),
     "Each line downwards:\n": lambda read, answer: _lines_in_order(read, answer, down=True),
 }

@@ -22,7 +22,7 @@ from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
 _LONGEST = 2048
 _WIDTH_STEP = 16
 _READ_SHARE = 0.03
-_DRILL_SHARE = 0.14
+_DRILL_SHARE = 0.16
 _SPLIT_SHARES = (0.0, 0.0, 0.0, 0.1)
 """How much of what a document only reads stands in other tokens than the tokenizer's: one of these."""
 

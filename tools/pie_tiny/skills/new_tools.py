@@ -40,6 +40,7 @@ _KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
 
 
 _UNNAMED_SHARE = 0.4
+_ASKING_SHARE = 0.4
 _QUESTIONS_AFTER: Mapping[str, tuple[str, ...]] = {
     "height": ("How high is the {}?", "How tall is the {}?"),
     "weight": ("How heavy is the {}?", "How much does the {} weigh?"),
@@ -87,6 +88,14 @@ _QUESTIONS_AFTER: Mapping[str, tuple[str, ...]] = {
     "salary": ("How much does the {} earn?",),
 }
 """Questions after a quantity, most of which do not name it."""
+_ASKING = (
+    *("Do you happen to know {}?", "Do you have {}?", "Do we know {}?", "Does anybody know {}?", "Did you find {}?", "Have you got {}?"),
+    *("Can I have {}?", "Could I get {}, please?", "May I see {}?", "Would you know {}?", "Is {} in your data?", "Are you able to see {}?"),
+    *("Any idea about {}?", "What about {}?", "How about {}?", "And {}?", "{}?", "{}!", "I wonder about {}.", "I forgot {}."),
+    *("We need {} at once.", "My boss asks for {}.", "A customer wants {}.", "Remind me of {}.", "It is about {}.", "Quickly, {}!"),
+)
+"""Ways to ask for something that has a name."""
+_ASKED_FOR = ("the {said} of the {holder} {identity}", "the {said} of {holder} {identity}", "the {said} for the {holder} {identity}")
 _ALIKE = ("altitude", "fee", "tax", "birthday", "nickname", "title")
 """Quantities that other questions may mean as well."""
 
@@ -139,6 +148,11 @@ def _parts(rng: Draw) -> _Parts:
     return _Parts(rng.some(QUANTITIES, count), rng.some(HOLDERS, count), rng.some(DEEDS, count))
 
 
+def _asking(rng: Draw, thing: str) -> str:
+    """One way to ask for a thing, or nothing."""
+    return capitalise(rng.choice(_ASKING).format(thing)) if rng.random() < _ASKING_SHARE else ""
+
+
 def _query(rng: Draw, parts: _Parts) -> _NewTool:
     quantity, holder = rng.choice(parts.quantities), rng.choice(parts.holders)
     said, one = quantity.replace("_", " "), a_or_an(holder)
@@ -159,7 +173,8 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
 
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
-        asked = rng.choice(_QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
+        unnamed = rng.choice(_QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
+        named = _asking(rng, rng.choice(_ASKED_FOR).format(said=said, holder=holder, identity=identity))
         question = rng.wording(
             *(f"What is the {said} of the {holder} {identity}?", f"Tell me the {said} of the {holder} {identity}."),
             *(f"I need the {said} of {holder} {identity}.", f"Which {said} does the {holder} {identity} have?"),
@@ -186,7 +201,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"tell me the {said} of the {holder} {identity}", f"give me the {said} for the {holder} {identity}"),
                 *(f"find out which {said} {holder} {identity} has", f"see what the {said} of the {holder} {identity} is"),
             ),
-            composed=asked.format(f"{holder} {identity}"),
+            composed=unnamed.format(f"{holder} {identity}") or named,
         )
         result: str | int = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         key = pick(rng, quantity, "value", "result")
@@ -285,6 +300,7 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"find the {said} of {value}", f"look up the {said} for {value}", f"tell me the {said} of {value}"),
                 *(f"find out which {said} {value} has", f"check which {said} is the right one for {value}"),
             ),
+            composed=_asking(rng, f"the {said} {pick(rng, 'of', 'for')} {value}"),
         )
         result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."
