@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 
 import jinja2
 import pytest
 
 from tools.pie_tiny.conversation import LETTER_JOINT, Conversation, Exchange, Message, Tool, ToolCall, compact_json
-from tools.pie_tiny.draw import SPLITS, draw
+from tools.pie_tiny.draw import SPLITS, Split, draw
 from tools.pie_tiny.lexicon.topics import TOPICS
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import CHAT_TEMPLATE, full_text, render
-from tools.pie_tiny.skills import SKILLS, extract, formats, letters, new_tools
+from tools.pie_tiny.skills import SKILLS, extract, formats, letters, new_tools, tools
 
 
 @cache
@@ -269,6 +269,24 @@ def test_a_chosen_tool_is_the_only_one_that_does_what_is_asked(monkeypatch) -> N
                 assert any(form.split(" the {}")[0].lower() in request.lower() for form in forms), (request, name)
                 n_unnamed += 1
     assert 0 < n_unnamed < n_requests / 5
+
+
+@pytest.mark.parametrize("skill", [tools.call_tool, new_tools.call_new_tool])
+def test_after_a_call_that_failed_the_answer_gives_the_reason_and_evaluation_has_none(skill) -> None:
+    def failures(split: Split) -> list[tuple[str, str]]:
+        rng = draw("failures", split)
+        turns = [message for _ in range(300) for message in skill(rng).messages]
+        return [(a.content, b.content) for a, b in pairwise(turns) if a.role == "tool" and "error" in a.content.lower()]
+
+    failed = failures("train")
+    assert len(failed) > 20
+    for returned, said in failed:
+        reason = returned.removeprefix("Error: ")
+        if returned.startswith("{"):
+            told = json.loads(returned)
+            reason = told.get("message") or told["error"]
+        assert said == f"That did not work: {reason}."
+    assert not failures("validation")
 
 
 def test_no_tool_is_called_for_what_nobody_can_know() -> None:

@@ -62,11 +62,7 @@ def made_word(rng: Random, beginnings: Sequence[str], endings: Sequence[str]) ->
             return word
 
 
-def _words(rng: Random, vocabulary: Vocabulary, most: int) -> list[str]:
-    return [made_word(rng, vocabulary.beginnings, vocabulary.endings) for _ in range(rng.randint(1, most))]
-
-
-def _different(rng: Random, vocabulary: Vocabulary, fewest: int, most: int) -> list[str]:
+def _words(rng: Random, vocabulary: Vocabulary, fewest: int, most: int) -> list[str]:
     words: dict[str, None] = {}
     wanted = rng.randint(fewest, most)
     while len(words) < wanted:
@@ -81,7 +77,7 @@ def _copied(rng: Random, vocabulary: Vocabulary) -> Drill:
 
 def _spelt(rng: Random, vocabulary: Vocabulary) -> Drill:
     """Words letter by letter."""
-    words = _words(rng, vocabulary, _MOST_SPELT)
+    words = _words(rng, vocabulary, 1, _MOST_SPELT)
     return Drill(f"Spell these words: {' '.join(words)}", "\n".join(f"{word}: {'-'.join(word)}" for word in words))
 
 
@@ -114,7 +110,7 @@ _FORMS = (
 def _written(rng: Random, vocabulary: Vocabulary) -> Drill:
     """Words in another form, most often one that has other tokens."""
     form = rng.choice(_FORMS)
-    words = _different(rng, vocabulary, 2, _MOST_WRITTEN)
+    words = _words(rng, vocabulary, 2, _MOST_WRITTEN)
     if form.label == "Small letters":
         words = [word.lower() for word in words]
     given = rng.choice(_BETWEEN).join(map(form.read, words))
@@ -129,7 +125,7 @@ def _in_order(rng: Random, vocabulary: Vocabulary) -> list[str]:
     """A few words or numbers in rising order."""
     if rng.random() < 0.5:
         return [str(number) for number in sorted({_number(rng) for _ in range(rng.randint(2, 6))})]
-    return sorted({word.lower() for word in _words(rng, vocabulary, 5)})
+    return sorted({word.lower() for word in _words(rng, vocabulary, 1, 5)})
 
 
 def _lines(lists: list[list[str]]) -> str:
@@ -157,10 +153,10 @@ _ENTRIES = ("{a} {b}: {value}", "{b} of {a}: {value}", "{value} is the {b} of {a
 
 def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
     """Some entries of a table of two keys, where either key alone may lead to several."""
-    firsts, seconds = (_different(rng, vocabulary, 2, 4) for _ in range(2))
+    firsts, seconds = (_words(rng, vocabulary, 2, 4) for _ in range(2))
     pairs = [(a, b) for a in firsts for b in seconds]
     kept = rng.sample(pairs, rng.randint(3, min(len(pairs), _MOST_ENTRIES)))
-    made = _words(rng, vocabulary, len(kept))
+    made = _words(rng, vocabulary, 1, len(kept))
     values = [*made, *(str(_number(rng)) for _ in range(len(kept) - len(made)))]
     rng.shuffle(values)
     table = dict(zip(kept, values, strict=True))

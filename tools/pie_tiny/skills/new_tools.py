@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from ..draw import Draw
 from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS
 from ..lexicon.things import COLOURS, DAYS
 from ..words import coined_word, person
+from .calls import turns_of_call
 from .facts import random_fact
 from .unknown import unknown
 
@@ -96,6 +98,12 @@ _ASKING = (
 )
 """Ways to ask for something that has a name."""
 _ASKED_FOR = ("the {said} of the {holder} {identity}", "the {said} of {holder} {identity}", "the {said} for the {holder} {identity}")
+_TELLS = (
+    *("Tells {}.", "Tells you {}.", "Find out {}.", "Returns {}.", "Look up {}.", "Gives you {}.", "Says {}.", "Shows {}.", "{}."),
+    *("Use this to find out {}.", "Checks {}.", "For those who want to know {}."),
+)
+"""Ways to describe a tool by the question that it answers."""
+_VERBS = {"have": "has", "go": "goes"}
 _ALIKE = ("altitude", "fee", "tax", "birthday", "nickname", "title")
 """Quantities that other questions may mean as well."""
 
@@ -153,6 +161,26 @@ def _asking(rng: Draw, thing: str) -> str:
     return capitalise(rng.choice(_ASKING).format(thing)) if rng.random() < _ASKING_SHARE else ""
 
 
+def _indirect(question: str, one: str) -> str:
+    """`How heavy is the {}?` as `how heavy a parcel is`; nothing for a question of another form."""
+    is_so = re.fullmatch(r"(.+?) is the \{\}(.*)\?", question)
+    does = re.fullmatch(r"(.+?) does the \{\} (\w+)(.*)\?", question)
+    who = re.fullmatch(r"(Who \w+) the \{\}\?", question)
+    if is_so:
+        said = f"{is_so[1]} {one} is{is_so[2]}"
+    elif does:
+        said = f"{does[1]} {one} {_VERBS.get(does[2], f'{does[2]}s')}{does[3]}"
+    else:
+        said = f"{who[1]} {one}" if who else ""
+    return said[:1].lower() + said[1:]
+
+
+def _told(rng: Draw, quantity: str, one: str) -> str:
+    """A description that does not name the quantity, or nothing."""
+    said = _indirect(rng.choice(_QUESTIONS_AFTER.get(quantity, ("",))), one)
+    return capitalise(rng.choice(_TELLS).format(said)) if said and rng.random() < _UNNAMED_SHARE else ""
+
+
 def _query(rng: Draw, parts: _Parts) -> _NewTool:
     quantity, holder = rng.choice(parts.quantities), rng.choice(parts.holders)
     said, one = quantity.replace("_", " "), a_or_an(holder)
@@ -168,6 +196,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
         *(f"Takes {one} and returns its {said}.", f"Retrieve {said} by {holder}.", f"Search for the {said} of {one}."),
         f"Tells the {said} of {one}.",
         f"Look up the {said} for {one}.",
+        composed=_told(rng, quantity, one),
     )
     parameters = {parameter: json_type}
 
@@ -328,12 +357,7 @@ def call_new_tool(rng: Draw) -> Exchange:
     for _ in range(rng.choices((1, 2, 3, 4, 5), (2, 3, 3, 2, 2))[0]):
         chosen = rng.choice(made)
         question, arguments, returned, answer = chosen.request(rng)
-        turns += [
-            Message("user", question),
-            Message("assistant", "", calls=(ToolCall(chosen.tool.name, arguments),)),
-            Message("tool", returned),
-            Message("assistant", answer),
-        ]
+        turns += turns_of_call(rng, question, ToolCall(chosen.tool.name, arguments), returned, answer)
     return Exchange(tuple(turns), "", tools=tuple(new.tool for new in made), verbatim=True)
 
 

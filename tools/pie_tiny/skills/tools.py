@@ -19,7 +19,10 @@ from ..draw import Draw
 from ..lexicon.pools import ITEMS, LETTER_WORDS, TOWNS
 from ..lexicon.things import CATEGORIES, DAYS
 from ..words import coined_word, person
+from .calls import turns_of_call
 from .facts import random_fact
+
+_VAGUE_SHARE = 0.12
 
 
 class _Use(NamedTuple):
@@ -31,6 +34,14 @@ class _Use(NamedTuple):
     answer: str
 
 
+class _Vague(NamedTuple):
+    """What the assistant asks where a request leaves out the first argument, and how that is then said, beside the value alone."""
+
+    asks: str
+    replies: tuple[str, ...]
+    requests: tuple[str, ...] = ()
+
+
 class _Kind(NamedTuple):
     names: tuple[str, ...]
     description: tuple[str, ...]
@@ -38,6 +49,11 @@ class _Kind(NamedTuple):
     """Pairs of several possible names, split by `|`, and a JSON type."""
     use: Callable[[Draw], _Use]
     """Makes a use whose arguments are in the order of `parameters`, keyed `0`, `1`, ..."""
+    vague: _Vague | None = None
+
+
+_OF_A_CITY = _Vague("In which city?", ("In {}.", "For {}.", "I mean {}."))
+_OF_AN_ITEM = _Vague("Which item do you mean?", ("The {}.", "I mean the {}."))
 
 
 def _weather(rng: Draw) -> _Use:
@@ -316,12 +332,25 @@ _KINDS: tuple[_Kind, ...] = (
         ("Get the weather of a city.", "The weather in a place.", "Returns the weather."),
         (("city|location|place|town", "string"),),
         _weather,
+        _OF_A_CITY._replace(
+            requests=(
+                "What is the weather?",
+                "How is the weather today?",
+                "Tell me the weather.",
+                "Is it cold outside?",
+                "Is it raining?",
+                "Weather?",
+            )
+        ),
     ),
     _Kind(
         ("get_time", "current_time", "clock", "time_in"),
         ("Get the time in a city.", "The current time of a place."),
         (("city|location|place", "string"),),
         _time,
+        _OF_A_CITY._replace(
+            requests=("What time is it?", "Tell me the time.", "How late is it now?", "What is the time, please?", "Look at the clock.")
+        ),
     ),
     _Kind(
         ("multiply", "product", "times"),
@@ -346,18 +375,31 @@ _KINDS: tuple[_Kind, ...] = (
         ("Search the web.", "Find pages about something."),
         (("query|text|term", "string"),),
         _search,
+        _Vague(
+            "What shall I look for?",
+            ("For {}.", "Look for {}.", "I want to read about {}."),
+            ("Search the web.", "Look something up for me."),
+        ),
     ),
     _Kind(
         ("set_timer", "start_timer", "timer"),
         ("Set a timer.", "Starts a timer in minutes."),
         (("minutes|duration", "integer"),),
         _timer,
+        _Vague(
+            "For how many minutes?",
+            ("{} minutes.", "For {} minutes.", "Make it {}."),
+            ("Set a timer.", "Start a timer, please.", "Wake me."),
+        ),
     ),
     _Kind(
         ("get_price", "price", "price_of"),
         ("Get the price of an item.", "What an item costs."),
         (("item|product|article", "string"),),
         _price,
+        _OF_AN_ITEM._replace(
+            requests=("What does it cost?", "How much is it?", "Tell me the price.", "I need a price.", "Is it expensive?")
+        ),
     ),
     _Kind(
         ("set_light", "switch_light", "light"),
@@ -382,6 +424,7 @@ _KINDS: tuple[_Kind, ...] = (
         ("How many items are in stock.", "Check the stock of an item."),
         (("item|product", "string"),),
         _stock,
+        _OF_AN_ITEM._replace(requests=("How many are in stock?", "Check the stock.", "Is it in stock?", "How many do we have?")),
     ),
 )
 
@@ -407,15 +450,14 @@ def call_tool(rng: Draw) -> Exchange:
     turns: list[Message] = []
     for _ in range(rng.choices((1, 2, 3), (3, 2, 1))[0]):
         chosen = rng.randrange(len(kinds))
-        use = kinds[chosen].use(rng)
+        use, vague = kinds[chosen].use(rng), kinds[chosen].vague
         values = list(use.arguments.values())
         call = ToolCall(tools[chosen].name, dict(zip(tools[chosen].parameters, values, strict=True)))
-        turns += [
-            Message("user", use.question),
-            Message("assistant", "", calls=(call,)),
-            Message("tool", use.result),
-            Message("assistant", use.answer),
-        ]
+        question = use.question
+        if vague and rng.split == "train" and rng.random() < _VAGUE_SHARE:
+            turns += ask(rng.choice(vague.requests), vague.asks).messages
+            question = rng.choice((*vague.replies, "{}")).format(values[0])
+        turns += turns_of_call(rng, question, call, use.result, use.answer)
     return Exchange(tuple(turns), "", tools=tools, verbatim=True)
 
 

@@ -1,0 +1,31 @@
+"""The turns of a tool's call, and what is said where it fails."""
+
+from __future__ import annotations
+
+from ..conversation import Message, ToolCall, compact_json, pick
+from ..draw import Draw
+
+_FAILED_SHARE = 0.08
+_REASONS = ("no connection", "timeout", "the service is down", "not allowed", "not found", "too many requests", "internal error")
+"""Why any call may fail."""
+
+
+def _reason(rng: Draw, call: ToolCall) -> str:
+    name, value = next(iter(call.arguments.items()))
+    about = (
+        f"unknown {name}: {value}",
+        f"{value} was not found",
+        f"there is no {value}",
+        f"no {name} is called {value}",
+        f"we have no {value}",
+    )
+    return rng.choice(_REASONS if rng.random() < 0.4 else about)
+
+
+def turns_of_call(rng: Draw, question: str, call: ToolCall, returned: str, answer: str) -> list[Message]:
+    """The question, the call, what the tool returned and the answer; in training the tool sometimes returns an error."""
+    if rng.split == "train" and rng.random() < _FAILED_SHARE:
+        reason = _reason(rng, call)
+        returned = pick(rng, compact_json({"error": reason}), compact_json({"status": "error", "message": reason}), f"Error: {reason}")
+        answer = f"That did not work: {reason}."
+    return [Message("user", question), Message("assistant", "", calls=(call,)), Message("tool", returned), Message("assistant", answer)]
