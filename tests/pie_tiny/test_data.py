@@ -15,7 +15,7 @@ from tools.pie_tiny.draw import SPLITS, Split, draw
 from tools.pie_tiny.lexicon.topics import TOPICS
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import CHAT_TEMPLATE, full_text, render
-from tools.pie_tiny.skills import SKILLS, extract, formats, letters, new_tools, tools
+from tools.pie_tiny.skills import SKILLS, extract, formats, letters, new_tools, quantities, tools
 
 
 @cache
@@ -265,10 +265,24 @@ def test_a_chosen_tool_is_the_only_one_that_does_what_is_asked(monkeypatch) -> N
                 # One for any thing at all, which has no holder, gives way to one whose holder is named.
                 assert all(not does[other][1] for other in fitting - {name}), (request, fitting)
             else:
-                forms = new_tools._QUESTIONS_AFTER[does[name][0]]
+                forms = quantities.QUESTIONS_AFTER[does[name][0]]
                 assert any(form.split(" the {}")[0].lower() in request.lower() for form in forms), (request, name)
                 n_unnamed += 1
     assert 0 < n_unnamed < n_requests / 5
+
+
+def test_what_a_request_leaves_out_is_asked_for_and_then_called_with() -> None:
+    rng = draw("vague", "train")
+    n_asked = 0
+    for _ in range(300):
+        messages = tools.call_tool(rng).messages
+        for request, asked, reply, called in zip(messages, messages[1:], messages[2:], messages[3:], strict=False):
+            if request.role == "user" and asked.content:
+                n_asked += 1
+                value = str(next(iter(called.calls[0].arguments.values())))
+                assert value in reply.content
+                assert value not in request.content
+    assert n_asked > 20
 
 
 @pytest.mark.parametrize("skill", [tools.call_tool, new_tools.call_new_tool])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..conversation import Exchange, Message, Tool, ToolCall, a_or_an, ask, capitalise, compact_json, pick
@@ -11,6 +10,7 @@ from ..draw import Draw
 from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS
 from ..lexicon.things import COLOURS, DAYS
 from ..words import coined_word, person
+from . import quantities
 from .calls import turns_of_call
 from .facts import random_fact
 from .unknown import unknown
@@ -38,74 +38,8 @@ _DETAILS: tuple[_Parameter, ...] = (
     _Parameter(("count", "quantity", "amount", "copies"), "integer", "{} times", lambda rng: rng.randint(2, 60)),
     _Parameter(("budget", "max_price", "limit"), "integer", "for at most {} euros", lambda rng: rng.randint(5, 900)),
 )
-_KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
-
-
-_UNNAMED_SHARE = 0.4
-_ASKING_SHARE = 0.4
-_QUESTIONS_AFTER: Mapping[str, tuple[str, ...]] = {
-    "height": ("How high is the {}?", "How tall is the {}?"),
-    "weight": ("How heavy is the {}?", "How much does the {} weigh?"),
-    "length": ("How long is the {}?",),
-    "width": ("How wide is the {}?",),
-    "depth": ("How deep is the {}?",),
-    "age": ("How old is the {}?",),
-    "speed": ("How fast is the {}?", "How fast does the {} go?"),
-    "size": ("How large is the {}?", "How big is the {}?"),
-    "location": ("Where is the {}?", "Where is the {} now?", "Where can I find the {}?"),
-    "address": ("At which address is the {}?",),
-    "distance": ("How far away is the {}?", "How far is it to the {}?"),
-    "value": ("What is the {} worth?",),
-    "price": ("How much does the {} cost?", "What does the {} cost?", "How expensive is the {}?"),
-    "population": ("How many people live in the {}?",),
-    "loudness": ("How loud is the {}?",),
-    "brightness": ("How bright is the {}?",),
-    "thickness": ("How thick is the {}?",),
-    "strength": ("How strong is the {}?",),
-    "duration": ("How long does the {} take?",),
-    "page_count": ("How many pages does the {} have?",),
-    "waiting_time": ("How long must I wait for the {}?",),
-    "delivery_time": ("When will the {} be delivered?",),
-    "opening_hour": ("When does the {} open?",),
-    "closing_hour": ("When does the {} close?", "Until when is the {} open?"),
-    "birth_year": ("In which year was the {} born?",),
-    "colour": ("What colour is the {}?",),
-    "owner": ("Who owns the {}?", "To whom does the {} belong?"),
-    "author": ("Who wrote the {}?",),
-    "status": ("How is the {} doing?", "What is happening with the {}?"),
-    "material": ("What is the {} made of?",),
-    "nickname": ("What do people call the {}?",),
-    "captain": ("Who is the captain of the {}?",),
-    "manager": ("Who manages the {}?",),
-    "teacher": ("Who teaches the {}?",),
-    "origin": ("Where does the {} come from?",),
-    "flavour": ("How does the {} taste?",),
-    "platform": ("From which platform does the {} leave?",),
-    "gate": ("From which gate does the {} leave?",),
-    "temperature": ("How warm is the {}?", "How hot is the {}?", "How cold is the {}?"),
-    "language": ("In which language is the {}?",),
-    "capacity": ("How much fits into the {}?",),
-    "battery_level": ("How full is the battery of the {}?",),
-    "rating": ("How good is the {}?",),
-    "salary": ("How much does the {} earn?",),
-}
-"""Questions after a quantity, most of which do not name it."""
-_ASKING = (
-    *("Do you happen to know {}?", "Do you have {}?", "Do we know {}?", "Does anybody know {}?", "Did you find {}?", "Have you got {}?"),
-    *("Can I have {}?", "Could I get {}, please?", "May I see {}?", "Would you know {}?", "Is {} in your data?", "Are you able to see {}?"),
-    *("Any idea about {}?", "What about {}?", "How about {}?", "And {}?", "{}?", "{}!", "I wonder about {}.", "I forgot {}."),
-    *("We need {} at once.", "My boss asks for {}.", "A customer wants {}.", "Remind me of {}.", "It is about {}.", "Quickly, {}!"),
-)
-"""Ways to ask for something that has a name."""
 _ASKED_FOR = ("the {said} of the {holder} {identity}", "the {said} of {holder} {identity}", "the {said} for the {holder} {identity}")
-_TELLS = (
-    *("Tells {}.", "Tells you {}.", "Find out {}.", "Returns {}.", "Look up {}.", "Gives you {}.", "Says {}.", "Shows {}.", "{}."),
-    *("Use this to find out {}.", "Checks {}.", "For those who want to know {}."),
-)
-"""Ways to describe a tool by the question that it answers."""
-_VERBS = {"have": "has", "go": "goes"}
-_ALIKE = ("altitude", "fee", "tax", "birthday", "nickname", "title")
-"""Quantities that other questions may mean as well."""
+_KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
 
 
 class _NewTool(NamedTuple):
@@ -156,31 +90,6 @@ def _parts(rng: Draw) -> _Parts:
     return _Parts(rng.some(QUANTITIES, count), rng.some(HOLDERS, count), rng.some(DEEDS, count))
 
 
-def _asking(rng: Draw, thing: str) -> str:
-    """One way to ask for a thing, or nothing."""
-    return capitalise(rng.choice(_ASKING).format(thing)) if rng.random() < _ASKING_SHARE else ""
-
-
-def _indirect(question: str, one: str) -> str:
-    """`How heavy is the {}?` as `how heavy a parcel is`; nothing for a question of another form."""
-    is_so = re.fullmatch(r"(.+?) is the \{\}(.*)\?", question)
-    does = re.fullmatch(r"(.+?) does the \{\} (\w+)(.*)\?", question)
-    who = re.fullmatch(r"(Who \w+) the \{\}\?", question)
-    if is_so:
-        said = f"{is_so[1]} {one} is{is_so[2]}"
-    elif does:
-        said = f"{does[1]} {one} {_VERBS.get(does[2], f'{does[2]}s')}{does[3]}"
-    else:
-        said = f"{who[1]} {one}" if who else ""
-    return said[:1].lower() + said[1:]
-
-
-def _told(rng: Draw, quantity: str, one: str) -> str:
-    """A description that does not name the quantity, or nothing."""
-    said = _indirect(rng.choice(_QUESTIONS_AFTER.get(quantity, ("",))), one)
-    return capitalise(rng.choice(_TELLS).format(said)) if said and rng.random() < _UNNAMED_SHARE else ""
-
-
 def _query(rng: Draw, parts: _Parts) -> _NewTool:
     quantity, holder = rng.choice(parts.quantities), rng.choice(parts.holders)
     said, one = quantity.replace("_", " "), a_or_an(holder)
@@ -196,14 +105,14 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
         *(f"Takes {one} and returns its {said}.", f"Retrieve {said} by {holder}.", f"Search for the {said} of {one}."),
         f"Tells the {said} of {one}.",
         f"Look up the {said} for {one}.",
-        composed=_told(rng, quantity, one),
+        composed=quantities.unnamed_description(rng, quantity, one),
     )
     parameters = {parameter: json_type}
 
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
-        unnamed = rng.choice(_QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
-        named = _asking(rng, rng.choice(_ASKED_FOR).format(said=said, holder=holder, identity=identity))
+        unnamed = quantities.unnamed_question(rng, quantity)
+        named = quantities.asking(rng, rng.choice(_ASKED_FOR).format(said=said, holder=holder, identity=identity))
         question = rng.wording(
             *(f"What is the {said} of the {holder} {identity}?", f"Tell me the {said} of the {holder} {identity}."),
             *(f"I need the {said} of {holder} {identity}.", f"Which {said} does the {holder} {identity} have?"),
@@ -329,7 +238,7 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"find the {said} of {value}", f"look up the {said} for {value}", f"tell me the {said} of {value}"),
                 *(f"find out which {said} {value} has", f"check which {said} is the right one for {value}"),
             ),
-            composed=_asking(rng, f"the {said} {pick(rng, 'of', 'for')} {value}"),
+            composed=quantities.asking(rng, f"the {said} {pick(rng, 'of', 'for')} {value}"),
         )
         result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."
@@ -397,7 +306,7 @@ def _may_answer(new: _NewTool, question: str) -> bool:
     quantity, holder = new.does
     asked = f" {question.lower()} "
     names = any(part and f" {part.replace('_', ' ')}" in asked for part in (quantity, holder))
-    return names or quantity in _ALIKE or any(form.split(" the {}")[0].lower() in asked for form in _QUESTIONS_AFTER.get(quantity, ()))
+    return names or quantities.may_mean(question, quantity)
 
 
 def ignore_new_tools(rng: Draw) -> Exchange:
