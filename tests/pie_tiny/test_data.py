@@ -271,18 +271,47 @@ def test_a_chosen_tool_is_the_only_one_that_does_what_is_asked(monkeypatch) -> N
     assert 0 < n_unnamed < n_requests / 5
 
 
-def test_what_a_request_leaves_out_is_asked_for_and_then_called_with() -> None:
+def test_what_a_first_request_leaves_out_is_asked_for_and_then_called_with() -> None:
     rng = draw("vague", "train")
-    n_asked = 0
-    for _ in range(300):
-        messages = tools.call_tool(rng).messages
-        for request, asked, reply, called in zip(messages, messages[1:], messages[2:], messages[3:], strict=False):
-            if request.role == "user" and asked.content:
-                n_asked += 1
-                value = str(next(iter(called.calls[0].arguments.values())))
-                assert value in reply.content
-                assert value not in request.content
-    assert n_asked > 20
+    asked = [messages for messages in (tools.call_tool(rng).messages for _ in range(400)) if messages[1].content]
+    assert len(asked) > 20
+    for request, question, reply, called, *rest in asked:
+        value = str(next(iter(called.calls[0].arguments.values())))
+        assert value in reply.content
+        assert value not in request.content
+        words = {"city": ("city", "location", "place", "town"), "item": ("item", "product", "article"), "minutes": ("minutes", "duration")}
+        named = next(iter(called.calls[0].arguments))
+        assert (
+            any(word in question.content and named in names for word, names in words.items())
+            or question.content == "What shall I look for?"
+        )
+        # Later on the same request would mean what was spoken of.
+        assert not any(later.role == "assistant" and later.content == question.content for later in rest)
+
+
+@pytest.mark.parametrize("split", ["validation", "sealed"])
+def test_in_evaluation_every_first_request_for_a_tool_says_all_that_it_needs(split) -> None:
+    rng = draw("vague", split)
+    assert all(skill(rng).messages[1].calls for skill in (tools.call_tool, new_tools.call_new_tool) for _ in range(300))
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How heavy is the {}?", "how heavy a parcel is"),
+        ("Where is the {} now?", "where a parcel is now"),
+        ("Until when is the {} open?", "until when a parcel is open"),
+        ("How much does the {} weigh?", "how much a parcel weighs"),
+        ("How fast does the {} go?", "how fast a parcel goes"),
+        ("How many pages does the {} have?", "how many pages a parcel has"),
+        ("To whom does the {} belong?", "to whom a parcel belongs"),
+        ("Who owns the {}?", "who owns a parcel"),
+        ("Who is the captain of the {}?", ""),
+        ("What do people call the {}?", ""),
+    ],
+)
+def test_a_tool_is_described_by_the_question_that_it_answers(question, said) -> None:
+    assert quantities.indirect(question, "a parcel") == said
 
 
 @pytest.mark.parametrize("skill", [tools.call_tool, new_tools.call_new_tool])
@@ -301,6 +330,7 @@ def test_after_a_call_that_failed_the_answer_gives_the_reason_and_evaluation_has
             reason = told.get("message") or told["error"]
         assert said == f"That did not work: {reason}."
     assert not failures("validation")
+    assert not failures("sealed")
 
 
 def test_no_tool_is_called_for_what_nobody_can_know() -> None:

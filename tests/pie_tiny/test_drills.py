@@ -27,16 +27,16 @@ def tokenizer():
     return load_tokenizer(RELEASE)
 
 
-def _in_order(line: str, down: bool = False) -> list[str]:
+def _put_in_order(line: str, down: bool = False) -> list[str]:
     return sorted(line.split(", "), key=lambda item: (int(item), "") if item.isdigit() else (0, item), reverse=down)
 
 
 def _lines_in_order(read: str, answer: str, down: bool) -> bool:
-    return [_in_order(line, down) for line in read.splitlines()] == [line.split(", ") for line in answer.splitlines()]
+    return [_put_in_order(line, down) for line in read.splitlines()] == [line.split(", ") for line in answer.splitlines()]
 
 
 def _first_of_lines(read: str, answer: str, down: bool) -> bool:
-    return [_in_order(line, down)[0] for line in read.splitlines()] == answer.splitlines()
+    return [_put_in_order(line, down)[0] for line in read.splitlines()] == answer.splitlines()
 
 
 def _spelt(read: str, answer: str) -> bool:
@@ -74,8 +74,8 @@ RIGHT: dict[str, Callable[[str, str], bool]] = {
     "In a row backwards: ": lambda read, answer: _words(answer)[::-1] == _words(read),
     "Every other one, from the first: ": lambda read, answer: _words(answer) == [word for at, word in enumerate(_words(read), 1) if at % 2],
     "Look up: ": _looked_up,
-    "The lowest of each line:\n": lambda read, answer: _first_of_lines(read, answer, down=False),
-    "The highest of each line:\n": lambda read, answer: _first_of_lines(read, answer, down=True),
+    "First of each line in order:\n": lambda read, answer: _first_of_lines(read, answer, down=False),
+    "Last of each line in order:\n": lambda read, answer: _first_of_lines(read, answer, down=True),
     "Each line upwards:\n": lambda read, answer: _lines_in_order(read, answer, down=False),
     "Each line downwards:\n": lambda read, answer: _lines_in_order(read, answer, down=True),
 }

@@ -121,11 +121,19 @@ def _number(rng: Random) -> int:
     return rng.randint(0, int(10 ** rng.choice((1, 2, 2, 3, 3, 4))) - 1)
 
 
-def _in_order(rng: Random, vocabulary: Vocabulary) -> list[str]:
-    """A few words or numbers in rising order."""
-    if rng.random() < 0.5:
-        return [str(number) for number in sorted({_number(rng) for _ in range(rng.randint(2, 6))})]
-    return sorted({word.lower() for word in _words(rng, vocabulary, 1, 5)})
+def _ordered_lists(rng: Random, vocabulary: Vocabulary) -> list[list[str]]:
+    """Lists of words or numbers, each in rising order."""
+    lists: list[list[str]] = []
+    for _ in range(rng.randint(1, _MOST_SORTED)):
+        if rng.random() < 0.5:
+            lists.append([str(number) for number in sorted({_number(rng) for _ in range(rng.randint(2, 6))})])
+        else:
+            lists.append(sorted({word.lower() for word in _words(rng, vocabulary, 2, 5)}))
+    return lists
+
+
+def _shuffled(rng: Random, lists: list[list[str]]) -> str:
+    return _lines([rng.sample(items, len(items)) for items in lists])
 
 
 def _lines(lists: list[list[str]]) -> str:
@@ -135,17 +143,15 @@ def _lines(lists: list[list[str]]) -> str:
 def _sorted(rng: Random, vocabulary: Vocabulary) -> Drill:
     """Lists of words or numbers, each put in order."""
     down = rng.random() < 0.3
-    ordered = [_in_order(rng, vocabulary)[:: -1 if down else 1] for _ in range(rng.randint(1, _MOST_SORTED))]
-    given = [rng.sample(items, len(items)) for items in ordered]
-    return Drill(f"Each line {'downwards' if down else 'upwards'}:\n{_lines(given)}", _lines(ordered))
+    ordered = [items[:: -1 if down else 1] for items in _ordered_lists(rng, vocabulary)]
+    return Drill(f"Each line {'downwards' if down else 'upwards'}:\n{_shuffled(rng, ordered)}", _lines(ordered))
 
 
-def _extremes(rng: Random, vocabulary: Vocabulary) -> Drill:
-    """Of each list of words or numbers that which begins or ends its order: the step on which sorting fails."""
-    ordered = [_in_order(rng, vocabulary) for _ in range(rng.randint(1, _MOST_SORTED))]
-    given = [rng.sample(items, len(items)) for items in ordered]
-    which, at = rng.choice((("lowest", 0), ("highest", -1)))
-    return Drill(f"The {which} of each line:\n{_lines(given)}", "\n".join(items[at] for items in ordered))
+def _ends_of_orders(rng: Random, vocabulary: Vocabulary) -> Drill:
+    """Of each list of words or numbers that with which its order begins or ends: in sorting that is the hardest choice."""
+    ordered = _ordered_lists(rng, vocabulary)
+    which, at = rng.choice((("First", 0), ("Last", -1)))
+    return Drill(f"{which} of each line in order:\n{_shuffled(rng, ordered)}", "\n".join(items[at] for items in ordered))
 
 
 _ENTRIES = ("{a} {b}: {value}", "{b} of {a}: {value}", "{value} is the {b} of {a}", "{a} has the {b} {value}", "{b}, {a}: {value}")
@@ -167,7 +173,14 @@ def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
     return Drill(f"Look up: {wanted}\n\n{lines}", "\n".join(f"{b} of {a}: {table[a, b]}" for a, b in asked))
 
 
-_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {_copied: 3, _spelt: 4, _written: 6, _sorted: 7, _extremes: 4, _looked_up: 5}
+_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {
+    _copied: 3,
+    _spelt: 4,
+    _written: 6,
+    _sorted: 7,
+    _ends_of_orders: 4,
+    _looked_up: 5,
+}
 """The exercises and how often each is drawn, in parts of the sum."""
 
 

@@ -8,18 +8,13 @@ from ..draw import Draw
 _FAILED_SHARE = 0.08
 _REASONS = ("no connection", "timeout", "the service is down", "not allowed", "not found", "too many requests", "internal error")
 """Why any call may fail."""
+_REASONS_OF_A_NAME = ("{} was not found", "there is no {}", "{} is unknown", "unknown: {}", "{} does not exist")
 
 
 def _reason(rng: Draw, call: ToolCall) -> str:
-    name, value = next(iter(call.arguments.items()))
-    about = (
-        f"unknown {name}: {value}",
-        f"{value} was not found",
-        f"there is no {value}",
-        f"no {name} is called {value}",
-        f"we have no {value}",
-    )
-    return rng.choice(_REASONS if rng.random() < 0.4 else about)
+    value = next(iter(call.arguments.values()))
+    is_name = isinstance(value, str) and not any(character.isdigit() for character in value)
+    return rng.choice(_REASONS_OF_A_NAME).format(value) if is_name and rng.random() < 0.6 else rng.choice(_REASONS)
 
 
 def turns_of_call(rng: Draw, question: str, call: ToolCall, returned: str, answer: str) -> list[Message]:

@@ -38,7 +38,6 @@ _DETAILS: tuple[_Parameter, ...] = (
     _Parameter(("count", "quantity", "amount", "copies"), "integer", "{} times", lambda rng: rng.randint(2, 60)),
     _Parameter(("budget", "max_price", "limit"), "integer", "for at most {} euros", lambda rng: rng.randint(5, 900)),
 )
-_ASKED_FOR = ("the {said} of the {holder} {identity}", "the {said} of {holder} {identity}", "the {said} for the {holder} {identity}")
 _KEY_NAMES = ("name", "id", "{}", "{}_name", "{}_id", "which", "target")
 
 
@@ -105,14 +104,12 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
         *(f"Takes {one} and returns its {said}.", f"Retrieve {said} by {holder}.", f"Search for the {said} of {one}."),
         f"Tells the {said} of {one}.",
         f"Look up the {said} for {one}.",
-        composed=quantities.unnamed_description(rng, quantity, one),
+        composed=quantities.description(rng, quantity, one),
     )
     parameters = {parameter: json_type}
 
     def request(rng: Draw) -> tuple[str, dict[str, str | int], str, str]:
         identity: str | int = rng.randint(1, 9999) if json_type == "integer" else _identity(rng)
-        unnamed = quantities.unnamed_question(rng, quantity)
-        named = quantities.asking(rng, rng.choice(_ASKED_FOR).format(said=said, holder=holder, identity=identity))
         question = rng.wording(
             *(f"What is the {said} of the {holder} {identity}?", f"Tell me the {said} of the {holder} {identity}."),
             *(f"I need the {said} of {holder} {identity}.", f"Which {said} does the {holder} {identity} have?"),
@@ -139,7 +136,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"tell me the {said} of the {holder} {identity}", f"give me the {said} for the {holder} {identity}"),
                 *(f"find out which {said} {holder} {identity} has", f"see what the {said} of the {holder} {identity} is"),
             ),
-            composed=unnamed.format(f"{holder} {identity}") or named,
+            composed=quantities.question(rng, quantity, f"{holder} {identity}"),
         )
         result: str | int = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         key = pick(rng, quantity, "value", "result")
@@ -238,7 +235,7 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"find the {said} of {value}", f"look up the {said} for {value}", f"tell me the {said} of {value}"),
                 *(f"find out which {said} {value} has", f"check which {said} is the right one for {value}"),
             ),
-            composed=quantities.asking(rng, f"the {said} {pick(rng, 'of', 'for')} {value}"),
+            composed=quantities.request_for(rng, f"the {said} of {value}"),
         )
         result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."

@@ -1,15 +1,15 @@
-"""What a thing has: how one asks for it, with its name and without it."""
+"""What a thing has: how one asks for it, and how a tool that tells it is described, with its name and without it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from ..conversation import capitalise
+from ..conversation import asking, capitalise
 from ..draw import Draw
 
 _UNNAMED_SHARE = 0.4
-_ASKING_SHARE = 0.4
+_REQUEST_SHARE = 0.4
 QUESTIONS_AFTER: Mapping[str, tuple[str, ...]] = {
     "height": ("How high is the {}?", "How tall is the {}?"),
     "weight": ("How heavy is the {}?", "How much does the {} weigh?"),
@@ -57,16 +57,24 @@ QUESTIONS_AFTER: Mapping[str, tuple[str, ...]] = {
     "salary": ("How much does the {} earn?",),
 }
 """Questions after a quantity, most of which do not name it."""
-_ASKING = (
-    *("Do you happen to know {}?", "Do you have {}?", "Do we know {}?", "Does anybody know {}?", "Did you find {}?", "Have you got {}?"),
-    *("Can I have {}?", "Could I get {}, please?", "May I see {}?", "Would you know {}?", "Is {} in your data?", "Are you able to see {}?"),
+_REQUESTS = (
+    *asking("{}"),
+    *("Do you have {}?", "Do we know {}?", "Does anybody know {}?", "Did you find {}?", "Have you got {}?", "Can I have {}?"),
+    *("Could I get {}, please?", "May I see {}?", "Would you know {}?", "Is {} in your data?", "Are you able to see {}?"),
     *("Any idea about {}?", "What about {}?", "How about {}?", "And {}?", "{}?", "{}!", "I wonder about {}.", "I forgot {}."),
     *("We need {} at once.", "My boss asks for {}.", "A customer wants {}.", "Remind me of {}.", "It is about {}.", "Quickly, {}!"),
 )
 """Ways to ask for something that has a name."""
 _TELLS = (
-    *("Tells {}.", "Tells you {}.", "Find out {}.", "Returns {}.", "Look up {}.", "Gives you {}.", "Says {}.", "Shows {}.", "{}."),
-    *("Use this to find out {}.", "Checks {}.", "For those who want to know {}."),
+    "Tells you {}.",
+    "Returns {}.",
+    "Gives you {}.",
+    "Says {}.",
+    "Shows {}.",
+    "{}.",
+    "Use this to find out {}.",
+    "Checks {}.",
+    "Learn {}.",
 )
 """Ways to describe a tool by the question that it answers."""
 _VERBS = {"have": "has", "go": "goes"}
@@ -74,22 +82,7 @@ _ALIKE = ("altitude", "fee", "tax", "birthday", "nickname", "title")
 """Quantities that other questions may mean as well."""
 
 
-def unnamed_question(rng: Draw, quantity: str) -> str:
-    """A question after a quantity that need not name it, with `{}` for the thing; or nothing."""
-    return rng.choice(QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
-
-
-def may_mean(question: str, quantity: str) -> bool:
-    """Whether somebody might think that a question that does not name this quantity is after it."""
-    return quantity in _ALIKE or any(form.split(" the {}")[0].lower() in question.lower() for form in QUESTIONS_AFTER.get(quantity, ()))
-
-
-def asking(rng: Draw, thing: str) -> str:
-    """One way to ask for a thing, or nothing."""
-    return capitalise(rng.choice(_ASKING).format(thing)) if rng.random() < _ASKING_SHARE else ""
-
-
-def _indirect(question: str, one: str) -> str:
+def indirect(question: str, one: str) -> str:
     """`How heavy is the {}?` as `how heavy a parcel is`; nothing for a question of another form."""
     is_so = re.fullmatch(r"(.+?) is the \{\}(.*)\?", question)
     does = re.fullmatch(r"(.+?) does the \{\} (\w+)(.*)\?", question)
@@ -103,7 +96,28 @@ def _indirect(question: str, one: str) -> str:
     return said[:1].lower() + said[1:]
 
 
-def unnamed_description(rng: Draw, quantity: str, one: str) -> str:
-    """A description that does not name the quantity, or nothing."""
-    said = _indirect(rng.choice(QUESTIONS_AFTER.get(quantity, ("",))), one)
-    return capitalise(rng.choice(_TELLS).format(said)) if said and rng.random() < _UNNAMED_SHARE else ""
+def request_for(rng: Draw, *phrases: str) -> str:
+    """In training one way to ask for what these noun phrases name, or nothing."""
+    if rng.split != "train" or rng.random() >= _REQUEST_SHARE:
+        return ""
+    return capitalise(rng.choice(_REQUESTS).format(rng.choice(phrases)))
+
+
+def question(rng: Draw, quantity: str, thing: str) -> str:
+    """A question after a quantity of the thing, which may name it or not, or nothing."""
+    unnamed = rng.choice(QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
+    said = quantity.replace("_", " ")
+    return unnamed.format(thing) or request_for(rng, f"the {said} of the {thing}", f"the {said} of {thing}", f"the {said} for the {thing}")
+
+
+def may_mean(question: str, quantity: str) -> bool:
+    """Whether somebody might think that a question that does not name this quantity is after it."""
+    return quantity in _ALIKE or any(form.split(" the {}")[0].lower() in question.lower() for form in QUESTIONS_AFTER.get(quantity, ()))
+
+
+def description(rng: Draw, quantity: str, one: str) -> str:
+    """In training a description that does not name the quantity, or nothing."""
+    if rng.split != "train" or rng.random() >= _UNNAMED_SHARE:
+        return ""
+    said = indirect(rng.choice(QUESTIONS_AFTER.get(quantity, ("",))), one)
+    return said and capitalise(rng.choice(_TELLS).format(said))

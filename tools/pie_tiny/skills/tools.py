@@ -1,4 +1,4 @@
-"""Choosing one of up to four tools, calling it, and using its answer."""
+"""Choosing one of up to four tools, asking for what it must know, calling it, and using its answer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from ..draw import Draw
 from ..lexicon.pools import ITEMS, LETTER_WORDS, TOWNS
 from ..lexicon.things import CATEGORIES, DAYS
 from ..words import coined_word, person
+from . import vague
 from .calls import turns_of_call
 from .facts import random_fact
+from .vague import Vague
 
-_VAGUE_SHARE = 0.12
+_VAGUE_SHARE = 0.2
 
 
 class _Use(NamedTuple):
@@ -34,14 +36,6 @@ class _Use(NamedTuple):
     answer: str
 
 
-class _Vague(NamedTuple):
-    """What the assistant asks where a request leaves out the first argument, and how that is then said, beside the value alone."""
-
-    asks: str
-    replies: tuple[str, ...]
-    requests: tuple[str, ...] = ()
-
-
 class _Kind(NamedTuple):
     names: tuple[str, ...]
     description: tuple[str, ...]
@@ -49,11 +43,8 @@ class _Kind(NamedTuple):
     """Pairs of several possible names, split by `|`, and a JSON type."""
     use: Callable[[Draw], _Use]
     """Makes a use whose arguments are in the order of `parameters`, keyed `0`, `1`, ..."""
-    vague: _Vague | None = None
-
-
-_OF_A_CITY = _Vague("In which city?", ("In {}.", "For {}.", "I mean {}."))
-_OF_AN_ITEM = _Vague("Which item do you mean?", ("The {}.", "I mean the {}."))
+    vague: Vague | None = None
+    """How one asks for it and leaves out the first argument."""
 
 
 def _weather(rng: Draw) -> _Use:
@@ -69,7 +60,7 @@ def _weather(rng: Draw) -> _Use:
             *(f"Give me a weather report for {city}.", f"Please look up the weather in {city}.", f"Is it windy in {city}?"),
             *(f"I travel to {city}. How is the weather there?", f"In {city}, what is the weather today?"),
             *(f"What should I wear in {city} today?", f"How many degrees is it in {city}?"),
-            *(f"Should I take a scarf to {city}?", f"Is it snowing in {city}?", f"Does it rain in {city}?", f"Will it be warm in {city}?"),
+            *(f"Should I take a scarf to {city}?", f"Is it snowing in {city}?", f"Does it rain in {city}?", f"Is it warm in {city}?"),
             *(f"Are there clouds over {city}?", f"Can I go out without a jacket in {city}?", f"Is today a nice day in {city}?"),
             *(f"Is it a good day for a walk in {city}?", f"Do people freeze in {city} today?", f"Is there a storm in {city}?"),
             f"Will I need a coat in {city} today?",
@@ -118,7 +109,7 @@ def _product(rng: Draw) -> _Use:
             *(f"What do you get for {a} times {b}?", f"Please take {a} times {b}.", f"{a} x {b} = ?"),
             *(f"I need the result of {a} * {b}.", f"What is {a} multiplied by {b}?"),
             *(f"Multiply the numbers {a} and {b}, please.", f"Find {a} times {b}.", f"Do you know what {a} * {b} is?"),
-            *(f"Take {a} {b} times.", f"Multiply: {a}, {b}", f"There are {a} boxes of {b} pens. How many pens is that?"),
+            *(f"Multiply: {a}, {b}", f"There are {a} boxes of {b} pens. How many pens is that?"),
             f"Multiply {a} and {b}.",
             f"How much is {a} times {b}?",
         ),
@@ -293,10 +284,10 @@ def _translate(rng: Draw) -> _Use:
             *(f"Which word do they use for {word} in {language}?", f"What do people call {word} in {language}?"),
             *(f"Please put {word} into {language}.", f"Turn {word} into {language}.", f"I need {word} in {language}."),
             *(f"What does {word} become in {language}?", f"In {language}, what is the word for {word}?"),
-            *(f"The {language} for {word}, please.", f"Look up the {language} name of a {word}.", f"Say it in {language}: {word}"),
+            *(f"The {language} for {word}, please.", f"Look up the {language} name of {word}.", f"Say it in {language}: {word}"),
             *(f"I learn {language}. How do I say {word}?", f"Which {language} word means {word}?", f"{language}: {word}"),
             *(f"My friend speaks {language}. What is {word} for her?", f"Find the {language} term for {word}."),
-            *(f"What do {language} speakers call a {word}?", f"Put into {language}: {word}", f"Is there a {language} word for {word}?"),
+            *(f"What is {word} for those who speak {language}?", f"Put into {language}: {word}", f"Is there a {language} word for {word}?"),
             f"What is the {language} word for {word}?",
             f"How would one say {word} in {language}?",
         ),
@@ -332,25 +323,14 @@ _KINDS: tuple[_Kind, ...] = (
         ("Get the weather of a city.", "The weather in a place.", "Returns the weather."),
         (("city|location|place|town", "string"),),
         _weather,
-        _OF_A_CITY._replace(
-            requests=(
-                "What is the weather?",
-                "How is the weather today?",
-                "Tell me the weather.",
-                "Is it cold outside?",
-                "Is it raining?",
-                "Weather?",
-            )
-        ),
+        vague.WEATHER,
     ),
     _Kind(
         ("get_time", "current_time", "clock", "time_in"),
         ("Get the time in a city.", "The current time of a place."),
         (("city|location|place", "string"),),
         _time,
-        _OF_A_CITY._replace(
-            requests=("What time is it?", "Tell me the time.", "How late is it now?", "What is the time, please?", "Look at the clock.")
-        ),
+        vague.TIME,
     ),
     _Kind(
         ("multiply", "product", "times"),
@@ -375,31 +355,21 @@ _KINDS: tuple[_Kind, ...] = (
         ("Search the web.", "Find pages about something."),
         (("query|text|term", "string"),),
         _search,
-        _Vague(
-            "What shall I look for?",
-            ("For {}.", "Look for {}.", "I want to read about {}."),
-            ("Search the web.", "Look something up for me."),
-        ),
+        vague.SEARCH,
     ),
     _Kind(
         ("set_timer", "start_timer", "timer"),
         ("Set a timer.", "Starts a timer in minutes."),
         (("minutes|duration", "integer"),),
         _timer,
-        _Vague(
-            "For how many minutes?",
-            ("{} minutes.", "For {} minutes.", "Make it {}."),
-            ("Set a timer.", "Start a timer, please.", "Wake me."),
-        ),
+        vague.TIMER,
     ),
     _Kind(
         ("get_price", "price", "price_of"),
         ("Get the price of an item.", "What an item costs."),
         (("item|product|article", "string"),),
         _price,
-        _OF_AN_ITEM._replace(
-            requests=("What does it cost?", "How much is it?", "Tell me the price.", "I need a price.", "Is it expensive?")
-        ),
+        vague.PRICE,
     ),
     _Kind(
         ("set_light", "switch_light", "light"),
@@ -424,7 +394,7 @@ _KINDS: tuple[_Kind, ...] = (
         ("How many items are in stock.", "Check the stock of an item."),
         (("item|product", "string"),),
         _stock,
-        _OF_AN_ITEM._replace(requests=("How many are in stock?", "Check the stock.", "Is it in stock?", "How many do we have?")),
+        vague.STOCK,
     ),
 )
 
@@ -445,18 +415,19 @@ def _choose(rng: Draw) -> tuple[list[_Kind], tuple[Tool, ...]]:
 
 
 def call_tool(rng: Draw) -> Exchange:
-    """One to three questions that need one of the tools, called and answered."""
+    """One to three questions that need one of the tools, called and answered; in training the first may leave something out."""
     kinds, tools = _choose(rng)
     turns: list[Message] = []
     for _ in range(rng.choices((1, 2, 3), (3, 2, 1))[0]):
         chosen = rng.randrange(len(kinds))
-        use, vague = kinds[chosen].use(rng), kinds[chosen].vague
+        use, unsaid = kinds[chosen].use(rng), kinds[chosen].vague
         values = list(use.arguments.values())
         call = ToolCall(tools[chosen].name, dict(zip(tools[chosen].parameters, values, strict=True)))
         question = use.question
-        if vague and rng.split == "train" and rng.random() < _VAGUE_SHARE:
-            turns += ask(rng.choice(vague.requests), vague.asks).messages
-            question = rng.choice((*vague.replies, "{}")).format(values[0])
+        # Later on, what is left out is what was spoken of.
+        if unsaid and not turns and rng.split == "train" and rng.random() < _VAGUE_SHARE:
+            turns += unsaid.turns(rng)
+            question = unsaid.reply(rng, values[0])
         turns += turns_of_call(rng, question, call, use.result, use.answer)
     return Exchange(tuple(turns), "", tools=tools, verbatim=True)
 
