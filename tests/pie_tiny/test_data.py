@@ -10,12 +10,13 @@ from itertools import islice, pairwise
 import jinja2
 import pytest
 
+from tools.pie_tiny import mix
 from tools.pie_tiny.conversation import LETTER_JOINT, Conversation, Exchange, Message, Tool, ToolCall, compact_json
 from tools.pie_tiny.draw import SPLITS, Split, draw
 from tools.pie_tiny.lexicon.topics import TOPICS
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import CHAT_TEMPLATE, full_text, render
-from tools.pie_tiny.skills import SKILLS, extract, formats, letters, new_tools, quantities, tools
+from tools.pie_tiny.skills import SKILLS, extract, facts, formats, letters, new_tools, quantities, tools, unknown
 
 
 @cache
@@ -331,6 +332,14 @@ def test_after_a_call_that_failed_the_answer_gives_the_reason_and_evaluation_has
         assert said == f"That did not work: {reason}."
     assert not failures("validation")
     assert not failures("sealed")
+
+
+def test_what_a_tool_might_know_is_not_said_to_be_unknown(monkeypatch) -> None:
+    monkeypatch.setattr(mix, "_SKILLS", (tools.call_tool, unknown.unknown, facts.fact))
+    monkeypatch.setattr(mix, "_WEIGHTS", (1, 1, 1))
+    with_tools = [c for c in islice(conversations(12, "train"), 600) if c.tools]
+    assert sum(c.messages[-2].role != "tool" for c in with_tools) > 20
+    assert not {message.content for c in with_tools for message in c.messages} & set(unknown.ANSWERS)
 
 
 def test_no_tool_is_called_for_what_nobody_can_know() -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 from .conversation import Conversation, Exchange, Message, Tool
 from .draw import Draw, Split, draw
-from .skills import SKILLS, explain, facts, stories
+from .skills import SKILLS, explain, facts, stories, unknown
 
 _SKILLS = tuple(SKILLS)
 _WEIGHTS = tuple(SKILLS.values())
@@ -110,7 +110,9 @@ def compose(rng: Draw) -> Conversation:
     for turn in range(wanted):
         if turn:
             exchange = draw_exchange(rng)
-            if exchange.system is not None or exchange.tools or exchange.opens:
+            # A tool of the opener's may know what the model does not.
+            answered_by_a_tool = tools and exchange.messages[-1].content in unknown.ANSWERS
+            if exchange.system is not None or exchange.tools or exchange.opens or answered_by_a_tool:
                 continue
         if exchange.forced_thinking:
             forced.add(len(messages) + 1)

@@ -7,12 +7,13 @@ from ..draw import Draw
 from ..lexicon.pools import LETTER_WORDS
 from ..words import coined_word, person
 
-_ANSWERS = (
+ANSWERS = (
     "I am sorry, I do not know that.",
     "I do not know.",
     "That I do not know, I am sorry.",
     "I am sorry, but I do not know the answer.",
 )
+"""What it says where it does not know."""
 
 
 def unknown(rng: Draw) -> Exchange:
@@ -59,7 +60,7 @@ def unknown(rng: Draw) -> Exchange:
             )
         ),
     )
-    return ask(question, rng.choice(_ANSWERS), expects="not know")
+    return ask(question, rng.choice(ANSWERS), expects="not know")
 
 
 def unclear(rng: Draw) -> Exchange:
