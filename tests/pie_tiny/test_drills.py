@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from tools.pie_tiny.batches import load_tokenizer
-from tools.pie_tiny.draw import split_of
+from tools.pie_tiny.draw import Draw, split_of
 from tools.pie_tiny.drills import Vocabulary, drill, made_word
 from tools.pie_tiny.lexicon.pools import HELD_OUT
 from tools.pie_tiny.mix import conversations
@@ -57,6 +57,11 @@ def _words(text: str) -> list[str]:
     return [word for word in re.split(r" and |[,;]? |\n", text) if word]
 
 
+def _calculated(read: str, answer: str) -> bool:
+    lines = [re.fullmatch(r"(\d+) ([+-]) (\d+) = (\d+)", line) for line in answer.splitlines()]
+    return read == "" and all(line and int(line[4]) == int(line[1]) + int(f"{line[2]}{line[3]}") for line in lines)
+
+
 RIGHT: dict[str, Callable[[str, str], bool]] = {
     "Spell these words: ": _spelt,
     "JSON list: ": lambda read, answer: json.loads(answer) == _words(read),
@@ -74,6 +79,7 @@ RIGHT: dict[str, Callable[[str, str], bool]] = {
     "In a row backwards: ": lambda read, answer: _words(answer)[::-1] == _words(read),
     "Every other one, from the first: ": lambda read, answer: _words(answer) == [word for at, word in enumerate(_words(read), 1) if at % 2],
     "Look up: ": _looked_up,
+    "Calculate.": _calculated,
     "First of each line in order:\n": lambda read, answer: _first_of_lines(read, answer, down=False),
     "Last of each line in order:\n": lambda read, answer: _first_of_lines(read, answer, down=True),
     "Each line upwards:\n": lambda read, answer: _lines_in_order(read, answer, down=False),
@@ -82,10 +88,10 @@ RIGHT: dict[str, Callable[[str, str], bool]] = {
 
 
 def test_the_answer_of_every_drill_is_right(tokenizer) -> None:
-    rng, vocabulary = Random(1), Vocabulary(tokenizer)
+    rng, vocabulary = Draw("1"), Vocabulary(tokenizer)
     seen = set()
     for _ in range(1500):
-        read, answer = drill(rng, vocabulary)
+        read, answer, _ = drill(rng, vocabulary)
         if isinstance(answer, list):
             assert set(answer) <= set(vocabulary.letters)
             continue
@@ -95,16 +101,28 @@ def test_the_answer_of_every_drill_is_right(tokenizer) -> None:
     assert seen == set(RIGHT)
 
 
+def test_of_a_calculation_the_result_alone_is_learnt_in_its_usual_tokens(tokenizer) -> None:
+    rng, vocabulary = Draw("4"), Vocabulary(tokenizer)
+    made = [one for one in (drill(rng, vocabulary) for _ in range(200)) if one.given]
+    assert made
+    for _, answer, given in made:
+        pieces = re.split(f"({given})", answer)
+        assert [piece.strip() for piece in pieces[2::2]] == re.findall(r"= (\d+)", answer)
+        ids = [number for piece in pieces for number in tokenizer.encode(piece, add_special_tokens=False).ids]
+        assert ids == tokenizer.encode(answer, add_special_tokens=False).ids
+
+
 def test_drills_hold_nothing_that_is_held_out(tokenizer) -> None:
-    rng, vocabulary = Random(2), Vocabulary(tokenizer)
+    rng, vocabulary = Draw("2"), Vocabulary(tokenizer)
     for _ in range(8000):
-        words = re.findall("[a-z]+", vocabulary.text(drill(rng, vocabulary)).lower())
-        assert not HELD_OUT.intersection(words)
+        text = vocabulary.text(drill(rng, vocabulary))
+        assert not HELD_OUT.intersection(re.findall("[a-z]+", text.lower()))
+        assert {split_of("".join(pair)) for pair in re.findall(r"(\d+) ([+-]) (\d+)", text)} <= {"train"}
 
 
 def test_made_words_are_for_training_alone() -> None:
     held_out = sorted(HELD_OUT)[:5]
-    rng = Random(1)
+    rng = Draw("1")
     assert [word for word in ("sho", "pond") if split_of(word) == "train"] == []
     assert {made_word(rng, ["sho", "pond", "xyz"], [""]) for _ in range(300)} == {"xyz"}
     assert {made_word(rng, [*held_out, "xyz"], [""]) for _ in range(300)} == {"xyz"}

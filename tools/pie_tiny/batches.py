@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from .conversation import Conversation
-from .draw import Split
+from .draw import Draw, Split
 from .drills import Vocabulary, drill
 from .mix import conversations
 from .render import render
@@ -22,7 +23,7 @@ from .tokenizer import END_OF_TEXT, TURN_END, TURN_START, token_id
 _LONGEST = 2048
 _WIDTH_STEP = 16
 _READ_SHARE = 0.03
-_DRILL_SHARE = 0.16
+_DRILL_SHARE = 0.2
 _SPLIT_SHARES = (0.0, 0.0, 0.0, 0.1)
 """How much of what a document only reads stands in other tokens than the tokenizer's: one of these."""
 
@@ -85,7 +86,7 @@ def _encode(tokenizer: Tokenizer, documents: list[Conversation]) -> list[list[_R
     return [[_Run(next(flat).ids, piece.learnt) for piece in document] for document in pieces]
 
 
-def _drills(tokenizer: Tokenizer, splitter: Splitter, rng: Random, count: int) -> list[list[_Run]]:
+def _drills(tokenizer: Tokenizer, splitter: Splitter, rng: Draw, count: int) -> list[list[_Run]]:
     def ids(text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False).ids
 
@@ -94,9 +95,11 @@ def _drills(tokenizer: Tokenizer, splitter: Splitter, rng: Random, count: int) -
     vocabulary = Vocabulary(tokenizer)
     made = []
     for _ in range(count):
-        read, answer = drill(rng, vocabulary)
+        read, answer, given = drill(rng, vocabulary)
         if isinstance(answer, str):
-            runs = [_Run(opening + ids(read) + closing, learnt=False), _Run([*ids(answer), end], learnt=True)]
+            pieces = re.split(f"({given})", answer) if given else [answer]
+            runs = [_Run(ids(piece), learnt=not at % 2) for at, piece in enumerate(pieces)]
+            runs = [_Run(opening + ids(read) + closing, learnt=False), *runs, _Run([end], learnt=True)]
             made.append(_split(splitter, rng, runs))
         else:
             # Said back token by token, so in the very tokens that were read.
@@ -139,7 +142,7 @@ def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
 def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> list[Batch]:
     """The batches of one shard, of at most `batch_tokens` tokens with padding unless one document is longer, in random order."""
     seed = source.seed * 1_000_003 + number
-    rng = Random(f"batches/{split}/{seed}")
+    rng = Draw(f"batches/{split}/{seed}")
     runs = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))
     if split == "train":
         splitter = Splitter(tokenizer)

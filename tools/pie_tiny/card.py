@@ -47,7 +47,7 @@ answer counts if it is right and ends by itself.
 ## How it was made
 
 - Data: conversations that a seeded generator with templates and grammars of its own writes ({n_skills} skills), and drills in
-  copying, spelling, sorting, looking up and putting words into other forms. No text was copied from elsewhere.
+  sums, copying, spelling, sorting, looking up and putting words into other forms. No text was copied from elsewhere.
 - Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}.
   Of tokens that the model only reads, three in a hundred count; in one of four documents some of them are cut into
   smaller ones. Muon for the matrices, AdamW for the rest; the released weights are a moving average.

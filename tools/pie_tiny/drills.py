@@ -1,4 +1,4 @@
-"""Exercises in reading and writing any tokens at all, beside the conversations.
+"""Exercises beside the conversations: reading and writing any tokens at all, and sums without many words.
 
 Conversations hold few of the ways in which tokens make up words. What a model has seldom
 read in pieces it copies badly, above all where a copy has other tokens than what was read:
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from random import Random
 from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
 from .conversation import capitalise, compact_json
-from .draw import split_of
+from .draw import Draw
 from .lexicon.pools import HELD_OUT
+from .skills.sums import operands
 
 _MOST_SPELT = 8
 _MOST_WRITTEN = 12
 _MOST_SORTED = 6
 _MOST_ENTRIES = 9
+_MOST_CALCULATED = 24
 _LONGEST_COPY = 80
 _JOINTS = frozenset(("and", "of", "is", "the", "has"))
 """Words that stand between others in a drill, so none to begin one with."""
@@ -29,10 +30,14 @@ _BETWEEN = (" ", " ", ", ", ", ", "\n", " and ", "; ")
 
 
 class Drill(NamedTuple):
-    """What is read and what is to be written; tokens where no text has them in this order."""
+    """What is read and what is to be written; tokens where no text has them in this order.
+
+    What `given` matches, a pattern, is not learnt although it stands in the answer.
+    """
 
     read: str
     answer: str | list[int]
+    given: str = ""
 
 
 class Vocabulary:
@@ -54,15 +59,15 @@ class Vocabulary:
         return "".join(self._tokens[number] for number in drill.answer).replace("Ġ", " ")
 
 
-def made_word(rng: Random, beginnings: Sequence[str], endings: Sequence[str]) -> str:
+def made_word(rng: Draw, beginnings: Sequence[str], endings: Sequence[str]) -> str:
     """One of the beginnings and up to two endings; none that a lexicon holds out or that falls on another split."""
     while True:
         word = rng.choice(beginnings) + "".join(rng.choices(endings, k=rng.choice((0, 0, 1, 2))))
-        if word.lower() not in HELD_OUT and split_of(word) == "train":
+        if word.lower() not in HELD_OUT and rng.falls_here(word):
             return word
 
 
-def _words(rng: Random, vocabulary: Vocabulary, fewest: int, most: int) -> list[str]:
+def _words(rng: Draw, vocabulary: Vocabulary, fewest: int, most: int) -> list[str]:
     words: dict[str, None] = {}
     wanted = rng.randint(fewest, most)
     while len(words) < wanted:
@@ -70,12 +75,12 @@ def _words(rng: Random, vocabulary: Vocabulary, fewest: int, most: int) -> list[
     return list(words)
 
 
-def _copied(rng: Random, vocabulary: Vocabulary) -> Drill:
+def _copied(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Any tokens said back."""
     return Drill("Repeat:", rng.choices(vocabulary.letters, k=rng.randint(2, _LONGEST_COPY)))
 
 
-def _spelt(rng: Random, vocabulary: Vocabulary) -> Drill:
+def _spelt(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Words letter by letter."""
     words = _words(rng, vocabulary, 1, _MOST_SPELT)
     return Drill(f"Spell these words: {' '.join(words)}", "\n".join(f"{word}: {'-'.join(word)}" for word in words))
@@ -107,7 +112,7 @@ _FORMS = (
 )
 
 
-def _written(rng: Random, vocabulary: Vocabulary) -> Drill:
+def _written(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Words in another form, most often one that has other tokens."""
     form = rng.choice(_FORMS)
     words = _words(rng, vocabulary, 2, _MOST_WRITTEN)
@@ -117,11 +122,11 @@ def _written(rng: Random, vocabulary: Vocabulary) -> Drill:
     return Drill(f"{form.label}: {given}", form.written(words))
 
 
-def _number(rng: Random) -> int:
+def _number(rng: Draw) -> int:
     return rng.randint(0, int(10 ** rng.choice((1, 2, 2, 3, 3, 4))) - 1)
 
 
-def _ordered_lists(rng: Random, vocabulary: Vocabulary) -> list[list[str]]:
+def _ordered_lists(rng: Draw, vocabulary: Vocabulary) -> list[list[str]]:
     """Lists of words or numbers, each in rising order."""
     lists: list[list[str]] = []
     for _ in range(rng.randint(1, _MOST_SORTED)):
@@ -132,7 +137,7 @@ def _ordered_lists(rng: Random, vocabulary: Vocabulary) -> list[list[str]]:
     return lists
 
 
-def _shuffled(rng: Random, lists: list[list[str]]) -> str:
+def _shuffled(rng: Draw, lists: list[list[str]]) -> str:
     return _lines([rng.sample(items, len(items)) for items in lists])
 
 
@@ -140,24 +145,32 @@ def _lines(lists: list[list[str]]) -> str:
     return "\n".join(", ".join(items) for items in lists)
 
 
-def _sorted(rng: Random, vocabulary: Vocabulary) -> Drill:
+def _sorted(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Lists of words or numbers, each put in order."""
     down = rng.random() < 0.3
     ordered = [items[:: -1 if down else 1] for items in _ordered_lists(rng, vocabulary)]
     return Drill(f"Each line {'downwards' if down else 'upwards'}:\n{_shuffled(rng, ordered)}", _lines(ordered))
 
 
-def _ends_of_orders(rng: Random, vocabulary: Vocabulary) -> Drill:
+def _ends_of_orders(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Of each list of words or numbers that with which its order begins or ends: in sorting that is the hardest choice."""
     ordered = _ordered_lists(rng, vocabulary)
     which, at = rng.choice((("First", 0), ("Last", -1)))
     return Drill(f"{which} of each line in order:\n{_shuffled(rng, ordered)}", "\n".join(items[at] for items in ordered))
 
 
+def _calculated(rng: Draw, vocabulary: Vocabulary) -> Drill:
+    """Many sums and differences, of which the results alone are learnt."""
+    signs = rng.choices("+-", k=rng.randint(4, _MOST_CALCULATED))
+    pairs = [(*operands(rng, sign), sign) for sign in signs]
+    lines = (f"{a} {sign} {b} = {a + b if sign == '+' else a - b}" for a, b, sign in pairs)
+    return Drill("Calculate.", "\n".join(lines), given=r"\d+ [+-] \d+ =")
+
+
 _ENTRIES = ("{a} {b}: {value}", "{b} of {a}: {value}", "{value} is the {b} of {a}", "{a} has the {b} {value}", "{b}, {a}: {value}")
 
 
-def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
+def _looked_up(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Some entries of a table of two keys, where either key alone may lead to several."""
     firsts, seconds = (_words(rng, vocabulary, 2, 4) for _ in range(2))
     pairs = [(a, b) for a in firsts for b in seconds]
@@ -173,18 +186,19 @@ def _looked_up(rng: Random, vocabulary: Vocabulary) -> Drill:
     return Drill(f"Look up: {wanted}\n\n{lines}", "\n".join(f"{b} of {a}: {table[a, b]}" for a, b in asked))
 
 
-_KINDS: Mapping[Callable[[Random, Vocabulary], Drill], int] = {
+_KINDS: Mapping[Callable[[Draw, Vocabulary], Drill], int] = {
     _copied: 3,
     _spelt: 4,
     _written: 6,
     _sorted: 7,
     _ends_of_orders: 4,
+    _calculated: 10,
     _looked_up: 5,
 }
 """The exercises and how often each is drawn, in parts of the sum."""
 
 
-def drill(rng: Random, vocabulary: Vocabulary) -> Drill:
+def drill(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """One exercise of any kind, in which no word is held out."""
     while True:
         made = rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0](rng, vocabulary)

@@ -59,7 +59,7 @@ SKILLS: Mapping[Skill, float] = {
     explain.poem: 1.5,
     stories.story: 1.5,
     stories.one_sentence_story: 0.5,
-    thinking.think: 8,
+    thinking.think: 12,
     tools.call_tool: 7,
     tools.ignore_tools: 1.5,
     new_tools.call_new_tool: 9,
