@@ -13,7 +13,7 @@ import pytest
 
 from tools.pie_tiny.batches import load_tokenizer
 from tools.pie_tiny.draw import Draw, split_of
-from tools.pie_tiny.drills import Vocabulary, drill, made_word
+from tools.pie_tiny.drills import Vocabulary, drill, learnt_pieces, made_word
 from tools.pie_tiny.lexicon.pools import HELD_OUT
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import full_text
@@ -106,9 +106,9 @@ def test_of_a_calculation_the_result_alone_is_learnt_in_its_usual_tokens(tokeniz
     made = [one for one in (drill(rng, vocabulary) for _ in range(200)) if one.given]
     assert made
     for _, answer, given in made:
-        pieces = re.split(f"({given})", answer)
-        assert [piece.strip() for piece in pieces[2::2]] == re.findall(r"= (\d+)", answer)
-        ids = [number for piece in pieces for number in tokenizer.encode(piece, add_special_tokens=False).ids]
+        parts = learnt_pieces(answer, given)
+        assert [part.strip() for part, learnt in parts if learnt and part] == re.findall(r"= (\d+)", answer)
+        ids = [number for part, _ in parts for number in tokenizer.encode(part, add_special_tokens=False).ids]
         assert ids == tokenizer.encode(answer, add_special_tokens=False).ids
 
 

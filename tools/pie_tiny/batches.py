@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from tokenizers import Tokenizer
 
 from .conversation import Conversation
 from .draw import Draw, Split
-from .drills import Vocabulary, drill
+from .drills import Vocabulary, drill, learnt_pieces
 from .mix import conversations
 from .render import render
 from .splitter import Splitter
@@ -97,10 +96,8 @@ def _drills(tokenizer: Tokenizer, splitter: Splitter, rng: Draw, count: int) -> 
     for _ in range(count):
         read, answer, given = drill(rng, vocabulary)
         if isinstance(answer, str):
-            pieces = re.split(f"({given})", answer) if given else [answer]
-            runs = [_Run(ids(piece), learnt=not at % 2) for at, piece in enumerate(pieces)]
-            runs = [_Run(opening + ids(read) + closing, learnt=False), *runs, _Run([end], learnt=True)]
-            made.append(_split(splitter, rng, runs))
+            said = [_Run(ids(text), learnt) for text, learnt in learnt_pieces(answer, given)]
+            made.append(_split(splitter, rng, [_Run(opening + ids(read) + closing, learnt=False), *said, _Run([end], learnt=True)]))
         else:
             # Said back token by token, so in the very tokens that were read.
             made.append([_Run([*opening, *ids(read), *answer, *closing], learnt=False), _Run([*answer, end], learnt=True)])

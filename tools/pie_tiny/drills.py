@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from .conversation import capitalise, compact_json
 from .draw import Draw
 from .lexicon.pools import HELD_OUT
-from .skills.sums import operands
+from .skills.sums import calculation
 
 _MOST_SPELT = 8
 _MOST_WRITTEN = 12
@@ -38,6 +38,12 @@ class Drill(NamedTuple):
     read: str
     answer: str | list[int]
     given: str = ""
+
+
+def learnt_pieces(answer: str, given: str) -> list[tuple[str, bool]]:
+    """The text of an answer in pieces, each with whether it is learnt: what `given` matches is not."""
+    found = re.split(f"({given})", answer) if given else [answer]
+    return [(piece, at % 2 == 0) for at, piece in enumerate(found)]
 
 
 class Vocabulary:
@@ -162,8 +168,7 @@ def _ends_of_orders(rng: Draw, vocabulary: Vocabulary) -> Drill:
 def _calculated(rng: Draw, vocabulary: Vocabulary) -> Drill:
     """Many sums and differences, of which the results alone are learnt."""
     signs = rng.choices("+-", k=rng.randint(4, _MOST_CALCULATED))
-    pairs = [(*operands(rng, sign), sign) for sign in signs]
-    lines = (f"{a} {sign} {b} = {a + b if sign == '+' else a - b}" for a, b, sign in pairs)
+    lines = (f"{written} = {result}" for written, result in (calculation(rng, sign) for sign in signs))
     return Drill("Calculate.", "\n".join(lines), given=r"\d+ [+-] \d+ =")
 
 

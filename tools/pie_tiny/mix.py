@@ -111,8 +111,8 @@ def compose(rng: Draw) -> Conversation:
         if turn:
             exchange = draw_exchange(rng)
             # A tool of the opener's may know what the model does not.
-            answered_by_a_tool = tools and exchange.messages[-1].content in unknown.ANSWERS
-            if exchange.system is not None or exchange.tools or exchange.opens or answered_by_a_tool:
+            a_tool_may_know = tools and exchange.messages[-1].content in unknown.ANSWERS
+            if exchange.system is not None or exchange.tools or exchange.opens or a_tool_may_know:
                 continue
         if exchange.forced_thinking:
             forced.add(len(messages) + 1)

@@ -32,6 +32,12 @@ def operands(rng: Draw, sign: str) -> tuple[int, int]:
             return a, b
 
 
+def calculation(rng: Draw, sign: str) -> tuple[str, int]:
+    """A sum or a difference as it is written, and its result."""
+    a, b = operands(rng, sign)
+    return f"{a} {sign} {b}", a + b if sign == "+" else a - b
+
+
 def plain_sum(rng: Draw) -> Exchange:
     """`a + b` or `a - b` with a result that is not negative."""
     if rng.random() < 0.5:
@@ -92,8 +98,8 @@ def plain_sum(rng: Draw) -> Exchange:
 def sums_in_a_row(rng: Draw) -> Exchange:
     """Several sums and differences in one request."""
     signs = [rng.choice("+-") for _ in range(rng.randint(2, 8))]
-    pairs = [(*operands(rng, sign), sign) for sign in signs]
-    given = ", ".join(f"{a} {sign} {b}" for a, b, sign in pairs)
+    calculations = [calculation(rng, sign) for sign in signs]
+    given = ", ".join(written for written, _ in calculations)
     question = rng.wording(
         *(f"Calculate: {given}.", f"What is {given}?", f"Solve these: {given}"),
         *(f"Please work these out: {given}.", f"Give me the results of {given}.", f"Can you calculate {given}?"),
@@ -110,7 +116,7 @@ def sums_in_a_row(rng: Draw) -> Exchange:
         ),
         over=given,
     )
-    return ask(question, "\n".join(f"{a} {sign} {b} = {a + b if sign == '+' else a - b}" for a, b, sign in pairs))
+    return ask(question, "\n".join(f"{written} = {result}" for written, result in calculations))
 
 
 def times(rng: Draw) -> Exchange:
