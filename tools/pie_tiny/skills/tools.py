@@ -22,6 +22,7 @@ from ..words import coined_word, person
 from . import vague
 from .calls import turns_of_call
 from .facts import random_fact
+from .loosely import loosely
 from .vague import Vague
 
 _VAGUE_SHARE = 0.2
@@ -65,6 +66,7 @@ def _weather(rng: Draw) -> _Use:
             *(f"Is it a good day for a walk in {city}?", f"Do people freeze in {city} today?", f"Is there a storm in {city}?"),
             f"Will I need a coat in {city} today?",
             f"What is the weather like in {city}?",
+            composed=loosely(rng, "weather", city),
         ),
         {"0": city},
         compact_json({"temperature": degrees, "sky": sky}),
@@ -91,6 +93,7 @@ def _time(rng: Draw) -> _Use:
             f"What hour is it in {city}?",
             f"What is the clock time in {city}?",
             f"What time do they have in {city}?",
+            composed=loosely(rng, "time", city),
         ),
         {"0": city},
         compact_json({"time": time}),
@@ -160,6 +163,7 @@ def _mail(rng: Draw) -> _Use:
             *(f'{name} should get this message: "{text}".', f"Pass this on to {name}: {text}."),
             f'Send the text "{text}" to {name}.',
             f'Please write {name} this: "{text}".',
+            composed=loosely(rng, "message", f"to {name}", f'"{text}"'),
         ),
         {"0": name, "1": text},
         compact_json({"status": "sent"}),
@@ -180,6 +184,7 @@ def _search(rng: Draw) -> _Use:
             *(f"Look {thing} up on the internet.", f"Use the web to find {thing}."),
             f"Look for {thing} on the web.",
             f"What does the web say about {thing}?",
+            composed=loosely(rng, "web", thing),
         ),
         {"0": thing},
         compact_json({"results": count}),
@@ -201,6 +206,7 @@ def _timer(rng: Draw) -> _Use:
             f"{minutes} minutes from now, wake me.",
             f"I need a timer of {minutes} minutes.",
             f"Please let a timer run for {minutes} minutes.",
+            composed=loosely(rng, "timer", f"{minutes} minutes"),
         ),
         {"0": minutes},
         compact_json({"ok": "yes"}),
@@ -221,6 +227,7 @@ def _price(rng: Draw) -> _Use:
             *(f"What would a {item} cost me?", f"Give me the price for a {item}."),
             f"Tell me the price of a {item}.",
             f"How many euros is a {item}?",
+            composed=loosely(rng, "price", item),
         ),
         {"0": item},
         compact_json({"price": price}),
@@ -241,6 +248,7 @@ def _light(rng: Draw) -> _Use:
             *(f"The {room}: light {state}, please.", f"Make sure the light in the {room} is {state}."),
             f"Light {state} in the {room}, please.",
             f"I want the light in the {room} to be {state}.",
+            composed=loosely(rng, "light", room, state),
         ),
         {"0": room, "1": state},
         compact_json({"ok": "yes"}),
@@ -265,6 +273,7 @@ def _calendar(rng: Draw) -> _Use:
             *(f"Set up a meeting on {day} at {hour} o'clock with {name}.", f"{name} comes on {day} at {hour} o'clock. Plan a meeting."),
             f"Put {name} into my calendar for {day} at {hour} o'clock.",
             f"Note that I see {name} on {day} at {hour} o'clock.",
+            composed=loosely(rng, "calendar", name, f"on {day}", f"at {hour} o'clock"),
         ),
         {"0": name, "1": day, "2": hour},
         compact_json({"status": "saved"}),
@@ -290,6 +299,7 @@ def _translate(rng: Draw) -> _Use:
             *(f"What is {word} for those who speak {language}?", f"Put into {language}: {word}", f"Is there a {language} word for {word}?"),
             f"What is the {language} word for {word}?",
             f"How would one say {word} in {language}?",
+            composed=loosely(rng, word, f"in {language}"),
         ),
         {"0": word, "1": language},
         compact_json({"translation": result}),
@@ -310,6 +320,7 @@ def _stock(rng: Draw) -> _Use:
             f"A customer asks for {item}s. How many do we have?",
             f"How many {item}s are left in stock?",
             f"What is our stock of {item}s?",
+            composed=loosely(rng, "stock", f"{item}s"),
         ),
         {"0": item},
         compact_json({"count": count}),
