@@ -24,7 +24,7 @@ from . import (
 
 SKILLS: Mapping[Skill, float] = {
     smalltalk.greeting: 1.5,
-    smalltalk.small_talk: 5,
+    smalltalk.small_talk: 8,
     smalltalk.repeat: 5,
     facts.fact: 12,
     formats.formatted: 20,
@@ -35,7 +35,7 @@ SKILLS: Mapping[Skill, float] = {
     sums.times: 1,
     sums.word_problem: 5,
     sums.compare: 2,
-    sums.count: 10,
+    sums.count: 12,
     sums.describe_number: 0.5,
     letters.spell: 10,
     letters.spell_several: 6,
