@@ -17,7 +17,6 @@ from tools.pie_tiny.lexicon.topics import TOPICS
 from tools.pie_tiny.mix import conversations
 from tools.pie_tiny.render import CHAT_TEMPLATE, full_text, render
 from tools.pie_tiny.skills import SKILLS, extract, facts, formats, letters, new_tools, quantities, tools, unknown
-from tools.pie_tiny.skills.loosely import loosely
 
 
 @cache
@@ -358,9 +357,13 @@ def test_no_tool_is_called_for_what_nobody_can_know() -> None:
         assert not any(words.startswith("how old") and "age" in tool.name.lower().split("_") for tool in exchange.tools)
 
 
+HEIGHTS = ("How high is it?", "How tall is it?", "What height has it?")
+ABOUT = ("height", "parcel 7")
+
+
 def test_in_training_some_requests_name_what_they_are_about_among_other_words() -> None:
     rng = draw("loose", "train")
-    said = [text for text in (loosely(rng, "height", "parcel 7") for _ in range(2000)) if text]
+    said = [text for text in (rng.wording(*HEIGHTS, about=ABOUT) for _ in range(2000)) if text not in HEIGHTS]
     assert 100 < len(said) < 1000
     assert all("height" in text.lower() and "parcel 7" in text.lower() for text in said)
     first = [text.lower().find("height") < text.lower().find("parcel 7") for text in said]
@@ -370,7 +373,8 @@ def test_in_training_some_requests_name_what_they_are_about_among_other_words() 
 
 @pytest.mark.parametrize("split", ["validation", "sealed"])
 def test_evaluation_asks_in_whole_sentences(split) -> None:
-    rng = draw("loose", split)
-    before = rng.getstate()
-    assert not any(loosely(rng, "height", "parcel 7") for _ in range(100))
-    assert rng.getstate() == before
+    rng, plain = draw("loose", split), draw("loose", split)
+    assert not any(rng.wording(*HEIGHTS, about=ABOUT) not in HEIGHTS for _ in range(100))
+    for _ in range(100):
+        plain.wording(*HEIGHTS)
+    assert rng.getstate() == plain.getstate()

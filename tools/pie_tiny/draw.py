@@ -24,6 +24,10 @@ _COMPOUND_SHARE = 0.5
 """Of the invented entries, those put together from parts of English words."""
 _COMPOSED_SHARE = 0.5
 """Of the wordings in training, those put together from a command and the way it is given."""
+_LOOSE_SHARE = 0.15
+"""Of the other wordings in training that say what they are about, those without grammar."""
+_MOST_BEFORE = 5
+_MOST_BETWEEN = 2
 _MOST_HELD_OUT = 128
 _SHORT_WORDING = 3
 """Wordings of fewer words than this may stand in others."""
@@ -45,6 +49,18 @@ _GIVEN_AS_HELP = ("Help me to {}.", "Let me see whether you can {}.", "I do not 
 _OVER = ("{} {}", '{} "{}"', "{}\n{}", "{1}\n{0}", "{}\n\n{}")
 _OVER_INSIDE = ("{1}: {0}", "{1}. {0}", '"{1}": {0}')
 """Where what a command is about may stand, beside the command's end; inside, its own full stop is left out."""
+
+_FILLERS = (
+    *("a", "about", "again", "all", "also", "and", "any", "anyway", "as", "be", "because", "been", "but", "can", "could", "did", "do"),
+    *("does", "else", "even", "exactly", "find", "get", "give", "go", "got", "had", "has", "have", "hello", "help", "here", "hm", "how"),
+    *("I", "if", "is", "it", "just", "know", "let", "like", "look", "make", "may", "maybe", "me", "might", "must", "my", "need", "now"),
+    *("of", "oh", "once", "one", "or", "our", "please", "possible", "quickly", "really", "right", "say", "see", "she", "should", "show"),
+    *("so", "some", "somebody", "soon", "still", "such", "sure", "take", "tell", "thanks", "that", "the", "them", "then", "there", "they"),
+    *("think", "this", "to", "today", "too", "try", "us", "use", "very", "want", "was", "we", "well", "were", "what", "when"),
+    *("which", "who", "will", "with", "would", "yes", "you", "your"),
+)
+"""Words of questions and requests that do not say what these are about."""
+_ENDS = (".", "?", "?", "!", "")
 
 
 def split_of(content: str) -> Split:
@@ -71,13 +87,20 @@ class Draw(Random):
         """The words of the wordings that the latest draws kept for validation and the sealed set."""
 
     def wording(
-        self, *options: str, sealed: tuple[str, ...] = (), commands: tuple[str, ...] = (), over: str = "", composed: str = ""
+        self,
+        *options: str,
+        sealed: tuple[str, ...] = (),
+        commands: tuple[str, ...] = (),
+        over: str = "",
+        about: tuple[str, ...] = (),
+        composed: str = "",
     ) -> str:
         """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training.
 
         Training also gives `commands` in many ways, such as `spell {}` as `Could you spell pear?`;
-        `over` stands in the place of `{}`, or before or behind a command that has none. Whoever puts
-        wordings together in another way gives one as `composed`, which is taken if it may be said.
+        `over` stands in the place of `{}`, or before or behind a command that has none. Sometimes it says
+        no more than what the request is `about`. Whoever puts wordings together in another way gives one
+        as `composed`, which is taken if it may be said.
         """
         if self.split == "train":
             self.hold_out(*options[-2:], *sealed)
@@ -87,6 +110,8 @@ class Draw(Random):
             return options[-2]
         if commands and self.random() < _COMPOSED_SHARE:
             composed = self._given(self.choice(commands), over)
+        elif about and self.random() < _LOOSE_SHARE:
+            composed = self._loosely(about)
         if composed and self.may_say(composed):
             return composed
         # Some that are for training hold one that is not.
@@ -108,6 +133,18 @@ class Draw(Random):
             return f"{said[:-1]}: {over}{'' if over.endswith('.') else said[-1]}"
         place = self.choice((*_OVER, *_OVER_INSIDE))
         return place.format(said, over.removesuffix(".") if place in _OVER_INSIDE else over)
+
+    def _loosely(self, about: tuple[str, ...]) -> str:
+        """The phrases in any order, among words that say little.
+
+        Whoever must find what a request is about among any words at all finds it in wordings
+        that were never learnt.
+        """
+        words = self.choices(_FILLERS, k=self.randint(0, _MOST_BEFORE))
+        for phrase in self.sample(about, len(about)):
+            words += [phrase, *self.choices(_FILLERS, k=self.randint(0, _MOST_BETWEEN))]
+        said = " ".join(words)
+        return (said[:1].upper() + said[1:] if self.random() < 0.7 else said) + self.choice(_ENDS)
 
     def hold_out(self, *wordings: str) -> None:
         """Keeps these for the other splits."""

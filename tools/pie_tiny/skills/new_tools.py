@@ -13,7 +13,6 @@ from ..words import coined_word, person
 from . import quantities
 from .calls import turns_of_call
 from .facts import random_fact
-from .loosely import loosely
 from .unknown import unknown
 
 _MOST_TOOLS = 4
@@ -137,6 +136,7 @@ def _query(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"tell me the {said} of the {holder} {identity}", f"give me the {said} for the {holder} {identity}"),
                 *(f"find out which {said} {holder} {identity} has", f"see what the {said} of the {holder} {identity} is"),
             ),
+            about=(said, f"{holder} {identity}"),
             composed=quantities.question(rng, quantity, f"{holder} {identity}"),
         )
         result: str | int = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
@@ -194,7 +194,7 @@ def _deed(rng: Draw, parts: _Parts) -> _NewTool:
             f"It is time to {deed} the {holder} {identity}{tail}.",
             sealed=(f"I would like you to {deed} the {holder} {identity}{tail}.", f"We need to {deed} {holder} {identity}{tail}."),
             commands=(f"{deed} the {holder} {identity}{tail}", f"{deed} {holder} {identity}{tail}"),
-            composed=loosely(rng, f"{deed} {holder} {identity}{tail}"),
+            about=(f"{deed} {holder} {identity}{tail}",),
         )
         arguments: dict[str, str | int] = {parameter: _shaped(identity, json_type)}
         arguments |= {name: value for (name, _), value in zip(chosen, values, strict=True)}
@@ -237,7 +237,8 @@ def _listing(rng: Draw, parts: _Parts) -> _NewTool:
                 *(f"find the {said} of {value}", f"look up the {said} for {value}", f"tell me the {said} of {value}"),
                 *(f"find out which {said} {value} has", f"check which {said} is the right one for {value}"),
             ),
-            composed=loosely(rng, said, value) or quantities.request_for(rng, f"the {said} of {value}"),
+            about=(said, value),
+            composed=quantities.request_for(rng, f"the {said} of {value}"),
         )
         result = rng.randint(2, 999) if rng.random() < 0.6 else coined_word(rng)
         return question, {parameter: value}, compact_json({quantity: result}), f"The {said} of {value} is {result}."

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from ..conversation import asking, capitalise
 from ..draw import Draw
-from .loosely import loosely
 
 _UNNAMED_SHARE = 0.4
 _REQUEST_SHARE = 0.4
@@ -108,11 +107,7 @@ def question(rng: Draw, quantity: str, thing: str) -> str:
     """A question after a quantity of the thing, which may name it or not, or nothing."""
     unnamed = rng.choice(QUESTIONS_AFTER.get(quantity, ("",))) if rng.random() < _UNNAMED_SHARE else ""
     said = quantity.replace("_", " ")
-    return (
-        loosely(rng, said, thing)
-        or unnamed.format(thing)
-        or request_for(rng, f"the {said} of the {thing}", f"the {said} of {thing}", f"the {said} for the {thing}")
-    )
+    return unnamed.format(thing) or request_for(rng, f"the {said} of the {thing}", f"the {said} of {thing}", f"the {said} for the {thing}")
 
 
 def may_mean(question: str, quantity: str) -> bool:
