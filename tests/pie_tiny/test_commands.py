@@ -1,4 +1,4 @@
-"""The command that makes the model: mistakes are told in a line."""
+"""The command that makes the model: mistakes are told in a line, and `all` is resumable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from tools.pie_tiny.__main__ import main
+from tools.pie_tiny.checkpoint import Checkpoint
+from tools.pie_tiny.train import Plan
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,24 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch, arguments: list[str], s
     with pytest.raises(SystemExit, match=re.escape(said)):
         main()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_all_goes_on_where_it_was_ended(tmp_path, monkeypatch) -> None:
+    def plans_of_a_run(ended_at: int) -> list[tuple[bool, str, int, float]]:
+        plans: list[Plan] = []
+
+        def run(plan: Plan) -> None:
+            plans.append(plan)
+            begun = Checkpoint.load(plan.source).step if plan.source.exists() else 0
+            Checkpoint(min(begun + plan.steps, ended_at), 0, 0.0, (0, 0), 1, {}, {}, []).save(plan.target)
+
+        monkeypatch.setattr("tools.pie_tiny.__main__.train", run)
+        main()
+        return [(plan.decay, plan.source.name, plan.steps, plan.rate) for plan in plans]
+
+    for step in ("_make_tokenizer", "_export"):
+        monkeypatch.setattr(f"tools.pie_tiny.__main__.{step}", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["pie_tiny", "--work", str(tmp_path), "all", "--steps", "800"])
+    assert plans_of_a_run(ended_at=300) == [(False, "trunk.pt", 100, 1.0), (True, "trunk.pt", 700, 1.0)]
+    assert plans_of_a_run(ended_at=800) == [(True, "decayed.pt", 500, 500 / 700)]
+    assert plans_of_a_run(ended_at=800) == []

@@ -4,7 +4,7 @@ python -m tools.pie_tiny tokenizer              train and write the tokenizer
 python -m tools.pie_tiny train --steps 3000     train, or go on training
 python -m tools.pie_tiny decay --steps 300      a short decay from the last state
 python -m tools.pie_tiny export                 write the released weights, score them, write the card
-python -m tools.pie_tiny all                    all of these, from nothing
+python -m tools.pie_tiny all                    all of these, from nothing or on from where it was ended
 python -m tools.pie_tiny data --count 3         print some of the data
 python -m tools.pie_tiny score                  the score card of the released weights on the sealed set
 python -m tools.pie_tiny score --validation 20  a card on fresh validation questions, 20 of each skill
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -56,13 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--count", type=int, default=5)
     data.add_argument("--split", choices=("train", "validation"), default="train")
     commands.add_parser("tokenizer", help="train the tokenizer")
-    for name, steps in (("train", 6000), ("decay", 400), ("all", 6000)):
+    for name, steps in (("train", 6000), ("decay", 400), ("all", 8000)):
         command = commands.add_parser(name)
         command.add_argument("--steps", type=int, default=steps)
-        command.add_argument("--minutes", type=float, default=0.0, help="a bound on the time")
         command.add_argument("--threads", type=int, default=2, help="on processors without an accelerator, as many processes")
-        command.set_defaults(draft=False)
+        command.set_defaults(draft=False, minutes=0.0)
         if name != "all":
+            command.add_argument("--minutes", type=float, help="a bound on the time")
             command.add_argument("--draft", action="store_true", help="the draft model")
         command.add_argument("--no-compile", action="store_true")
         command.add_argument("--warm", action="store_true", help="begin with the released weights")
@@ -116,11 +117,11 @@ def _loaded(path: Path, option: str = "") -> Checkpoint:
     return Checkpoint.load(path)
 
 
-def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
+def _plan(arguments: argparse.Namespace, *, decay: bool) -> Plan:
     trunk, decayed = _checkpoints(arguments.work, draft=arguments.draft)
     if arguments.draft and arguments.warm:
         raise SystemExit("--warm begins with the released weights, and the draft model has another shape: leave one of the two out")
-    plan = Plan(
+    return Plan(
         steps=arguments.steps,
         decay=decay,
         source=trunk,
@@ -134,7 +135,25 @@ def _train(arguments: argparse.Namespace, *, decay: bool) -> None:
         rate=arguments.rate,
         shape=DRAFT if arguments.draft else TINY,
     )
-    train(plan)
+
+
+def _steps_done(path: Path) -> int:
+    return Checkpoint.load(path).step if path.exists() else 0
+
+
+def _make_all(arguments: argparse.Namespace) -> None:
+    """An eighth of the steps at the full rate and a decay over the rest, both from where an earlier run of as many steps was ended."""
+    trunk, decayed = _checkpoints(arguments.work)
+    stable = arguments.steps // 8
+    if not trunk.exists():
+        _make_tokenizer(arguments)
+    if (left := stable - _steps_done(trunk)) > 0:
+        train(replace(_plan(arguments, decay=False), steps=left))
+    source = decayed if decayed.exists() else trunk
+    if (left := arguments.steps - _steps_done(source)) > 0:
+        rate = arguments.rate * left / (arguments.steps - stable)
+        train(replace(_plan(arguments, decay=True), steps=left, source=source, rate=rate))
+    _export(arguments, None, Origin())
 
 
 def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) -> None:
@@ -183,9 +202,9 @@ def main() -> None:
         case "tokenizer":
             _make_tokenizer(arguments)
         case "train":
-            _train(arguments, decay=False)
+            train(_plan(arguments, decay=False))
         case "decay":
-            _train(arguments, decay=True)
+            train(_plan(arguments, decay=True))
         case "export":
             _export(arguments, arguments.checkpoint, Origin(arguments.made_machine, arguments.made_before, arguments.made_command))
         case "score":
@@ -197,11 +216,7 @@ def main() -> None:
         case "transcripts":
             arguments.page.write_text(transcripts(), encoding="utf-8")
         case _:
-            _make_tokenizer(arguments)
-            _train(arguments, decay=False)
-            arguments.steps = max(1, arguments.steps // 8)
-            _train(arguments, decay=True)
-            _export(arguments, None, Origin())
+            _make_all(arguments)
 
 
 if __name__ == "__main__":

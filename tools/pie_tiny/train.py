@@ -1,6 +1,6 @@
 """The training loop: Muon for the matrices, AdamW for the rest.
 
-The learning rate warms up, stays, and is ended by a short linear decay, so that training can
+The learning rate warms up, stays, and is ended by a linear decay, so that training can
 go on from any state of the stable part and a release can be made of any.
 """
 
