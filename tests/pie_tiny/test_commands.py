@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -38,22 +40,68 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch, arguments: list[str], s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_goes_on_where_it_was_ended(tmp_path, monkeypatch) -> None:
-    def plans_of_a_run(ended_at: int) -> list[tuple[bool, str, int, float]]:
-        plans: list[Plan] = []
+class _Made:
+    """Runs `all` of 800 steps in a folder, with a training that is ended at a step, and tells what it did."""
 
-        def run(plan: Plan) -> None:
-            plans.append(plan)
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.work = folder / "work"
+        self.release = folder / "release"
+        self.release.mkdir()
+        self.patch = monkeypatch
+
+    def run(self, ended_at: int, *options: str) -> list[object]:
+        done: list[object] = []
+
+        def train(plan: Plan) -> None:
             begun = Checkpoint.load(plan.source).step if plan.source.exists() else 0
-            Checkpoint(min(begun + plan.steps, ended_at), 0, 0.0, (0, 0), 1, {}, {}, []).save(plan.target)
+            step = min(begun + plan.steps, ended_at)
+            Checkpoint(step, 0, 0.0, (0, 0), plan.data.seed, {}, {}, []).save(plan.target)
+            done.append((plan.decay, plan.source.name, plan.steps, plan.rate))
+            if step == ended_at < 800:
+                raise KeyboardInterrupt
 
-        monkeypatch.setattr("tools.pie_tiny.__main__.train", run)
-        main()
-        return [(plan.decay, plan.source.name, plan.steps, plan.rate) for plan in plans]
+        def make_tokenizer(_: object) -> None:
+            (self.release / "tokenizer.json").touch()
+            done.append("tokenizer")
 
-    for step in ("_make_tokenizer", "_export"):
-        monkeypatch.setattr(f"tools.pie_tiny.__main__.{step}", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["pie_tiny", "--work", str(tmp_path), "all", "--steps", "800"])
-    assert plans_of_a_run(ended_at=300) == [(False, "trunk.pt", 100, 1.0), (True, "trunk.pt", 700, 1.0)]
-    assert plans_of_a_run(ended_at=800) == [(True, "decayed.pt", 500, 500 / 700)]
-    assert plans_of_a_run(ended_at=800) == []
+        self.patch.setattr("tools.pie_tiny.__main__.train", train)
+        self.patch.setattr("tools.pie_tiny.__main__._make_tokenizer", make_tokenizer)
+        self.patch.setattr("tools.pie_tiny.__main__._export", lambda *_: done.append("export"))
+        folders = ["--release", str(self.release), "--work", str(self.work)]
+        self.patch.setattr(sys, "argv", ["pie_tiny", *folders, *options, "all", "--steps", "800"])
+        with suppress(KeyboardInterrupt):
+            main()
+        return done
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch) -> _Made:
+    return _Made(tmp_path, monkeypatch)
+
+
+def test_all_goes_on_where_it_was_ended(made: _Made) -> None:
+    assert made.run(60) == ["tokenizer", (False, "trunk.pt", 100, 1.0)]
+    assert made.run(300) == [(False, "trunk.pt", 40, 1.0), (True, "trunk.pt", 700, 1.0)]
+    assert made.run(800) == [(True, "decayed.pt", 500, 500 / 700), "export"]
+    assert made.run(800) == ["export"]
+
+
+@pytest.mark.parametrize(
+    ("trunk", "decayed", "options"),
+    [(101, None, ()), (60, 300, ()), (None, 300, ()), (100, 801, ()), (100, 300, ("--seed", "2"))],
+    ids=["longer", "decayed too early", "no stable part", "finished beyond", "another seed"],
+)
+def test_all_does_not_go_on_with_another_run(made: _Made, trunk: int | None, decayed: int | None, options: tuple[str, ...]) -> None:
+    for name, step in (("trunk.pt", trunk), ("decayed.pt", decayed)):
+        if step is not None:
+            Checkpoint(step, 0, 0.0, (0, 0), 1, {}, {}, []).save(made.work / name)
+    with pytest.raises(SystemExit, match="holds the training of a run with other options"):
+        made.run(800, *options)
+    assert list(made.release.iterdir()) == []
+
+
+def test_all_needs_the_tokenizer_that_it_was_begun_with(made: _Made) -> None:
+    made.run(300)
+    (made.release / "tokenizer.json").unlink()
+    with pytest.raises(SystemExit, match=r"has no tokenizer\.json"):
+        made.run(800)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import takewhile
@@ -14,8 +16,8 @@ from tools.pie_tiny import workers
 from tools.pie_tiny.batches import Source, load_tokenizer, shard, stream
 from tools.pie_tiny.checkpoint import Checkpoint
 from tools.pie_tiny.draw import Split
-from tools.pie_tiny.model import TINY
-from tools.pie_tiny.train import Plan, Trainer, train
+from tools.pie_tiny.model import MAX_POSITIONS, TINY
+from tools.pie_tiny.train import Plan, Trainer, summed_cross_entropy, train
 
 RELEASE = Path(__file__).parents[2] / "python" / "pie" / "pie_tiny"
 
@@ -136,12 +138,49 @@ def test_two_workers_train_as_one_does(tmp_path) -> None:
 
 
 def test_workers_allocate_by_jemalloc_unless_the_environment_says_otherwise(monkeypatch) -> None:
-    monkeypatch.delenv("LD_PRELOAD", raising=False)
-    monkeypatch.delenv("MALLOC_CONF", raising=False)
-    assert workers.allocator_environment("libjemalloc.so.2")["LD_PRELOAD"] == "libjemalloc.so.2"
-    assert workers.allocator_environment(None) == {}
+    seen: list[str | None] = []
+    monkeypatch.setattr(workers, "find_library", lambda _: "libjemalloc.so.2")
+    monkeypatch.setattr(workers, "spawn", lambda *_, **__: seen.append(os.environ.get("LD_PRELOAD")))
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("LD_PRELOAD", "MALLOC_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    workers.run(print, 2)
+    assert "LD_PRELOAD" not in os.environ
     monkeypatch.setenv("MALLOC_CONF", "narenas:1")
-    assert workers.allocator_environment("libjemalloc.so.2") == {}
+    workers.run(print, 2)
+    monkeypatch.delenv("MALLOC_CONF")
+    monkeypatch.setattr(workers, "find_library", lambda _: None)
+    workers.run(print, 2)
+    assert seen == ["libjemalloc.so.2", None, None]
+
+
+def test_plain_attention_has_the_gradients_of_the_other(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    trainer = Trainer(_plan(tmp_path, 1, "absent", "unused"))
+    trainer.halved = True
+    # A fresh model's attention adds nothing yet.
+    torch.nn.init.normal_(trainer.model.model.layers[0].self_attn.o_proj.weight, std=0.1)
+    _, batch = next(stream(trainer.tokenizer, trainer.plan.data))
+    found = []
+    for longest in (0, MAX_POSITIONS):
+        monkeypatch.setattr("tools.pie_tiny.train._LONGEST_PLAIN", longest)
+        trainer.model.zero_grad()
+        loss = trainer.loss(batch)
+        torch.autograd.backward(loss)
+        found.append((float(loss.detach()), [p.grad.clone() for p in trainer.model.parameters()]))
+    (sdpa_loss, sdpa), (plain_loss, plain) = found
+    assert plain_loss == pytest.approx(sdpa_loss, rel=1e-3)
+    for one, other in zip(plain, sdpa, strict=True):
+        assert float((one - other).norm()) <= 0.05 * float(other.norm())
+
+
+def test_the_compiled_loss_is_that_of_the_formula() -> None:
+    compiled = torch.compile(summed_cross_entropy, dynamic=True)
+    for n in (3, 40):
+        hidden, output, targets = torch.randn(n, 8), torch.randn(50, 8), torch.randint(50, (n,))
+        logits = hidden @ output.T
+        expected = (logits.logsumexp(1) - logits[torch.arange(n), targets]).sum()
+        torch.testing.assert_close(compiled(hidden, output, targets), expected)
 
 
 def _save_gradients(plan: Plan) -> None:

@@ -137,23 +137,34 @@ def _plan(arguments: argparse.Namespace, *, decay: bool) -> Plan:
     )
 
 
-def _steps_done(path: Path) -> int:
-    return Checkpoint.load(path).step if path.exists() else 0
-
-
 def _make_all(arguments: argparse.Namespace) -> None:
-    """An eighth of the steps at the full rate and a decay over the rest, both from where an earlier run of as many steps was ended."""
+    """An eighth of the steps at the full rate and a decay over the rest, both from where a run with the same options was ended."""
     trunk, decayed = _checkpoints(arguments.work)
     stable = arguments.steps // 8
-    if not trunk.exists():
+    found = {path: Checkpoint.load(path) for path in (trunk, decayed) if path.exists()}
+    done = max((checkpoint.step for checkpoint in found.values()), default=0)
+    right = trunk in found and found[trunk].step == min(done, stable) and done <= arguments.steps
+    if found and not (right and all(checkpoint.seed == arguments.seed for checkpoint in found.values())):
+        raise SystemExit(
+            f"{arguments.work} holds the training of a run with other options: repeat those, or name an empty folder with --work"
+        )
+    if not found:
         _make_tokenizer(arguments)
-    if (left := stable - _steps_done(trunk)) > 0:
-        train(replace(_plan(arguments, decay=False), steps=left))
-    source = decayed if decayed.exists() else trunk
-    if (left := arguments.steps - _steps_done(source)) > 0:
+    _need(arguments.release, "tokenizer.json")
+    if done < stable:
+        train(replace(_plan(arguments, decay=False), steps=stable - done))
+        done = stable
+    if done < arguments.steps:
+        left = arguments.steps - done
+        # Every run begins its decay at `rate`: at this one it goes on along the line on which it was ended.
         rate = arguments.rate * left / (arguments.steps - stable)
-        train(replace(_plan(arguments, decay=True), steps=left, source=source, rate=rate))
+        train(replace(_plan(arguments, decay=True), steps=left, source=_last_checkpoint(arguments.work), rate=rate))
     _export(arguments, None, Origin())
+
+
+def _need(release: Path, name: str) -> None:
+    if not (release / name).is_file():
+        raise SystemExit(f"{release} has no {name}: name the folder of a released model with --release")
 
 
 def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) -> None:
@@ -194,8 +205,8 @@ def main() -> None:
     """Runs the command that the arguments name."""
     arguments = _parser().parse_args()
     needed = "model.safetensors" if getattr(arguments, "warm", False) else _NEEDED.get(arguments.command)
-    if needed is not None and not (arguments.release / needed).is_file():
-        raise SystemExit(f"{arguments.release} has no {needed}: name the folder of a released model with --release")
+    if needed is not None:
+        _need(arguments.release, needed)
     match arguments.command:
         case "data":
             _print_data(arguments)

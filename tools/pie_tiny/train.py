@@ -34,8 +34,9 @@ _LOG_EVERY = 50
 _VALIDATE_EVERY = 400
 _SAVE_EVERY_S = 180.0
 _GRADIENT_NORM = 1.0
-_SHORT = 288
-"""Up to this many positions plain products in bfloat16 are faster on processors than `sdpa`, whose backward pass is slow there."""
+_LONGEST_PLAIN = 288
+"""Up to this many positions plain products in bfloat16 beat `sdpa`, whose backward pass is slow there, on processors: with AMX, a batch
+of 128 positions takes 0.39 s instead of 0.61 s, one of 250 0.46 s, and one of 400 no longer less."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Plan:
     rate: float = 1.0
 
 
-def _cross_entropy(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def summed_cross_entropy(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """[N, width], [vocabulary, width], [N] -> the sum in nats."""
     return functional.cross_entropy(functional.linear(hidden, output).float(), targets, reduction="sum")
 
@@ -92,9 +93,9 @@ class Trainer:
         self.model.train()
         self.average = {k: v.to(self.device) for k, v in self.state.average.items()}
         self.optimizers = self._optimizers()
-        self.cross_entropy = _cross_entropy
+        self.cross_entropy = summed_cross_entropy
         if plan.compiled:
-            self.cross_entropy = torch.compile(_cross_entropy, dynamic=True)
+            self.cross_entropy = torch.compile(summed_cross_entropy, dynamic=True)
             # Layer by layer: one graph serves all, and few shapes make it compile again.
             for layer in self.model.model.layers:
                 layer.compile(dynamic=True)
@@ -125,7 +126,7 @@ class Trainer:
     def loss(self, batch: Batch) -> torch.Tensor:
         """The sum of the cross entropy of the batch's targets, in nats."""
         tokens = batch.tokens.to(self.device)
-        plain = self.device == "cpu" and self.halved and tokens.shape[1] <= _SHORT
+        plain = self.device == "cpu" and self.halved and tokens.shape[1] <= _LONGEST_PLAIN
         self.model.set_attn_implementation("eager" if plain else "sdpa")
         with torch.autocast(self.device, torch.bfloat16, enabled=self.halved):
             hidden = self.model.model(input_ids=tokens, use_cache=False).last_hidden_state
@@ -231,7 +232,7 @@ def _run(plan: Plan) -> None:
             text = f"loss {smooth:.3f}, {state.n_tokens / 1e6:.2f} M tokens"
             progress.update(task, completed=done, description=text)
             if done % _LOG_EVERY == 0:
-                progress.log(f"step {state.step}: {text}, rate {rate:.2f}, {elapsed:.0f} s")
+                progress.log(f"step {state.step}: {text}, rate {rate * plan.rate:.2f}, {elapsed:.0f} s")
                 held_out = trainer.validate(validation) if done % _VALIDATE_EVERY == 0 else 0.0
                 state.losses.append((state.step, smooth, held_out))
                 if held_out:
