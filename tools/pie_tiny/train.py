@@ -67,7 +67,7 @@ class Plan:
     rate: float = 1.0
 
 
-def summed_cross_entropy(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def _summed_cross_entropy(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """[N, width], [vocabulary, width], [N] -> the sum in nats."""
     return functional.cross_entropy(functional.linear(hidden, output).float(), targets, reduction="sum")
 
@@ -93,9 +93,9 @@ class Trainer:
         self.model.train()
         self.average = {k: v.to(self.device) for k, v in self.state.average.items()}
         self.optimizers = self._optimizers()
-        self.cross_entropy = summed_cross_entropy
+        self.cross_entropy = _summed_cross_entropy
         if plan.compiled:
-            self.cross_entropy = torch.compile(summed_cross_entropy, dynamic=True)
+            self.cross_entropy = torch.compile(_summed_cross_entropy, dynamic=True)
             # Layer by layer: one graph serves all, and few shapes make it compile again.
             for layer in self.model.model.layers:
                 layer.compile(dynamic=True)
