@@ -145,11 +145,6 @@ def compact_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def capitalise(text: str) -> str:
-    """The text with its first character in upper case, the rest unchanged."""
-    return text[:1].upper() + text[1:]
-
-
 def a_or_an(noun: str) -> str:
     """The noun with its indefinite article."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

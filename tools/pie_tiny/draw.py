@@ -13,6 +13,7 @@ from collections import deque
 from random import Random
 from typing import Literal
 
+from .capitals import capitalise
 from .lexicon.parts import PARTS
 from .lexicon.pools import HELD_OUT, Pool
 
@@ -124,7 +125,7 @@ class Draw(Random):
     def _given(self, command: str, over: str) -> str:
         alone = re.search(r"\b(me|you|your)\b", command) is None
         said = self.choice((*_GIVEN, *_GIVEN_AS_HELP) if alone else _GIVEN).format(command)
-        said = said[:1].upper() + said[1:]
+        said = capitalise(said)
         if not over:
             return said
         if "{}" in said:
@@ -144,7 +145,7 @@ class Draw(Random):
         for phrase in self.sample(about, len(about)):
             words += [phrase, *self.choices(_FILLERS, k=self.randint(0, _MOST_BETWEEN))]
         said = " ".join(words)
-        return (said[:1].upper() + said[1:] if self.random() < 0.7 else said) + self.choice(_ENDS)
+        return (capitalise(said) if self.random() < 0.7 else said) + self.choice(_ENDS)
 
     def hold_out(self, *wordings: str) -> None:
         """Keeps these for the other splits."""

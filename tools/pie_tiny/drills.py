@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from tokenizers import Tokenizer
 
-from .conversation import capitalise, compact_json
+from .capitals import capitalise
+from .conversation import compact_json
 from .draw import Draw
 from .lexicon.pools import HELD_OUT
 from .skills.sums import calculation

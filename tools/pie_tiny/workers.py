@@ -58,7 +58,7 @@ def _work(number: int, count: int, meeting: str, task: Callable[[], None]) -> No
         distributed.destroy_process_group()
 
 
-def allocator_environment(jemalloc: str | None) -> dict[str, str]:
+def _allocator_environment(jemalloc: str | None) -> dict[str, str]:
     """What has a process allocate by jemalloc, where it is installed, unless the environment sets one of these already.
 
     Arrays of many sizes, one or more for each shape of a batch, leave glibc long lists of free chunks: a large one is found by
@@ -72,7 +72,7 @@ def allocator_environment(jemalloc: str | None) -> dict[str, str]:
 
 def run(task: Callable[[], None], count: int) -> None:
     """Runs the task in `count` processes to the end; it must be picklable. One that fails ends the others and raises."""
-    added = allocator_environment(find_library("jemalloc")) if sys.platform == "linux" else {}
+    added = _allocator_environment(find_library("jemalloc")) if sys.platform == "linux" else {}
     os.environ.update(added)
     try:
         with TemporaryDirectory() as folder:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..conversation import Exchange, a_or_an, ask, capitalise, pick
+from ..capitals import capitalise
+from ..conversation import Exchange, a_or_an, ask, pick
 from ..draw import Draw
 from ..lexicon.animals import ANIMALS
 from ..lexicon.people import PET_NAMES, PETS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..conversation import Exchange, a_or_an, ask, asking, capitalise
+from ..capitals import capitalise
+from ..conversation import Exchange, a_or_an, ask, asking
 from ..draw import Draw
 from ..lexicon.animals import ANIMALS, Animal
 from ..lexicon.things import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..conversation import Exchange, Message, ask, capitalise, compact_json, pick
+from ..capitals import capitalise
+from ..conversation import Exchange, Message, ask, compact_json, pick
 from ..draw import Draw
 from ..lexicon.topics import TOPICS
 from ..words import letter_word, person

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..conversation import Exchange, Message, Tool, ToolCall, a_or_an, ask, capitalise, compact_json, pick
+from ..capitals import capitalise
+from ..conversation import Exchange, Message, Tool, ToolCall, a_or_an, ask, compact_json, pick
 from ..draw import Draw
 from ..lexicon.pools import DEEDS, DISHES, HOLDERS, ITEMS, PROFESSIONS, QUANTITIES, TOWNS
 from ..lexicon.things import COLOURS, DAYS

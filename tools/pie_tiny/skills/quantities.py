@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..conversation import asking, capitalise
+from ..capitals import capitalise
+from ..conversation import asking
 from ..draw import Draw
 
 _UNNAMED_SHARE = 0.4

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..conversation import a_or_an, capitalise, pick
+from ..capitals import capitalise
+from ..conversation import a_or_an, pick
 from ..draw import Draw
 from ..lexicon.pools import DISHES, ITEMS, PASTIMES, PETS_NAMED, PROFESSIONS, TOWNS
 from ..lexicon.things import CATEGORIES, COLOURS, DAYS, MONTHS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..conversation import Exchange, a_or_an, ask, capitalise, pick
+from ..capitals import capitalise
+from ..conversation import Exchange, a_or_an, ask, pick
 from ..draw import Draw
 from ..lexicon.pools import PERSONS
 from ..words import person

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..capitals import capitalise
 from ..conversation import (
     Exchange,
     Message,
     Tool,
     ToolCall,
     ask,
-    capitalise,
     compact_json,
     pick,
 )
