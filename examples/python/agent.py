@@ -22,9 +22,8 @@ PRICES = {"guitar": 180, "hammer": 12, "jacket": 59, "violin": 340}
 
 
 def get_price(item):
-    if item not in PRICES:
-        raise ValueError(f"the shop has no {item}")
-    return {"price": PRICES[item]}
+    # The model is told what went wrong, and answers with it.
+    return {"price": PRICES[item]} if item in PRICES else {"error": f"there is no {item}"}
 
 
 def find_call(text):

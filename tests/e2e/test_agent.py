@@ -29,9 +29,10 @@ def test_what_needs_no_function_is_answered_at_once(tiny: Engine, language: str)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_function_that_fails_ends_the_program_with_its_own_message(tiny: Engine, language: str) -> None:
+def test_what_a_function_says_of_its_failure_is_in_the_answer(tiny: Engine, language: str) -> None:
     outcome = run(tiny, example("agent", language), {"prompt": "How much does a piano cost?"})
-    assert (outcome.code, outcome.message) == ("program-error", "the shop has no piano")
+    assert [json.loads(text) for text in outcome.sent] == [{"calls": "get_price", "item": "piano"}]
+    assert (outcome.code, outcome.value) == (None, "That did not work: there is no piano.")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

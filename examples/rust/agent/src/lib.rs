@@ -50,12 +50,12 @@ struct Arguments {
     item: String,
 }
 
-fn get_price(item: &str) -> Result<String> {
-    let (_, price) = PRICES
-        .iter()
-        .find(|(name, _)| *name == item)
-        .ok_or_else(|| format!("the shop has no {item}"))?;
-    Ok(format!(r#"{{"price": {price}}}"#))
+fn get_price(item: &str) -> String {
+    match PRICES.iter().find(|(name, _)| *name == item) {
+        Some((_, price)) => format!(r#"{{"price": {price}}}"#),
+        // The model is told what went wrong, and answers with it.
+        None => format!(r#"{{"error": "there is no {item}"}}"#),
+    }
 }
 
 /// The arguments of the call that the model wrote; none where it answered in words.
@@ -80,7 +80,7 @@ async fn main(input: Input) -> Result<String> {
             return Ok(text);
         };
         session::send(&serde_json::json!({ "calls": "get_price", "item": item }).to_string());
-        let price = get_price(&item)?;
+        let price = get_price(&item);
         ctx.user(&format!("<tool_response>\n{price}\n</tool_response>"));
     }
     Err("the model calls functions and does not answer; allow it more turns with max_turns".into())
