@@ -44,5 +44,5 @@ async def main(input):
         if arguments is None:
             return text
         session.send({"calls": "get_price", **arguments})
-        ctx.user(f"<tool_response>\n{json.dumps(get_price(**arguments))}\n</tool_response>")
+        ctx.user(f"<tool_response>\n{json.dumps(get_price(**arguments), ensure_ascii=False)}\n</tool_response>")
     raise RuntimeError("the model calls functions and does not answer; allow it more turns with max_turns")

@@ -30,7 +30,7 @@ const PRICES = new Map([['guitar', 180], ['hammer', 12], ['jacket', 59], ['violi
 function getPrice({ item }: Arguments): string {
   const price = PRICES.get(item);
   // The model is told what went wrong, and answers with it.
-  return price === undefined ? `{"error": "there is no ${item}"}` : `{"price": ${price}}`;
+  return price === undefined ? `{"error": ${JSON.stringify(`there is no ${item}`)}}` : `{"price": ${price}}`;
 }
 
 /** The arguments of the call that the model wrote; undefined where it answered in words. */

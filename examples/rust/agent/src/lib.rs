@@ -3,6 +3,7 @@
 use inferlet::prelude::*;
 use inferlet::session;
 use serde::Deserialize;
+use serde_json::json;
 
 /// In the words that the embedded model was trained on; another model wants those of its own chat template.
 const FUNCTIONS: &str = r#"# Tools
@@ -54,7 +55,7 @@ fn get_price(item: &str) -> String {
     match PRICES.iter().find(|(name, _)| *name == item) {
         Some((_, price)) => format!(r#"{{"price": {price}}}"#),
         // The model is told what went wrong, and answers with it.
-        None => format!(r#"{{"error": "there is no {item}"}}"#),
+        None => format!(r#"{{"error": {}}}"#, json!(format!("there is no {item}"))),
     }
 }
 
@@ -79,7 +80,7 @@ async fn main(input: Input) -> Result<String> {
         let Some(Arguments { item }) = find_call(&text)? else {
             return Ok(text);
         };
-        session::send(&serde_json::json!({ "calls": "get_price", "item": item }).to_string());
+        session::send(&json!({ "calls": "get_price", "item": item }).to_string());
         let price = get_price(&item);
         ctx.user(&format!("<tool_response>\n{price}\n</tool_response>"));
     }
