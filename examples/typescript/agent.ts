@@ -27,6 +27,7 @@ To call one, write:
 
 const PRICES = new Map([['guitar', 180], ['hammer', 12], ['jacket', 59], ['violin', 340]]);
 
+// JSON with a space after the colon, as the embedded model was trained on.
 function getPrice({ item }: Arguments): string {
   const price = PRICES.get(item);
   // The model is told what went wrong, and answers with it.
@@ -35,8 +36,11 @@ function getPrice({ item }: Arguments): string {
 
 /** The arguments of the call that the model wrote; undefined where it answered in words. */
 function findCall(text: string): Arguments | undefined {
-  const call = /<tool_call>(.*)<\/tool_call>/s.exec(text);
-  return call ? JSON.parse(call[1]!).arguments : undefined;
+  const [, rest] = text.split('<tool_call>');
+  if (rest === undefined) return undefined;
+  const { item } = JSON.parse(rest.split('</tool_call>')[0]!).arguments;
+  if (typeof item !== 'string') throw new TypeError('the call does not name an item');
+  return { item };
 }
 
 export async function main(input: Input | null): Promise<string> {

@@ -31,7 +31,8 @@ Greetings and small talk, answers in one word, in JSON or in capitals, a few hun
 days, units, opposites), sums and differences up to three digits, counting, spelling, reversing, sorting, first and last
 of lists, fields of a sentence as JSON, calls of one of up to four described tools, answers from a tool's result or from a
 passage, what the user said some turns ago, explanations of a few sentences, short stories and rhymes, a `<think>` block on
-request, and saying that it does not know.
+request, and saying that it does not know. It has also learnt to ask back for what a call lacks and to say that a call failed;
+the scores do not measure these two.
 
 ## Scores
 

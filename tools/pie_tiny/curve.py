@@ -12,9 +12,9 @@ _COLOURS = {"training": "#1f77b4", "validation": "#d62728"}
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round values of the form 1, 2 or 5 times a power of ten within the bounds."""
+    """Round values within the bounds: few enough for four powers of ten, many enough for a third of one."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [factor * 10.0**e for e in exponents for factor in (1, 2, 5) if low <= factor * 10.0**e <= high]
+    return [factor * 10.0**e for e in exponents for factor in (1, 1.5, 2, 3, 5, 7) if low <= factor * 10.0**e <= high]
 
 
 def draw_curve(losses: Sequence[tuple[int, float, float]], picture: Path) -> None:

@@ -51,6 +51,7 @@ struct Arguments {
     item: String,
 }
 
+/// JSON with a space after the colon, as the embedded model was trained on.
 fn get_price(item: &str) -> String {
     match PRICES.iter().find(|(name, _)| *name == item) {
         Some((_, price)) => format!(r#"{{"price": {price}}}"#),
@@ -81,8 +82,8 @@ async fn main(input: Input) -> Result<String> {
             return Ok(text);
         };
         session::send(&json!({ "calls": "get_price", "item": item }).to_string());
-        let price = get_price(&item);
-        ctx.user(&format!("<tool_response>\n{price}\n</tool_response>"));
+        let returned = get_price(&item);
+        ctx.user(&format!("<tool_response>\n{returned}\n</tool_response>"));
     }
     Err("the model calls functions and does not answer; allow it more turns with max_turns".into())
 }
