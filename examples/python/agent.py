@@ -27,9 +27,9 @@ def get_price(item):
 
 
 def find_call(text):
-    """The arguments of the call that the model wrote; None where it answered in words."""
+    """The item of the call that the model wrote; None where it answered in words."""
     _, found, rest = text.partition("<tool_call>")
-    return json.loads(rest.partition("</tool_call>")[0])["arguments"] if found else None
+    return json.loads(rest.partition("</tool_call>")[0])["arguments"]["item"] if found else None
 
 
 async def main(input):
@@ -40,9 +40,9 @@ async def main(input):
 
     for _ in range(options.get("max_turns", 4)):
         text = await ctx.generate(Sampler.argmax(), max_tokens=64).collect_text()
-        arguments = find_call(text)
-        if arguments is None:
+        item = find_call(text)
+        if item is None:
             return text
-        session.send({"calls": "get_price", **arguments})
-        ctx.user(f"<tool_response>\n{json.dumps(get_price(**arguments), ensure_ascii=False)}\n</tool_response>")
+        session.send({"calls": "get_price", "item": item})
+        ctx.user(f"<tool_response>\n{json.dumps(get_price(item), ensure_ascii=False)}\n</tool_response>")
     raise RuntimeError("the model calls functions and does not answer; allow it more turns with max_turns")
