@@ -7,10 +7,6 @@ interface Input {
   max_turns?: number;
 }
 
-interface Arguments {
-  item: string;
-}
-
 // In the words that the embedded model was trained on; another model wants those of its own chat template.
 const FUNCTIONS = `# Tools
 
@@ -28,19 +24,19 @@ To call one, write:
 const PRICES = new Map([['guitar', 180], ['hammer', 12], ['jacket', 59], ['violin', 340]]);
 
 // JSON with a space after the colon, as the embedded model was trained on.
-function getPrice({ item }: Arguments): string {
+function getPrice(item: string): string {
   const price = PRICES.get(item);
   // The model is told what went wrong, and answers with it.
   return price === undefined ? `{"error": ${JSON.stringify(`there is no ${item}`)}}` : `{"price": ${price}}`;
 }
 
-/** The arguments of the call that the model wrote; undefined where it answered in words. */
-function findCall(text: string): Arguments | undefined {
+/** The item of the call that the model wrote; undefined where it answered in words. */
+function findCall(text: string): string | undefined {
   const [, rest] = text.split('<tool_call>');
   if (rest === undefined) return undefined;
   const { item } = JSON.parse(rest.split('</tool_call>')[0]!).arguments;
   if (typeof item !== 'string') throw new TypeError('the call does not name an item');
-  return { item };
+  return item;
 }
 
 export async function main(input: Input | null): Promise<string> {
@@ -50,10 +46,10 @@ export async function main(input: Input | null): Promise<string> {
 
   for (let turn = 0; turn < max_turns; turn++) {
     const text = await ctx.generate(Sampler.argmax(), { maxTokens: 64 }).collectText();
-    const call = findCall(text);
-    if (call === undefined) return text;
-    session.send({ calls: 'get_price', ...call });
-    ctx.user(`<tool_response>\n${getPrice(call)}\n</tool_response>`);
+    const item = findCall(text);
+    if (item === undefined) return text;
+    session.send({ calls: 'get_price', item });
+    ctx.user(`<tool_response>\n${getPrice(item)}\n</tool_response>`);
   }
   throw new Error('the model calls functions and does not answer; allow it more turns with max_turns');
 }
