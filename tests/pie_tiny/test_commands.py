@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import torch
 
 from tools.pie_tiny.__main__ import main
 from tools.pie_tiny.checkpoint import Checkpoint
@@ -30,6 +31,9 @@ from tools.pie_tiny.train import Plan
         (["--release", "absent", "decay"], "absent has no tokenizer.json: name the folder of a released model with --release"),
         (["--release", "absent", "export"], "absent has no tokenizer.json: name the folder of a released model with --release"),
         (["--release", "absent", "train"], "absent has no tokenizer.json: name the folder of a released model with --release"),
+        (["--work", "absent", "decay"], "there is no checkpoint absent/trunk.pt to go on from: train first, or begin with the released"),
+        (["transcripts", "--page", "absent/page.md"], "there is no folder absent to write page.md into"),
+        (["score", "--mistakes"], "--mistakes prints validation questions, never those of the sealed set: add --validation N"),
     ],
 )
 def test_what_is_missing_is_named(tmp_path, monkeypatch, arguments: list[str], said: str) -> None:
@@ -38,6 +42,42 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch, arguments: list[str], s
     with pytest.raises(SystemExit, match=re.escape(said)):
         main()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["data", "--count", "-1"], "argument --count: -1 is less than 1"),
+        (["score", "--validation", "-3"], "argument --validation: -3 is less than 1"),
+        (["train", "--steps", "-5"], "argument --steps: -5 is less than 1"),
+        (["all", "--threads", "0"], "argument --threads: 0 is less than 1"),
+        (["train", "--minutes", "-1"], "argument --minutes: -1 is not above 0 and finite"),
+        (["decay", "--rate", "nan"], "argument --rate: nan is not above 0 and finite"),
+    ],
+)
+def test_a_number_out_of_range_is_refused(monkeypatch, capsys, arguments: list[str], said: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["pie_tiny", *arguments])
+    with pytest.raises(SystemExit):
+        main()
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path, monkeypatch) -> None:
+    other = tmp_path / "other.pt"
+    torch.save({"step": 1}, other)
+    junk = tmp_path / "junk.pt"
+    junk.write_text("just text", encoding="utf-8")
+    for path in (other, junk):
+        monkeypatch.setattr(sys, "argv", ["pie_tiny", "curve", "--checkpoint", str(path)])
+        with pytest.raises(SystemExit, match=r"\.pt is no checkpoint of this program: name another"):
+            main()
+
+
+def test_a_curve_needs_a_measured_loss(tmp_path, monkeypatch) -> None:
+    Checkpoint(1, 0, 0.0, (0, 0), 1, {}, {}, []).save(tmp_path / "a.pt")
+    monkeypatch.setattr(sys, "argv", ["pie_tiny", "curve", "--checkpoint", str(tmp_path / "a.pt"), "--picture", str(tmp_path / "a.svg")])
+    with pytest.raises(SystemExit, match=r"a\.pt: the checkpoint holds no measured loss yet"):
+        main()
 
 
 class _Made:

@@ -16,10 +16,12 @@ python -m tools.pie_tiny transcripts            write conversations with the rel
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from pickle import UnpicklingError
 
 from .acceptance import acceptance
 from .batches import Source
@@ -47,34 +49,54 @@ _NEEDED = {
 """What a command must find in the released directory."""
 
 
+def _count(text: str) -> int:
+    """The value of an option that counts something."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+    return value
+
+
+def _amount(text: str) -> float:
+    """The value of an option that is a time or a factor."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and finite")
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tools.pie_tiny")
+    parser = argparse.ArgumentParser(prog="python -m tools.pie_tiny", epilog="The options of all commands stand before the command.")
     parser.add_argument("--release", type=Path, default=_RELEASE, help="the model directory")
     parser.add_argument("--work", type=Path, default=_WORK, help="where checkpoints go")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of the data and of the first weights (1)")
     commands = parser.add_subparsers(dest="command", required=True)
     data = commands.add_parser("data", help="print conversations")
-    data.add_argument("--count", type=int, default=5)
+    data.add_argument("--count", type=_count, default=5)
     data.add_argument("--split", choices=("train", "validation"), default="train")
     commands.add_parser("tokenizer", help="train the tokenizer")
-    for name, steps in (("train", 6000), ("decay", 400), ("all", 8000)):
-        command = commands.add_parser(name)
-        command.add_argument("--steps", type=int, default=steps)
-        command.add_argument("--threads", type=int, default=2, help="on processors without an accelerator, as many processes")
+    for name, steps, what in (
+        ("train", 6000, "train at the full rate, or go on"),
+        ("decay", 400, "go on from a checkpoint while the rate falls to zero"),
+        ("all", 8000, "tokenizer, training, decay and export, from nothing or on from where they were ended"),
+    ):
+        command = commands.add_parser(name, help=what)
+        command.add_argument("--steps", type=_count, default=steps, help=f"a bound on the steps ({steps})")
+        command.add_argument("--threads", type=_count, default=2, help="on processors without an accelerator, as many processes")
         command.set_defaults(draft=False, minutes=0.0)
         if name != "all":
-            command.add_argument("--minutes", type=float, help="a bound on the time")
+            command.add_argument("--minutes", type=_amount, help="a bound on the time")
             command.add_argument("--draft", action="store_true", help="the draft model")
-        command.add_argument("--no-compile", action="store_true")
+        command.add_argument("--no-compile", action="store_true", help="begin at once, with slower steps")
         command.add_argument("--warm", action="store_true", help="begin with the released weights")
-        command.add_argument("--rate", type=float, default=1.0, help="a factor on the learning rates")
+        command.add_argument("--rate", type=_amount, default=1.0, help="a factor on the learning rates")
     exporting = commands.add_parser("export", help="write the released weights")
     exporting.add_argument("--checkpoint", type=Path, help="default: decayed, else trunk")
     for name, value in Origin()._asdict().items():
         exporting.add_argument(f"--made-{name}", default=value, help="for the model card")
     scoring = commands.add_parser("score", help="score a model directory")
     scoring.add_argument(
-        "--validation", type=int, default=0, metavar="N", help="N validation questions of each skill instead of the sealed set"
+        "--validation", type=_count, default=0, metavar="N", help="N validation questions of each skill instead of the sealed set"
     )
     scoring.add_argument("--mistakes", action="store_true", help="print wrong answers to validation questions")
     drawing = commands.add_parser("curve", help="draw the loss of a checkpoint")
@@ -114,7 +136,10 @@ def _loaded(path: Path, option: str = "") -> Checkpoint:
     if not path.is_file():
         how = f"(`train{option}`, then `decay{option}`)"
         raise SystemExit(f"there is no checkpoint {path}: train first {how}, or name another with --checkpoint")
-    return Checkpoint.load(path)
+    try:
+        return Checkpoint.load(path)
+    except (EOFError, KeyError, RuntimeError, TypeError, UnpicklingError) as error:
+        raise SystemExit(f"{path} is no checkpoint of this program: name another") from error
 
 
 def _plan(arguments: argparse.Namespace, *, decay: bool) -> Plan:
@@ -141,7 +166,7 @@ def _make_all(arguments: argparse.Namespace) -> None:
     """An eighth of the steps at the full rate and a decay over the rest, both from where a run with the same options was ended."""
     trunk, decayed = _checkpoints(arguments.work)
     stable = arguments.steps // 8
-    found = {path: Checkpoint.load(path) for path in (trunk, decayed) if path.exists()}
+    found = {path: _loaded(path) for path in (trunk, decayed) if path.exists()}
     done = max((checkpoint.step for checkpoint in found.values()), default=0)
     right = trunk in found and found[trunk].step == min(done, stable) and done <= arguments.steps
     if found and not (right and all(checkpoint.seed == arguments.seed for checkpoint in found.values())):
@@ -167,6 +192,11 @@ def _need(release: Path, name: str) -> None:
         raise SystemExit(f"{release} has no {name}: name the folder of a released model with --release")
 
 
+def _need_folder(file: Path) -> None:
+    if not file.parent.is_dir():
+        raise SystemExit(f"there is no folder {file.parent} to write {file.name} into")
+
+
 def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) -> None:
     path = source or _last_checkpoint(arguments.work)
     checkpoint = _loaded(path)
@@ -176,11 +206,13 @@ def _export(arguments: argparse.Namespace, source: Path | None, origin: Origin) 
 
 
 def _score(arguments: argparse.Namespace) -> None:
+    if arguments.mistakes and not arguments.validation:
+        raise SystemExit("--mistakes prints validation questions, never those of the sealed set: add --validation N")
     items = list(make_items(str(arguments.seed), "validation", arguments.validation)) if arguments.validation else sealed_items()
     answered = answer_all(arguments.release, items)
     card = score_card(answered)
     sys.stdout.write("\n".join([*card.lines(), f"\n{card.n_items} questions"]) + "\n")
-    if arguments.mistakes and arguments.validation:
+    if arguments.mistakes:
         for one in answered:
             if not one.right:
                 asked = one.item.messages[-1]["content"][-200:]
@@ -189,7 +221,12 @@ def _score(arguments: argparse.Namespace) -> None:
 
 def _curve(arguments: argparse.Namespace) -> None:
     path = arguments.checkpoint or _last_checkpoint(arguments.work)
-    draw_curve(_loaded(path).losses, arguments.picture)
+    losses = _loaded(path).losses
+    _need_folder(arguments.picture)
+    try:
+        draw_curve(losses, arguments.picture)
+    except ValueError as error:
+        raise SystemExit(f"{path}: {error}") from error
 
 
 def _acceptance(arguments: argparse.Namespace) -> None:
@@ -215,6 +252,9 @@ def main() -> None:
         case "train":
             train(_plan(arguments, decay=False))
         case "decay":
+            trunk, _ = _checkpoints(arguments.work, draft=arguments.draft)
+            if not (arguments.warm or trunk.exists()):
+                raise SystemExit(f"there is no checkpoint {trunk} to go on from: train first, or begin with the released weights (--warm)")
             train(_plan(arguments, decay=True))
         case "export":
             _export(arguments, arguments.checkpoint, Origin(arguments.made_machine, arguments.made_before, arguments.made_command))
@@ -225,6 +265,7 @@ def main() -> None:
         case "acceptance":
             _acceptance(arguments)
         case "transcripts":
+            _need_folder(arguments.page)
             arguments.page.write_text(transcripts(), encoding="utf-8")
         case _:
             _make_all(arguments)

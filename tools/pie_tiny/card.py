@@ -32,27 +32,27 @@ days, units, opposites), sums and differences up to three digits, counting, spel
 of lists, fields of a sentence as JSON, calls of one of up to four described tools, answers from a tool's result or from a
 passage, what the user said some turns ago, explanations of a few sentences, short stories and rhymes, a `<think>` block on
 request, and saying that it does not know. It has also learnt to ask back for what a call lacks and to say that a call failed;
-the scores do not measure these two.
+the scores measure neither these two nor explanations and rhymes.
 
 ## Scores
 
-Greedy answers to the sealed set: {n_items:,} questions, {per_skill} of each skill, whose wordings, names, words, pairs of
-numbers and tools are kept out of the training data (`tools/pie_tiny/draw.py` does it, `tests/pie_tiny/test_splits.py` tests
+Greedy answers to the sealed set: {n_items:,} questions, {per_skill} of each skill below, whose wordings, names, words, pairs
+of numbers and tools are kept out of the training data (`tools/pie_tiny/draw.py` does it, `tests/pie_tiny/test_splits.py` tests
 it, and where it failed "How it was made" says so; the set is `tools/pie_tiny/sealed.jsonl`, SHA-256 `{sealed_start}...`). An
 answer counts if it is right and ends by itself.
 
 {scores}
 
-`python -m tools.pie_tiny score` prints these again.
+`python -m tools.pie_tiny score`, from the root of the repository, prints these again.
 
 ## How it was made
 
-- Data: conversations that a seeded generator with templates and grammars of its own writes ({n_skills} skills), and drills in
+- Data: conversations that a seeded generator with templates and grammars of its own writes ({n_kinds} kinds), and drills in
   sums, copying, spelling, sorting, looking up and putting words into other forms. No text was copied from elsewhere.
 - Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}.
   Of tokens that the model only reads, three in a hundred count; in one of four documents some of them are cut into
   smaller ones. Muon for the matrices, AdamW for the rest; the released weights are a moving average.
-- Loss on held-out conversations after the last measurement: {loss}.
+- Loss on held-out conversations when it was last measured, of the weights themselves, not their average: {loss}.
 {origin}
 - Command, from the root of the repository: `{command}`.
 
@@ -65,7 +65,7 @@ persons. There is no draft model beside it. Ask a larger model for anything that
 
 
 class Origin(NamedTuple):
-    """What a checkpoint does not know of its making."""
+    """What a checkpoint does not know of its making; each line of `before` is a point of the list."""
 
     machine: str = "this machine"
     before: str = "Training began with random weights."
@@ -84,9 +84,9 @@ def model_card(checkpoint: Checkpoint, scores: ScoreCard, origin: Origin, *, dig
         sealed_start=SEALED_DIGEST[:12],
         scores="\n".join(scores.lines()),
         machine=origin.machine,
-        origin=fill(f"- {origin.before}", 118, subsequent_indent="  "),
+        origin="\n".join(fill(f"- {line}", 118, subsequent_indent="  ") for line in origin.before.splitlines()),
         command=origin.command,
-        n_skills=len(SKILLS),
+        n_kinds=len(SKILLS),
         steps=f"{checkpoint.step:,}",
         tokens=checkpoint.n_tokens / 1e6,
         hours=checkpoint.seconds / 3600,
