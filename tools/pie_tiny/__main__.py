@@ -252,10 +252,12 @@ def main() -> None:
         case "train":
             train(_plan(arguments, decay=False))
         case "decay":
-            trunk, _ = _checkpoints(arguments.work, draft=arguments.draft)
-            if not (arguments.warm or trunk.exists()):
-                raise SystemExit(f"there is no checkpoint {trunk} to go on from: train first, or begin with the released weights (--warm)")
-            train(_plan(arguments, decay=True))
+            plan = _plan(arguments, decay=True)
+            if not (plan.warm or plan.source.exists()):
+                raise SystemExit(
+                    f"there is no checkpoint {plan.source} to go on from: train first, or begin with the released weights (--warm)"
+                )
+            train(plan)
         case "export":
             _export(arguments, arguments.checkpoint, Origin(arguments.made_machine, arguments.made_before, arguments.made_command))
         case "score":
