@@ -52,6 +52,8 @@ class ErrorCode(StrEnum):
     """The answer of this future was taken before."""
     SESSION_CLOSED = "session-closed"
     """The client has disconnected."""
+    LIMIT_ENGINE_MEMORY = "limit-engine-memory"
+    """The engine has no more memory for this user, or at all: what one user and all users may hold together is bounded."""
     LIMIT_MEMORY = "limit-memory"
     """The program asked for more memory than one instance may have."""
     LIMIT_CPU = "limit-cpu"

@@ -130,6 +130,8 @@ class Engine:
         background_niceness: int = 10,
         max_processes: int = 256,
         stack_bytes: int | None = None,
+        memory_bytes: int | None = None,
+        user_memory_bytes: int | None = None,
         compiler: Sequence[str] | None = None,
         limits: Mapping[str, float | None] | None = None,
     ) -> Engine:
@@ -140,6 +142,7 @@ class Engine:
         `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
         core), `worker_niceness` steps below the priority of this process, `background_niceness` those that compute without waiting.
         `max_processes` may live at once, each with `stack_bytes` of stack and what `limits` sets, by the names of `limit_settings`.
+        `memory_bytes` is what all users together may make the engine hold (4 GiB if not given), `user_memory_bytes` what one of them may.
         `compiler` is the command of a process that calls `compile_worker` with its last argument: components are compiled in such a one,
         within `compile_s` and `compile_bytes`; in this one if not given.
 

@@ -18,7 +18,7 @@ from pie.backends.base import Capabilities, DriverOptions, FollowingDriver
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
-from pie.memory import check_memory
+from pie.memory import check_memory, users_bytes
 from pie.models.loader import read_config
 from pie.programs import RUNTIMES, Component, Language, Source
 from pie.runner import drive
@@ -50,9 +50,16 @@ class _Served:
 class Engine:
     """One engine: a context manager that stops everything at its end. Several may live in one process."""
 
-    def __init__(self, config: EngineConfig | None = None, *, limits: Mapping[str, float | None] | None = None) -> None:
+    def __init__(
+        self,
+        config: EngineConfig | None = None,
+        *,
+        limits: Mapping[str, float | None] | None = None,
+        models: Sequence[ModelConfig] = (),
+    ) -> None:
         """`limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for the rest.
 
+        `models` are those that will be added, as far as they are known: what they take of the machine's memory is not for programs.
         One that is unknown or out of its range is PieError `invalid-config`, and so is a cache folder that cannot be made.
         """
         config = config or EngineConfig()
@@ -71,6 +78,8 @@ class Engine:
             background_niceness=config.background_niceness,
             max_processes=config.max_processes,
             stack_bytes=config.stack_bytes,
+            memory_bytes=users_bytes(models, config.memory_bytes),
+            user_memory_bytes=config.user_memory_bytes or None,
             compiler=COMMAND,
             limits=dict(limits or {}),
         )
@@ -87,7 +96,7 @@ class Engine:
         that of `add_model` with the name of the model before the message.
         """
         check_memory(config.models)
-        engine = cls(config.engine, limits=config.limits)
+        engine = cls(config.engine, limits=config.limits, models=config.models)
         try:
             for model in config.models:
                 try:

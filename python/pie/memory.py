@@ -12,6 +12,13 @@ from pie.models.loader import weight_files
 
 _GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
+_BASE_BYTES = 256 << 20
+"""What the engine takes for itself: the interpreter, compiled code of the language runtimes, threads."""
+_LEAST_BYTES = 64 << 20
+"""What users get at least, however small the machine is."""
+_SWAP_BYTES = 2 << 30
+"""The most that `swap_bytes = 0` takes."""
+
 
 def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None) -> None:
     """PieError `invalid-config` where the weights and the keys and values of `models` are more than `memory_bytes`.
@@ -30,6 +37,32 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
         "lower model.NAME.kv_bytes, or serve fewer models",
         {"needed_bytes": sum(needs.values()), "memory_bytes": memory_bytes},
     )
+
+
+def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int | None = None) -> int:
+    """What all users together may make an engine with these models hold, in bytes.
+
+    `configured` where that is not 0; else three quarters of what the models, their swap and the engine itself leave of `machine` bytes (those of
+    this machine if not given). PieError `invalid-config` where what is configured exceeds the machine.
+    """
+    machine = machine_bytes() if machine is None else machine
+    taken = sum(needed_bytes(model) + _swap_bytes(model) for model in models)
+    if configured == 0:
+        return max((machine - taken - _BASE_BYTES) // 4 * 3, _LEAST_BYTES)
+    if configured + taken > machine:
+        raise PieError(
+            "invalid-config",
+            f"engine.memory_bytes = {configured} ({_gib(configured)}) and what the models take ({_gib(taken)}, swap included) are more than "
+            f"the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or swap_bytes; 0 takes what there is",
+            {"memory_bytes": configured, "models_bytes": taken, "machine_bytes": machine},
+        )
+    return configured
+
+
+def _swap_bytes(model: ModelConfig) -> int:
+    if model.driver == "dummy":
+        return 0
+    return model.swap_bytes or min(0 if model.n_pages else model.kv_bytes, _SWAP_BYTES)
 
 
 def needed_bytes(model: ModelConfig) -> int:

@@ -48,6 +48,8 @@ export const ERROR_CODES = [
   'future-taken',
   /** The client has disconnected. */
   'session-closed',
+  /** The engine has no more memory for this user, or at all: what one user and all users may hold together is bounded. */
+  'limit-engine-memory',
   /** The program asked for more memory than one instance may have. */
   'limit-memory',
   /** The program used more CPU time than one instance may use. */

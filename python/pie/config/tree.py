@@ -53,6 +53,21 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
     ] = 10
     max_processes: Annotated[int, Meta(ge=1, le=20_000, description="Processes that may live at once.")] = 256
     stack_bytes: Annotated[int, Meta(ge=64 << 10, le=256 << 20, description="Bytes of stack that a program may use.")] = 32 << 20
+    memory_bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=_MAX_BYTES,
+            description=(
+                "Bytes that all users together may make the engine hold, beside the models: programs, texts, queues, messages, uploads; "
+                "at least 16 MiB. 0: three quarters of what the models leave of the machine's memory, or of the control group's."
+            ),
+        ),
+    ] = 0
+    user_memory_bytes: Annotated[
+        int,
+        Meta(ge=0, le=_MAX_BYTES, description="Bytes of them that one user may hold, at least 1 MiB; 0: three eighths."),
+    ] = 0
     driver_timeout_s: Annotated[
         float,
         Meta(

@@ -1,10 +1,17 @@
 //! What a host is made with. Every value is checked when the host is made.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pie_core::ErrorCode;
 
+use crate::budget::{self, Budget};
 use crate::{Error, Limits};
+
+/// Components that may be compiled at once. What they may take is reserved from the memory of the engine.
+pub(crate) const PARALLEL_COMPILATIONS: u64 = 2;
+/// One part in this many of the engine's memory is what one compilation may take at most.
+const COMPILE_PART: u64 = 8;
 
 /// The configuration of a host.
 #[derive(Clone, Debug)]
@@ -34,6 +41,10 @@ pub struct HostConfig {
     pub max_programs: usize,
     /// Bytes of stack that a program may use.
     pub stack_bytes: usize,
+    /// Bytes that all users together may make the engine hold, compiling included; see [`crate::Budget`].
+    pub memory_bytes: u64,
+    /// Bytes that one user may make it hold; none: three eighths of them.
+    pub user_memory_bytes: Option<u64>,
     /// What each process may use.
     pub limits: Limits,
 }
@@ -53,6 +64,8 @@ impl Default for HostConfig {
             compiler: None,
             max_programs: 64,
             stack_bytes: 32 << 20,
+            memory_bytes: 4 << 30,
+            user_memory_bytes: None,
             limits: Limits::default(),
         }
     }
@@ -75,7 +88,29 @@ impl HostConfig {
         in_range("max_processes", u64::from(self.max_processes), 1, 20_000)?;
         in_range("max_programs", self.max_programs as u64, 1, 1 << 20)?;
         in_range("stack_bytes", self.stack_bytes as u64, 64 << 10, 256 << 20)?;
+        in_range(
+            "memory_bytes",
+            self.memory_bytes,
+            budget::LEAST_BYTES,
+            1 << 50,
+        )?;
+        if let Some(user_bytes) = self.user_memory_bytes {
+            in_range("user_memory_bytes", user_bytes, 1 << 20, 1 << 50)?;
+        }
         self.limits.check()
+    }
+
+    /// Bytes that one compilation may take: the limit, or an eighth of the engine's memory where that is less.
+    pub(crate) fn compile_bytes(&self) -> u64 {
+        self.limits
+            .compile_bytes
+            .min(self.memory_bytes / COMPILE_PART)
+    }
+
+    /// The budget of what users may make the engine hold: its memory less what compiling may take.
+    pub(crate) fn budget(&self) -> Arc<Budget> {
+        let compiling = self.compile_bytes() * PARALLEL_COMPILATIONS;
+        Budget::new(self.memory_bytes - compiling, self.user_memory_bytes)
     }
 }
 

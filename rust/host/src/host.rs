@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pie_core::{ErrorCode, TokenBudget};
 use tokio::runtime::{Handle, Runtime};
 
+use crate::budget::Budget;
 use crate::interface;
 use crate::model::registry::Models;
 use crate::model::{Model, ModelConfig, dummy, watch};
@@ -70,6 +71,8 @@ impl Launch {
 /// What the tasks of the processes share with the host.
 pub(crate) struct Shared {
     pub(crate) config: Arc<HostConfig>,
+    /// What users may make the engine hold.
+    pub(crate) budget: Arc<Budget>,
     pub(crate) instance_id: String,
     pub(crate) engine: wasmtime::Engine,
     pub(crate) models: Models,
@@ -155,6 +158,7 @@ impl Host {
         };
         let ticker = Ticker::start(engine.clone())?;
         let shared = Shared {
+            budget: config.budget(),
             config,
             instance_id,
             engine,
@@ -178,6 +182,11 @@ impl Host {
     /// The name by which programs know this engine.
     pub fn instance_id(&self) -> &str {
         &self.shared.instance_id
+    }
+
+    /// What users may make this engine hold.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.shared.budget
     }
 
     /// What each process may use.

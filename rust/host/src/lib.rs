@@ -9,6 +9,7 @@
 //! A call of a program goes down through `interface` to the core of a model, either at once (what takes microseconds) or through the
 //! inbox (what waits for a batch); its answer comes back through a future that the program polls.
 
+mod budget;
 mod config;
 mod host;
 mod interface;
@@ -20,6 +21,7 @@ mod sandbox;
 mod settings;
 mod sync;
 
+pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use config::HostConfig;
 pub use host::{Host, Launch};
 pub use limits::Limits;

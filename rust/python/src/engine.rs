@@ -34,7 +34,8 @@ impl PyEngine {
     #[new]
     #[pyo3(signature = (
         *, cache_dir = None, data_dir = None, runtimes_dir = None, instance_id = None, worker_threads = 0, worker_niceness = 5,
-        background_niceness = 10, max_processes = 256, stack_bytes = None, compiler = None, limits = None,
+        background_niceness = 10, max_processes = 256, stack_bytes = None, memory_bytes = None,
+        user_memory_bytes = None, compiler = None, limits = None,
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -51,6 +52,8 @@ impl PyEngine {
         background_niceness: u8,
         max_processes: u32,
         stack_bytes: Option<usize>,
+        memory_bytes: Option<u64>,
+        user_memory_bytes: Option<u64>,
         compiler: Option<Vec<String>>,
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -71,6 +74,8 @@ impl PyEngine {
             background_niceness,
             max_processes,
             stack_bytes: stack_bytes.unwrap_or(defaults.stack_bytes),
+            memory_bytes: memory_bytes.unwrap_or(defaults.memory_bytes),
+            user_memory_bytes,
             compiler,
             limits: config::limits(limits)?,
             ..defaults

@@ -49,6 +49,8 @@ pub enum ErrorCode {
     FutureTaken,
     /// The client has disconnected.
     SessionClosed,
+    /// The engine has no more memory for this user, or at all: what one user and all users may hold together is bounded.
+    LimitEngineMemory,
     /// The program asked for more memory than one instance may have.
     LimitMemory,
     /// The program used more CPU time than one instance may use.
@@ -155,6 +157,7 @@ impl ErrorCode {
         Self::StepPending,
         Self::FutureTaken,
         Self::SessionClosed,
+        Self::LimitEngineMemory,
         Self::LimitMemory,
         Self::LimitCpu,
         Self::LimitWall,
@@ -222,6 +225,7 @@ impl ErrorCode {
             Self::StepPending => "step-pending",
             Self::FutureTaken => "future-taken",
             Self::SessionClosed => "session-closed",
+            Self::LimitEngineMemory => "limit-engine-memory",
             Self::LimitMemory => "limit-memory",
             Self::LimitCpu => "limit-cpu",
             Self::LimitWall => "limit-wall",
