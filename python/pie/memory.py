@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pie.config import ModelConfig
 from pie.errors import PieError
 from pie.models.loader import weight_files
 
-_GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 
 _BASE_BYTES = 256 << 20
 """What the engine takes for itself: the interpreter, compiled code of the language runtimes, threads."""
@@ -76,13 +78,31 @@ def needed_bytes(model: ModelConfig) -> int:
     return weights + (0 if model.n_pages else model.kv_bytes)
 
 
-def machine_bytes() -> int:
-    """The memory of this machine, or of the control group where that has less."""
+def machine_bytes(groups: Path = _GROUPS, own: Path = _OWN_GROUPS) -> int:
+    """The memory of this machine, or of the control group of this process, or of one above that, where one has less."""
     n_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        return min(n_bytes, int(_GROUP_LIMIT.read_text(encoding="ascii")))
-    except (OSError, ValueError):
-        return n_bytes  # no such group, or one without limit ("max")
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return n_bytes  # a system without control groups
+    return min([n_bytes, *(limit for line in lines for limit in _group_limits(groups, line))])
+
+
+def _group_limits(groups: Path, line: str) -> Iterator[int]:
+    """The limits of a group and of those above it, as a line of /proc/self/cgroup names it: `ID:CONTROLLERS:/PATH`.
+
+    The second version has one tree, without names of controllers; the first has one for memory.
+    """
+    _, controllers, path = line.split(":", 2)
+    if controllers not in {"", "memory"}:
+        return
+    top, name = (groups / "memory", "memory.limit_in_bytes") if controllers else (groups, "memory.max")
+    group = top / path.lstrip("/")
+    for folder in (group, *group.parents):
+        with suppress(OSError, ValueError):  # a group without a limit says "max", and the topmost has no file
+            yield int((folder / name).read_text(encoding="ascii"))
+        if folder == top:
+            return
 
 
 def _gib(n_bytes: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pie.config import ModelConfig
 from pie.errors import PieError
-from pie.memory import users_bytes
+from pie.memory import machine_bytes, users_bytes
 
 GIB = 1 << 30
 
@@ -44,3 +46,26 @@ def test_models_defaults_and_users_together_fit_the_machine() -> None:
     for machine in (2 * GIB, 4 * GIB, 24 * GIB):
         taken = sum(2 * model.kv_bytes for model in models)
         assert users_bytes(models, machine=machine) + taken <= machine
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "text", "expected"),
+    [
+        ("0::/a/b", "a/b/memory.max", "1048576\n", 1 << 20),
+        ("0::/a/b", "a/memory.max", "2097152\n", 2 << 20),
+        ("0::/", "memory.max", "3145728\n", 3 << 20),
+        ("7:memory:/a", "memory/a/memory.limit_in_bytes", "4194304\n", 4 << 20),
+        ("7:cpu:/a", "memory/a/memory.limit_in_bytes", "4194304\n", None),
+        ("0::/a/b", "a/b/memory.max", "max\n", None),
+    ],
+)
+def test_the_limit_of_the_own_control_group_counts_and_those_above_it(
+    tmp_path: Path, line: str, file: str, text: str, expected: int | None
+) -> None:
+    own = tmp_path / "own"
+    own.write_text(f"3:cpuset:/elsewhere\n{line}\n")
+    limit = tmp_path / "groups" / file
+    limit.parent.mkdir(parents=True)
+    limit.write_text(text)
+    without = machine_bytes(tmp_path / "none", tmp_path / "none")
+    assert machine_bytes(tmp_path / "groups", own) == (expected or without)
