@@ -120,6 +120,20 @@ export const ERROR_CODES = [
   'protocol-error',
   /** A web page of an origin that is not allowed tried to connect. */
   'forbidden-origin',
+  /** A header names a user, and it does not come from a proxy that the server trusts. */
+  'untrusted-header',
+  /** The server has to know who the client is, and the client did not prove it. */
+  'authentication-required',
+  /** The key is unknown, was revoked or has expired, the signature is wrong, or the user is another than that of the key. */
+  'authentication-failed',
+  /** Too many keys of one address were no good. */
+  'limit-attempts',
+  /** What was asked for needs another role than that of the client. */
+  'not-permitted',
+  /** There is no key of that id. */
+  'unknown-key',
+  /** The data folder holds as many keys as it can. */
+  'limit-keys',
   /** Too many clients are connected. */
   'limit-connections',
   /** An upload is larger than one may be, or too many wait. */

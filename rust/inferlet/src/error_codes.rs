@@ -121,6 +121,20 @@ pub enum ErrorCode {
     ProtocolError,
     /// A web page of an origin that is not allowed tried to connect.
     ForbiddenOrigin,
+    /// A header names a user, and it does not come from a proxy that the server trusts.
+    UntrustedHeader,
+    /// The server has to know who the client is, and the client did not prove it.
+    AuthenticationRequired,
+    /// The key is unknown, was revoked or has expired, the signature is wrong, or the user is another than that of the key.
+    AuthenticationFailed,
+    /// Too many keys of one address were no good.
+    LimitAttempts,
+    /// What was asked for needs another role than that of the client.
+    NotPermitted,
+    /// There is no key of that id.
+    UnknownKey,
+    /// The data folder holds as many keys as it can.
+    LimitKeys,
     /// Too many clients are connected.
     LimitConnections,
     /// An upload is larger than one may be, or too many wait.
@@ -193,6 +207,13 @@ impl ErrorCode {
         Self::ProtocolVersion,
         Self::ProtocolError,
         Self::ForbiddenOrigin,
+        Self::UntrustedHeader,
+        Self::AuthenticationRequired,
+        Self::AuthenticationFailed,
+        Self::LimitAttempts,
+        Self::NotPermitted,
+        Self::UnknownKey,
+        Self::LimitKeys,
         Self::LimitConnections,
         Self::LimitUpload,
         Self::UploadDamaged,
@@ -261,6 +282,13 @@ impl ErrorCode {
             Self::ProtocolVersion => "protocol-version",
             Self::ProtocolError => "protocol-error",
             Self::ForbiddenOrigin => "forbidden-origin",
+            Self::UntrustedHeader => "untrusted-header",
+            Self::AuthenticationRequired => "authentication-required",
+            Self::AuthenticationFailed => "authentication-failed",
+            Self::LimitAttempts => "limit-attempts",
+            Self::NotPermitted => "not-permitted",
+            Self::UnknownKey => "unknown-key",
+            Self::LimitKeys => "limit-keys",
             Self::LimitConnections => "limit-connections",
             Self::LimitUpload => "limit-upload",
             Self::UploadDamaged => "upload-damaged",

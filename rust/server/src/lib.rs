@@ -4,6 +4,8 @@
 //! `handshake`, and lives in `connection`: its requests reach the `processes`, the `uploads` and the `registry` of installed programs.
 //! Everything that a client can make grow is bounded, and one client that is slow, silent or hostile holds up no other.
 
+mod audit;
+mod auth;
 mod config;
 mod connection;
 mod handshake;
@@ -20,5 +22,6 @@ mod transport;
 mod uploads;
 mod version;
 
+pub use auth::{AuthConfig, AuthMode, KeyRecord, NewKey, Role, add_key, list_keys, revoke_key};
 pub use config::ServerConfig;
 pub use server::{Server, check_address};

@@ -51,6 +51,14 @@ pub(crate) fn check_user(user: &str) -> Result<(), Error> {
     Err(no_name("user", user, "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"))
 }
 
+/// Checks what the owner of a key calls it.
+///
+/// # Errors
+/// `invalid-name`.
+pub(crate) fn check_key(name: &str) -> Result<(), Error> {
+    check_user(name).map_err(|_| no_name("key", name, "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"))
+}
+
 /// Checks the form of a digest, `sha256:` and 64 lowercase hexadecimal digits: it stands in names of files, so that it has one form.
 ///
 /// # Errors

@@ -1,0 +1,332 @@
+//! The audit: a line of JSON for each thing that a client changes, or tries to and may not.
+//!
+//! Lines go to a file of their own or, without one, to the log under the target `audit`. A thread writes them, so that a slow disk holds
+//! up nobody; where it does not keep up, lines are counted and left out, and the next line says how many. A file that was moved away, as
+//! tools that rotate logs do, is made anew.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pie_host::{Error, ErrorCode};
+use serde_json::{Value, json};
+
+use crate::auth::Identity;
+use crate::processes::now_s;
+use crate::shared::lock;
+
+/// Lines that wait to be written.
+const MAX_WAITING: usize = 4096;
+/// Characters of what a client chose that stand in a line.
+const MAX_TEXT_CHARS: usize = 200;
+/// Ids of keys that stand in a line.
+const MAX_IDS: usize = 20;
+/// How often a failing disk is told of.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// Where the lines go.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    /// None: to the log.
+    file: Option<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    /// None once it is closed.
+    lines: Mutex<Option<SyncSender<String>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    n_lost: Arc<AtomicU64>,
+}
+
+impl Audit {
+    /// Opens the file at `path`, at whose end is written; none: lines go to the log.
+    ///
+    /// # Errors
+    /// `invalid-config` for a file that cannot be written, `internal` when no thread can be started.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Error> {
+        let Some(path) = path else {
+            return Ok(Self { file: None });
+        };
+        let file = opened(path).map_err(|error| {
+            let message = format!(
+                "the audit log {} cannot be written ({error}); give another path with server.audit_log, or leave it out",
+                path.display()
+            );
+            Error::new(ErrorCode::InvalidConfig, message)
+        })?;
+        let (lines, waiting) = sync_channel(MAX_WAITING);
+        let n_lost = Arc::new(AtomicU64::new(0));
+        let log = Log {
+            path: path.to_owned(),
+            file: Some(file),
+            n_lost: n_lost.clone(),
+            told: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("pie-audit".to_owned())
+            .spawn(move || log.run(&waiting))
+            .map_err(Error::internal)?;
+        let writer = Writer {
+            lines: Mutex::new(Some(lines)),
+            thread: Mutex::new(Some(thread)),
+            n_lost,
+        };
+        Ok(Self { file: Some(writer) })
+    }
+
+    /// A client has done something, or was refused. `object` is what it did it to, as the client wrote it.
+    pub(crate) fn note(
+        &self,
+        who: &Identity,
+        verb: &str,
+        object: &str,
+        outcome: Result<(), &Error>,
+    ) {
+        self.write(&json!({
+            "time": now_s(), "user": who.user, "role": who.role.name(), "key": who.key, "address": who.address.to_string(),
+            "verb": verb, "object": plain(object), "outcome": outcome.map_or_else(|error| error.code.as_str(), |()| "ok"),
+        }));
+    }
+
+    /// Somebody was not let in.
+    pub(crate) fn turned_away(&self, address: IpAddr, user: &str, error: &Error) {
+        self.write(&json!({
+            "time": now_s(), "user": plain(user), "role": null, "key": null, "address": address.to_string(),
+            "verb": "hello", "object": "", "outcome": error.code.as_str(),
+        }));
+    }
+
+    /// The file of the keys has changed.
+    pub(crate) fn keys_changed(&self, added: &[String], removed: &[String]) {
+        let some = |ids: &[String]| {
+            ids.iter()
+                .take(MAX_IDS)
+                .map(|id| plain(id))
+                .collect::<Vec<_>>()
+        };
+        self.write(&json!({
+            "time": now_s(), "user": null, "role": null, "key": null, "address": null, "verb": "keys", "object": "", "outcome": "ok",
+            "added": some(added), "n_added": added.len(), "removed": some(removed), "n_removed": removed.len(),
+        }));
+    }
+
+    /// Writes what waits, and ends.
+    pub(crate) fn close(&self) {
+        let Some(writer) = &self.file else {
+            return;
+        };
+        drop(lock(&writer.lines).take());
+        if let Some(thread) = lock(&writer.thread).take() {
+            // A panic of the thread was printed when it happened.
+            drop(thread.join());
+        }
+    }
+
+    fn write(&self, line: &Value) {
+        let Some(writer) = &self.file else {
+            tracing::info!(target: "audit", "{line}");
+            return;
+        };
+        if let Some(lines) = lock(&writer.lines).as_ref()
+            && lines.try_send(line.to_string()).is_err()
+        {
+            writer.n_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The file, as its thread has it.
+struct Log {
+    path: PathBuf,
+    /// None while it cannot be opened.
+    file: Option<File>,
+    n_lost: Arc<AtomicU64>,
+    /// When a failure was told last.
+    told: Option<Instant>,
+}
+
+impl Log {
+    fn run(mut self, waiting: &Receiver<String>) {
+        while let Ok(line) = waiting.recv() {
+            let n_lost = self.n_lost.swap(0, Ordering::Relaxed);
+            let mut text = String::new();
+            if n_lost > 0 {
+                let gap = json!({ "time": now_s(), "verb": "lines-lost", "n": n_lost });
+                writeln!(text, "{gap}").unwrap_or_default();
+            }
+            writeln!(text, "{line}").unwrap_or_default();
+            if let Err(error) = self.append(&text) {
+                self.file = None;
+                self.n_lost.fetch_add(n_lost + 1, Ordering::Relaxed);
+                self.tell(&error);
+            }
+        }
+    }
+
+    fn append(&mut self, text: &str) -> io::Result<()> {
+        let is_there = self
+            .file
+            .as_ref()
+            .is_some_and(|file| is_same(file, &self.path));
+        if !is_there {
+            self.file = Some(opened(&self.path)?);
+        }
+        self.file
+            .as_mut()
+            .map_or(Ok(()), |file| file.write_all(text.as_bytes()))
+    }
+
+    fn tell(&mut self, error: &io::Error) {
+        if self.told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            self.told = Some(Instant::now());
+            tracing::error!(%error, path = %self.path.display(), "the audit log cannot be written: lines are counted and left out");
+        }
+    }
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// True while the file at the path is this one.
+fn is_same(file: &File, path: &Path) -> bool {
+    let (Ok(open), Ok(there)) = (file.metadata(), fs::metadata(path)) else {
+        return false;
+    };
+    (open.dev(), open.ino()) == (there.dev(), there.ino())
+}
+
+/// A text of a client in characters that do nothing to whoever looks at them, and not too many of them.
+fn plain(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars().take(MAX_TEXT_CHARS) {
+        if character == ' ' || character.is_ascii_graphic() {
+            shown.push(character);
+        } else {
+            write!(shown, "{}", character.escape_unicode()).unwrap_or_default();
+        }
+    }
+    if text.chars().nth(MAX_TEXT_CHARS).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Role;
+
+    fn who() -> Identity {
+        Identity {
+            user: "alice".to_owned(),
+            role: Role::User,
+            key: Some("0a".to_owned()),
+            address: IpAddr::from([1, 2, 3, 4]),
+        }
+    }
+
+    fn lines(path: &Path) -> Vec<Value> {
+        fs::read_to_string(path)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn lines_say_who_did_what_to_what() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&path)).unwrap();
+        audit.note(&who(), "launch", "greeter@1.0", Ok(()));
+        let hostile = format!("a\n\"\u{202e}\u{7}{}", "x".repeat(5000));
+        audit.note(
+            &who(),
+            "uninstall",
+            &hostile,
+            Err(&Error::new(ErrorCode::UnknownProgram, "no")),
+        );
+        audit.close();
+        let written = lines(&path);
+        assert_eq!(written[0]["user"], "alice");
+        assert_eq!(
+            (&written[0]["key"], &written[0]["address"]),
+            (&json!("0a"), &json!("1.2.3.4"))
+        );
+        assert_eq!(
+            (
+                &written[0]["verb"],
+                &written[0]["object"],
+                &written[0]["outcome"]
+            ),
+            (&json!("launch"), &json!("greeter@1.0"), &json!("ok"))
+        );
+        assert_eq!(written[1]["outcome"], "unknown-program");
+        assert!(
+            written[1]["object"]
+                .as_str()
+                .unwrap()
+                .starts_with("a\\u{a}\"\\u{202e}\\u{7}xxx")
+        );
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.is_ascii() && text.lines().all(|line| line.len() < 1000));
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_made_anew_and_what_is_lost_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let mut log = Log {
+            path: path.clone(),
+            file: None,
+            n_lost: Arc::default(),
+            told: None,
+        };
+        log.append("{}\n").unwrap();
+        fs::rename(&path, folder.path().join("old")).unwrap();
+        log.append("{}\n").unwrap();
+        assert_eq!(lines(&path).len(), 1);
+        // A folder in its place cannot be written.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let (sender, waiting) = sync_channel(8);
+        sender.send("{}".to_owned()).unwrap();
+        drop(sender);
+        let n_lost = log.n_lost.clone();
+        log.run(&waiting);
+        assert_eq!(n_lost.load(Ordering::Relaxed), 1);
+        fs::remove_dir(&path).unwrap();
+        let log = Log {
+            path: path.clone(),
+            file: None,
+            n_lost,
+            told: None,
+        };
+        let (sender, waiting) = sync_channel(8);
+        sender.send("{}".to_owned()).unwrap();
+        drop(sender);
+        log.run(&waiting);
+        assert_eq!(lines(&path)[0]["n"], 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_at_the_start() {
+        let error = Audit::open(Some(Path::new("/nonexistent/audit"))).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidConfig);
+    }
+}
