@@ -44,8 +44,8 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
 def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int | None = None) -> int:
     """What all users together may make an engine with these models hold, in bytes.
 
-    `configured` where that is not 0; else three quarters of what the models, their swap and the engine itself leave of `machine` bytes (those of
-    this machine if not given). PieError `invalid-config` where what is configured exceeds the machine.
+    `configured` where that is not 0; else three quarters of what the models, their swap and the engine itself leave of `machine` bytes
+    (those of this machine if not given). PieError `invalid-config` where what is configured exceeds the machine.
     """
     machine = machine_bytes() if machine is None else machine
     taken = sum(needed_bytes(model) + _swap_bytes(model) for model in models)
@@ -54,8 +54,8 @@ def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int
     if configured + taken > machine:
         raise PieError(
             "invalid-config",
-            f"engine.memory_bytes = {configured} ({_gib(configured)}) and what the models take ({_gib(taken)}, swap included) are more than "
-            f"the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or swap_bytes; 0 takes what there is",
+            f"engine.memory_bytes = {configured} ({_gib(configured)}) and what the models take ({_gib(taken)}, swap included) are more "
+            f"than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or swap_bytes; 0 takes what there is",
             {"memory_bytes": configured, "models_bytes": taken, "machine_bytes": machine},
         )
     return configured
