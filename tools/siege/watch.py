@@ -1,0 +1,55 @@
+"""What a server takes of its machine: memory with its children, threads, descriptors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a process and its children take at one moment."""
+
+    rss_bytes: int
+    n_threads: int
+    n_descriptors: int
+    n_children: int
+
+
+def figures(pid: int) -> Figures:
+    """Those of a process that runs; memory is summed over its children, the rest is its own."""
+    status = _status(pid)
+    children = list(_children(pid))
+    rss = int(status.get("VmRSS", "0").split()[0])
+    for child in children:
+        with suppress(OSError):
+            rss += int(_status(child).get("RssAnon", "0").split()[0])
+    n_descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return Figures(rss << 10, int(status["Threads"]), n_descriptors, len(children))
+
+
+async def peak(pid: int, stop: asyncio.Event) -> int:
+    """The most memory that was seen until `stop` was set, in bytes."""
+    most = 0
+    while not stop.is_set():
+        with suppress(OSError, KeyError):
+            most = max(most, figures(pid).rss_bytes)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _LOOK_S)
+    return most
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _children(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            yield from map(int, (task / "children").read_text().split())
