@@ -6,6 +6,18 @@ pub const MAX_TEXT_BYTES: usize = 4 << 20;
 pub const MAX_TOKENIZER_FILE_BYTES: u64 = 256 << 20;
 /// The largest of the other configuration files, a chat template included, in bytes.
 pub const MAX_CONFIG_FILE_BYTES: u64 = 16 << 20;
+/// The longest chat template, in bytes.
+pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
+/// The most words (names, texts, numbers, signs) of a chat template.
+pub const MAX_TEMPLATE_WORDS: usize = 1 << 17;
+/// The most tags of a chat template: `{{ ... }}` and `{% ... %}`.
+pub const MAX_TEMPLATE_TAGS: usize = 1 << 14;
+/// The most words of one tag.
+pub const MAX_TAG_WORDS: usize = 1 << 12;
+/// The bytes that one rendering may make or look at besides those of its contents, all of its steps together.
+pub const RENDERING_BYTES: usize = 32 << 20;
+/// And for each byte of its contents.
+pub const RENDERING_BYTES_PER_CONTENT_BYTE: usize = 48;
 /// The largest rendering of a conversation, in bytes.
 pub const MAX_RENDERED_BYTES: usize = 32 << 20;
 /// Instructions that one rendering of a template may execute.

@@ -4,24 +4,32 @@
 //! `raise_exception`, `strftime_now`, and a `generation` block that marks what the model says. Here minijinja does, with Python's methods
 //! and Python's way to print.
 
+mod budget;
+mod builtins;
+mod compile;
+mod instructions;
+mod prices;
 mod python;
 mod source;
+mod weight;
 
 use std::fmt;
-use std::io::{self, Write};
 use std::path::Path;
 
 use chrono::{DateTime, Local, NaiveDateTime};
+use minijinja::machinery::{Vm, make_string_output};
 use minijinja::value::Kwargs;
-use minijinja::{Environment, Error as JinjaError, ErrorKind, Value, context};
+use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind, Value, context};
 
 use crate::caught::caught;
 use crate::error::{Error, Result};
-use crate::limits::{MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL};
+use crate::limits::{
+    MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES, RENDERING_BYTES_PER_CONTENT_BYTE,
+};
 use crate::special::SpecialTokens;
 
-/// The name under which the environment keeps the template; without a file extension, so that nothing is escaped.
-const NAME: &str = "chat_template";
+use budget::{Budget, Exhausted};
+use compile::{Compiled, compile};
 
 /// A message as a template sees it.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
@@ -34,9 +42,11 @@ pub(crate) struct Message<'a> {
 
 /// The compiled chat template of a checkpoint.
 ///
-/// A rendering is bounded in instructions and in bytes, so that no template can hold up the engine.
+/// Compiling is bounded in the words of the source, and a rendering in instructions, in the depth of values and in the bytes of all that it
+/// makes or walks. So no template can hold up, fill or crash the engine.
 pub struct ChatTemplate {
     environment: Environment<'static>,
+    program: Compiled,
     special: SpecialTokens,
     reads_clock: bool,
 }
@@ -90,23 +100,19 @@ impl ChatTemplate {
         special: SpecialTokens,
         now: impl Fn() -> NaiveDateTime + Send + Sync + 'static,
     ) -> Result<Self> {
-        let mut environment = Environment::new();
-        environment.set_trim_blocks(true);
-        environment.set_lstrip_blocks(true);
+        let mut environment = builtins::environment();
         environment.set_fuel(Some(MAX_TEMPLATE_FUEL));
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.set_formatter(|output, _, value| python::print(output, value));
         environment.add_filter("tojson", |value: Value, options: Kwargs| {
             python::to_json(&value, &options)
         });
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", move |format: &str| strftime(now(), format));
-        environment
-            .add_template_owned(NAME, source::without_generation_tags(source))
-            .map_err(|error| explain(&error))?;
+        let program =
+            compile(&source::without_generation_tags(source)).map_err(|error| explain(&error))?;
         Ok(Self {
             environment,
+            program,
             special,
             reads_clock: source.contains("strftime_now"),
         })
@@ -127,14 +133,6 @@ impl ChatTemplate {
     /// # Errors
     /// `template-error` when the template raises, or exceeds its bounds.
     pub(crate) fn render(&self, messages: &[Message<'_>], cue: bool) -> Result<String> {
-        let template = self
-            .environment
-            .get_template(NAME)
-            .map_err(|error| explain(&error))?;
-        let mut output = Bounded {
-            bytes: Vec::new(),
-            full: false,
-        };
         let variables = context! {
             messages => Value::from_serialize(messages),
             add_generation_prompt => cue,
@@ -142,11 +140,27 @@ impl ChatTemplate {
             documents => Value::from(()),
             ..self.special.iter().collect::<Value>()
         };
+        let n_content_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        let budget_bytes =
+            RENDERING_BYTES + RENDERING_BYTES_PER_CONTENT_BYTE * n_content_bytes.min(MAX_TEXT_BYTES);
+        let program = self.program.get();
         // Stepping backwards through an empty sequence (`messages[1:][::-1]`) panics. Nothing but the output is shared.
         let rendering = || {
-            template
-                .render_captured_to(variables, &mut output)
-                .map(drop)
+            let _budget = Budget::of(budget_bytes);
+            let mut text = String::new();
+            let vm = Vm::new(&self.environment);
+            let mut output = make_string_output(&mut text);
+            vm.eval(
+                &program.instructions,
+                variables,
+                &program.blocks,
+                &mut output,
+                AutoEscape::None,
+            )
+            .map(drop)
+            .map_err(|error| explain(&error))?;
+            drop(output);
+            Ok(text)
         };
         let Some(rendered) = caught(rendering) else {
             return Err(Error::Template(
@@ -154,15 +168,13 @@ impl ChatTemplate {
                     .to_owned(),
             ));
         };
-        if output.full {
+        let text: String = rendered?;
+        if text.len() > MAX_RENDERED_BYTES {
             return Err(Error::Template(format!(
                 "the chat template wrote more than the limit of {MAX_RENDERED_BYTES} bytes; use a shorter conversation"
             )));
         }
-        rendered.map_err(|error| explain(&error))?;
-        String::from_utf8(output.bytes).map_err(|error| {
-            Error::Template(format!("the chat template wrote bytes, not text: {error}"))
-        })
+        Ok(text)
     }
 }
 
@@ -205,6 +217,15 @@ fn explain(error: &JinjaError) -> Error {
             "the chat template refused the conversation: {message}"
         ));
     }
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| {
+        error.source()
+    });
+    if causes.any(|cause| cause.is::<Exhausted>()) {
+        return Error::Template(format!(
+            "the chat template made or looked at more than the limit of {RENDERING_BYTES} bytes and {RENDERING_BYTES_PER_CONTENT_BYTE} for each byte \
+             of content{line}; use a shorter conversation, or another template"
+        ));
+    }
     let message = match (error.kind(), error.detail()) {
         (ErrorKind::OutOfFuel, _) => format!(
             "the chat template ran for more than the limit of {MAX_TEMPLATE_FUEL} instructions{line}; use a shorter conversation"
@@ -221,25 +242,4 @@ fn explain(error: &JinjaError) -> Error {
         ),
     };
     Error::Template(message)
-}
-
-/// An output that refuses to grow beyond [`MAX_RENDERED_BYTES`].
-struct Bounded {
-    bytes: Vec<u8>,
-    full: bool,
-}
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len().saturating_add(bytes.len()) > MAX_RENDERED_BYTES {
-            self.full = true;
-            return Err(io::Error::other("the rendering is too long"));
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

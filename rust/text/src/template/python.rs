@@ -1,6 +1,5 @@
 //! Values as Python writes them: what `{{ value }}` prints, and `tojson`.
 
-use std::fmt::Write;
 use std::io;
 
 use minijinja::value::{Kwargs, ValueKind};
@@ -8,69 +7,98 @@ use minijinja::{Error, ErrorKind, Output, Value};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, PrettyFormatter, Serializer};
 
+use super::budget::charge;
+use super::weight::weigh;
+
+/// What serde_json takes for a value, besides its text.
+const JSON_VALUE_BYTES: usize = 96;
+
 /// Prints a value as `str` does in Python: `True`, `None`, lists and dicts by `repr`.
 pub(super) fn print(output: &mut Output<'_>, value: &Value) -> Result<(), Error> {
+    let mut output = Charged(output);
     if let Some(text) = value.as_str() {
-        output.write_str(text)?;
+        output.write(text)
     } else if !value.is_undefined() {
-        repr(output, value)?;
+        repr(&mut output, value)
+    } else {
+        Ok(())
     }
-    Ok(())
 }
 
-fn repr(output: &mut Output<'_>, value: &Value) -> Result<(), Error> {
+/// An output that charges for what is written.
+struct Charged<'a, 'o>(&'a mut Output<'o>);
+
+impl Charged<'_, '_> {
+    fn write(&mut self, text: &str) -> Result<(), Error> {
+        // A little for the call, so that many empty texts end too.
+        charge(text.len() + 1)?;
+        Ok(self.0.write_str(text)?)
+    }
+
+    fn character(&mut self, character: char) -> Result<(), Error> {
+        self.write(character.encode_utf8(&mut [0; 4]))
+    }
+}
+
+fn repr(output: &mut Charged<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.kind() {
-        ValueKind::None => output.write_str("None")?,
-        ValueKind::Bool => output.write_str(if value.is_true() { "True" } else { "False" })?,
-        ValueKind::String => repr_text(output, value.as_str().unwrap_or_default())?,
+        ValueKind::None => output.write("None"),
+        ValueKind::Bool => output.write(if value.is_true() { "True" } else { "False" }),
+        ValueKind::String => repr_text(output, value.as_str().unwrap_or_default()),
         ValueKind::Seq => {
-            output.write_char('[')?;
+            output.write("[")?;
             for (place, item) in value.try_iter()?.enumerate() {
-                output.write_str(if place > 0 { ", " } else { "" })?;
+                output.write(if place > 0 { ", " } else { "" })?;
                 repr(output, &item)?;
             }
-            output.write_char(']')?;
+            output.write("]")
         }
         ValueKind::Map => {
-            output.write_char('{')?;
+            output.write("{")?;
             for (place, key) in value.try_iter()?.enumerate() {
-                output.write_str(if place > 0 { ", " } else { "" })?;
+                output.write(if place > 0 { ", " } else { "" })?;
                 repr(output, &key)?;
-                output.write_str(": ")?;
+                output.write(": ")?;
                 repr(output, &value.get_item(&key)?)?;
             }
-            output.write_char('}')?;
+            output.write("}")
         }
         ValueKind::Number if !value.is_integer() => match f64::try_from(value.clone()) {
-            Ok(number) => output.write_str(&float(number))?,
-            Err(_) => write!(output, "{value}")?,
+            Ok(number) => output.write(&float(number)),
+            Err(_) => output.write(&value.to_string()),
         },
-        _ => write!(output, "{value}")?,
+        _ => {
+            charge(weigh(value)?.as_text())?;
+            output.write(&value.to_string())
+        }
     }
-    Ok(())
 }
 
 /// A text in quotes, as Python's `repr` chooses and escapes them.
-fn repr_text(output: &mut Output<'_>, text: &str) -> Result<(), Error> {
+fn repr_text(output: &mut Charged<'_, '_>, text: &str) -> Result<(), Error> {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
     } else {
         '\''
     };
-    output.write_char(quote)?;
+    output.character(quote)?;
     for character in text.chars() {
         match character {
-            '\n' => output.write_str("\\n")?,
-            '\r' => output.write_str("\\r")?,
-            '\t' => output.write_str("\\t")?,
-            '\\' => output.write_str("\\\\")?,
-            _ if character == quote => write!(output, "\\{character}")?,
-            _ if character.is_ascii_control() => write!(output, "\\x{:02x}", u32::from(character))?,
-            _ => output.write_char(character)?,
+            '\n' => output.write("\\n")?,
+            '\r' => output.write("\\r")?,
+            '\t' => output.write("\\t")?,
+            '\\' => output.write("\\\\")?,
+            _ if character == quote => {
+                output.write("\\")?;
+                output.character(character)?;
+            }
+            _ if character.is_ascii_control() => {
+                output.write(&format!("\\x{:02x}", u32::from(character)))?;
+            }
+            _ => output.character(character)?,
         }
     }
-    output.write_char(quote)?;
-    Ok(())
+    output.character(quote)
 }
 
 /// A float as Python's `repr` writes it: shortest digits, with an exponent below 1e-4 and from 1e16 on.
@@ -122,6 +150,9 @@ pub(super) fn to_json(value: &Value, options: &Kwargs) -> Result<Value, Error> {
         Some(width) if width > 64 => return Err(refused("an indent above 64 is not supported")),
         other => other.map(|width| " ".repeat(width)),
     };
+    let weight = weigh(value)?;
+    charge(weight.n_values.saturating_mul(JSON_VALUE_BYTES))?;
+    charge(weight.n_bytes)?;
     let mut json = serde_json::to_value(value).map_err(|error| refused(&error.to_string()))?;
     if sort_keys {
         json.sort_all_objects();
@@ -135,11 +166,30 @@ pub(super) fn to_json(value: &Value, options: &Kwargs) -> Result<Value, Error> {
         ensure_ascii,
         pretty,
     };
-    let mut bytes = Vec::new();
-    json.serialize(&mut Serializer::with_formatter(&mut bytes, style))
-        .map_err(|error| refused(&error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|error| refused(&error.to_string()))?;
+    let mut written = Written(Vec::new());
+    let serialized = json.serialize(&mut Serializer::with_formatter(&mut written, style));
+    if serialized.is_err() {
+        // Where the budget ended nothing is left, and its error tells more.
+        charge(1)?;
+    }
+    serialized.map_err(|error| refused(&error.to_string()))?;
+    let text = String::from_utf8(written.0).map_err(|error| refused(&error.to_string()))?;
     Ok(Value::from_safe_string(text))
+}
+
+/// Bytes that are charged as they are written.
+struct Written(Vec<u8>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        charge(bytes.len()).map_err(io::Error::other)?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The layout of Python's `json.dumps`.

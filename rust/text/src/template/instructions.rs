@@ -1,0 +1,245 @@
+//! Puts operators that charge in the place of instructions that would make or walk values unseen.
+//!
+//! Every instruction of minijinja stands in one of two lists here: those that take a bounded time and make nothing that was not charged
+//! before, and those that are replaced. A version of minijinja with another instruction does not compile until it stands in one of them.
+
+use std::collections::HashSet;
+
+use minijinja::machinery::{Instruction, Instructions};
+use minijinja::{Error, ErrorKind, Value};
+
+use super::builtins::op;
+
+/// The most values that an operator takes: items of a map, arguments of a call.
+const MAX_OPERANDS: usize = u16::MAX as usize;
+
+/// The same instructions with everything charged.
+///
+/// # Errors
+/// Where an instruction has more operands than can be charged.
+pub(super) fn charged<'s>(
+    plain: &Instructions<'s>,
+    name: &'s str,
+    source: &'s str,
+) -> Result<Instructions<'s>, Error> {
+    let n_plain = (0_u32..).take_while(|&at| plain.get(at).is_some()).count();
+    // Where each instruction begins once those before it are replaced. What jumps to one jumps to what charges for it.
+    let joins = targets(plain, n_plain);
+    let mut begins = Vec::with_capacity(n_plain + 1);
+    let mut all = Vec::with_capacity(2 * n_plain);
+    for at in 0..n_plain as u32 {
+        begins.push(all.len() as u32);
+        let follows_word = !joins.contains(&at) && at.checked_sub(1).is_some_and(|before| is_word(plain.get(before)));
+        match plain.get(at) {
+            // `message['role'] == 'user'`: a short constant is looked up and compared in no time, and most templates do little else.
+            Some(cheap @ (Instruction::GetItem | Instruction::Eq | Instruction::Ne)) if follows_word => all.push((at, cheap.clone())),
+            Some(instruction) => replace(instruction, |new| all.push((at, new)))?,
+            None => {}
+        }
+    }
+    begins.push(all.len() as u32);
+    let moved = |target: u32| begins.get(target as usize).copied().unwrap_or(u32::MAX);
+    let mut result = Instructions::new(name, source);
+    for (at, mut new) in all {
+        match &mut new {
+            Instruction::Iterate(target)
+            | Instruction::Jump(target)
+            | Instruction::JumpIfFalse(target)
+            | Instruction::JumpIfFalseOrPop(target)
+            | Instruction::JumpIfTrueOrPop(target)
+            | Instruction::BuildMacro(_, target, _) => *target = moved(*target),
+            _ => {}
+        }
+        match (plain.get_span(at), plain.get_line(at)) {
+            (Some(span), _) => result.add_with_span(new, span),
+            (None, Some(line)) => result.add_with_line(new, u16::try_from(line).unwrap_or(u16::MAX)),
+            (None, None) => result.add(new),
+        };
+    }
+    Ok(result)
+}
+
+/// Where jumps lead to: an instruction there does not always follow the one before it.
+fn targets(plain: &Instructions<'_>, n_plain: usize) -> HashSet<u32> {
+    let target = |at| match plain.get(at)? {
+        Instruction::Iterate(target)
+        | Instruction::Jump(target)
+        | Instruction::JumpIfFalse(target)
+        | Instruction::JumpIfFalseOrPop(target)
+        | Instruction::JumpIfTrueOrPop(target)
+        | Instruction::BuildMacro(_, target, _) => Some(*target),
+        _ => None,
+    };
+    (0..n_plain as u32).filter_map(target).collect()
+}
+
+/// Whether an instruction puts a short text on the stack.
+fn is_word(instruction: Option<&Instruction<'_>>) -> bool {
+    const MAX_WORD_BYTES: usize = 256;
+    match instruction {
+        Some(Instruction::LoadConst(value)) => value.as_str().is_some_and(|text| text.len() <= MAX_WORD_BYTES),
+        _ => false,
+    }
+}
+
+/// What stands in the place of an instruction.
+fn replace<'s>(
+    instruction: &Instruction<'s>,
+    mut put: impl FnMut(Instruction<'s>),
+) -> Result<(), Error> {
+    use Instruction as I;
+    match instruction {
+        // Text of the template's is written as a value is, which is charged.
+        I::EmitRaw(text) => {
+            put(I::LoadConst(Value::from(*text)));
+            put(I::Emit);
+        }
+        I::StringConcat => put(apply(op::CONCAT, 2)?),
+        I::Add => {
+            before(op::BEFORE_ADD, 2, &mut put)?;
+            put(I::Add);
+            put(apply(op::MADE, 1)?);
+        }
+        I::Mul => {
+            before(op::BEFORE_MUL, 2, &mut put)?;
+            put(I::Mul);
+            put(apply(op::MADE, 1)?);
+        }
+        I::Eq => put(test("==")),
+        I::Ne => put(test("!=")),
+        I::Gt => put(test(">")),
+        I::Gte => put(test(">=")),
+        I::Lt => put(test("<")),
+        I::Lte => put(test("<=")),
+        I::In => put(test("in")),
+        I::CompareAndPreserve(_) => {
+            before(op::BEFORE_COMPARE, 2, &mut put)?;
+            put(instruction.clone());
+        }
+        I::Slice => {
+            before(op::BEFORE_SLICE, 4, &mut put)?;
+            put(I::Slice);
+            put(apply(op::MADE, 1)?);
+        }
+        I::GetItem => put(apply(op::ITEM, 2)?),
+        I::SetAttr(_) => {
+            put(I::Swap);
+            put(apply(op::STORED, 1)?);
+            put(I::Swap);
+            put(instruction.clone());
+        }
+        I::BuildMap(n_pairs) => put(apply(op::MAP, n_pairs.saturating_mul(2))?),
+        I::BuildList(Some(0)) => put(instruction.clone()),
+        I::BuildList(_) => {
+            put(instruction.clone());
+            put(apply(op::MADE, 1)?);
+        }
+        I::UnpackLists(n_lists) => {
+            put(apply(op::SPREAD, *n_lists)?);
+            put(I::UnpackLists(1));
+        }
+        I::MergeKwargs(n_maps) => {
+            put(apply(op::SPREAD_NAMED, *n_maps)?);
+            put(I::MergeKwargs(1));
+        }
+        I::UnpackList(_) => {
+            put(apply(op::UNPACKED, 1)?);
+            put(instruction.clone());
+        }
+        // A text is counted before its characters are walked.
+        I::PushLoop(_) | I::FastRecurse | I::Include(_) => {
+            put(apply(op::WALK, 1)?);
+            put(instruction.clone());
+        }
+        // What is called may be a loop, which walks its argument.
+        I::CallFunction(_, Some(1)) => {
+            put(apply(op::WALK, 1)?);
+            put(instruction.clone());
+        }
+        I::CallMethod("changed", Some(n_arguments)) => {
+            before(op::REMEMBERED, *n_arguments, &mut put)?;
+            put(instruction.clone());
+        }
+        I::CallMethod("changed", None) => return Err(refused("loop.changed with a list of arguments")),
+        I::BuildMacro(..) => {
+            put(instruction.clone());
+            put(apply(op::MACRO, 1)?);
+        }
+        // These move, number or forget values that there are; jumps and frames are counted by the fuel and by the limit of recursion, and
+        // what is printed or called charges by itself.
+        I::StoreLocal(_)
+        | I::Lookup(_)
+        | I::GetAttr(_)
+        | I::LoadConst(_)
+        | I::BuildKwargs(_)
+        | I::Sub
+        | I::Div
+        | I::IntDiv
+        | I::Rem
+        | I::Pow
+        | I::Neg
+        | I::Not
+        | I::ApplyFilter(..)
+        | I::PerformTest(..)
+        | I::Emit
+        | I::PushWith
+        | I::Iterate(_)
+        | I::PushDidNotIterate
+        | I::PopFrame
+        | I::PopLoopFrame
+        | I::Jump(_)
+        | I::JumpIfFalse(_)
+        | I::JumpIfFalseOrPop(_)
+        | I::JumpIfTrueOrPop(_)
+        | I::PushAutoEscape
+        | I::PopAutoEscape
+        | I::BeginCapture(_)
+        | I::EndCapture
+        | I::CallFunction(..)
+        | I::CallMethod(..)
+        | I::CallObject(_)
+        | I::DupTop
+        | I::DiscardTop
+        | I::FastSuper
+        | I::Swap
+        | I::CallBlock(_)
+        | I::LoadBlocks
+        | I::ExportLocals
+        | I::Return
+        | I::IsUndefined
+        | I::Enclose(_)
+        | I::GetClosure => put(instruction.clone()),
+    }
+    Ok(())
+}
+
+/// Has an operator see the top `n_operands` values, which it gives back.
+fn before<'s>(
+    name: &'static str,
+    n_operands: u16,
+    put: &mut impl FnMut(Instruction<'s>),
+) -> Result<(), Error> {
+    put(apply(name, n_operands.into())?);
+    // What is first in the list comes to lie on top.
+    put(Instruction::UnpackList(n_operands.into()));
+    Ok(())
+}
+
+/// An operator on the top values. What is looked up anew each time has no number.
+fn apply(name: &'static str, n_operands: usize) -> Result<Instruction<'static>, Error> {
+    const NOT_KEPT: u8 = u8::MAX;
+    match u16::try_from(n_operands) {
+        Ok(n_operands) => Ok(Instruction::ApplyFilter(name, Some(n_operands), NOT_KEPT)),
+        Err(_) => Err(refused(&format!(
+            "an expression with {n_operands} parts (the limit is {MAX_OPERANDS})"
+        ))),
+    }
+}
+
+fn test(name: &'static str) -> Instruction<'static> {
+    Instruction::PerformTest(name, Some(2), u8::MAX)
+}
+
+fn refused(what: &str) -> Error {
+    Error::new(ErrorKind::SyntaxError, format!("{what} is not supported"))
+}
