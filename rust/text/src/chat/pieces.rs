@@ -77,6 +77,8 @@ pub(super) struct Pieces {
     template: ChatTemplate,
     /// Sketches by who speaks; none when the template reads the clock.
     known: Mutex<HashMap<Vec<Role>, Arc<Sketch>>>,
+    /// What is written behind the last of these turns to open the assistant's; none when the template reads the clock.
+    cues: Mutex<HashMap<Vec<Role>, Option<Arc<str>>>>,
 }
 
 impl Pieces {
@@ -85,6 +87,7 @@ impl Pieces {
             tokenizer,
             template,
             known: Mutex::new(HashMap::new()),
+            cues: Mutex::new(HashMap::new()),
         }
     }
 
@@ -142,13 +145,25 @@ impl Pieces {
         let Some(last) = roles.len().checked_sub(1) else {
             return Ok(self.opening()? + &self.cue_after_question()?);
         };
-        let whole = self.render(&roles, true)?;
-        match only(&whole, &mark(last)) {
-            Some(at) => Ok(self
-                .unwritten(place, &whole[at + mark(last).len()..], false)
-                .to_owned()),
+        match self.tail(roles, last)? {
+            Some(tail) => Ok(self.unwritten(place, &tail, false).to_owned()),
             None => self.cue_after_question(),
         }
+    }
+
+    /// What the template writes behind the last of `roles` where the assistant's turn is to be opened; `None` when it leaves that message out.
+    fn tail(&self, roles: Vec<Role>, last: usize) -> Result<Option<Arc<str>>> {
+        let known = || self.cues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tail) = known().get(&roles) {
+            return Ok(tail.clone());
+        }
+        let whole = self.render(&roles, true)?;
+        let tail: Option<Arc<str>> =
+            only(&whole, &mark(last)).map(|at| whole[at + mark(last).len()..].into());
+        if !self.template.reads_clock() {
+            keep(&mut known(), roles, tail.clone());
+        }
+        Ok(tail)
     }
 
     /// What the template writes behind the content of the last of `roles`.
@@ -219,11 +234,7 @@ impl Pieces {
         }
         let sketch = Arc::new(self.draw(&roles)?);
         if !self.template.reads_clock() {
-            let mut known = known();
-            if known.len() >= MAX_FRAMES {
-                known.clear();
-            }
-            known.insert(roles, Arc::clone(&sketch));
+            keep(&mut known(), roles, Arc::clone(&sketch));
         }
         Ok(sketch)
     }
@@ -359,6 +370,14 @@ impl Pieces {
             .collect();
         self.template.render(&messages, cue)
     }
+}
+
+/// Keeps what was found for a place; of too many all are forgotten.
+fn keep<T>(known: &mut HashMap<Vec<Role>, T>, roles: Vec<Role>, found: T) {
+    if known.len() >= MAX_FRAMES {
+        known.clear();
+    }
+    known.insert(roles, found);
 }
 
 /// What stands for the content of the message at `place`: a word that no template changes or writes itself.

@@ -7,8 +7,10 @@ use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions, tests};
 
 use super::budget::charge;
-use super::prices::{charge_filter, charge_method};
-use super::weight::{ITEM_BYTES, check_storable, made, weigh};
+use super::prices::{charge_filter, charge_method, only_glances};
+use super::weight::{
+    ITEM_BYTES, check_storable, compared, gathered, glance, made, n_items, sought, weigh,
+};
 
 /// What a macro takes that is made while a template runs, with what it encloses. Those of a template are made once.
 const MACRO_BYTES: usize = 16 << 10;
@@ -27,6 +29,8 @@ pub(super) mod op {
     pub(in crate::template) const BEFORE_SLICE: &str = "[:]";
     /// Charges for a value that an instruction made.
     pub(in crate::template) const MADE: &str = "[]";
+    /// Charges for a list that holds items of others.
+    pub(in crate::template) const GATHERED: &str = "[..]";
     /// `a[b]`
     pub(in crate::template) const ITEM: &str = "a[]";
     /// `{a: b}`
@@ -137,9 +141,11 @@ fn add_filters(environment: &mut Environment<'static>) {
         ("format", Value::from_function(filters::format)),
     ];
     for (name, filter) in all {
+        let given = only_glances(name);
         environment.add_filter(name, move |state: &State, arguments: &[Value]| {
             charge_filter(name, arguments)?;
-            made(filter.call(state, arguments)?)
+            let result = filter.call(state, arguments)?;
+            if given { Ok(result) } else { made(result) }
         });
     }
 }
@@ -193,9 +199,14 @@ fn add_tests(environment: &mut Environment<'static>) {
         // What is no test of texts or lists looks at nothing but the kind of its value.
         let looks = tests_compare(name);
         environment.add_test(name, move |state: &State, arguments: &[Value]| {
-            if looks {
-                for argument in arguments {
-                    weigh(argument)?;
+            match arguments {
+                _ if !looks => {}
+                [value, place] if name == "in" => sought(value, place)?,
+                [a, b] => compared(a, b)?,
+                _ => {
+                    for argument in arguments {
+                        weigh(argument)?;
+                    }
                 }
             }
             Ok::<bool, Error>(test.call(state, arguments)?.is_true())
@@ -252,28 +263,26 @@ fn add_operators(environment: &mut Environment<'static>) {
         Ok::<Value, Error>(Value::from(vec![b.clone(), a.clone()]))
     });
     environment.add_filter(op::BEFORE_COMPARE, |a: &Value, b: &Value| {
-        weigh(a)?;
-        weigh(b)?;
+        compared(a, b)?;
+        sought(a, b)?;
         Ok::<Value, Error>(Value::from(vec![b.clone(), a.clone()]))
     });
     environment.add_filter(op::BEFORE_SLICE, |slice: &[Value]| {
         if let Some(subject) = slice.first() {
-            let weight = weigh(subject)?;
-            charge(match subject.as_str() {
-                // Backwards its characters are put in a list first.
-                Some(text) => text.len().saturating_mul(5),
-                None => weight.as_list(),
-            })?;
+            // Backwards its characters are put in a list first.
+            let characters = subject
+                .as_str()
+                .map_or(0, |text| text.len().saturating_mul(5));
+            let items = n_items(subject).unwrap_or(0).saturating_mul(ITEM_BYTES);
+            charge(characters.saturating_add(items))?;
         }
         Ok::<Value, Error>(Value::from(slice.iter().rev().cloned().collect::<Vec<_>>()))
     });
     environment.add_filter(op::MADE, |value: Value| made(value));
+    environment.add_filter(op::GATHERED, |value: Value| gathered(value));
     environment.add_filter(op::ITEM, |subject: &Value, key: &Value| {
         weigh(key)?;
-        match subject.as_str() {
-            Some(_) => weigh(subject).map(drop)?,
-            None => charge(1)?,
-        }
+        glance(subject)?;
         subject.get_item(key)
     });
     environment.add_filter(op::MAP, |entries: &[Value]| {
@@ -292,14 +301,11 @@ fn add_operators(environment: &mut Environment<'static>) {
 /// Operators that give what they were given.
 fn add_walks(environment: &mut Environment<'static>) {
     environment.add_filter(op::WALK, |value: Value| {
-        match value.as_str() {
-            Some(_) => weigh(&value).map(drop)?,
-            None => charge(1)?,
-        }
+        glance(&value)?;
         Ok::<Value, Error>(value)
     });
     environment.add_filter(op::UNPACKED, |value: Value| {
-        match value.as_object().and_then(|object| object.enumerator_len()) {
+        match n_items(&value) {
             Some(n_items) => charge(n_items.saturating_mul(ITEM_BYTES))?,
             None => weigh(&value).map(drop)?,
         }
@@ -325,7 +331,10 @@ fn add_walks(environment: &mut Environment<'static>) {
             let Some(pairs) = pairs.and_then(|object| object.try_iter_pairs()) else {
                 return Err(Error::new(
                     ErrorKind::InvalidOperation,
-                    format!("attempted to apply keyword arguments from non map (got {})", map.kind()),
+                    format!(
+                        "attempted to apply keyword arguments from non map (got {})",
+                        map.kind()
+                    ),
                 ));
             };
             all.extend(pairs);
@@ -355,7 +364,10 @@ fn both(a: &Value, b: &Value) -> Result<usize, Error> {
 fn listed(value: &Value) -> Result<usize, Error> {
     Ok(match value.as_str() {
         Some(text) => text.len(),
-        None if value.as_object().is_some() => weigh(value)?.as_list(),
-        None => 0,
+        None => match n_items(value) {
+            Some(n_items) => n_items.saturating_mul(ITEM_BYTES),
+            None if value.as_object().is_some() => weigh(value)?.as_list(),
+            None => 0,
+        },
     })
 }

@@ -12,7 +12,7 @@ use minijinja::{Error, ErrorKind};
 use yoke::{Yoke, Yokeable};
 
 use super::instructions::charged;
-use crate::limits::{MAX_TEMPLATE_BYTES, MAX_TEMPLATE_TAGS, MAX_TEMPLATE_WORDS, MAX_TAG_WORDS};
+use crate::limits::{MAX_TAG_WORDS, MAX_TEMPLATE_BYTES, MAX_TEMPLATE_TAGS, MAX_TEMPLATE_WORDS};
 
 /// The name of the template; without a file extension, so that nothing is escaped.
 const NAME: &str = "chat_template";
@@ -104,12 +104,17 @@ impl Tag {
                 self.n_text_bytes += 1;
                 return;
             }
-            Token::Mul | Token::Pow => {
+            Token::Mul => {
                 self.n_products += 1;
                 return;
             }
+            Token::Pow => {
+                self.n_products += 1;
+                f64::INFINITY
+            }
             Token::Int(number) => *number as f64,
             Token::Int128(number) => **number as f64,
+            // What a number is divided by may be small.
             Token::Float(_) => f64::INFINITY,
             _ => return,
         };

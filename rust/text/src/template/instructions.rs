@@ -29,10 +29,20 @@ pub(super) fn charged<'s>(
     let mut all = Vec::with_capacity(2 * n_plain);
     for at in 0..n_plain as u32 {
         begins.push(all.len() as u32);
-        let follows_word = !joins.contains(&at) && at.checked_sub(1).is_some_and(|before| is_word(plain.get(before)));
+        // Where nothing jumps here, the operand on top is what stands before.
+        let before = at.checked_sub(1).filter(|_| !joins.contains(&at));
+        let operand = before.and_then(|before| plain.get(before));
         match plain.get(at) {
             // `message['role'] == 'user'`: a short constant is looked up and compared in no time, and most templates do little else.
-            Some(cheap @ (Instruction::GetItem | Instruction::Eq | Instruction::Ne)) if follows_word => all.push((at, cheap.clone())),
+            Some(cheap @ (Instruction::GetItem | Instruction::Eq | Instruction::Ne))
+                if is_word(operand) =>
+            {
+                all.push((at, cheap.clone()))
+            }
+            // Numbers alone are added to numbers.
+            Some(Instruction::Add) if is_number(operand) => {
+                all.push((at, Instruction::Add));
+            }
             Some(instruction) => replace(instruction, |new| all.push((at, new)))?,
             None => {}
         }
@@ -52,7 +62,9 @@ pub(super) fn charged<'s>(
         }
         match (plain.get_span(at), plain.get_line(at)) {
             (Some(span), _) => result.add_with_span(new, span),
-            (None, Some(line)) => result.add_with_line(new, u16::try_from(line).unwrap_or(u16::MAX)),
+            (None, Some(line)) => {
+                result.add_with_line(new, u16::try_from(line).unwrap_or(u16::MAX))
+            }
             (None, None) => result.add(new),
         };
     }
@@ -73,11 +85,17 @@ fn targets(plain: &Instructions<'_>, n_plain: usize) -> HashSet<u32> {
     (0..n_plain as u32).filter_map(target).collect()
 }
 
+fn is_number(instruction: Option<&Instruction<'_>>) -> bool {
+    matches!(instruction, Some(Instruction::LoadConst(value)) if value.is_number())
+}
+
 /// Whether an instruction puts a short text on the stack.
 fn is_word(instruction: Option<&Instruction<'_>>) -> bool {
     const MAX_WORD_BYTES: usize = 256;
     match instruction {
-        Some(Instruction::LoadConst(value)) => value.as_str().is_some_and(|text| text.len() <= MAX_WORD_BYTES),
+        Some(Instruction::LoadConst(value)) => value
+            .as_str()
+            .is_some_and(|text| text.len() <= MAX_WORD_BYTES),
         _ => false,
     }
 }
@@ -98,12 +116,12 @@ fn replace<'s>(
         I::Add => {
             before(op::BEFORE_ADD, 2, &mut put)?;
             put(I::Add);
-            put(apply(op::MADE, 1)?);
+            put(apply(op::GATHERED, 1)?);
         }
         I::Mul => {
             before(op::BEFORE_MUL, 2, &mut put)?;
             put(I::Mul);
-            put(apply(op::MADE, 1)?);
+            put(apply(op::GATHERED, 1)?);
         }
         I::Eq => put(test("==")),
         I::Ne => put(test("!=")),
@@ -119,7 +137,7 @@ fn replace<'s>(
         I::Slice => {
             before(op::BEFORE_SLICE, 4, &mut put)?;
             put(I::Slice);
-            put(apply(op::MADE, 1)?);
+            put(apply(op::GATHERED, 1)?);
         }
         I::GetItem => put(apply(op::ITEM, 2)?),
         I::SetAttr(_) => {
@@ -160,7 +178,9 @@ fn replace<'s>(
             before(op::REMEMBERED, *n_arguments, &mut put)?;
             put(instruction.clone());
         }
-        I::CallMethod("changed", None) => return Err(refused("loop.changed with a list of arguments")),
+        I::CallMethod("changed", None) => {
+            return Err(refused("loop.changed with a list of arguments"));
+        }
         I::BuildMacro(..) => {
             put(instruction.clone());
             put(apply(op::MACRO, 1)?);

@@ -24,7 +24,8 @@ use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind, Value, 
 use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::limits::{
-    MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES, RENDERING_BYTES_PER_CONTENT_BYTE,
+    MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES,
+    RENDERING_BYTES_PER_CONTENT_BYTE,
 };
 use crate::special::SpecialTokens;
 
@@ -141,8 +142,8 @@ impl ChatTemplate {
             ..self.special.iter().collect::<Value>()
         };
         let n_content_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
-        let budget_bytes =
-            RENDERING_BYTES + RENDERING_BYTES_PER_CONTENT_BYTE * n_content_bytes.min(MAX_TEXT_BYTES);
+        let budget_bytes = RENDERING_BYTES
+            + RENDERING_BYTES_PER_CONTENT_BYTE * n_content_bytes.min(MAX_TEXT_BYTES);
         let program = self.program.get();
         // Stepping backwards through an empty sequence (`messages[1:][::-1]`) panics. Nothing but the output is shared.
         let rendering = || {

@@ -3,7 +3,7 @@
 use minijinja::{Error, Value};
 
 use super::budget::charge;
-use super::weight::{ITEM_BYTES, Weight, weigh};
+use super::weight::{ITEM_BYTES, Weight, glance, weigh};
 
 /// What a text becomes where each of its characters becomes an item of a list.
 const CHARACTER_BYTES: usize = 32;
@@ -146,6 +146,25 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Whether a filter gives a value that there is, or one without parts, and walks nothing.
+pub(super) fn only_glances(filter: &str) -> bool {
+    matches!(
+        filter,
+        "length"
+            | "count"
+            | "default"
+            | "d"
+            | "bool"
+            | "int"
+            | "float"
+            | "abs"
+            | "round"
+            | "first"
+            | "attr"
+            | "safe"
+    )
+}
+
 /// Charges for a filter with these arguments.
 ///
 /// # Errors
@@ -154,10 +173,14 @@ pub(super) fn charge_filter(name: &str, arguments: &[Value]) -> Result<(), Error
     let Some((subject, rest)) = arguments.split_first() else {
         return Ok(());
     };
+    if only_glances(name) {
+        glance(subject)?;
+        return rest
+            .iter()
+            .try_for_each(|argument| weigh(argument).map(drop));
+    }
     let call = Call::new(subject, rest)?;
     charge(match name {
-        "length" | "count" | "default" | "d" | "bool" | "int" | "float" | "abs" | "round"
-        | "first" | "attr" | "safe" => 0,
         "lower" | "upper" | "title" | "capitalize" => call.text().len().saturating_mul(CASE_BYTES),
         "trim" => call.trimmed(call.argument(0)),
         "string" if call.subject.as_str().is_some() => 0,
@@ -184,6 +207,9 @@ pub(super) fn charge_filter(name: &str, arguments: &[Value]) -> Result<(), Error
 /// # Errors
 /// Where the budget ends.
 pub(super) fn charge_method(name: &str, subject: &Value, rest: &[Value]) -> Result<(), Error> {
+    if name == "get" {
+        return rest.iter().take(1).try_for_each(|key| weigh(key).map(drop));
+    }
     let call = Call::new(subject, rest)?;
     charge(match (name, subject.as_str().is_some()) {
         ("lower" | "upper" | "title" | "capitalize", true) => {
@@ -209,5 +235,7 @@ fn joined(list: &Value, weight: Weight, separator: &str) -> usize {
         Some(text) => (text.len(), text.len().saturating_mul(CHARACTER_BYTES)),
         None => (weight.n_values, weight.as_text()),
     };
-    n_items.saturating_mul(separator.len()).saturating_add(items)
+    n_items
+        .saturating_mul(separator.len())
+        .saturating_add(items)
 }

@@ -112,6 +112,74 @@ pub(super) fn made(value: Value) -> Result<Value, Error> {
     Ok(Value::from(value.try_iter()?.collect::<Vec<Value>>()))
 }
 
+/// The same for what holds items of values that there are, one deep: none of them is walked.
+///
+/// # Errors
+/// Where the budget ends.
+pub(super) fn gathered(value: Value) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        charge(text.len())?;
+        return Ok(value);
+    }
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Ok(value);
+    }
+    let mut items = Vec::new();
+    for item in value.try_iter()? {
+        charge(ITEM_BYTES)?;
+        items.push(item);
+    }
+    Ok(Value::from(items))
+}
+
+/// Charges for looking at a value that has no parts, or at the text that it is.
+///
+/// # Errors
+/// Where the budget ends.
+pub(super) fn glance(value: &Value) -> Result<(), Error> {
+    charge(VISIT_BYTES + value.as_str().map_or(0, str::len) / SCAN)
+}
+
+/// How many items a list holds.
+pub(super) fn n_items(value: &Value) -> Option<usize> {
+    value.as_object()?.enumerator_len()
+}
+
+/// Charges for a comparison of two values.
+///
+/// # Errors
+/// As [`weigh`].
+pub(super) fn compared(a: &Value, b: &Value) -> Result<(), Error> {
+    if a.as_object().is_some() && b.as_object().is_some() {
+        weigh(a)?;
+        weigh(b)?;
+        return Ok(());
+    }
+    let shorter = a
+        .as_str()
+        .map_or(0, str::len)
+        .min(b.as_str().map_or(0, str::len));
+    charge(VISIT_BYTES + shorter / SCAN)
+}
+
+/// Charges for looking for a value in a text, a list or a map.
+///
+/// # Errors
+/// As [`weigh`].
+pub(super) fn sought(value: &Value, place: &Value) -> Result<(), Error> {
+    match (value.as_object(), place.kind(), n_items(place)) {
+        (None, ValueKind::Map, _) => glance(value),
+        (None, ValueKind::Seq | ValueKind::Iterable, Some(n_items)) => {
+            let one = VISIT_BYTES + value.as_str().map_or(0, str::len) / SCAN;
+            charge(one.saturating_mul(n_items))
+        }
+        _ => {
+            weigh(value)?;
+            weigh(place).map(drop)
+        }
+    }
+}
+
 /// Whether what a namespace keeps may hold this value. One that holds a namespace or a loop could hold itself, and would never be freed.
 ///
 /// # Errors
