@@ -146,3 +146,5 @@ class ErrorCode(StrEnum):
     """What arrived is not what the digest or the length of the upload says."""
     SERVER_DRAINING = "server-draining"
     """The server is about to end and takes no new launches."""
+    LIMIT_FRAME = "limit-frame"
+    """A message of a client did not end in the time that one may take."""

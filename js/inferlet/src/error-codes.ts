@@ -142,6 +142,8 @@ export const ERROR_CODES = [
   'upload-damaged',
   /** The server is about to end and takes no new launches. */
   'server-draining',
+  /** A message of a client did not end in the time that one may take. */
+  'limit-frame',
 ] as const;
 
 /** The stable name of what went wrong. */

@@ -90,6 +90,18 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Origins of web pages that may connect, beside those of the own port on this machine.")
     ] = ()
     max_connections: Annotated[int, Meta(ge=1, le=100_000, description="Clients that may be connected at once.")] = 1024
+    max_user_connections: Annotated[int, Meta(ge=1, le=100_000, description="Clients of one user that may be connected at once.")] = 256
+    max_address_connections: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000,
+            description=(
+                "Clients of one address that may be connected at once; an IPv6 network of 64 bits is one. "
+                "Behind a proxy, all clients may have one address."
+            ),
+        ),
+    ] = 512
     handshake_timeout_s: Annotated[
         float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long a client may take until it has said hello.")
     ] = 10.0
@@ -97,10 +109,20 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     idle_timeout_s: Annotated[
         float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long a client may be silent, pongs included, before it is disconnected.")
     ] = 60.0
+    frame_timeout_s: Annotated[
+        float,
+        Meta(ge=0.001, le=_MAX_TIME_S, description="How long a message of a client may take from its first byte to its last."),
+    ] = 60.0
     max_frame_bytes: Annotated[int, Meta(ge=4 << 10, le=1 << 30, description="Bytes of one message of a client.")] = 16 << 20
     max_upload_bytes: Annotated[
         int, Meta(ge=1 << 10, le=1 << 30, description="Bytes of one upload, and of all that one connection holds.")
     ] = 64 << 20
+    max_user_upload_bytes: Annotated[
+        int, Meta(ge=1 << 10, le=1 << 40, description="Bytes of all uploads that the connections of one user hold.")
+    ] = 256 << 20
+    upload_timeout_s: Annotated[
+        float, Meta(ge=0.001, le=_MAX_TIME_S, description="How long an upload may stand still before it is given up.")
+    ] = 60.0
     max_installed_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 50, description="Bytes of all installed programs.")] = 16 << 30
     max_processes_per_user: Annotated[int, Meta(ge=1, le=20_000, description="Processes of one user that may live at once.")] = 64
     grace_s: Annotated[

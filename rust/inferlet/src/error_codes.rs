@@ -143,6 +143,8 @@ pub enum ErrorCode {
     UploadDamaged,
     /// The server is about to end and takes no new launches.
     ServerDraining,
+    /// A message of a client did not end in the time that one may take.
+    LimitFrame,
 }
 
 impl ErrorCode {
@@ -218,6 +220,7 @@ impl ErrorCode {
         Self::LimitUpload,
         Self::UploadDamaged,
         Self::ServerDraining,
+        Self::LimitFrame,
     ];
 
     /// The code as programs and clients see it.
@@ -293,6 +296,7 @@ impl ErrorCode {
             Self::LimitUpload => "limit-upload",
             Self::UploadDamaged => "upload-damaged",
             Self::ServerDraining => "server-draining",
+            Self::LimitFrame => "limit-frame",
         }
     }
 

@@ -19,16 +19,26 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// Clients that may be connected at once.
     pub max_connections: usize,
+    /// Clients of one user that may be connected at once.
+    pub max_user_connections: usize,
+    /// Clients of one address (of IPv6, of one network of 64 bits) that may be connected at once.
+    pub max_address_connections: usize,
     /// Time from the connection to the hello.
     pub handshake_timeout: Duration,
     /// Time between two pings.
     pub ping_interval: Duration,
     /// Time without any frame after which a connection is closed.
     pub idle_timeout: Duration,
+    /// Time from the first byte of a message of a client to its last, all its frames included.
+    pub frame_timeout: Duration,
     /// Bytes of one message of a client.
     pub max_frame_bytes: usize,
     /// Bytes of one upload, and of all that one connection holds.
     pub max_upload_bytes: usize,
+    /// Bytes of all uploads that the connections of one user hold.
+    pub max_user_upload_bytes: usize,
+    /// Time that an upload may stand still before it is given up.
+    pub upload_timeout: Duration,
     /// Bytes of all installed programs.
     pub max_installed_bytes: u64,
     /// Processes of one user that may live at once.
@@ -60,11 +70,16 @@ impl ServerConfig {
             data_dir,
             allowed_origins: Vec::new(),
             max_connections: 1024,
+            max_user_connections: 256,
+            max_address_connections: 512,
             handshake_timeout: Duration::from_secs(10),
             ping_interval: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(60),
+            frame_timeout: Duration::from_secs(60),
             max_frame_bytes: 16 << 20,
             max_upload_bytes: 64 << 20,
+            max_user_upload_bytes: 256 << 20,
+            upload_timeout: Duration::from_secs(60),
             max_installed_bytes: 16 << 30,
             max_processes_per_user: 64,
             grace: Duration::from_secs(60),
@@ -121,16 +136,25 @@ impl ServerConfig {
     }
 
     /// The numbers with their names and ranges.
-    fn settings(&mut self) -> [(&'static str, Setting<'_>); 16] {
+    fn settings(&mut self) -> [(&'static str, Setting<'_>); 21] {
         use Setting::{Bytes, Count, Time};
         [
             (
                 "max_connections",
                 Count(&mut self.max_connections, 1, 100_000),
             ),
+            (
+                "max_user_connections",
+                Count(&mut self.max_user_connections, 1, 100_000),
+            ),
+            (
+                "max_address_connections",
+                Count(&mut self.max_address_connections, 1, 100_000),
+            ),
             ("handshake_timeout_s", Time(&mut self.handshake_timeout)),
             ("ping_interval_s", Time(&mut self.ping_interval)),
             ("idle_timeout_s", Time(&mut self.idle_timeout)),
+            ("frame_timeout_s", Time(&mut self.frame_timeout)),
             (
                 "max_frame_bytes",
                 Count(&mut self.max_frame_bytes, 4 << 10, 1 << 30),
@@ -139,6 +163,11 @@ impl ServerConfig {
                 "max_upload_bytes",
                 Count(&mut self.max_upload_bytes, 1 << 10, 1 << 30),
             ),
+            (
+                "max_user_upload_bytes",
+                Count(&mut self.max_user_upload_bytes, 1 << 10, 1 << 40),
+            ),
+            ("upload_timeout_s", Time(&mut self.upload_timeout)),
             (
                 "max_installed_bytes",
                 Bytes(&mut self.max_installed_bytes, 1 << 10, 1 << 50),

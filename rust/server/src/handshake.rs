@@ -1,28 +1,22 @@
-//! From a TCP connection to a client that has said hello.
+//! From a WebSocket to a client that has said hello. Until then it is nobody: its messages are small, its pings few, its time short.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::{SinkExt, StreamExt};
-use pie_host::{Error, ErrorCode};
+use pie_host::{Charge, Error, ErrorCode, Purpose};
 use serde_json::json;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::server::{
-    Callback, ErrorResponse, Request, Response,
-};
-use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio::sync::oneshot;
+use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::names;
+use crate::places::{Address, Place};
 use crate::protocol::{self, OPEN_REQUESTS, incoming, outgoing, violation};
-use crate::shared::{Place, Shared};
-use crate::transport::Transport;
+use crate::shared::Shared;
+use crate::wire::{Bounds, CONNECTION_BYTES, Fault, Message, Wire};
 
-/// The stream of one client.
-pub(crate) type Socket = WebSocketStream<Transport>;
-
+/// Bytes of a hello.
+const HELLO_BYTES: usize = 4 << 10;
+/// Pings and pongs before the hello.
+const MAX_PINGS: usize = 4;
 /// Bytes of a name that a client gives itself.
 const MAX_CLIENT_BYTES: usize = 256;
 
@@ -34,40 +28,39 @@ pub(crate) struct Client {
     pub(crate) name: String,
 }
 
-/// Upgrades the connection; none when the client does not speak WebSocket, or may not.
-pub(crate) async fn upgrade(stream: Transport, shared: &Shared) -> Option<Socket> {
-    let gate = Gate {
-        own: shared.address,
-        allowed: &shared.config.allowed_origins,
-    };
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(shared.config.max_frame_bytes))
-        .max_frame_size(Some(shared.config.max_frame_bytes));
-    match tokio_tungstenite::accept_hdr_async_with_config(stream, gate, Some(config)).await {
-        Ok(socket) => Some(socket),
-        Err(error) => {
-            tracing::debug!(%error, "a connection was not upgraded");
-            None
-        }
+/// A client that was let in.
+pub(crate) struct Admitted {
+    pub(crate) client: Client,
+    pub(crate) place: Place,
+    /// Tells when the place is lost to another client.
+    pub(crate) lost: oneshot::Receiver<()>,
+    /// What the connection holds as long as it lives.
+    pub(crate) charge: Charge,
+}
+
+/// What a message may be before the hello.
+pub(crate) fn bounds(shared: &Shared) -> Bounds {
+    Bounds {
+        account: shared.host.budget().account(""),
+        max_bytes: HELLO_BYTES,
+        max_name: "the bytes of a hello",
+        time: shared.config.handshake_timeout,
     }
 }
 
 /// Hears the hello and answers it; the client has its place from then on. One that says anything else is told why and let go.
-pub(crate) async fn greet(socket: &mut Socket, shared: &Arc<Shared>) -> Option<(Client, Place)> {
-    let admitted = hello(socket).await?.and_then(|client| {
-        let place = shared.enter().ok_or_else(|| {
-            let message = format!(
-                "{} clients are connected, the most that server.max_connections allows; come back later, or raise the limit",
-                shared.config.max_connections
-            );
-            Error::new(ErrorCode::LimitConnections, message)
-        })?;
-        Ok((client, place))
-    });
-    let (client, place) = match admitted {
+pub(crate) async fn greet(
+    wire: &mut Wire,
+    address: Address,
+    shared: &Arc<Shared>,
+) -> Option<Admitted> {
+    let admitted = hello(wire)
+        .await?
+        .and_then(|client| admit(client, address, shared));
+    let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(error) => {
-            refuse(socket, &error).await;
+            refuse(wire, &error).await;
             return None;
         }
     };
@@ -76,69 +69,85 @@ pub(crate) async fn greet(socket: &mut Socket, shared: &Arc<Shared>) -> Option<(
         "frame_bytes": config.max_frame_bytes, "message_bytes": shared.host.limits().message_bytes,
         "upload_bytes": config.max_upload_bytes, "window_bytes": config.window_bytes, "open_requests": OPEN_REQUESTS,
     });
-    let answer = outgoing::hello(shared.host.instance_id(), &client.user, &limits);
-    socket.send(answer).await.ok()?;
-    Some((client, place))
+    let answer = outgoing::hello(shared.host.instance_id(), &admitted.client.user, &limits);
+    wire.writer.send(&answer, || ()).await.ok()?;
+    wire.reader.set_bounds(Bounds {
+        account: admitted.place.user().account.clone(),
+        max_bytes: config.max_frame_bytes,
+        max_name: "server.max_frame_bytes",
+        time: config.frame_timeout,
+    });
+    wire.writer.set_patience(config.idle_timeout);
+    Some(admitted)
+}
+
+/// Gives a client its place, and charges what its connection holds.
+fn admit(client: Client, address: Address, shared: &Arc<Shared>) -> Result<Admitted, Error> {
+    let (place, lost) = shared.places.enter(&client.user, address)?;
+    let charge = place
+        .user()
+        .account
+        .charge(Purpose::Frame, CONNECTION_BYTES)?;
+    Ok(Admitted {
+        client,
+        place,
+        lost,
+        charge,
+    })
 }
 
 /// Tells an error that concerns the whole connection, and closes it.
-async fn refuse(socket: &mut Socket, error: &Error) {
+async fn refuse(wire: &mut Wire, error: &Error) {
     tracing::info!(%error, "refused a client");
-    let code = match error.code {
-        ErrorCode::ProtocolError | ErrorCode::ProtocolVersion => CloseCode::Protocol,
-        ErrorCode::LimitConnections => CloseCode::Again,
-        ErrorCode::LimitMessage => CloseCode::Size,
-        _ => CloseCode::Policy,
-    };
-    if socket.send(outgoing::connection_error(error)).await.is_ok() {
+    let code = close_code(error, CloseCode::Policy);
+    let told = outgoing::connection_error(error);
+    if wire.writer.send(&told, || ()).await.is_ok() {
         // A client that is gone needs no goodbye.
-        drop(
-            socket
-                .close(Some(close_frame(code, error.code.as_str())))
-                .await,
-        );
+        drop(wire.writer.close(code, error.code.as_str()).await);
     }
 }
 
-/// The goodbye of a connection.
-pub(crate) fn close_frame(code: CloseCode, reason: &'static str) -> CloseFrame {
-    CloseFrame {
-        code,
-        reason: reason.into(),
-    }
-}
-
-/// What a client did wrong below the level of messages; none when it is simply gone.
-pub(crate) fn broken(error: tungstenite::Error) -> Option<Error> {
-    match error {
-        tungstenite::Error::Capacity(error) => Some(Error::new(
-            ErrorCode::LimitMessage,
-            format!(
-                "a frame is larger than server.max_frame_bytes ({error}); send less at once, or raise the limit"
-            ),
-        )),
-        tungstenite::Error::Protocol(
-            tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
-        ) => None,
-        tungstenite::Error::Protocol(error) => Some(violation(error.to_string())),
-        tungstenite::Error::Utf8(error) => {
-            Some(violation(format!("a text frame is not UTF-8: {error}")))
-        }
-        _ => None,
+/// The code of the goodbye after an error that concerns the whole connection.
+pub(crate) fn close_code(error: &Error, other: CloseCode) -> CloseCode {
+    match error.code {
+        ErrorCode::ProtocolError | ErrorCode::ProtocolVersion => CloseCode::Protocol,
+        ErrorCode::LimitConnections | ErrorCode::LimitEngineMemory => CloseCode::Again,
+        ErrorCode::LimitMessage => CloseCode::Size,
+        ErrorCode::LimitFrame => CloseCode::Policy,
+        _ => other,
     }
 }
 
 /// The first message; none when the client went without one.
-async fn hello(socket: &mut Socket) -> Option<Result<Client, Error>> {
+async fn hello(wire: &mut Wire) -> Option<Result<Client, Error>> {
+    let mut n_pings = 0;
     loop {
-        return match socket.next().await? {
-            Ok(Message::Text(text)) => Some(client(&text)),
-            Ok(Message::Ping(_) | Message::Pong(_)) => continue,
-            Ok(Message::Close(_)) => None,
-            Ok(_) => Some(Err(violation(
+        return match wire.reader.next().await {
+            Ok(Message::Text(payload)) => Some(payload.text().and_then(client)),
+            Ok(Message::Ping(_) | Message::Pong) if n_pings >= MAX_PINGS => {
+                Some(Err(violation(format!(
+                    "more than {MAX_PINGS} pings or pongs came before the hello; say hello first"
+                ))))
+            }
+            Ok(Message::Ping(payload)) => {
+                n_pings += 1;
+                wire.writer.pong(&payload).await.ok()?;
+                continue;
+            }
+            Ok(Message::Pong) => {
+                n_pings += 1;
+                continue;
+            }
+            Ok(Message::Close(_)) => {
+                // A client that is gone needs no goodbye.
+                drop(wire.writer.close(CloseCode::Normal, "closed").await);
+                None
+            }
+            Ok(Message::Binary(_)) => Some(Err(violation(
                 "the first message is no text; it has to be a hello",
             ))),
-            Err(error) => broken(error).map(Err),
+            Err(Fault::Refused(error)) => Some(Err(error)),
+            Err(Fault::Gone) => None,
         };
     }
 }
@@ -165,87 +174,9 @@ fn client(text: &str) -> Result<Client, Error> {
     Ok(Client { user, name })
 }
 
-/// Lets programs in, and of web pages those of allowed origins. Browsers send `Origin` with every upgrade and let no page change it,
-/// so that no other page can reach a server on its visitor's machine.
-struct Gate<'a> {
-    own: SocketAddr,
-    allowed: &'a [String],
-}
-
-impl Gate<'_> {
-    fn admits(&self, origin: &str) -> bool {
-        let port = self.own.port();
-        let loopback = ["localhost", "127.0.0.1", "[::1]"]
-            .iter()
-            .any(|host| origin == format!("http://{host}:{port}"));
-        loopback || self.allowed.iter().any(|allowed| allowed == origin)
-    }
-}
-
-impl Callback for Gate<'_> {
-    fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
-        for origin in request.headers().get_all(header::ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default();
-            if !self.admits(origin) {
-                let shown: String = origin.chars().take(200).collect();
-                let message = format!(
-                    "web pages of the origin {shown:?} may not connect; add it to server.allowed_origins"
-                );
-                return Err(forbidden(&Error::new(ErrorCode::ForbiddenOrigin, message)));
-            }
-        }
-        Ok(response)
-    }
-}
-
-fn forbidden(error: &Error) -> ErrorResponse {
-    let body = json!({ "error": outgoing::error_object(error) }).to_string();
-    let n_bytes = body.len();
-    let mut response = ErrorResponse::new(Some(body));
-    *response.status_mut() = StatusCode::FORBIDDEN;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(n_bytes));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_own_loopback_and_listed_origins_are_admitted() {
-        let allowed = ["https://example.org".to_owned()];
-        let gate = Gate {
-            own: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            allowed: &allowed,
-        };
-        for origin in [
-            "http://localhost:8080",
-            "http://127.0.0.1:8080",
-            "http://[::1]:8080",
-            "https://example.org",
-        ] {
-            assert!(gate.admits(origin), "{origin}");
-        }
-        for origin in [
-            "",
-            "null",
-            "http://localhost",
-            "http://localhost:80",
-            "http://localhost:8080.evil.org",
-            "http://evil.org:8080",
-            "https://example.org.evil.org",
-            "http://example.org",
-            "http://127.0.0.2:8080",
-        ] {
-            assert!(!gate.admits(origin), "{origin}");
-        }
-    }
 
     #[test]
     fn hellos_are_judged() {

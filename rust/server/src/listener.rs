@@ -1,21 +1,27 @@
-//! Accepting clients. Those that have not said hello are bounded in number and time, and the oldest gives way: a slow handshake is in
-//! nobody's way.
+//! Accepting clients. Those that have not said hello are bounded in number and time, and the oldest of the address that has the most of them
+//! gives way: a slow handshake is in nobody's way, and an address that begins many is in its own.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pie_host::Purpose;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::connection;
-use crate::handshake::{self, Client, Socket};
-use crate::shared::{Phase, Place, Shared};
-use crate::transport::Transport;
+use crate::handshake::{self, Admitted};
+use crate::http;
+use crate::places::Address;
+use crate::shared::{Phase, Shared};
+use crate::wire::Wire;
 
 /// Clients that may be about to say hello at once.
 const MAX_HANDSHAKES: usize = 256;
+/// What one of them holds: two buffers and its task.
+const HANDSHAKE_BYTES: u64 = 16 << 10;
 /// How long accepting rests when the system has no more descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
@@ -23,19 +29,14 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
     let mut phase = shared.phase.subscribe();
     let mut clients = JoinSet::new();
-    let mut handshakes: VecDeque<oneshot::Sender<()>> = VecDeque::new();
+    let mut handshakes = Handshakes::default();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    handshakes.retain(|handshake| !handshake.is_closed());
-                    if handshakes.len() >= MAX_HANDSHAKES {
-                        // Dropping the sender ends the handshake.
-                        handshakes.pop_front();
-                    }
-                    let (given_up, giving_up) = oneshot::channel();
-                    handshakes.push_back(given_up);
-                    clients.spawn(serve(stream, shared.clone(), giving_up));
+                Ok((stream, peer)) => {
+                    let address = peer.ip().into();
+                    let giving_up = handshakes.begin(address);
+                    clients.spawn(serve(stream, address, shared.clone(), giving_up));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted");
@@ -47,7 +48,7 @@ pub(crate) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
         }
     }
     drop(listener);
-    handshakes.clear();
+    drop(handshakes);
     while clients.join_next().await.is_some() {}
 }
 
@@ -56,24 +57,124 @@ async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
     drop(phase.wait_for(|phase| *phase >= awaited).await);
 }
 
-/// One client, from the first byte to the last.
-async fn serve(stream: TcpStream, shared: Arc<Shared>, mut giving_up: oneshot::Receiver<()>) {
-    // Small messages go out at once; where the system refuses, they go out a little later.
-    drop(stream.set_nodelay(true));
-    let greeted = tokio::select! {
-        biased;
-        _ = &mut giving_up => return,
-        greeted = tokio::time::timeout(shared.config.handshake_timeout, greet(stream, &shared)) => greeted,
-    };
-    // From now on the place among the handshakes is free.
-    drop(giving_up);
-    if let Ok(Some((socket, client, place))) = greeted {
-        connection::run(socket, client, shared, place).await;
+/// Those that have not said hello, the oldest first. Dropping a sender ends the handshake.
+#[derive(Default)]
+struct Handshakes(VecDeque<(Address, oneshot::Sender<()>)>);
+
+impl Handshakes {
+    /// Counts one more, for which another one gives way where there are too many.
+    fn begin(&mut self, address: Address) -> oneshot::Receiver<()> {
+        self.0.retain(|(_, handshake)| !handshake.is_closed());
+        if self.0.len() >= MAX_HANDSHAKES {
+            self.give_one_up();
+        }
+        let (given_up, giving_up) = oneshot::channel();
+        self.0.push_back((address, given_up));
+        giving_up
+    }
+
+    /// Ends the oldest of the address that has the most.
+    fn give_one_up(&mut self) {
+        let mut n_of: HashMap<Address, usize> = HashMap::new();
+        for (address, _) in &self.0 {
+            *n_of.entry(*address).or_default() += 1;
+        }
+        let most = n_of.values().max().copied().unwrap_or(0);
+        let oldest = self.0.iter().position(|(address, _)| n_of[address] == most);
+        if let Some(oldest) = oldest {
+            self.0.remove(oldest);
+        }
     }
 }
 
-async fn greet(stream: TcpStream, shared: &Arc<Shared>) -> Option<(Socket, Client, Place)> {
-    let mut socket = handshake::upgrade(Transport::new(stream), shared).await?;
-    let (client, place) = handshake::greet(&mut socket, shared).await?;
-    Some((socket, client, place))
+/// One client, from the first byte to the last.
+async fn serve(
+    stream: TcpStream,
+    address: Address,
+    shared: Arc<Shared>,
+    mut giving_up: oneshot::Receiver<()>,
+) {
+    // Small messages go out at once; where the system refuses, they go out a little later.
+    drop(stream.set_nodelay(true));
+    let nobody = shared.host.budget().account("");
+    let Ok(charge) = nobody.charge(Purpose::Frame, HANDSHAKE_BYTES) else {
+        tracing::warn!("the engine has no memory left for one more client");
+        return;
+    };
+    let greeted = tokio::select! {
+        biased;
+        _ = &mut giving_up => return,
+        greeted = timeout(shared.config.handshake_timeout, greet(stream, address, &shared)) => greeted,
+    };
+    // From now on the place among the handshakes is free.
+    drop((giving_up, charge));
+    match greeted {
+        Ok(Greeted::Admitted(wire, admitted)) => connection::run(wire, admitted, shared).await,
+        Ok(Greeted::Refused(wire)) => {
+            let Wire { reader, writer } = wire;
+            drop(writer);
+            reader.linger().await;
+        }
+        Err(_) => {}
+    }
+}
+
+/// How a handshake ended.
+enum Greeted {
+    Admitted(Wire, Admitted),
+    /// It has its answer.
+    Refused(Wire),
+}
+
+async fn greet(stream: TcpStream, address: Address, shared: &Arc<Shared>) -> Greeted {
+    let mut wire = Wire::new(stream, handshake::bounds(shared));
+    if http::answer(&mut wire, shared).await.is_some()
+        && let Some(admitted) = handshake::greet(&mut wire, address, shared).await
+    {
+        return Greeted::Admitted(wire, admitted);
+    }
+    Greeted::Refused(wire)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    fn at(last: u8) -> Address {
+        IpAddr::from([192, 0, 2, last]).into()
+    }
+
+    fn given_up(waiting: &mut [oneshot::Receiver<()>]) -> Vec<usize> {
+        let closed = Err(oneshot::error::TryRecvError::Closed);
+        let waiting = waiting.iter_mut().enumerate();
+        waiting
+            .filter_map(|(n, giving_up)| (giving_up.try_recv() == closed).then_some(n))
+            .collect()
+    }
+
+    #[test]
+    fn an_address_that_begins_many_handshakes_ends_its_own() {
+        let mut handshakes = Handshakes::default();
+        let mut honest = vec![handshakes.begin(at(1))];
+        let mut greedy: Vec<_> = (0..MAX_HANDSHAKES + 10)
+            .map(|_| handshakes.begin(at(2)))
+            .collect();
+        honest.push(handshakes.begin(at(3)));
+        assert_eq!(given_up(&mut honest), Vec::<usize>::new());
+        assert_eq!(given_up(&mut greedy), (0..12).collect::<Vec<_>>());
+        assert_eq!(handshakes.0.len(), MAX_HANDSHAKES);
+    }
+
+    #[test]
+    fn one_that_is_through_makes_room() {
+        let mut handshakes = Handshakes::default();
+        let mut waiting: Vec<_> = (0..MAX_HANDSHAKES)
+            .map(|_| handshakes.begin(at(1)))
+            .collect();
+        drop(waiting.pop());
+        waiting.push(handshakes.begin(at(1)));
+        assert!(given_up(&mut waiting).is_empty());
+    }
 }

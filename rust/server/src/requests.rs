@@ -1,20 +1,23 @@
 //! The requests of one connection, one function each.
 
+mod open;
 mod programs;
 mod running;
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use pie_host::{Error, Figure, Stats};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use self::open::Replies;
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
+use crate::places::User;
 use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Ack, Request};
-use crate::protocol::{OPEN_REQUESTS, outgoing, violation};
+use crate::protocol::violation;
 use crate::shared::{Phase, Shared, lock};
 use crate::uploads::Uploads;
 
@@ -27,25 +30,29 @@ pub(crate) struct Session {
     user: String,
     shared: Arc<Shared>,
     outbox: Outbox,
+    replies: Replies,
     uploads: Arc<Mutex<Uploads>>,
     attachments: Arc<Mutex<Attachments>>,
-    /// The ids of requests that are not answered.
-    open: Arc<Mutex<HashSet<u64>>>,
     /// Requests that take their time.
     tasks: JoinSet<()>,
 }
 
 impl Session {
-    pub(crate) fn new(id: ConnectionId, user: String, shared: Arc<Shared>, outbox: Outbox) -> Self {
-        let uploads = Arc::new(Mutex::new(Uploads::new(shared.clone())));
+    pub(crate) fn new(
+        id: ConnectionId,
+        user: Arc<User>,
+        shared: Arc<Shared>,
+        outbox: Outbox,
+    ) -> Self {
+        let uploads = Uploads::new(&shared.config, user.clone());
         Self {
             id,
-            user,
+            user: user.name.clone(),
             shared,
+            replies: Replies::new(outbox.clone(), user.account.clone()),
             outbox,
-            uploads,
+            uploads: Arc::new(Mutex::new(uploads)),
             attachments: Arc::default(),
-            open: Arc::default(),
             tasks: JoinSet::new(),
         }
     }
@@ -59,9 +66,8 @@ impl Session {
     pub(crate) async fn request(&mut self, mut request: Request) {
         while self.tasks.try_join_next().is_some() {}
         let id = request.id;
-        if let Err(error) = self.open(id) {
-            self.outbox.control(outgoing::answer(id, Err(error))).await;
-            return;
+        if let Err(error) = self.replies.open(id).await {
+            return self.replies.refuse(id, error).await;
         }
         let answer = match request.kind.as_str() {
             "ping" => request.fields::<incoming::Nothing>().map(|_| json!({})),
@@ -74,7 +80,7 @@ impl Session {
             "send" | "signal" => self.send(&mut request),
             "close_input" => self.close_input(&mut request),
             "terminate" => self.terminate(&mut request),
-            "outcome" => self.outcome(&mut request),
+            "outcome" => return self.outcome(&mut request).await,
             "processes" => request.fields::<incoming::Processes>().map(|fields| {
                 self.shared
                     .processes
@@ -108,13 +114,13 @@ impl Session {
             return Ok(());
         }
         let continues = is_upload && lock(&self.uploads).is_arriving(id);
-        if !continues && let Err(error) = self.open(id) {
+        if !continues && let Err(error) = self.replies.open(id).await {
             let refused = if is_upload {
                 lock(&self.uploads).refuse(id, request.says("last"))
             } else {
                 Ok(())
             };
-            self.outbox.control(outgoing::answer(id, Err(error))).await;
+            self.replies.refuse(id, error).await;
             return refused;
         }
         match request.kind.as_str() {
@@ -153,33 +159,35 @@ impl Session {
         self.shared.processes.orphan(self.id);
     }
 
-    /// Notes that a request is open.
-    fn open(&self, id: u64) -> Result<(), Error> {
-        let mut open = lock(&self.open);
-        if open.contains(&id) {
-            return Err(violation(format!(
-                "the id {id} belongs to a request that is still open; choose another one"
-            )));
+    /// When an upload of which nothing comes any more is given up.
+    pub(crate) fn uploads_due(&self) -> Option<Instant> {
+        lock(&self.uploads).due()
+    }
+
+    /// Gives up the uploads of which nothing came for too long.
+    ///
+    /// # Errors
+    /// One that ends the connection.
+    pub(crate) async fn end_stopped_uploads(&mut self) -> Result<(), Error> {
+        let stopped = lock(&self.uploads).stopped(Instant::now());
+        for (id, error) in stopped {
+            let refused = lock(&self.uploads).refuse(id, false);
+            self.answer(id, Err(error)).await;
+            refused?;
         }
-        if open.len() >= OPEN_REQUESTS {
-            return Err(violation(format!(
-                "{OPEN_REQUESTS} requests are open, the most that one connection may have; wait for an answer"
-            )));
-        }
-        open.insert(id);
         Ok(())
     }
 
     async fn answer(&self, id: u64, answer: Answer) {
-        reply(&self.outbox, &self.open, id, answer).await;
+        self.replies.answer(id, answer).await;
     }
 
     /// Answers with what `work` gives when it is through.
     fn later(&mut self, id: u64, work: impl Future<Output = Answer> + Send + 'static) {
-        let (outbox, open) = (self.outbox.clone(), self.open.clone());
+        let replies = self.replies.clone();
         self.tasks.spawn(async move {
             let answer = work.await;
-            reply(&outbox, &open, id, answer).await;
+            replies.answer(id, answer).await;
         });
     }
 
@@ -194,7 +202,7 @@ impl Session {
         json!({
             "uptime_s": self.shared.started.elapsed().as_secs_f64(),
             "draining": *self.shared.phase.borrow() != Phase::Serving,
-            "n_connections": self.shared.n_connections.load(std::sync::atomic::Ordering::Relaxed),
+            "n_connections": self.shared.places.count(),
             "n_live": n_live,
             "n_ended": n_ended,
             "models": models,
@@ -218,19 +226,8 @@ fn figures(stats: &Stats) -> Value {
     )
 }
 
-/// Answers a request. It stays open until its answer has a place on the way to the client, so that answers that nobody takes are
-/// bounded; the client may use the id again as soon as it has the answer.
-async fn reply(outbox: &Outbox, open: &Mutex<HashSet<u64>>, id: u64, answer: Answer) {
-    let answer = outgoing::answer(id, answer);
-    let place = outbox.place().await;
-    lock(open).remove(&id);
-    if let Some(place) = place {
-        place.send(answer);
-    }
-}
-
 /// Runs work that blocks, off the threads of the connections.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::ServerConfig;
 use crate::listener;
+use crate::places::Places;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
 use crate::shared::{Phase, Shared, lock};
@@ -82,14 +83,14 @@ impl Server {
         let numbers = Numbers::open(config.data_dir.join(NUMBERS))?;
         host.number_from(numbers.first());
         let processes = Arc::new(Processes::new(&config, numbers));
+        let places = Arc::new(Places::new(&config, host.budget().clone()));
         let shared = Arc::new(Shared {
             host,
             address,
             processes: processes.clone(),
             registry,
-            upload_bytes: AtomicUsize::new(0),
             phase: watch::Sender::new(Phase::Serving),
-            n_connections: AtomicUsize::new(0),
+            places,
             next_connection: AtomicU64::new(1),
             started: Instant::now(),
             config,
@@ -115,9 +116,7 @@ impl Server {
 
     /// Clients that are connected.
     pub fn n_connections(&self) -> usize {
-        self.shared
-            .n_connections
-            .load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.places.count()
     }
 
     /// From now on launches are refused, and clients are told. Processes run on, at most for the time of [`ServerConfig::drain`].

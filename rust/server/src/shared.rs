@@ -1,7 +1,7 @@
 //! What the connections of one server share.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use pie_host::Host;
 use tokio::sync::watch;
 
 use crate::ServerConfig;
+use crate::places::Places;
 use crate::processes::Processes;
 use crate::registry::Registry;
 
@@ -29,26 +30,13 @@ pub(crate) struct Shared {
     pub(crate) address: SocketAddr,
     pub(crate) processes: Arc<Processes>,
     pub(crate) registry: Registry,
-    /// Bytes of uploads that all connections hold.
-    pub(crate) upload_bytes: AtomicUsize,
     pub(crate) phase: watch::Sender<Phase>,
-    pub(crate) n_connections: AtomicUsize,
+    pub(crate) places: Arc<Places>,
     pub(crate) next_connection: AtomicU64,
     pub(crate) started: Instant,
 }
 
 impl Shared {
-    /// The place of one more client among those that may be connected; none when there are too many.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
-        let most = self.config.max_connections;
-        self.n_connections
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < most).then_some(n + 1)
-            })
-            .ok()?;
-        Some(Place(self.clone()))
-    }
-
     /// Goes on to a later phase.
     pub(crate) fn advance(&self, to: Phase) {
         self.phase.send_if_modified(|phase| {
@@ -56,15 +44,6 @@ impl Shared {
             *phase = to.max(*phase);
             later
         });
-    }
-}
-
-/// A place among the connected clients, which becomes free when it is dropped.
-pub(crate) struct Place(Arc<Shared>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.n_connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -3,29 +3,37 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use pie_host::{Component, Error, ErrorCode, Program};
+use pie_host::{Charge, Component, Error, ErrorCode, Program, Purpose};
+use tokio::time::Instant;
 
+use crate::ServerConfig;
 use crate::names;
+use crate::places::User;
 use crate::protocol::incoming::Upload;
 use crate::protocol::{OPEN_REQUESTS, UPLOAD_PART_BYTES, violation};
-use crate::shared::Shared;
 
-/// Connections whose uploads may be full at the same time.
-const FULL_CONNECTIONS: usize = 16;
 /// Uploads of one connection, those on their way among them: what each costs beside its bytes is bounded so.
 const MAX_UPLOADS: usize = 256;
 
 /// The uploads of one connection.
 pub(crate) struct Uploads {
-    shared: Arc<Shared>,
+    user: Arc<User>,
+    /// Bytes that this connection, and that all of its user, may hold.
+    most: usize,
+    most_of_user: usize,
+    /// How long nothing may come of an upload.
+    time: Duration,
     /// By the id of their request.
     arriving: HashMap<u64, Arriving>,
     /// The ids of requests that were answered with an error before their last part: what still comes of them is skipped.
     refused: HashSet<u64>,
     /// By digest.
     arrived: HashMap<String, Arrived>,
+    /// The bytes of both.
     held_bytes: usize,
+    charge: Charge,
 }
 
 /// An upload whose last part has not come.
@@ -33,6 +41,8 @@ struct Arriving {
     digest: String,
     total_bytes: u64,
     bytes: Vec<u8>,
+    /// When its last part came.
+    touched: Instant,
 }
 
 /// What was uploaded whole.
@@ -48,13 +58,22 @@ pub(crate) enum Part {
     /// Nothing until the next one.
     More,
     /// All has come: it is to be verified, off the threads of the connections.
-    Whole { digest: String, bytes: Vec<u8> },
+    Whole {
+        digest: String,
+        bytes: Vec<u8>,
+        /// Pays for the copy that is made of them meanwhile.
+        copy: Charge,
+    },
 }
 
 impl Uploads {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(config: &ServerConfig, user: Arc<User>) -> Self {
         Self {
-            shared,
+            most: config.max_upload_bytes,
+            most_of_user: config.max_user_upload_bytes,
+            time: config.upload_timeout,
+            charge: user.account.empty(Purpose::Upload),
+            user,
             arriving: HashMap::new(),
             refused: HashSet::new(),
             arrived: HashMap::new(),
@@ -96,10 +115,34 @@ impl Uploads {
         Ok(())
     }
 
+    /// When the next upload is given up, unless something comes of it.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let touched = self.arriving.values().map(|arriving| arriving.touched);
+        touched.min().map(|touched| touched + self.time)
+    }
+
+    /// The uploads of which nothing came for too long, each with what its client is told; [`Uploads::refuse`] is to follow.
+    pub(crate) fn stopped(&self, now: Instant) -> Vec<(u64, Error)> {
+        let stopped = self
+            .arriving
+            .iter()
+            .filter(|(_, arriving)| arriving.touched + self.time <= now);
+        let told = stopped.map(|(id, arriving)| {
+            let message = format!(
+                "nothing came of an upload for server.upload_timeout_s = {} s, {} of {} bytes have arrived; send it again without stopping, or raise the limit",
+                self.time.as_secs_f64(),
+                arriving.bytes.len(),
+                arriving.total_bytes
+            );
+            (*id, Error::new(ErrorCode::UploadDamaged, message))
+        });
+        told.collect()
+    }
+
     /// Takes a part.
     ///
     /// # Errors
-    /// `limit-upload`, `upload-damaged`, `protocol-error`, `invalid-argument`; [`Uploads::refuse`] is to follow.
+    /// `limit-upload`, `limit-engine-memory`, `upload-damaged`, `protocol-error`, `invalid-argument`; [`Uploads::refuse`] is to follow.
     pub(crate) fn part(&mut self, id: u64, header: Upload, payload: &[u8]) -> Result<Part, Error> {
         let Upload {
             digest,
@@ -110,11 +153,16 @@ impl Uploads {
         if !self.take(id, &digest, total_bytes, offset, payload, last)? {
             return Ok(Part::More);
         }
+        let copy = self.user.account.charge(Purpose::Upload, total_bytes)?;
         let bytes = self
             .arriving
             .remove(&id)
             .map_or_else(Vec::new, |arriving| arriving.bytes);
-        Ok(Part::Whole { digest, bytes })
+        Ok(Part::Whole {
+            digest,
+            bytes,
+            copy,
+        })
     }
 
     /// Adds the payload; true when it was the last part and the length is right.
@@ -153,13 +201,14 @@ impl Uploads {
         self.reserve(payload.len())?;
         if let Some(arriving) = self.arriving.get_mut(&id) {
             arriving.bytes.extend_from_slice(payload);
+            arriving.touched = Instant::now();
         }
         Ok(last)
     }
 
     fn begin(&mut self, id: u64, digest: &str, total_bytes: u64) -> Result<(), Error> {
         names::check_digest(digest)?;
-        let most = self.shared.config.max_upload_bytes;
+        let most = self.most;
         if total_bytes > most as u64 {
             let message = format!(
                 "an upload of {total_bytes} bytes is larger than server.max_upload_bytes = {most}; make the program smaller, or raise the limit"
@@ -176,32 +225,35 @@ impl Uploads {
             digest: digest.to_owned(),
             total_bytes,
             bytes: Vec::new(),
+            touched: Instant::now(),
         };
         self.arriving.insert(id, arriving);
         Ok(())
     }
 
     fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
-        let most = self.shared.config.max_upload_bytes;
+        let most = self.most;
         if self.held_bytes + n_bytes > most {
             let message = format!(
                 "the uploads of this connection would hold more than server.max_upload_bytes = {most}; install what has arrived, or connect again"
             );
             return Err(Error::new(ErrorCode::LimitUpload, message));
         }
-        let most_of_all = most.saturating_mul(FULL_CONNECTIONS);
-        let reserved =
-            self.shared
-                .upload_bytes
-                .try_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                    held.checked_add(n_bytes)
-                        .filter(|held| *held <= most_of_all)
-                });
+        let most_of_user = self.most_of_user;
+        let held = &self.user.upload_bytes;
+        let reserved = held.try_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+            held.checked_add(n_bytes)
+                .filter(|held| *held <= most_of_user)
+        });
         if reserved.is_err() {
             let message = format!(
-                "the uploads of all clients hold {most_of_all} bytes, the most that fits; send it again later"
+                "the uploads of your connections would hold more than server.max_user_upload_bytes = {most_of_user}; install what has arrived, close a connection, or raise the limit"
             );
             return Err(Error::new(ErrorCode::LimitUpload, message));
+        }
+        if let Err(error) = self.charge.grow(n_bytes as u64) {
+            held.fetch_sub(n_bytes, Ordering::Relaxed);
+            return Err(error);
         }
         self.held_bytes += n_bytes;
         Ok(())
@@ -220,9 +272,8 @@ impl Uploads {
     /// Gives up a whole of so many bytes that was not what its digest says.
     pub(crate) fn free(&mut self, n_bytes: usize) {
         self.held_bytes -= n_bytes;
-        self.shared
-            .upload_bytes
-            .fetch_sub(n_bytes, Ordering::Relaxed);
+        self.charge.shrink(n_bytes as u64);
+        self.user.upload_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
     }
 
     /// What was uploaded under a digest.

@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Whether a batch was abandoned that the driver has not answered.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         self.in_flight.iter().any(|batch| batch.abandoned)
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod driver;
 pub(crate) mod dummy;
 pub(crate) mod inbox;
 pub(crate) mod pass;
+mod readiness;
 pub(crate) mod registry;
 pub(crate) mod watch;
 

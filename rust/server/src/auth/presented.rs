@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use pie_host::{Error, ErrorCode};
-use tokio_tungstenite::tungstenite::http::{HeaderMap, header};
+use tungstenite::http::{HeaderMap, header};
 
 use super::{AuthConfig, MAX_KEY_BYTES};
 use crate::names;
@@ -124,7 +124,7 @@ fn forwarded_for(headers: &HeaderMap, config: &AuthConfig) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
+    use tungstenite::http::{HeaderName, HeaderValue};
 
     fn read(peer: &str, headers: &[(&str, &str)]) -> Result<Presented, ErrorCode> {
         let mut config = AuthConfig::default();

@@ -1,34 +1,42 @@
 //! One client that has said hello: reads its messages, and lets go of everything when it is gone.
 
 pub(crate) mod attachments;
+mod turn;
 pub(crate) mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::SplitStream;
-use pie_host::Error;
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use futures_util::FutureExt;
+use pie_host::{Error, ErrorCode};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tungstenite::protocol::frame::coding::CloseCode;
 
+use self::turn::Turn;
 use self::writer::{Goodbye, Outbox};
-use crate::handshake::{Client, Socket, broken};
+use crate::handshake::{Admitted, close_code};
 use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Incoming};
 use crate::protocol::outgoing;
 use crate::requests::Session;
-use crate::shared::{Phase, Place, Shared};
-use crate::transport::Taken;
+use crate::shared::{Phase, Shared};
+use crate::wire::{Fault, Message, MessageReader, Taken, Wire};
 
 /// How long the events that are left may take to go out when the server closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a client that has lost its place is told so.
+const DISPLACED_TIME: Duration = Duration::from_secs(1);
 
-/// Serves a client until it goes, breaks the protocol, or the server closes. `place` is freed at the end.
-pub(crate) async fn run(socket: Socket, client: Client, shared: Arc<Shared>, place: Place) {
+/// Serves a client until it goes, breaks the protocol, loses its place, or the server closes.
+pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
+    let Admitted {
+        client,
+        place,
+        lost,
+        charge,
+    } = admitted;
     let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
     tracing::info!(
         connection = id.0,
@@ -36,77 +44,189 @@ pub(crate) async fn run(socket: Socket, client: Client, shared: Arc<Shared>, pla
         client = client.name,
         "connected"
     );
-    let taken = socket.get_ref().taken();
-    let (sink, stream) = socket.split();
-    let (outbox, writing) = writer::start(sink, taken.clone(), &shared.config);
-    let mut session = Session::new(id, client.user, shared.clone(), outbox.clone());
-    let goodbye = read(stream, &mut session, &outbox, &taken, &shared).await;
+    let Wire { reader, writer } = wire;
+    let taken = writer.taken();
+    let (outbox, writing) = writer::start(writer, &shared.config);
+    let mut connection = Connection {
+        reader,
+        session: Session::new(id, place.user().clone(), shared.clone(), outbox.clone()),
+        turn: Turn::new(place.user().clone()),
+        outbox,
+        taken,
+        lost,
+        shared,
+    };
+    let goodbye = connection.read().await;
+    let Connection {
+        reader,
+        mut session,
+        outbox,
+        shared,
+        ..
+    } = connection;
     session.end().await;
     outbox.close(goodbye.code, goodbye.reason);
-    drop(outbox);
+    drop((session, outbox));
     // A client that takes what is left byte by byte goes without the rest.
-    let writer = writing.abort_handle();
-    if timeout(shared.config.idle_timeout, writing).await.is_err() {
-        writer.abort();
-    }
+    writer::finish(writing, goodbye.time.unwrap_or(shared.config.idle_timeout)).await;
     drop(place);
+    reader.linger().await;
+    drop(charge);
     tracing::info!(connection = id.0, reason = goodbye.reason, "disconnected");
 }
 
-/// Reads until the connection is over; tells how to close it.
-async fn read(
-    mut stream: SplitStream<Socket>,
-    session: &mut Session,
-    outbox: &Outbox,
-    taken: &Taken,
-    shared: &Shared,
-) -> Goodbye {
-    let mut phase = shared.phase.subscribe();
-    let mut told_draining = false;
-    let idle_timeout = shared.config.idle_timeout;
-    let mut idle_at = Instant::now() + idle_timeout;
-    let mut n_taken = taken.count();
-    loop {
-        if !told_draining && *phase.borrow() >= Phase::Draining {
-            told_draining = true;
-            outbox.control(outgoing::draining()).await;
-        }
-        let frame = tokio::select! {
-            biased;
-            () = changed(&mut phase, told_draining) => {
-                if *phase.borrow() == Phase::Closing {
+struct Connection {
+    reader: MessageReader,
+    session: Session,
+    turn: Turn,
+    outbox: Outbox,
+    taken: Taken,
+    /// The place went to another client.
+    lost: oneshot::Receiver<()>,
+    shared: Arc<Shared>,
+}
+
+/// What the connection heard.
+enum Heard {
+    Message(Result<Message, Fault>),
+    /// Nothing, for as long as a client may be silent.
+    Nothing,
+    /// The server has come further.
+    Phase,
+    /// An upload may have stopped.
+    Uploads,
+    /// The writer has given up.
+    Unheard,
+    /// The place went to another client.
+    Displaced,
+}
+
+impl Connection {
+    /// Reads until the connection is over; tells how to close it.
+    async fn read(&mut self) -> Goodbye {
+        let mut phase = self.shared.phase.subscribe();
+        let mut told_draining = false;
+        let idle_timeout = self.shared.config.idle_timeout;
+        let mut idle_at = Instant::now() + idle_timeout;
+        let mut n_taken = self.taken.count();
+        loop {
+            if !told_draining && *phase.borrow() >= Phase::Draining {
+                told_draining = true;
+                self.outbox.notice(outgoing::draining()).await;
+            }
+            let message = match self.hear(&mut phase, told_draining, idle_at).await {
+                Heard::Message(Ok(Message::Close(code))) => return closed(code),
+                Heard::Message(Ok(message)) => message,
+                Heard::Message(Err(Fault::Refused(error))) => return self.refused(&error).await,
+                Heard::Message(Err(Fault::Gone)) => {
+                    return Goodbye::new(CloseCode::Normal, "gone");
+                }
+                // While a long message goes out no ping does; a client that takes it is there.
+                Heard::Nothing if self.taken.count() != n_taken => {
+                    n_taken = self.taken.count();
+                    idle_at = Instant::now() + idle_timeout;
+                    continue;
+                }
+                Heard::Nothing => {
+                    return Goodbye::new(CloseCode::Normal, "nothing was heard for idle_timeout_s");
+                }
+                Heard::Phase if *phase.borrow() == Phase::Closing => {
                     // What is left has its time; a client that does not read it goes without.
-                    drop(timeout(FLUSH_TIMEOUT, flush(&mut stream, session)).await);
+                    drop(timeout(FLUSH_TIMEOUT, self.flush()).await);
                     return Goodbye::new(CloseCode::Away, "the server ends");
                 }
-                continue;
+                Heard::Phase => continue,
+                Heard::Uploads => {
+                    if let Err(error) = self.session.end_stopped_uploads().await {
+                        return self.refused(&error).await;
+                    }
+                    continue;
+                }
+                Heard::Unheard => {
+                    return Goodbye::new(CloseCode::Normal, "the client takes nothing");
+                }
+                Heard::Displaced => return self.displaced().await,
+            };
+            self.turn.begin().await;
+            let taken = tokio::select! {
+                biased;
+                taken = take(&mut self.session, &self.outbox, message) => taken,
+                _ = &mut self.lost => return self.displaced().await,
+            };
+            idle_at = Instant::now() + idle_timeout;
+            if let Err(error) = taken {
+                return self.refused(&error).await;
             }
-            () = outbox.closed() => return Goodbye::new(CloseCode::Normal, "the client takes nothing"),
-            frame = timeout_at(idle_at, stream.next()) => frame,
-        };
-        let message = match frame {
-            // While a long message goes out no ping does; a client that takes it is there.
-            Err(_) if taken.count() != n_taken => {
-                n_taken = taken.count();
-                idle_at = Instant::now() + idle_timeout;
-                continue;
+        }
+    }
+
+    /// The next message, or what befalls the connection meanwhile. As long as the turn lasts, what is there already is taken first.
+    async fn hear(
+        &mut self,
+        phase: &mut watch::Receiver<Phase>,
+        told_draining: bool,
+        idle_at: Instant,
+    ) -> Heard {
+        if self.turn.is_over() {
+            self.turn.give().await;
+        } else if let Some(message) = self.reader.next().now_or_never() {
+            return Heard::Message(message);
+        } else {
+            self.turn.rest();
+        }
+        let uploads_at = self.session.uploads_due();
+        tokio::select! {
+            biased;
+            () = changed(phase, told_draining) => Heard::Phase,
+            () = self.outbox.closed() => Heard::Unheard,
+            _ = &mut self.lost => Heard::Displaced,
+            () = until(uploads_at) => Heard::Uploads,
+            message = timeout_at(idle_at, self.reader.next()) => {
+                message.map_or(Heard::Nothing, Heard::Message)
             }
-            Err(_) => {
-                return Goodbye::new(CloseCode::Normal, "nothing was heard for idle_timeout_s");
+        }
+    }
+
+    /// Waits until the events of the attached processes have gone out; acknowledgements that come meanwhile move their windows.
+    async fn flush(&mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.session.flushed() => return,
+                message = self.reader.next() => match message {
+                    Ok(Message::Text(payload)) => {
+                        if let Ok(Incoming::Ack(ack)) = payload.text().and_then(incoming::text_message) {
+                            self.session.acknowledge(&ack);
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(_) => {}
+                    Err(_) => return,
+                },
             }
-            Ok(None) => return Goodbye::new(CloseCode::Normal, "gone"),
-            Ok(Some(Ok(Message::Close(_)))) => return Goodbye::new(CloseCode::Normal, "closed"),
-            Ok(Some(Ok(message))) => message,
-            Ok(Some(Err(error))) => {
-                return match broken(error) {
-                    Some(error) => refused(outbox, &error).await,
-                    None => Goodbye::new(CloseCode::Normal, "gone"),
-                };
-            }
-        };
-        idle_at = Instant::now() + idle_timeout;
-        if let Err(error) = take(session, message).await {
-            return refused(outbox, &error).await;
+        }
+    }
+
+    /// Tells an error that ends the connection.
+    async fn refused(&mut self, error: &Error) -> Goodbye {
+        tracing::info!(%error, "refused a message");
+        self.outbox.notice(outgoing::connection_error(error)).await;
+        Goodbye::new(
+            close_code(error, CloseCode::Protocol),
+            "the protocol was broken",
+        )
+    }
+
+    /// Tells that the place went to another client.
+    async fn displaced(&mut self) -> Goodbye {
+        let message = "your place went to a client of somebody who has fewer; close connections that you do not need, or raise server.max_connections or server.max_address_connections";
+        let error = Error::new(ErrorCode::LimitConnections, message);
+        let telling = self.outbox.notice(outgoing::connection_error(&error));
+        // A client that reads nothing need not be told.
+        drop(timeout(DISPLACED_TIME, telling).await);
+        Goodbye {
+            time: Some(DISPLACED_TIME),
+            ..Goodbye::new(CloseCode::Again, "limit-connections")
         }
     }
 }
@@ -115,20 +235,27 @@ async fn read(
 ///
 /// # Errors
 /// One that ends the connection.
-async fn take(session: &mut Session, message: Message) -> Result<(), Error> {
+async fn take(session: &mut Session, outbox: &Outbox, message: Message) -> Result<(), Error> {
     match message {
-        Message::Text(text) => match incoming::text_message(&text)? {
+        Message::Text(payload) => match incoming::read_text(payload).await? {
             Incoming::Ack(ack) => session.acknowledge(&ack),
             Incoming::Request(request) => session.request(request).await,
         },
-        Message::Binary(frame) => {
-            let (request, payload) = incoming::binary_message(&frame)?;
-            session.binary_request(request, payload).await?;
+        Message::Binary(payload) => {
+            let (request, payload) = incoming::read_binary(payload).await?;
+            session.binary_request(request, payload.bytes()).await?;
         }
-        // Pings are answered below us; that a frame came is all that a pong tells.
-        _ => {}
+        Message::Ping(payload) => outbox.pong(payload),
+        // That a frame came is all that a pong tells.
+        Message::Pong | Message::Close(_) => {}
     }
     Ok(())
+}
+
+/// The goodbye to a client that said it: its own code, where that is one that may be sent.
+fn closed(code: Option<u16>) -> Goodbye {
+    let code = code.map(CloseCode::from).filter(|code| code.is_allowed());
+    Goodbye::new(code.unwrap_or(CloseCode::Normal), "closed")
 }
 
 /// Waits until the phase is another than the connection knows of.
@@ -143,32 +270,9 @@ async fn changed(phase: &mut watch::Receiver<Phase>, told_draining: bool) {
     }
 }
 
-/// Waits until the events of the attached processes have gone out; acknowledgements that come meanwhile move their windows.
-async fn flush(stream: &mut SplitStream<Socket>, session: &Session) {
-    loop {
-        tokio::select! {
-            biased;
-            () = session.flushed() => return,
-            frame = stream.next() => match frame {
-                Some(Ok(Message::Text(text))) => {
-                    if let Ok(Incoming::Ack(ack)) = incoming::text_message(&text) {
-                        session.acknowledge(&ack);
-                    }
-                }
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return,
-            },
-        }
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
-}
-
-/// Tells an error that ends the connection.
-async fn refused(outbox: &Outbox, error: &Error) -> Goodbye {
-    tracing::info!(%error, "refused a message");
-    outbox.control(outgoing::connection_error(error)).await;
-    let code = match error.code {
-        pie_host::ErrorCode::LimitMessage => CloseCode::Size,
-        _ => CloseCode::Protocol,
-    };
-    Goodbye::new(code, "the protocol was broken")
 }

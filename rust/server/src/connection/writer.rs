@@ -1,26 +1,30 @@
-//! What goes out to one client: answers and pings ahead of events, each write limited in time as long as
-//! the client takes nothing of it, everything bounded.
+//! What goes out to one client: answers and pings ahead of events, each write limited in time as long as the client takes nothing of it.
+//!
+//! Answers that wait are bounded in bytes, those of what they pin among them: whoever wants to add one waits for room first. Pongs have one
+//! place, for the newest: older ones need no answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use futures_util::SinkExt;
-use futures_util::stream::SplitSink;
-use pie_host::Event;
-use tokio::sync::{Notify, mpsc};
+use pie_host::{Charge, Event};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Bytes, Message};
+use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::ServerConfig;
-use crate::handshake::{Socket, close_frame};
+use crate::protocol::body::Body;
 use crate::protocol::outgoing;
-use crate::transport::Taken;
+use crate::shared::lock;
+use crate::wire::MessageWriter;
 
-/// Control messages that may wait.
-const CONTROL_MESSAGES: usize = 128;
+/// Answers that may wait.
+const WAITING_ANSWERS: usize = 128;
+/// Bytes of answers that may wait, and a longer one alone.
+const ANSWER_BYTES: u32 = 1 << 20;
+/// What an answer counts at least.
+const LEAST_BYTES: u32 = 256;
 /// Events that may wait; those behind them stay in the queues of their processes.
 const WAITING_EVENTS: usize = 16;
 
@@ -29,11 +33,17 @@ const WAITING_EVENTS: usize = 16;
 pub(crate) struct Goodbye {
     pub(crate) code: CloseCode,
     pub(crate) reason: &'static str,
+    /// How long what waits may take to go out; none: as long as the client takes some of it.
+    pub(crate) time: Option<Duration>,
 }
 
 impl Goodbye {
     pub(crate) fn new(code: CloseCode, reason: &'static str) -> Self {
-        Self { code, reason }
+        Self {
+            code,
+            reason,
+            time: None,
+        }
     }
 }
 
@@ -46,25 +56,73 @@ pub(crate) struct Outgoing {
     pub(crate) wanted: Arc<AtomicBool>,
 }
 
+/// Room for an answer among those that wait.
+#[derive(Debug)]
+pub(crate) struct Room {
+    _bytes: OwnedSemaphorePermit,
+}
+
+/// An answer on its way to the client.
+pub(crate) struct Answer {
+    pub(crate) body: Body,
+    /// What it holds is charged until it is written.
+    pub(crate) charge: Option<Charge>,
+    /// Called when only its last piece is not written: its request is over.
+    pub(crate) over: Box<dyn FnOnce() + Send>,
+}
+
 /// The way to the client.
 #[derive(Clone)]
 pub(crate) struct Outbox {
-    control: mpsc::Sender<Message>,
+    answers: mpsc::Sender<(Answer, Room)>,
+    room: Arc<Semaphore>,
     events: mpsc::Sender<Outgoing>,
+    pong: Arc<Pong>,
     goodbye: Arc<Notify>,
     /// What the goodbye says.
     said: Arc<OnceLock<(CloseCode, &'static str)>>,
 }
 
+/// The pong that waits.
+#[derive(Default)]
+struct Pong {
+    payload: Mutex<Option<Vec<u8>>>,
+    due: Notify,
+}
+
 impl Outbox {
-    /// Sends an answer, ahead of all events. Waits while too many wait; when the client has gone it is dropped.
-    pub(crate) async fn control(&self, message: Message) {
-        drop(self.control.send(message).await);
+    /// Waits for room for an answer that holds so many bytes; none when the client has gone.
+    pub(crate) async fn room(&self, n_bytes: usize) -> Option<Room> {
+        let n_bytes = u32::try_from(n_bytes).unwrap_or(u32::MAX);
+        let n_bytes = n_bytes.clamp(LEAST_BYTES, ANSWER_BYTES);
+        let room = self.room.clone().acquire_many_owned(n_bytes);
+        tokio::select! {
+            room = room => Some(Room { _bytes: room.ok()? }),
+            () = self.closed() => None,
+        }
     }
 
-    /// Waits for the place of one message ahead of all events; none when the client has gone.
-    pub(crate) async fn place(&self) -> Option<mpsc::Permit<'_, Message>> {
-        self.control.reserve().await.ok()
+    /// Sends an answer, ahead of all events. Waits while too many wait; when the client has gone it is dropped.
+    pub(crate) async fn answer(&self, answer: Answer, room: Room) {
+        drop(self.answers.send((answer, room)).await);
+    }
+
+    /// Sends what answers no request.
+    pub(crate) async fn notice(&self, body: Body) {
+        if let Some(room) = self.room(body.held_bytes()).await {
+            let answer = Answer {
+                body,
+                charge: None,
+                over: Box::new(|| ()),
+            };
+            self.answer(answer, room).await;
+        }
+    }
+
+    /// Answers a ping, unless a newer one comes before.
+    pub(crate) fn pong(&self, payload: Vec<u8>) {
+        *lock(&self.pong.payload) = Some(payload);
+        self.pong.due.notify_one();
     }
 
     /// Sends an event; false when the client has gone.
@@ -79,10 +137,10 @@ impl Outbox {
 
     /// Waits until the writer has given up on the client.
     pub(crate) async fn closed(&self) {
-        self.control.closed().await;
+        self.answers.closed().await;
     }
 
-    /// Ends the writing: control messages that wait go out, then the goodbye.
+    /// Ends the writing: answers that wait go out, then the goodbye.
     pub(crate) fn close(&self, code: CloseCode, reason: &'static str) {
         // The first reason stands.
         self.said.get_or_init(|| (code, reason));
@@ -91,42 +149,47 @@ impl Outbox {
 }
 
 /// Starts the writer of a connection.
-pub(crate) fn start(
-    sink: SplitSink<Socket, Message>,
-    taken: Taken,
-    config: &ServerConfig,
-) -> (Outbox, JoinHandle<()>) {
-    let (control, control_receiver) = mpsc::channel(CONTROL_MESSAGES);
+pub(crate) fn start(wire: MessageWriter, config: &ServerConfig) -> (Outbox, JoinHandle<()>) {
+    let (answers, answers_receiver) = mpsc::channel(WAITING_ANSWERS);
     let (events, events_receiver) = mpsc::channel(WAITING_EVENTS);
     let outbox = Outbox {
-        control,
+        answers,
+        room: Arc::new(Semaphore::new(ANSWER_BYTES as usize)),
         events,
+        pong: Arc::default(),
         goodbye: Arc::default(),
         said: Arc::default(),
     };
     let writer = Writer {
-        sink,
-        taken,
-        control: control_receiver,
+        wire,
+        answers: answers_receiver,
         events: events_receiver,
+        pong: outbox.pong.clone(),
         goodbye: outbox.goodbye.clone(),
         said: outbox.said.clone(),
         ping_interval: config.ping_interval,
-        write_timeout: config.idle_timeout,
     };
     (outbox, tokio::spawn(writer.run()))
 }
 
 struct Writer {
-    sink: SplitSink<Socket, Message>,
-    taken: Taken,
-    control: mpsc::Receiver<Message>,
+    wire: MessageWriter,
+    answers: mpsc::Receiver<(Answer, Room)>,
     events: mpsc::Receiver<Outgoing>,
+    pong: Arc<Pong>,
     goodbye: Arc<Notify>,
     /// What the goodbye says.
     said: Arc<OnceLock<(CloseCode, &'static str)>>,
     ping_interval: Duration,
-    write_timeout: Duration,
+}
+
+/// What goes out next.
+enum Next {
+    Answer(Answer, Room),
+    Event(Outgoing),
+    Ping,
+    Pong,
+    Goodbye,
 }
 
 impl Writer {
@@ -134,46 +197,59 @@ impl Writer {
         let mut pings = interval_at(Instant::now() + self.ping_interval, self.ping_interval);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let message = tokio::select! {
+            let next = tokio::select! {
                 biased;
-                Some(message) = self.control.recv() => message,
-                _ = pings.tick() => Message::Ping(Bytes::new()),
-                () = self.goodbye.notified() => break,
-                Some(event) = self.events.recv() => {
-                    if !event.wanted.load(Ordering::Acquire) {
-                        continue;
-                    }
-                    outgoing::event(event.pid, event.seq, &event.event)
-                }
+                () = self.pong.due.notified() => Next::Pong,
+                Some((answer, room)) = self.answers.recv() => Next::Answer(answer, room),
+                _ = pings.tick() => Next::Ping,
+                () = self.goodbye.notified() => Next::Goodbye,
+                Some(event) = self.events.recv() => Next::Event(event),
             };
-            if !self.write(message).await {
+            let written = match next {
+                Next::Answer(answer, room) => self.answer(answer, room).await,
+                Next::Event(event) if !event.wanted.load(Ordering::Acquire) => true,
+                Next::Event(Outgoing {
+                    pid, seq, event, ..
+                }) => {
+                    let body = outgoing::event(pid, seq, &event);
+                    self.wire.send(&body, || ()).await.is_ok()
+                }
+                Next::Ping => self.wire.ping().await.is_ok(),
+                Next::Pong => {
+                    let payload = lock(&self.pong.payload).take().unwrap_or_default();
+                    self.wire.pong(&payload).await.is_ok()
+                }
+                Next::Goodbye => break,
+            };
+            if !written {
                 return;
             }
         }
-        self.control.close();
-        while let Some(message) = self.control.recv().await {
-            if !self.write(message).await {
+        self.answers.close();
+        while let Some((answer, room)) = self.answers.recv().await {
+            if !self.answer(answer, room).await {
                 return;
             }
         }
         if let Some((code, reason)) = self.said.get().copied() {
-            self.write(Message::Close(Some(close_frame(code, reason))))
-                .await;
+            // The close frame of a client that is gone need not arrive.
+            drop(self.wire.close(code, reason).await);
         }
-        // The close frame of a client that is gone need not arrive.
-        drop(timeout(self.write_timeout, self.sink.close()).await);
     }
 
-    /// Writes a message; false when the client is gone, or took nothing of it for as long as it may be silent.
-    async fn write(&mut self, message: Message) -> bool {
-        let mut sending = self.sink.send(message);
-        loop {
-            let n_taken = self.taken.count();
-            match timeout(self.write_timeout, &mut sending).await {
-                Ok(sent) => return sent.is_ok(),
-                Err(_) if self.taken.count() != n_taken => {}
-                Err(_) => return false,
-            }
-        }
+    /// Writes an answer; false when the client is gone, or took nothing of it for as long as it may be silent.
+    async fn answer(&mut self, answer: Answer, room: Room) -> bool {
+        let Answer { body, charge, over } = answer;
+        let written = self.wire.send(&body, over).await;
+        drop((body, charge, room));
+        written.is_ok()
+    }
+}
+
+/// Waits for the end of a writer, which is cut off where it takes longer than `time`.
+pub(crate) async fn finish(writing: JoinHandle<()>, time: Duration) {
+    let writer = writing.abort_handle();
+    if timeout(time, writing).await.is_err() {
+        writer.abort();
     }
 }

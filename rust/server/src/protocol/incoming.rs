@@ -1,18 +1,34 @@
 //! What clients say.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use pie_host::Error;
+use pie_host::{Charge, Error};
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::{
+    DeserializeOwned, Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess,
+    Visitor,
+};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::violation;
+use crate::requests::blocking;
+use crate::wire::Payload;
 
 /// Bytes of a type: those that there are have fewer.
 const MAX_TYPE_BYTES: usize = 64;
+/// Fields of an object, and bytes of their names: those that there are have fewer.
+const MAX_FIELDS: usize = 32;
+const MAX_NAME_BYTES: usize = 64;
+/// Bytes of a field that carries nothing of the client's: what is wrong with one is told with its value.
+const MAX_FIELD_BYTES: usize = 2 << 20;
+/// The fields that do.
+const CARRYING: [&str; 4] = ["input", "text", "args", "manifest"];
+/// Arguments that are read; the host refuses so many.
+const MAX_ARGS: usize = 10_001;
+/// Bytes of JSON that are read on the threads of the connections.
+const LARGE_BYTES: usize = 64 << 10;
 
 /// The first message of a client.
 #[derive(Debug, Deserialize)]
@@ -30,8 +46,82 @@ pub(crate) enum Incoming {
     Request(Request),
 }
 
-/// The fields of a message by their names, each the text that the client wrote: a number keeps all its digits.
-type Fields = BTreeMap<String, Box<RawValue>>;
+/// The fields of an object by their names, each the text that the client wrote: a number keeps all its digits. They are few, so that no message
+/// costs more than a small multiple of its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(BTreeMap<String, Box<RawValue>>);
+
+impl Fields {
+    /// Names and texts.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.get()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Fields;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "an object of at most {MAX_FIELDS} fields")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Fields::default();
+                let mut n_fields = 0;
+                while let Some(name) = map.next_key::<String>()? {
+                    n_fields += 1;
+                    if n_fields > MAX_FIELDS || name.len() > MAX_NAME_BYTES {
+                        return Err(A::Error::custom(format!(
+                            "it has more than {MAX_FIELDS} fields, or the name of one is longer than {MAX_NAME_BYTES} bytes"
+                        )));
+                    }
+                    fields.0.insert(name, map.next_value()?);
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Reading)
+    }
+}
+
+/// The arguments of a launch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Args(pub(crate) Vec<String>);
+
+impl<'de> Deserialize<'de> for Args {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Args;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of strings")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Args, E> {
+                Err(E::custom("args is a string; give a list of strings"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Args, A::Error> {
+                let mut args = Vec::new();
+                while args.len() < MAX_ARGS {
+                    match list.next_element()? {
+                        Some(arg) => args.push(arg),
+                        None => return Ok(Args(args)),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Args(args))
+            }
+        }
+        deserializer.deserialize_any(Reading)
+    }
+}
 
 /// A request: its fields are read by the type that its handler names.
 #[derive(Debug)]
@@ -39,6 +129,8 @@ pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) kind: String,
     fields: Fields,
+    /// What its fields hold, where that is much.
+    _charge: Option<Charge>,
 }
 
 impl Request {
@@ -53,6 +145,7 @@ impl Request {
     /// True when the field `name` is there and true, whatever is wrong with the others.
     pub(crate) fn says(&self, name: &str) -> bool {
         self.fields
+            .0
             .get(name)
             .is_some_and(|value| value.get() == "true")
     }
@@ -100,10 +193,10 @@ pub(crate) struct Launch {
     pub(crate) program: String,
     /// The text as the client wrote it.
     pub(crate) input: Option<Box<RawValue>>,
-    pub(crate) args: Option<Vec<String>>,
+    pub(crate) args: Option<Args>,
     pub(crate) seed: Option<u64>,
     pub(crate) token_budget: Option<u64>,
-    pub(crate) limits: Option<Map<String, Value>>,
+    pub(crate) limits: Option<Fields>,
     pub(crate) detached: Option<bool>,
     pub(crate) attach: Option<bool>,
     pub(crate) window_bytes: Option<usize>,
@@ -157,10 +250,54 @@ pub(crate) fn hello(text: &str) -> Result<(u64, Result<Hello, Error>), Error> {
         )));
     }
     let version = fields
+        .0
         .get("protocol")
         .and_then(|version| whole(version))
         .ok_or_else(|| violation("the hello names no protocol version"))?;
     Ok((version, read(&kind, &fields)))
+}
+
+/// Reads a text frame, a long one off the threads of the connections.
+///
+/// # Errors
+/// As [`text_message`].
+pub(crate) async fn read_text(payload: Payload) -> Result<Incoming, Error> {
+    if payload.bytes().len() <= LARGE_BYTES {
+        return text_message(payload.text()?);
+    }
+    blocking(move || {
+        let mut payload = payload;
+        // The fields are a copy.
+        payload.charge_twice()?;
+        let mut incoming = text_message(payload.text()?)?;
+        if let Incoming::Request(request) = &mut incoming {
+            request._charge = payload.into_charge();
+        }
+        Ok(incoming)
+    })
+    .await
+}
+
+/// Parts a binary frame into its header and its payload.
+///
+/// # Errors
+/// As [`binary_message`].
+pub(crate) async fn read_binary(mut payload: Payload) -> Result<(Request, Payload), Error> {
+    let n_header = payload
+        .bytes()
+        .first_chunk::<4>()
+        .copied()
+        .map_or(0, u32::from_le_bytes);
+    let reading = move || {
+        let (request, rest) = binary_message(payload.bytes())?;
+        let n_bytes = rest.len();
+        payload.keep_last(n_bytes);
+        Ok((request, payload))
+    };
+    if n_header as usize <= LARGE_BYTES {
+        return reading();
+    }
+    blocking(reading).await
 }
 
 /// Reads a text frame.
@@ -192,6 +329,7 @@ pub(crate) fn binary_message(frame: &[u8]) -> Result<(Request, &[u8]), Error> {
 
 fn request(kind: String, mut fields: Fields) -> Result<Request, Error> {
     let id = fields
+        .0
         .remove("id")
         .and_then(|id| whole(&id))
         .ok_or_else(|| {
@@ -199,7 +337,12 @@ fn request(kind: String, mut fields: Fields) -> Result<Request, Error> {
                 "a message of the type {kind:?} has no id; give it a whole number"
             ))
         })?;
-    Ok(Request { id, kind, fields })
+    Ok(Request {
+        id,
+        kind,
+        fields,
+        _charge: None,
+    })
 }
 
 /// A JSON object without its `type`.
@@ -207,6 +350,7 @@ fn object(text: &str) -> Result<(String, Fields), Error> {
     let mut fields: Fields = serde_json::from_str(text)
         .map_err(|error| violation(format!("a message is no JSON object: {error}")))?;
     let kind = fields
+        .0
         .remove("type")
         .and_then(|kind| serde_json::from_str::<String>(kind.get()).ok())
         .filter(|kind| kind.len() <= MAX_TYPE_BYTES);
@@ -221,7 +365,16 @@ fn whole(value: &RawValue) -> Option<u64> {
 }
 
 fn read<T: DeserializeOwned>(kind: &str, fields: &Fields) -> Result<T, Error> {
+    for (name, value) in fields.iter() {
+        if value.len() > MAX_FIELD_BYTES && !CARRYING.contains(&name) {
+            return Err(violation(format!(
+                "in a message of the type {kind:?}: the field {name:?} has {} bytes, and {MAX_FIELD_BYTES} are the most",
+                value.len()
+            )));
+        }
+    }
     let fields = fields
+        .0
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_ref().into_deserializer()));
     T::deserialize(MapDeserializer::new(fields)).map_err(|error: serde_json::Error| {
@@ -247,10 +400,48 @@ mod tests {
         let launch = launch(text).unwrap();
         assert_eq!(launch.seed, Some(u64::MAX));
         assert_eq!(
-            (launch.args, launch.attach, launch.limits),
-            (None, None, None)
+            (launch.args, launch.attach, launch.limits.is_none()),
+            (None, None, true)
         );
         assert!(launch.input.is_none());
+    }
+
+    #[test]
+    fn what_a_message_holds_is_a_small_multiple_of_its_bytes() {
+        let many: String = (0..MAX_FIELDS + 1)
+            .map(|n| format!("\"f{n}\":1,"))
+            .collect();
+        let long = "n".repeat(MAX_NAME_BYTES + 1);
+        let huge = "9".repeat(MAX_FIELD_BYTES + 1);
+        for (text, part) in [
+            (format!("{{{many}\"id\":1}}"), "more than 32 fields"),
+            (
+                format!("{{\"a\":1,{}\"id\":1}}", "\"a\":1,".repeat(MAX_FIELDS)),
+                "more than 32 fields",
+            ),
+            (format!("{{\"{long}\":1}}"), "longer than 64 bytes"),
+            (
+                format!(r#"{{"id":1,"type":"launch","program":"x","limits":{{{many}"b":1}}}}"#),
+                "more than 32 fields",
+            ),
+            (
+                format!(r#"{{"id":1,"type":"launch","program":"x","seed":"{huge}"}}"#),
+                "2097152 are the most",
+            ),
+            (
+                r#"{"id":1,"type":"launch","program":"x","args":"a"}"#.to_owned(),
+                "args is a string",
+            ),
+        ] {
+            let message = launch(&text).unwrap_err();
+            assert!(
+                message.contains(part) && message.len() < 2000,
+                "{message:.300}"
+            );
+        }
+        let args = vec!["\"\""; 20_000].join(",");
+        let text = format!(r#"{{"id":1,"type":"launch","program":"x","args":[{args}]}}"#);
+        assert_eq!(launch(&text).unwrap().args.unwrap().0.len(), MAX_ARGS);
     }
 
     #[test]

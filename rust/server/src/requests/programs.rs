@@ -26,11 +26,16 @@ impl Session {
             .and_then(|header| lock(&self.uploads).part(id, header, payload));
         match part {
             Ok(Part::More) => {}
-            Ok(Part::Whole { digest, bytes }) => {
+            Ok(Part::Whole {
+                digest,
+                bytes,
+                copy,
+            }) => {
                 let uploads = self.uploads.clone();
                 self.later(id, async move {
                     let n_bytes = bytes.len();
                     let component = blocking(move || Ok(Component::new(bytes))).await?;
+                    drop(copy);
                     let actual = registry::digest_of(&component);
                     let mut uploads = lock(&uploads);
                     if actual != digest {

@@ -6,8 +6,12 @@ use pie_host::{ErrorCode, Launch, Program, Reader, Value};
 
 use super::*;
 use crate::processes::Launcher;
-use crate::protocol::incoming::{self as wire, Attach, Logs, OfProcess, Send};
+use crate::protocol::body::Body;
+use crate::protocol::incoming::{self as wire, Attach, Fields, Logs, OfProcess, Send};
 use crate::registry;
+
+/// Bytes of a number that is looked at.
+const MAX_NUMBER_BYTES: usize = 64;
 
 impl Session {
     /// Launches a program; what has to be read from the disk first does not hold up other requests.
@@ -32,7 +36,7 @@ impl Session {
                             launching.launch(id, program).await;
                         }
                         Err(error) => {
-                            reply(&launching.outbox, &launching.open, id, Err(error)).await
+                            launching.replies.answer(id, Err(error)).await;
                         }
                     }
                 });
@@ -73,14 +77,14 @@ impl Session {
                 || "null".to_owned(),
                 |input| Box::<str>::from(input).into_string(),
             ),
-            args: fields.args.unwrap_or_default(),
+            args: fields.args.unwrap_or_default().0,
             seed: fields.seed,
             token_budget: fields.token_budget,
             limits: limits(&fields.limits.unwrap_or_default())?,
             shared: self.shared.clone(),
             attachments: self.attachments.clone(),
             outbox: self.outbox.clone(),
-            open: self.open.clone(),
+            replies: self.replies.clone(),
         };
         Ok((launching, content))
     }
@@ -150,11 +154,19 @@ impl Session {
         Ok(json!({}))
     }
 
-    pub(super) fn outcome(&self, request: &mut Request) -> Answer {
-        let OfProcess { pid } = request.fields()?;
-        let process = self.shared.processes.of_user(&self.user, pid)?;
-        let last = process.outcome();
-        Ok(json!({ "outcome": last.map(|event| outgoing::event_fields(&event)) }))
+    /// Answers how a process ended. What it says is not copied, but written from where it lies.
+    pub(super) async fn outcome(&self, request: &mut Request) {
+        let id = request.id;
+        let process = request
+            .fields::<OfProcess>()
+            .and_then(|OfProcess { pid }| self.shared.processes.of_user(&self.user, pid));
+        match process {
+            Ok(process) => {
+                let body = Body::outcome(id, process.outcome().as_ref());
+                self.replies.body(id, body).await;
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
     }
 
     /// Answers with output that is kept, with `follow` when there is some.
@@ -168,19 +180,25 @@ impl Session {
             Ok((fields, process)) => {
                 let after = fields.after.unwrap_or(0);
                 let most = self.shared.host.limits().message_bytes;
-                self.later(id, async move {
+                let tail_bytes = fields.tail_bytes.unwrap_or(usize::MAX);
+                let kept = self.shared.config.log_bytes;
+                let replies = self.replies.clone();
+                self.tasks.spawn(async move {
                     if fields.follow.unwrap_or(false) {
                         process.log_grown(after).await;
                     }
-                    let tail_bytes = fields.tail_bytes.unwrap_or(usize::MAX);
-                    let mut log = process.log(after, tail_bytes);
-                    // The client reads on from `next`.
-                    let n_bytes = log.text.floor_char_boundary(most);
-                    log.next -= (log.text.len() - n_bytes) as u64;
-                    log.text.truncate(n_bytes);
-                    Ok(json!({
-                        "text": log.text, "next": log.next, "dropped_bytes": log.n_dropped_bytes, "ended": log.ended,
-                    }))
+                    let answer = || {
+                        let mut log = process.log(after, tail_bytes);
+                        // The client reads on from `next`.
+                        let n_bytes = log.text.floor_char_boundary(most);
+                        log.next -= (log.text.len() - n_bytes) as u64;
+                        log.text.truncate(n_bytes);
+                        json!({
+                            "text": log.text, "next": log.next, "dropped_bytes": log.n_dropped_bytes, "ended": log.ended,
+                        })
+                    };
+                    // Many may be asked for at once: each is made only when there is room for it.
+                    replies.answer_in_room(id, most.min(tail_bytes).min(kept), answer).await;
                 });
             }
             Err(error) => self.answer(id, Err(error)).await,
@@ -202,20 +220,27 @@ impl Session {
 }
 
 /// Limits by their names, as numbers or null; the launch checks names and ranges.
-fn limits(
-    given: &serde_json::Map<String, serde_json::Value>,
-) -> Result<BTreeMap<String, Value>, Error> {
-    let value = |(name, value): (&String, &serde_json::Value)| {
-        let number = value
-            .as_u64()
-            .map(Value::Integer)
-            .or_else(|| value.as_f64().map(Value::Seconds))
-            .or_else(|| value.is_null().then_some(Value::Unlimited));
-        number.map(|number| (name.clone(), number)).ok_or_else(|| {
-            let message =
-                format!("limits.{name} = {value} is no number; give one, or null for no limit");
-            Error::new(ErrorCode::InvalidArgument, message)
-        })
+fn limits(given: &Fields) -> Result<BTreeMap<String, Value>, Error> {
+    let value = |(name, text): (&str, &str)| {
+        // Whatever is longer is no number, and not read.
+        let value: Option<serde_json::Value> = (text.len() <= MAX_NUMBER_BYTES)
+            .then(|| serde_json::from_str(text).ok())
+            .flatten();
+        let number = value.as_ref().and_then(|value| {
+            value
+                .as_u64()
+                .map(Value::Integer)
+                .or_else(|| value.as_f64().map(Value::Seconds))
+                .or_else(|| value.is_null().then_some(Value::Unlimited))
+        });
+        number
+            .map(|number| (name.to_owned(), number))
+            .ok_or_else(|| {
+                let shown = &text[..text.floor_char_boundary(MAX_NUMBER_BYTES)];
+                let message =
+                    format!("limits.{name} = {shown} is no number; give one, or null for no limit");
+                Error::new(ErrorCode::InvalidArgument, message)
+            })
     };
     given.iter().map(value).collect()
 }
@@ -237,7 +262,7 @@ struct Launching {
     shared: Arc<Shared>,
     attachments: Arc<Mutex<Attachments>>,
     outbox: Outbox,
-    open: Arc<Mutex<HashSet<u64>>>,
+    replies: Replies,
 }
 
 impl Launching {
@@ -262,12 +287,12 @@ impl Launching {
                 // It is attached before the client knows of it, so that whatever the client sends then finds it so.
                 let answered =
                     reader.map(|reader| lock(&self.attachments).add(pid, reader, &self.outbox));
-                reply(&self.outbox, &self.open, id, Ok(answer)).await;
+                self.replies.answer(id, Ok(answer)).await;
                 if let Some(answered) = answered {
                     answered.go();
                 }
             }
-            Err(error) => reply(&self.outbox, &self.open, id, Err(error)).await,
+            Err(error) => self.replies.answer(id, Err(error)).await,
         }
     }
 }

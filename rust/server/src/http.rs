@@ -1,0 +1,285 @@
+//! What comes before the WebSocket: one HTTP request, bounded in size, which is an upgrade or a probe. A probe gets a short answer and the
+//! connection ends.
+
+use std::net::SocketAddr;
+
+use pie_host::{Error, ErrorCode, Host};
+use serde_json::json;
+use tungstenite::handshake::server::{Request, Response, create_response, write_response};
+use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
+
+use crate::protocol::outgoing;
+use crate::shared::{Phase, Shared};
+use crate::wire::Wire;
+
+/// Header fields of a request: browsers send about twenty.
+const MAX_FIELDS: usize = 64;
+
+/// Reads the request and answers it. The request when it was an upgrade, and the connection is a WebSocket from then on; none when the
+/// connection ends.
+pub(crate) async fn answer(wire: &mut Wire, shared: &Shared) -> Option<Request> {
+    let head = match wire.reader.head(end_of_head).await {
+        Ok(Some(head)) => read(&head),
+        Ok(None) => Err(Reply::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the head of the request is longer than 8 KiB",
+        )),
+        Err(_) => return None,
+    };
+    let upgraded = head.and_then(|request| {
+        let response = respond(&request, shared)?;
+        Ok((request, response))
+    });
+    let mut bytes = Vec::new();
+    let request = match upgraded {
+        Ok((request, response)) => {
+            write_response(&mut bytes, &response).ok()?;
+            Some(request)
+        }
+        Err(reply) => {
+            tracing::debug!(status = reply.status.as_u16(), "answered an HTTP request");
+            bytes = reply.bytes();
+            None
+        }
+    };
+    wire.writer.raw(&bytes).await.ok()?;
+    request
+}
+
+/// Where the head of a request ends.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.windows(4).position(|end| end == b"\r\n\r\n");
+    end.map(|at| at + 4)
+}
+
+/// An answer after which the connection ends.
+#[derive(Debug)]
+struct Reply {
+    status: StatusCode,
+    content_type: &'static str,
+    /// A further field of the head.
+    field: &'static str,
+    body: String,
+    /// The request was a HEAD: the body is only announced.
+    is_head: bool,
+}
+
+impl Reply {
+    fn new(status: StatusCode, body: impl Into<String>) -> Self {
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            field: "",
+            body: body.into() + "\n",
+            is_head: false,
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let head = format!(
+            "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n{}Connection: close\r\n\r\n",
+            self.status,
+            self.content_type,
+            self.body.len(),
+            self.field
+        );
+        let body = if self.is_head { "" } else { &self.body };
+        (head + body).into_bytes()
+    }
+}
+
+/// Reads the head of a request.
+fn read(head: &[u8]) -> Result<Request, Reply> {
+    let bad = |what: &str| Reply::new(StatusCode::BAD_REQUEST, what);
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut parsed = httparse::Request::new(&mut fields);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Err(bad("the request is cut off")),
+        Err(error) => return Err(bad(&format!("this is no HTTP request: {error}"))),
+    }
+    let mut request = Request::new(());
+    *request.version_mut() = match parsed.version {
+        Some(1) => Version::HTTP_11,
+        _ => Version::HTTP_10,
+    };
+    *request.method_mut() = Method::from_bytes(parsed.method.unwrap_or_default().as_bytes())
+        .map_err(|_| bad("the method is none"))?;
+    *request.uri_mut() = parsed
+        .path
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| bad("the target of the request is none"))?;
+    for field in parsed.headers {
+        let name = HeaderName::from_bytes(field.name.as_bytes());
+        let value = HeaderValue::from_bytes(field.value);
+        let (Ok(name), Ok(value)) = (name, value) else {
+            return Err(bad("a header field is none"));
+        };
+        request.headers_mut().append(name, value);
+    }
+    Ok(request)
+}
+
+/// The answer to an upgrade.
+///
+/// # Errors
+/// The answer to anything else.
+fn respond(request: &Request, shared: &Shared) -> Result<Response, Reply> {
+    let wants_upgrade = request.headers().contains_key(header::UPGRADE);
+    if !wants_upgrade {
+        return Err(probed(request, shared));
+    }
+    let gate = Gate {
+        own: shared.address,
+        allowed: &shared.config.allowed_origins,
+    };
+    gate.check(request)?;
+    create_response(request).map_err(|error| {
+        Reply::new(
+            StatusCode::BAD_REQUEST,
+            format!("the upgrade is none that the server can follow: {error}"),
+        )
+    })
+}
+
+/// The answer to a request that is no upgrade.
+fn probed(request: &Request, shared: &Shared) -> Reply {
+    let is_head = request.method() == Method::HEAD;
+    if !is_head && request.method() != Method::GET {
+        return Reply {
+            field: "Allow: GET, HEAD\r\n",
+            ..Reply::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this server answers GET and HEAD only",
+            )
+        };
+    }
+    let reply = match request.uri().path() {
+        "/healthz" => Reply::new(StatusCode::OK, "ok"),
+        "/readyz" => ready(&shared.host, *shared.phase.borrow()),
+        "/" => Reply {
+            field: "Upgrade: websocket\r\n",
+            ..Reply::new(
+                StatusCode::UPGRADE_REQUIRED,
+                "this is the WebSocket of pie serve; connect with a client of Pie. /healthz and /readyz are for probes",
+            )
+        },
+        _ => Reply::new(
+            StatusCode::NOT_FOUND,
+            "there is nothing here; /healthz and /readyz are for probes, / is the WebSocket of pie serve",
+        ),
+    };
+    Reply { is_head, ..reply }
+}
+
+/// Whether programs that are launched can run, with what is in the way.
+fn ready(host: &Host, phase: Phase) -> Reply {
+    let mut reasons = host.unready();
+    if phase != Phase::Serving {
+        reasons.insert(0, "the server is about to end".to_owned());
+    }
+    if reasons.is_empty() {
+        Reply::new(StatusCode::OK, "ready")
+    } else {
+        Reply::new(StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n"))
+    }
+}
+
+/// Lets programs in, and of web pages those of allowed origins. Browsers send `Origin` with every upgrade and let no page change it,
+/// so that no other page can reach a server on its visitor's machine.
+struct Gate<'a> {
+    own: SocketAddr,
+    allowed: &'a [String],
+}
+
+impl Gate<'_> {
+    fn admits(&self, origin: &str) -> bool {
+        let port = self.own.port();
+        let loopback = ["localhost", "127.0.0.1", "[::1]"]
+            .iter()
+            .any(|host| origin == format!("http://{host}:{port}"));
+        loopback || self.allowed.iter().any(|allowed| allowed == origin)
+    }
+
+    fn check(&self, request: &Request) -> Result<(), Reply> {
+        for origin in request.headers().get_all(header::ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default();
+            if !self.admits(origin) {
+                let shown: String = origin.chars().take(200).collect();
+                let message = format!(
+                    "web pages of the origin {shown:?} may not connect; add it to server.allowed_origins"
+                );
+                return Err(forbidden(&Error::new(ErrorCode::ForbiddenOrigin, message)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn forbidden(error: &Error) -> Reply {
+    let body = json!({ "error": outgoing::error_object(error) });
+    Reply {
+        content_type: "application/json",
+        ..Reply::new(StatusCode::FORBIDDEN, body.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_loopback_and_listed_origins_are_admitted() {
+        let allowed = ["https://example.org".to_owned()];
+        let gate = Gate {
+            own: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            allowed: &allowed,
+        };
+        for origin in [
+            "http://localhost:8080",
+            "http://127.0.0.1:8080",
+            "http://[::1]:8080",
+            "https://example.org",
+        ] {
+            assert!(gate.admits(origin), "{origin}");
+        }
+        for origin in [
+            "",
+            "null",
+            "http://localhost",
+            "http://localhost:80",
+            "http://localhost:8080.evil.org",
+            "http://evil.org:8080",
+            "https://example.org.evil.org",
+            "http://example.org",
+            "http://127.0.0.2:8080",
+        ] {
+            assert!(!gate.admits(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn heads_are_read_or_refused() {
+        let read = |text: &str| read(text.as_bytes());
+        let request = read("GET /readyz HTTP/1.0\r\nHost: a\r\nX: b\r\nX: c\r\n\r\n").unwrap();
+        assert_eq!(request.uri().path(), "/readyz");
+        assert_eq!(request.headers().get_all("x").iter().count(), 2);
+        for text in [
+            "GET\r\n\r\n",
+            "GET / HTTP/2.0\r\n\r\n",
+            "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+            "\u{16}\u{3}\u{1}\r\n\r\n",
+            &format!(
+                "GET / HTTP/1.1\r\n{}\r\n",
+                "a: b\r\n".repeat(MAX_FIELDS + 1)
+            ),
+        ] {
+            assert_eq!(
+                read(text).unwrap_err().status,
+                StatusCode::BAD_REQUEST,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The places of connected clients, by address and by user. Where there is none left, whoever holds the most gives one up to whoever holds
+//! fewer: one client cannot keep the others out, and nobody loses a place to somebody who has as many.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, Weak};
+
+use pie_host::{Account, Budget, Error, ErrorCode};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::ServerConfig;
+use crate::shared::lock;
+
+/// Where a client connects from, as far as places are counted: a host, or of IPv6 the network of one customer (64 bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Address(IpAddr);
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = address.to_bits() & !u128::from(u64::MAX);
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+/// What the connections of one user share.
+#[derive(Debug)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    /// What pays for the messages, answers and uploads of all of them.
+    pub(crate) account: Account,
+    /// Bytes of uploads that they hold.
+    pub(crate) upload_bytes: AtomicUsize,
+    /// Whoever of them has much to do does it in turns with the others: the user has one share of the threads, however many connect.
+    pub(crate) turns: Arc<Semaphore>,
+}
+
+/// The places of connected clients.
+pub(crate) struct Places {
+    most: usize,
+    most_of_user: usize,
+    most_of_address: usize,
+    budget: Arc<Budget>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_address: HashMap<Address, OfAddress>,
+    by_user: HashMap<String, OfUser>,
+    n: usize,
+    next: u64,
+}
+
+#[derive(Default)]
+struct OfAddress {
+    by_user: HashMap<String, Vec<Seat>>,
+    n: usize,
+}
+
+struct OfUser {
+    user: Weak<User>,
+    n: usize,
+}
+
+/// One place that is taken.
+struct Seat {
+    number: u64,
+    /// Dropping it tells the connection that it has lost the place.
+    _kept: oneshot::Sender<()>,
+}
+
+/// A place among the connected clients, which becomes free when it is dropped.
+pub(crate) struct Place {
+    places: Arc<Places>,
+    user: Arc<User>,
+    address: Address,
+    number: u64,
+}
+
+impl Place {
+    pub(crate) fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+}
+
+impl Places {
+    pub(crate) fn new(config: &ServerConfig, budget: Arc<Budget>) -> Self {
+        Self {
+            most: config.max_connections,
+            most_of_user: config.max_user_connections,
+            most_of_address: config.max_address_connections,
+            budget,
+            table: Mutex::default(),
+        }
+    }
+
+    /// Clients that have a place.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.table).n
+    }
+
+    /// The place of one more client. The receiver tells when it is lost to another one.
+    ///
+    /// # Errors
+    /// `limit-connections`.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        user: &str,
+        address: Address,
+    ) -> Result<(Place, oneshot::Receiver<()>), Error> {
+        let mut table = lock(&self.table);
+        let of_user = table.by_user.get(user).map_or(0, |of| of.n);
+        if of_user >= self.most_of_user {
+            return Err(full(&format!(
+                "{of_user} clients of {user:?} are connected, the most that server.max_user_connections allows"
+            )));
+        }
+        let of_address = table.by_address.get(&address).map_or(0, |of| of.n);
+        if of_address >= self.most_of_address && !table.displace_at(address, user) {
+            return Err(full(&format!(
+                "{of_address} clients of your address are connected, the most that server.max_address_connections allows"
+            )));
+        }
+        if table.n >= self.most && !table.displace(address, user) {
+            return Err(full(&format!(
+                "{} clients are connected, the most that server.max_connections allows",
+                table.n
+            )));
+        }
+        let (kept, lost) = oneshot::channel();
+        let (user, number) = table.seat(user, address, kept, &self.budget);
+        let place = Place {
+            places: self.clone(),
+            user,
+            address,
+            number,
+        };
+        Ok((place, lost))
+    }
+}
+
+fn full(what: &str) -> Error {
+    Error::new(
+        ErrorCode::LimitConnections,
+        format!("{what}; come back later, or raise the limit"),
+    )
+}
+
+impl Table {
+    fn seat(
+        &mut self,
+        name: &str,
+        address: Address,
+        kept: oneshot::Sender<()>,
+        budget: &Arc<Budget>,
+    ) -> (Arc<User>, u64) {
+        self.next += 1;
+        self.n += 1;
+        let of_address = self.by_address.entry(address).or_default();
+        of_address.n += 1;
+        let seats = of_address.by_user.entry(name.to_owned()).or_default();
+        seats.push(Seat {
+            number: self.next,
+            _kept: kept,
+        });
+        let of_user = self.by_user.entry(name.to_owned()).or_insert(OfUser {
+            user: Weak::new(),
+            n: 0,
+        });
+        of_user.n += 1;
+        let user = of_user.user.upgrade().unwrap_or_else(|| {
+            Arc::new(User {
+                name: name.to_owned(),
+                account: budget.account(name),
+                upload_bytes: AtomicUsize::new(0),
+                turns: Arc::new(Semaphore::new(1)),
+            })
+        });
+        of_user.user = Arc::downgrade(&user);
+        (user, self.next)
+    }
+
+    /// Frees a place of the address that holds the most, for a client of `address`. False where nobody holds more than it would.
+    fn displace(&mut self, address: Address, user: &str) -> bool {
+        let own = self.by_address.get(&address).map_or(0, |of| of.n);
+        let greatest = self.by_address.iter().max_by_key(|(_, of)| of.n);
+        match greatest.map(|(at, of)| (*at, of.n)) {
+            Some((at, n)) if at != address && n > own + 1 => {
+                self.free_of_greatest(at);
+                true
+            }
+            _ => self.displace_at(address, user),
+        }
+    }
+
+    /// Frees a place of the user who holds the most at an address, for `user`. False where nobody there holds more than that one would.
+    fn displace_at(&mut self, address: Address, user: &str) -> bool {
+        let Some(of_address) = self.by_address.get(&address) else {
+            return false;
+        };
+        let own = of_address.by_user.get(user).map_or(0, Vec::len);
+        let most = of_address.by_user.values().map(Vec::len).max();
+        if most.is_none_or(|most| most <= own + 1) {
+            return false;
+        }
+        self.free_of_greatest(address);
+        true
+    }
+
+    /// Frees the youngest place of the user who holds the most at an address.
+    fn free_of_greatest(&mut self, address: Address) {
+        let Some(of_address) = self.by_address.get(&address) else {
+            return;
+        };
+        let greatest = of_address
+            .by_user
+            .iter()
+            .max_by_key(|(_, seats)| seats.len());
+        let youngest =
+            greatest.and_then(|(user, seats)| Some((user.clone(), seats.last()?.number)));
+        if let Some((user, number)) = youngest {
+            tracing::info!(user, "a client gives its place to another one");
+            self.free(address, &user, number);
+        }
+    }
+
+    /// Frees a place; nothing where it is free.
+    fn free(&mut self, address: Address, user: &str, number: u64) {
+        let Some(of_address) = self.by_address.get_mut(&address) else {
+            return;
+        };
+        let Some(seats) = of_address.by_user.get_mut(user) else {
+            return;
+        };
+        let Some(at) = seats.iter().position(|seat| seat.number == number) else {
+            return;
+        };
+        seats.remove(at);
+        if seats.is_empty() {
+            of_address.by_user.remove(user);
+        }
+        of_address.n -= 1;
+        if of_address.n == 0 {
+            self.by_address.remove(&address);
+        }
+        self.n -= 1;
+        if let Some(of_user) = self.by_user.get_mut(user) {
+            of_user.n -= 1;
+            if of_user.n == 0 {
+                self.by_user.remove(user);
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.places.table).free(self.address, &self.user.name, self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    type Entered = (Place, oneshot::Receiver<()>);
+
+    fn places(most: usize, of_user: usize, of_address: usize) -> Arc<Places> {
+        let config = ServerConfig {
+            max_connections: most,
+            max_user_connections: of_user,
+            max_address_connections: of_address,
+            ..ServerConfig::new(PathBuf::new())
+        };
+        Arc::new(Places::new(&config, Budget::new(1 << 30, None)))
+    }
+
+    fn at(last: u8) -> Address {
+        IpAddr::from([192, 0, 2, last]).into()
+    }
+
+    fn enter(places: &Arc<Places>, user: &str, address: u8) -> Result<Entered, String> {
+        places
+            .enter(user, at(address))
+            .map_err(|error| error.message)
+    }
+
+    /// Whether a place went to another client.
+    fn is_lost(entered: &mut Entered) -> bool {
+        entered.1.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    }
+
+    fn n_lost(entered: &mut [Entered]) -> usize {
+        entered.iter_mut().map(is_lost).filter(|lost| *lost).count()
+    }
+
+    #[test]
+    fn users_and_addresses_have_their_bounds() {
+        let places = places(10, 2, 3);
+        let mut held = vec![
+            enter(&places, "a", 1).unwrap(),
+            enter(&places, "a", 2).unwrap(),
+        ];
+        let message = enter(&places, "a", 3).err().unwrap();
+        assert!(message.contains("max_user_connections"), "{message}");
+        held.push(enter(&places, "b", 1).unwrap());
+        held.push(enter(&places, "c", 1).unwrap());
+        let message = enter(&places, "d", 1).err().unwrap();
+        assert!(message.contains("max_address_connections"), "{message}");
+        assert_eq!((places.count(), n_lost(&mut held)), (4, 0));
+        drop(held);
+        assert_eq!(places.count(), 0);
+        let table = lock(&places.table);
+        assert!(table.by_address.is_empty() && table.by_user.is_empty());
+    }
+
+    #[test]
+    fn whoever_holds_the_most_gives_way_at_a_full_address() {
+        let places = places(10, 3, 4);
+        let mut greedy: Vec<Entered> = (0..3).map(|_| enter(&places, "a", 1).unwrap()).collect();
+        let mut other = vec![enter(&places, "b", 1).unwrap()];
+        let mut late = vec![enter(&places, "c", 1).unwrap()];
+        assert_eq!((n_lost(&mut greedy), n_lost(&mut other)), (1, 0));
+        // The youngest went; freeing its place once more changes nothing.
+        assert!(is_lost(&mut greedy[2]));
+        greedy.truncate(2);
+        assert_eq!(places.count(), 4);
+        // Nobody holds more than one more than a newcomer would have.
+        let message = enter(&places, "c", 1).err().unwrap();
+        assert!(message.contains("max_address_connections"), "{message}");
+        assert_eq!(n_lost(&mut late), 0);
+    }
+
+    #[test]
+    fn a_full_server_takes_from_the_address_that_holds_the_most() {
+        let places = places(6, 100, 5);
+        let mut greedy: Vec<Entered> = (0..5)
+            .map(|n| enter(&places, &format!("a{n}"), 1).unwrap())
+            .collect();
+        let mut other = vec![enter(&places, "b", 2).unwrap()];
+        let mut late: Vec<Entered> = (0..2).map(|_| enter(&places, "c", 3).unwrap()).collect();
+        assert_eq!(
+            (n_lost(&mut greedy), n_lost(&mut other), n_lost(&mut late)),
+            (2, 0, 0)
+        );
+        // No address has more than this one would: it gives way itself, by the user who has more.
+        let _other = enter(&places, "d", 3).unwrap();
+        assert_eq!((n_lost(&mut greedy), n_lost(&mut late)), (2, 1));
+        let message = enter(&places, "e", 3).err().unwrap();
+        assert!(message.contains("max_connections"), "{message}");
+        assert_eq!(places.count(), 6);
+    }
+
+    #[test]
+    fn networks_of_ipv6_count_as_one_and_mapped_addresses_as_what_they_map() {
+        let address = |text: &str| Address::from(text.parse::<IpAddr>().unwrap());
+        assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:1"));
+        assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
+        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
+        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
+    }
+
+    #[test]
+    fn the_connections_of_a_user_share_one_account() {
+        let places = places(6, 6, 6);
+        let (first, _lost) = enter(&places, "a", 1).unwrap();
+        let (second, _lost) = enter(&places, "a", 2).unwrap();
+        assert!(Arc::ptr_eq(first.user(), second.user()));
+    }
+}
