@@ -132,6 +132,10 @@ def reference(rows: list[ErrorCode]) -> str:
 An error is a code, a message and details. The message names the value, the limit and the remedy.
 Exceptions in Python and JavaScript have `.code`; the error strings of Rust begin with `[code] `, which `inferlet::error_code` reads.
 
+A program that fails may end with the code of a mistake in its own calls, or of an error that the engine gave it. Any other code
+that it states becomes `program-error`: that a process ended with `limit-cpu`, `cancelled` or `engine-stopped` is always the
+engine's word.
+
 | code | what it means | what to do |
 |---|---|---|
 {table}

@@ -5,18 +5,23 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from pie.errors import PieError
+from pie.folder import Folder, read_file
 
 Language = Literal["python", "javascript"]
 
 MAX_BUNDLE_BYTES = 32 << 20
 MAX_BUNDLE_FILES = 4096
+MAX_DEPENDENCY_BYTES = 1 << 30
+"""What is bundled with a program is no larger: no engine takes more."""
+MAX_COMPONENT_BYTES = 1 << 30
+"""The longest component that is read at all: the most that `limits.component_bytes` may be."""
 
 MANIFEST_FILE = "Pie.toml"
 """What the manifest of a program is called."""
@@ -38,7 +43,7 @@ _ENTRIES = (
     "src/index.ts",
     "src/index.js",
 )
-_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "target", "build", "dist", "venv"}
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "build", "dist", "venv"})
 # Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next time.
 _SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
 _PYTHON_IMPORT = re.compile(r"^[ \t]*((?:from[ \t][^\n(#]*import[ \t]*\([^)]*\)|(?:from|import)[ \t][^\n#;]*))", re.MULTILINE)
@@ -56,8 +61,16 @@ class Component:
     """Its bytes, where they were built and lie in no file."""
 
     def read(self) -> bytes:
-        """Its bytes; PieError `unknown-program` where they cannot be read."""
-        return _read(self.path) if self.content is None else self.content
+        """Its bytes; PieError `unknown-program` where they cannot be read, `limit-program` where they are too many."""
+        if self.content is not None:
+            return self.content
+        try:
+            if (n_bytes := self.path.stat().st_size) > MAX_COMPONENT_BYTES:
+                message = f"{n_bytes} bytes, more than {MAX_COMPONENT_BYTES}, the most that limits.component_bytes may be; make it smaller"
+                raise PieError("limit-program", f"the program {str(self.path)!r} has {message}")
+            return read_file(self.path, MAX_COMPONENT_BYTES)
+        except OSError as error:
+            raise PieError("unknown-program", f"{str(self.path)!r} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,8 @@ def load_program(path: Path) -> Component | Source:
             f"{str(path)!r} ends in {path.suffix!r}, which is no program; a program is a folder or ends in {known}",
         )
     finder = _python_imports if language == "python" else _script_imports
-    return Source(language, _bundle(path.parent, _reachable(path.parent, path.name, finder)), path.name)
+    with _folder(path.parent) as folder:
+        return Source(language, _reachable(folder, path, finder), path.name)
 
 
 def _shortened(path: Path) -> str:
@@ -106,74 +120,101 @@ def _shortened(path: Path) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}..."
 
 
-def _load_folder(folder: Path) -> Source:
-    for entry in _ENTRIES:
-        if (folder / entry).is_file():
-            return load_folder(folder, PurePosixPath(entry))
-    raise PieError(
-        "invalid-program",
-        f"the folder {str(folder)!r} holds no program; its entry must be one of {', '.join(_ENTRIES)}",
-    )
+def _load_folder(path: Path) -> Source:
+    with _folder(path) as folder:
+        entry = next((entry for entry in map(PurePosixPath, _ENTRIES) if folder.is_file(entry)), None)
+    if entry is None:
+        raise PieError("invalid-program", f"the folder {str(path)!r} holds no program; its entry must be one of {', '.join(_ENTRIES)}")
+    return load_folder(path, entry)
 
 
-def load_folder(folder: Path, entry: PurePosixPath) -> Source:
-    """The program whose entry is a file below `folder`: every file of the folder that the entry lies in, at any depth.
+def load_folder(path: Path, entry: PurePosixPath) -> Source:
+    """The program whose entry is a file below the folder at `path`: every file of the folder that the entry lies in, at any depth.
 
-    Raises PieError `invalid-program` where it is too large or in no known language.
+    Links are followed as far as they stay below `path`. Raises PieError `invalid-program` where the program is too large, in no known
+    language, or has files that lie elsewhere.
     """
     language = _LANGUAGES.get(entry.suffix)
     if language is None:
         known = ", ".join(_LANGUAGES)
         raise PieError("invalid-program", f"the entry {str(entry)!r} ends in {entry.suffix!r}; a program in source form ends in {known}")
-    root = folder / entry.parent
-    return Source(language, _bundle(root, _walk(root)), entry.name)
+    with _folder(path) as folder:
+        return Source(language, _bundle(folder, path, entry.parent), entry.name)
 
 
-def _walk(root: Path) -> Iterable[PurePosixPath]:
-    for folder, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in _SKIPPED_FOLDERS and not name.startswith("."))
-        for name in sorted(files):
-            if not name.startswith(".") and not name.endswith(_SKIPPED_FILES):
-                yield PurePosixPath(Path(folder, name).relative_to(root).as_posix())
+def _folder(path: Path) -> Folder:
+    try:
+        return Folder(path)
+    except OSError as error:
+        raise PieError("unknown-program", f"{_shortened(path)!r} cannot be read: {error.strerror}") from error
 
 
-def _bundle(root: Path, paths: Iterable[PurePosixPath]) -> tuple[tuple[str, bytes], ...]:
-    files: list[tuple[str, bytes]] = []
-    size_bytes = 0
-    for path in paths:
-        content = _read(root / path)
-        size_bytes += len(content)
-        files.append((str(path), content))
-        if size_bytes > MAX_BUNDLE_BYTES or len(files) > MAX_BUNDLE_FILES:
+def _bundle(folder: Folder, path: Path, base: PurePosixPath) -> tuple[tuple[str, bytes], ...]:
+    """The files below `base` by their paths there. Their sizes are summed before the first is read."""
+    room = _Room(path / base)
+    found: list[PurePosixPath] = []
+    for name, size_bytes in folder.walk(base, skips=_SKIPPED_FOLDERS):
+        if not name.name.endswith(_SKIPPED_FILES):
+            room.take(size_bytes)
+            found.append(name)
+    room = _Room(path / base)
+    return tuple((str(name), room.read(folder, base / name)) for name in found)
+
+
+class _Room:
+    """What the files of a program may still have; PieError `invalid-program` for more."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._n_files = MAX_BUNDLE_FILES
+        self._n_bytes = MAX_BUNDLE_BYTES
+
+    def take(self, size_bytes: int) -> None:
+        self._n_files -= 1
+        self._n_bytes -= size_bytes
+        if self._n_files < 0 or self._n_bytes < 0:
             raise PieError(
                 "invalid-program",
-                f"the program in {str(root)!r} is larger than {MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES >> 20} MiB; "
+                f"the program in {str(self._path)!r} is larger than {MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES >> 20} MiB; "
                 "move what it does not need out of its folder",
             )
-    return tuple(files)
+
+    def read(self, folder: Folder, name: PurePosixPath) -> bytes:
+        """The content of a file, no more of which is read than there is room for."""
+        room_bytes = self._n_bytes
+        self.take(folder.size(name))
+        content = folder.read(name, room_bytes)
+        if content is None:
+            raise PieError("unknown-program", f"{str(self._path / name.name)!r} cannot be read: it was removed meanwhile")
+        return content
 
 
-def _read(path: Path) -> bytes:
+def _reachable(
+    folder: Folder, entry: Path, imports: Callable[[Folder, PurePosixPath, bytes], list[PurePosixPath]]
+) -> tuple[tuple[str, bytes], ...]:
+    """The entry and every file beside it that it imports, directly or not: a script's folder may be anyone's home."""
+    room = _Room(entry.parent)
+    found: dict[PurePosixPath, bytes] = {}
+    waiting = [PurePosixPath(entry.name)]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        # Whoever names the entry means what it leads to, and so it alone may be a link out of the folder.
+        found[path] = room.read(folder, path) if found else _entry(entry, room)
+        waiting.extend(imports(folder, path, found[path]))
+    return tuple((str(path), content) for path, content in found.items())
+
+
+def _entry(path: Path, room: _Room) -> bytes:
     try:
-        return path.read_bytes()
+        room.take(path.stat().st_size)
+        return read_file(path, MAX_BUNDLE_BYTES)
     except OSError as error:
         raise PieError("unknown-program", f"{str(path)!r} cannot be read: {error.strerror}") from error
 
 
-def _reachable(root: Path, entry: str, imports: Callable[[Path, PurePosixPath, bytes], list[PurePosixPath]]) -> list[PurePosixPath]:
-    """The entry and every file beside it that it imports, directly or not: a script's folder may be anyone's home."""
-    found: dict[PurePosixPath, None] = {}
-    waiting = [PurePosixPath(entry)]
-    while waiting and len(found) <= MAX_BUNDLE_FILES:
-        path = waiting.pop()
-        if path in found:
-            continue
-        found[path] = None
-        waiting.extend(imports(root, path, _read(root / path)))
-    return list(found)
-
-
-def _python_imports(root: Path, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
+def _python_imports(folder: Folder, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
     if path.suffix != ".py":
         return []
     names: set[str] = set()
@@ -184,7 +225,7 @@ def _python_imports(root: Path, path: PurePosixPath, content: bytes) -> list[Pur
             package = path.parent.parts[: len(path.parent.parts) - node.level + 1] if node.level else ()
             base = ".".join([*package, *([node.module] if node.module else [])])
             names.update([base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)])
-    return [file for name in sorted(names) if name for file in _python_files(root, name)]
+    return [file for name in sorted(names) if name for file in _python_files(folder, name)]
 
 
 def _import_statements(content: bytes) -> Iterator[ast.AST]:
@@ -198,17 +239,17 @@ def _import_statements(content: bytes) -> Iterator[ast.AST]:
                 yield from ast.walk(ast.parse(statement))
 
 
-def _python_files(root: Path, name: str) -> list[PurePosixPath]:
+def _python_files(folder: Folder, name: str) -> list[PurePosixPath]:
     """The files that importing the dotted `name` runs, packages on the way included."""
     files = []
     parts = name.split(".")
     for depth in range(1, len(parts) + 1):
         module = PurePosixPath(*parts[:depth])
-        files += [file for file in (module / "__init__.py", module.with_suffix(".py")) if (root / file).is_file()]
+        files += [file for file in (module / "__init__.py", module.with_suffix(".py")) if folder.is_file(file)]
     return files
 
 
-def _script_imports(root: Path, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
+def _script_imports(folder: Folder, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
     found = []
     for match in _SCRIPT_IMPORT.finditer(content.decode("utf-8", "replace")):
         target = PurePosixPath(os.path.normpath(path.parent / match[2]))
@@ -219,7 +260,7 @@ def _script_imports(root: Path, path: PurePosixPath, content: bytes) -> list[Pur
             target.with_name(target.name + ".js"),
             target.with_name(target.name + ".ts"),
         ):
-            if ".." not in file.parts and (root / file).is_file():
+            if ".." not in file.parts and folder.is_file(file):
                 found.append(file)
                 break
     return found

@@ -228,10 +228,10 @@ def test_a_place_where_cargo_cannot_build_is_one_clear_error(tmp_path: Path, mon
 
 
 def test_a_path_that_cannot_be_looked_at_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path) -> bool:
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+    def refuse(name: str, *, dir_fd: int | None = None) -> os.stat_result:
+        raise PermissionError(errno.EACCES, "Permission denied", name)
 
-    monkeypatch.setattr(Path, "is_file", refuse)
+    monkeypatch.setattr(os, "lstat", refuse)
     with pytest.raises(PieError, match=r"Pie\.toml' cannot be read: Permission denied") as caught:
         open_project(tmp_path)
     assert caught.value.code == "unknown-program"

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pie.client import AnyEvent, Client, Event, PieError, Process, connect
+from support import unprivileged
 from support.command import PATIENCE_S, command, environment
 from support.launching import ROOT
 
@@ -109,13 +111,13 @@ def server_environment(folder: Path, **settings: object) -> dict[str, str]:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, **settings: object) -> Iterator[Served]:
+def serving(folder: Path, *options: str, without_privileges: bool = False, **settings: object) -> Iterator[Served]:
     """A server of the dummy driver on a port of its own, which listens when the body begins and has ended when it is left."""
     folder.mkdir(parents=True, exist_ok=True)
     arguments = ["serve", *(options or ("--dummy", "--port", "0"))]
     with (folder / "stderr").open("w") as stderr:
         process = subprocess.Popen(
-            command(arguments),
+            [sys.executable, unprivileged.__file__, *arguments] if without_privileges else command(arguments),
             env=server_environment(folder, **settings),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -144,6 +144,12 @@ export const ERROR_CODES = [
   'server-draining',
   /** A message of a client did not end in the time that one may take. */
   'limit-frame',
+  /** The disk of the engine has no room for what was to be written; what was there before stays. */
+  'disk-full',
+  /** The engine may not write to its own folder, or not read in it; what was there before stays. */
+  'disk-read-only',
+  /** The disk of the engine failed at what was to be read or written. */
+  'disk-error',
 ] as const;
 
 /** The stable name of what went wrong. */

@@ -14,7 +14,8 @@ from pie.bakery.check import check
 from pie.bakery.manifest import Manifest, new_manifest
 from pie.bakery.project import Project, open_project
 from pie.errors import PieError
-from pie.programs import MANIFEST_FILE, RUNTIMES, Component, Source
+from pie.folder import MAX_PROJECT_FILE_BYTES, check_inside, read_file
+from pie.programs import MANIFEST_FILE, MAX_COMPONENT_BYTES, RUNTIMES, Component, Source
 
 _DIST = "dist"
 _SUFFIX = ".wasm"
@@ -50,6 +51,8 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
     manifest = project.manifest or new_manifest(project.name)
     wasm, runtime = _program(project, manifest, standalone=standalone)
     check(wasm)
+    if output is None:
+        check_inside(project.folder, _DIST)
     target = _target(output or project.folder / _DIST / f"{manifest.name}{_SUFFIX}", manifest)
     beside = _manifest_place(target, manifest)
     _write(target, wasm)
@@ -133,8 +136,8 @@ def _manifest_place(wasm: Path, manifest: Manifest) -> Path:
     """
     place = wasm.with_name(MANIFEST_FILE)
     try:
-        is_free = not place.exists() or place.read_bytes() in {manifest.text.encode(), _carried_manifest(wasm)}
-    except OSError:
+        is_free = not place.exists() or read_file(place, MAX_PROJECT_FILE_BYTES) in {manifest.text.encode(), _carried_manifest(wasm)}
+    except (OSError, PieError):
         is_free = False
     return place if is_free else wasm.with_name(f"{wasm.stem}.{MANIFEST_FILE}")
 
@@ -142,7 +145,7 @@ def _manifest_place(wasm: Path, manifest: Manifest) -> Path:
 def _carried_manifest(wasm: Path) -> bytes | None:
     """What the program at a path carries, if one is there."""
     try:
-        packed = _engine.read_packed(wasm.read_bytes())
+        packed = _engine.read_packed(read_file(wasm, MAX_COMPONENT_BYTES))
     except (OSError, PieError):
         return None
     return packed["manifest"].encode() if packed is not None and packed["manifest"] is not None else None
@@ -151,7 +154,7 @@ def _carried_manifest(wasm: Path) -> bytes | None:
 def _write(path: Path, content: bytes) -> None:
     """Writes at once, so that nobody reads half of a program; what is there already stays untouched."""
     try:
-        if path.is_file() and path.read_bytes() == content:
+        if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

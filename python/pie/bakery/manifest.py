@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pie import _engine
 from pie.errors import PieError
+from pie.folder import Folder, read_file
 from pie.programs import MANIFEST_FILE
 
 MAX_NAME_CHARS = 64
 DEFAULT_VERSION = "0.1.0"
 """The version of a program whose manifest is missing."""
 
-_MAX_MANIFEST_BYTES = 64 << 10
+# The engine names the limit of a manifest; this one is for what is no manifest at all.
+_MAX_FILE_BYTES = 1 << 20
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._-]+")
 
 
@@ -70,17 +72,28 @@ def parse_manifest(text: str, file: str = MANIFEST_FILE) -> Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in a file; PieError `invalid-manifest` also where it cannot be read."""
+    """The manifest in a file that the user named; PieError `invalid-manifest` also where it cannot be read."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_MANIFEST_BYTES + 1)
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise PieError("invalid-manifest", f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+        content = read_file(path, _MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise PieError("invalid-manifest", f"the manifest {str(path)!r} cannot be read: {reason}") from error
-    return parse_manifest(text, str(path))
+    except PieError as error:
+        raise PieError("invalid-manifest", error.message) from error
+    return parse_manifest(_text(content, path), str(path))
+
+
+def read_own_manifest(folder: Folder, path: Path) -> Manifest | None:
+    """The manifest in the folder of a project, at `path`; None where there is none. Raises as `Folder.read`, and `invalid-manifest`."""
+    content = folder.read(PurePosixPath(path.name), _MAX_FILE_BYTES)
+    return None if content is None else parse_manifest(_text(content, path), str(path))
+
+
+def _text(content: bytes, path: Path) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise PieError("invalid-manifest", f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
 
 
 def new_manifest(name: str) -> Manifest:

@@ -7,8 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from pie import _engine
-from pie.bakery.manifest import Manifest, parse_manifest, read_manifest
+from pie.bakery.manifest import Manifest, parse_manifest, read_own_manifest
 from pie.errors import PieError
+from pie.folder import Folder
 from pie.programs import MANIFEST_FILE, Component, Source, load_folder, load_program
 
 Kind: TypeAlias = Literal["rust", "python", "javascript"]
@@ -64,17 +65,20 @@ def _open(path: Path, given: Manifest | None) -> Project:
             return Project(path, path.parent, _with_manifest(program, given), given or _carried(program))
         return Project(path, path.parent, _with_manifest(program, given), given)
     own = path / MANIFEST_FILE
-    described = given or (read_manifest(own) if own.is_file() else None)
-    language = described.language if described else None
-    entry = described.entry if described else None
-    if language == "rust" or (language is None and entry is None and (path / _CARGO).is_file()):
-        if not (path / _CARGO).is_file():
+    with Folder(path) as folder:
+        described = given or read_own_manifest(folder, own)
+        language = described.language if described else None
+        entry = described.entry if described else None
+        is_crate = folder.is_file(PurePosixPath(_CARGO))
+        has_entry = entry is not None and folder.is_file(PurePosixPath(entry))
+    if language == "rust" or (language is None and entry is None and is_crate):
+        if not is_crate:
             raise PieError("invalid-manifest", f'{own}: program.language = "rust", but the folder has no {_CARGO}')
         return Project(path, path, None, described)
     if entry is None:
         source = load_program(path)
     else:
-        if not (path / entry).is_file():
+        if not has_entry:
             raise PieError("invalid-manifest", f"{own}: program.entry = {entry!r}, but there is no such file in {str(path)!r}")
         source = load_folder(path, PurePosixPath(entry))
     wanted = "javascript" if language == "typescript" else language

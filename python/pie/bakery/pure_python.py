@@ -8,17 +8,20 @@ import shutil
 import sys
 import tempfile
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pie.bakery.command import run
 from pie.bakery.manifest import Manifest
 from pie.errors import PieError
+from pie.folder import Folder, read_project_file
+from pie.programs import MAX_DEPENDENCY_BYTES
 
 RUNTIME_PYTHON = "3.14"
 """The version of the language runtime, by which wheels are chosen."""
 
 _PYPROJECT = "pyproject.toml"
 _REQUIREMENTS = "requirements.txt"
+_NOT_BUNDLED = frozenset({"__pycache__"})
 _COMPILED = {".so", ".pyd", ".dll", ".dylib", ".a", ".wasm"}
 _NO_PURE = re.compile(
     r"(?:No matching distribution found for|satisfies the requirement|has no usable wheels|only-binary)\W*([A-Za-z0-9._-]+)"
@@ -32,23 +35,22 @@ def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
     What the runtime brings (`inferlet`) is left out. Raises PieError `build-failed` for a `pyproject.toml` that cannot be read.
     """
     wanted = list(manifest.python) if manifest else []
-    project = folder / _PYPROJECT
-    if project.is_file():
-        wanted += _listed(project)
+    if (project := read_project_file(folder, _PYPROJECT)) is not None:
+        wanted += _listed(folder / _PYPROJECT, project)
     if option := next((one for one in wanted if one.lstrip().startswith("-")), None):
         message = f"the dependency {option!r} is an option of the installer; name a package, and put options into {_REQUIREMENTS}"
         raise PieError("build-failed", message)
     wanted = [one for one in wanted if not _PROVIDED.match(one)]
-    if (folder / _REQUIREMENTS).is_file():
+    if read_project_file(folder, _REQUIREMENTS) is not None:
         wanted += ["-r", _REQUIREMENTS]
     return wanted
 
 
-def _listed(project: Path) -> list[str]:
+def _listed(project: Path, content: bytes) -> list[str]:
     """The dependencies in a `pyproject.toml`."""
     try:
-        listed = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("dependencies", [])
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        listed = tomllib.loads(content.decode()).get("project", {}).get("dependencies", [])
+    except (ValueError, AttributeError, RecursionError) as error:
         raise PieError("build-failed", f"{project} cannot be read: {error}") from error
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         raise PieError("build-failed", f'{project}: project.dependencies is no list of texts; write it as ["attrs>=25"]')
@@ -80,28 +82,45 @@ def _installer(target: Path) -> list[str]:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target", str(target)]
         return [*pip, "--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none", f"--python-version={RUNTIME_PYTHON}"]
     if uv := shutil.which("uv"):
-        return [uv, "pip", "install", "--quiet", "--target", str(target), "--only-binary=:all:", f"--python-version={RUNTIME_PYTHON}"]
+        return [
+            uv,
+            "pip",
+            "install",
+            "--link-mode=copy",
+            "--quiet",
+            "--target",
+            str(target),
+            "--only-binary=:all:",
+            f"--python-version={RUNTIME_PYTHON}",
+        ]
     raise PieError("build-failed", "the program has Python dependencies, but neither pip nor uv is there to install them; install one")
 
 
 def _collected(target: Path) -> dict[str, bytes]:
-    files = {}
-    for path in sorted(target.rglob("*")):
-        inside = path.relative_to(target)
-        if not path.is_file() or inside.parts[0] == "bin" or inside.parts[0].endswith(".dist-info") or "__pycache__" in inside.parts:
-            continue
-        if path.suffix in _COMPILED:
-            package = _package_of(target, inside)
-            message = (
-                f"the dependency {package!r} has a compiled extension ({inside}); programs run in a sandbox that cannot load it: "
-                "choose another package, or a version in pure Python"
-            )
+    with Folder(target) as folder:
+        walked = folder.walk(PurePosixPath(), skips=_NOT_BUNDLED, with_hidden=True)
+        found = [(path, size_bytes) for path, size_bytes in walked if not _is_about(path)]
+        for path, _ in found:
+            if path.suffix in _COMPILED:
+                package = _package_of(target, path)
+                message = (
+                    f"the dependency {package!r} has a compiled extension ({path}); programs run in a sandbox that cannot load it: "
+                    "choose another package, or a version in pure Python"
+                )
+                raise PieError("build-failed", message)
+        if (n_bytes := sum(size_bytes for _, size_bytes in found)) > MAX_DEPENDENCY_BYTES:
+            message = f"the dependencies have {n_bytes} bytes, more than {MAX_DEPENDENCY_BYTES}; depend on fewer, or on smaller ones"
             raise PieError("build-failed", message)
-        files[inside.as_posix()] = path.read_bytes()
-    return files
+        contents = {path.as_posix(): folder.read(path, MAX_DEPENDENCY_BYTES) for path, _ in found}
+    return {path: content for path, content in contents.items() if content is not None}
 
 
-def _package_of(target: Path, file: Path) -> str:
+def _is_about(path: PurePosixPath) -> bool:
+    """Whether a file describes a package or is a command of it, so that no program imports it."""
+    return path.parts[0] == "bin" or path.parts[0].endswith(".dist-info")
+
+
+def _package_of(target: Path, file: PurePosixPath) -> str:
     """The distribution that brought a file."""
     for record in sorted(target.glob("*.dist-info/RECORD")):
         if any(line.partition(",")[0] == file.as_posix() for line in record.read_text().splitlines()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pie.errors import PieError
+from pie.folder import read_project_file
 
 FOLDER = Path(__file__).resolve().parent / "_sdk"
 """The crates with their WIT under `rust` and `wit`, the types under `js`."""
@@ -22,6 +23,8 @@ def link(project: Path) -> None:
     if not FOLDER.is_dir():
         raise PieError("build-failed", f"the SDK for building is not in {str(FOLDER)!r}; install the package again, or run `make build`")
     place = project / LINK
+    if place.parent.is_symlink():
+        raise PieError("build-failed", f"{str(place.parent)!r} is a link, and nothing is made outside of the project; remove the link")
     try:
         if place.is_symlink():
             if place.readlink() == FOLDER:
@@ -35,11 +38,5 @@ def link(project: Path) -> None:
 
 def _is_used(project: Path) -> bool:
     """Whether a file of the project names the link."""
-    for name in ("Cargo.toml", "tsconfig.json"):
-        path = project / name
-        try:
-            if path.is_file() and str(LINK) in path.read_text(encoding="utf-8", errors="replace"):
-                return True
-        except OSError as error:
-            raise PieError("build-failed", f"{str(path)!r} cannot be read: {error.strerror}") from error
-    return False
+    contents = (read_project_file(project, name) for name in ("Cargo.toml", "tsconfig.json"))
+    return any(content is not None and str(LINK).encode() in content for content in contents)

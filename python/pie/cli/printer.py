@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from pie.cli.terminal import EXIT_ERROR, report
+from pie.cli.terminal import EXIT_ERROR, LINES, plain, report
 from pie.errors import described
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ class Printer:
         self._remember(text)
 
     def log(self, text: str) -> None:
-        """What the log of the program keeps of both, on stdout."""
-        self.stdout(text)
+        """What the log of the program keeps of both, on stdout: verbatim, but on a terminal with control characters escaped."""
+        self.stdout(plain(text, keep=LINES) if sys.stdout.isatty() else text)
         self._remember(text)
 
     def message(self, text: str) -> None:
         """What the engine itself says about the program, as a line on stderr."""
         self._end_line()
-        print(text, file=sys.stderr)
+        print(plain(text, keep=LINES), file=sys.stderr)
 
     def file(self, data: bytes) -> None:
         """A file that the program sent: saved, or told of, with a line on stderr."""
@@ -67,7 +67,7 @@ class Printer:
         self._end_line()
         # Languages that have tracebacks write them to stderr themselves.
         if traceback.strip() not in self._last_stderr:
-            sys.stderr.write(traceback.rstrip("\n") + "\n")
+            sys.stderr.write(plain(traceback.rstrip("\n"), keep=LINES) + "\n")
         # A traceback says the message itself, and once is enough.
         told = message.strip() != "" and message in traceback
         report(code, f"the program ended with the {kind or 'error'} above" if told else described(code, message, kind))

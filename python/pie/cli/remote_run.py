@@ -18,7 +18,7 @@ from pie.cli.following import follow
 from pie.cli.printer import Printer
 from pie.cli.program import packaged, text_parameters, wants_help
 from pie.cli.remote import Server, talk
-from pie.cli.terminal import EXIT_ERROR, give_up_stdout
+from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _prepare(server: Server, launch: RemoteLaunch) -> _Prepared | None:
         return _Prepared(str(launch.program), read_input(launch.arguments, launch.input_text))
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if project.manifest is not None and wants_help(launch.arguments, project.manifest):
-        print(usage(project.manifest))
+        print(plain(usage(project.manifest), keep=LINES))
         return None
     program_input = read_input(launch.arguments, launch.input_text, texts=text_parameters(project.manifest))
     return _Prepared(packaged(project).launchable(), program_input)

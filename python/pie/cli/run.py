@@ -18,7 +18,7 @@ from pie.cli.printer import Printer
 from pie.cli.program import made_ready, text_parameters, wants_help
 from pie.cli.progress import loading, working
 from pie.cli.stdin import stdin_messages
-from pie.cli.terminal import give_up_stdout
+from pie.cli.terminal import LINES, give_up_stdout, plain
 from pie.errors import PieError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run_program(launch: Launch) -> int:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if project.manifest is not None and wants_help(launch.arguments, project.manifest):
-        print(usage(project.manifest))
+        print(plain(usage(project.manifest), keep=LINES))
         return 0
     program_input = launch.input(project.manifest)
     program = made_ready(project)

@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 
+from pie.cli.terminal import plain
+
 _DIGEST = "sha256:"
 _DIGEST_CHARS = len(_DIGEST) + 12
 _PIPED_WIDTH = 1 << 10
@@ -20,7 +22,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
     table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # what a program is called is no markup
+        table.add_row(*(Text(plain(cell)) for cell in row))  # what a program is called is no markup
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     console.print(table)
 

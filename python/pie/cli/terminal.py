@@ -6,8 +6,16 @@ import os
 import sys
 from io import TextIOWrapper
 from pathlib import Path
+from unicodedata import category
 
 EXIT_ERROR = 1
+LINES = "\n\t"
+"""What stays of the white space in a text of several lines."""
+
+# Controls, formats, surrogates, and the separators of lines and paragraphs.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# They join letters and emoji, and turn nothing around.
+_JOINERS = "\u200c\u200d"
 
 
 def make_streams_sturdy() -> None:
@@ -20,9 +28,22 @@ def make_streams_sturdy() -> None:
             stream.reconfigure(errors="replace")
 
 
+def plain(text: str, *, keep: str = "") -> str:
+    """The text with everything escaped that would not be seen as it is, but the characters in `keep`.
+
+    That is what moves the cursor or changes the colour of a terminal, what begins a line, and what turns the direction of
+    the text around: whoever chose the text could have it say something else than it does.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one in keep or one in _JOINERS or category(one) not in _UNSEEN else one.encode("unicode_escape").decode() for one in text
+    )
+
+
 def report(code: str, message: str) -> None:
     """Tells the user of an error, on stderr."""
-    print(f"error[{code}]: {message}", file=sys.stderr)
+    print(f"error[{plain(code)}]: {plain(message, keep=LINES)}", file=sys.stderr)
 
 
 def give_up_stdout(error: OSError) -> None:

@@ -145,6 +145,12 @@ pub enum ErrorCode {
     ServerDraining,
     /// A message of a client did not end in the time that one may take.
     LimitFrame,
+    /// The disk of the engine has no room for what was to be written; what was there before stays.
+    DiskFull,
+    /// The engine may not write to its own folder, or not read in it; what was there before stays.
+    DiskReadOnly,
+    /// The disk of the engine failed at what was to be read or written.
+    DiskError,
 }
 
 impl ErrorCode {
@@ -221,6 +227,9 @@ impl ErrorCode {
         Self::UploadDamaged,
         Self::ServerDraining,
         Self::LimitFrame,
+        Self::DiskFull,
+        Self::DiskReadOnly,
+        Self::DiskError,
     ];
 
     /// The code as programs and clients see it.
@@ -297,6 +306,9 @@ impl ErrorCode {
             Self::UploadDamaged => "upload-damaged",
             Self::ServerDraining => "server-draining",
             Self::LimitFrame => "limit-frame",
+            Self::DiskFull => "disk-full",
+            Self::DiskReadOnly => "disk-read-only",
+            Self::DiskError => "disk-error",
         }
     }
 

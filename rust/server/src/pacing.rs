@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::plain::plain;
 use crate::shared::lock;
 
 /// Bytes of a line that are logged.
@@ -50,7 +51,7 @@ impl Pacing {
                 window.n_left_out += 1;
             } else {
                 window.n_lines += 1;
-                log(&line[..line.floor_char_boundary(LINE_BYTES)]);
+                log(&plain(&line[..line.floor_char_boundary(LINE_BYTES)]));
             }
         }
     }
@@ -71,11 +72,15 @@ mod tests {
         let pacing = Pacing::new();
         let now = Instant::now();
         assert_eq!(logged(&pacing, "a\n\nb\n", now), ["a", "b"]);
+        assert_eq!(
+            logged(&pacing, "0 %\r1 %\u{202e}\n", now),
+            ["0 %\\r1 %\\u{202e}"]
+        );
         assert_eq!(logged(&pacing, &"ß".repeat(1000), now)[0].len(), LINE_BYTES);
-        assert_eq!(logged(&pacing, &"x\n".repeat(1000), now).len(), 97);
+        assert_eq!(logged(&pacing, &"x\n".repeat(1000), now).len(), 96);
         assert_eq!(
             logged(&pacing, "y", now + WINDOW),
-            ["(903 lines were left out)", "y"]
+            ["(904 lines were left out)", "y"]
         );
     }
 }

@@ -17,6 +17,7 @@ pub(crate) use self::numbers::Numbers;
 use self::observer::Watch;
 use self::table::{End, Entry, Table};
 use crate::ServerConfig;
+use crate::plain::plain;
 use crate::shared::lock;
 
 /// The number of a connection, for the life of the server.
@@ -243,6 +244,12 @@ impl Processes {
             _ => "return".to_owned(),
         };
         tracing::info!(pid, exit, "ended");
+        if let Event::Error(failure) = last
+            && failure.code.as_deref() == Some(ErrorCode::Internal.as_str())
+        {
+            // The client learns only that there was a fault.
+            tracing::error!(pid, "{}", plain(&failure.message));
+        }
         let mut table = lock(&self.table);
         table.end(
             pid,

@@ -183,7 +183,8 @@ impl ProcessState {
         future: &Resource<Future<S>>,
     ) -> wasmtime::Result<Option<Result<S::Answer, types::Error>>> {
         let answer = self.table.get_mut(future)?.take();
-        Ok(answer.map(|answer| answer.map_err(guest_error)))
+        let told = &mut self.told;
+        Ok(answer.map(|answer| answer.map_err(|error| guest_error(error, told))))
     }
 
     pub(crate) fn future_drop<S: Source>(

@@ -28,6 +28,7 @@ use wasmtime::component::{HasSelf, Linker, ResourceTableError};
 use self::bindings::pie::core::types;
 use crate::Error;
 use crate::process::state::ProcessState;
+use crate::process::stated::Told;
 use crate::program::store::Linkers;
 
 /// How a call of a program fails: by a mistake that the program gets as an error, or by a fault that ends it.
@@ -72,8 +73,9 @@ pub(crate) fn text_error(error: pie_text::Error) -> Error {
     Error::new(code, error.to_string())
 }
 
-/// The error as programs see it.
-pub(crate) fn guest_error(error: Error) -> types::Error {
+/// The error as programs see it. That the program got one of its code is noted in `told`.
+pub(crate) fn guest_error(error: Error, told: &mut Told) -> types::Error {
+    told.note(error.code);
     types::Error {
         code: error.code.as_str().to_owned(),
         message: error.message,
@@ -84,7 +86,7 @@ pub(crate) fn guest_error(error: Error) -> types::Error {
 impl types::Host for ProcessState {
     fn convert_error(&mut self, error: CallError) -> wasmtime::Result<types::Error> {
         match error {
-            CallError::Guest(error) => Ok(guest_error(error)),
+            CallError::Guest(error) => Ok(guest_error(error, &mut self.told)),
             CallError::Trap(error) => Err(error),
         }
     }

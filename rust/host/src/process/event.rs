@@ -43,6 +43,24 @@ impl From<crate::Error> for Failure {
 }
 
 impl Event {
+    /// The event as clients of a server get it: of a fault of the engine they learn that there was one. Its text may name paths, and is for
+    /// whoever runs the engine.
+    pub(crate) fn without_internals(self) -> Self {
+        match self {
+            Self::Error(failure)
+                if failure.code.as_deref() == Some(pie_core::ErrorCode::Internal.as_str()) =>
+            {
+                let message = "the engine met a fault of its own; tell whoever runs it the number of this process, beside which its log has the cause";
+                Self::Error(Failure {
+                    message: message.to_owned(),
+                    traceback: String::new(),
+                    ..failure
+                })
+            }
+            event => event,
+        }
+    }
+
     /// Bytes of what the event carries: text, value, message and traceback, or file.
     pub fn payload_bytes(&self) -> usize {
         match self {
@@ -57,5 +75,23 @@ impl Event {
     /// True for an event after which none comes.
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Return(_) | Self::Error(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn clients_learn_that_there_was_a_fault_and_nothing_of_it() {
+        let fault = Failure::from(Error::internal("/srv/pie/python cannot be started"));
+        let Event::Error(told) = Event::Error(fault).without_internals() else {
+            panic!("an error stays one");
+        };
+        assert_eq!(told.code.as_deref(), Some("internal"));
+        assert!(!told.message.contains('/'), "{}", told.message);
+        let other = Event::Error(Failure::from(crate::host::stopped()));
+        assert_eq!(other.clone().without_internals(), other);
     }
 }

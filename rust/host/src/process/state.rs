@@ -15,6 +15,7 @@ use super::mailbox::Mailbox;
 use super::queue::{Capacity, EventQueue, Keeping};
 use super::random::seed_wasi;
 use super::served::{Observer, Serving};
+use super::stated::Told;
 use super::stdio::Output;
 use crate::Error;
 use crate::host::Shared;
@@ -127,6 +128,11 @@ impl Record {
         }
     }
 
+    /// True for a process of a server, whose clients are others than who runs the engine.
+    pub(crate) fn is_served(&self) -> bool {
+        self.observer.is_some()
+    }
+
     /// The arguments of the program.
     pub(crate) fn args(&self) -> Vec<String> {
         lock(&self.args).clone()
@@ -219,6 +225,8 @@ pub(crate) struct ProcessState {
     pub(crate) held: Held,
     pub(crate) host: Arc<Shared>,
     pub(crate) record: Arc<Record>,
+    /// The errors that the program was given.
+    pub(crate) told: Told,
     /// The program, where a language runtime runs it.
     pub(crate) source: Option<SourceBundle>,
     /// The models that know the process.
@@ -258,6 +266,7 @@ impl ProcessState {
             table,
             memory,
             held: Held::default(),
+            told: Told::default(),
             host,
             record,
             source,

@@ -10,6 +10,7 @@ use wasmtime::{Store, UpdateDeadline};
 
 use super::event::{Event, Failure};
 use super::state::{ProcessState, Record};
+use super::stated::Told;
 use super::stdio::Output;
 use crate::Error;
 use crate::host::{Shared, stopped};
@@ -60,7 +61,11 @@ impl Ending {
         }
         self.host.end_process(&self.record);
         self.record.ended(&last);
-        self.record.events.finish(last);
+        self.record.events.finish(if self.record.is_served() {
+            last.without_internals()
+        } else {
+            last
+        });
     }
 }
 
@@ -138,7 +143,7 @@ async fn execute(
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
         Ok(Err(failure)) => {
-            let mut failure = program_failure(failure);
+            let mut failure = program_failure(failure, &store.data().told);
             // A language runtime knows that memory was refused, and the engine what the limit was.
             if let Some(bytes) = refused_bytes
                 && failure.code.as_deref() == Some(ErrorCode::LimitMemory.as_str())
@@ -317,17 +322,16 @@ fn beginning(text: &str) -> String {
 /// Characters of the type of an exception that are kept: it stands in lists and logs.
 const MAX_KIND_CHARS: usize = 256;
 
-fn program_failure(failure: run::Failure) -> Failure {
+fn program_failure(failure: run::Failure, told: &Told) -> Failure {
     let run::Failure {
         kind,
         message,
         code,
         traceback,
     } = failure;
-    let code = code.filter(|code| ErrorCode::from_name(code).is_some());
     Failure {
         kind: kind.chars().take(MAX_KIND_CHARS).collect(),
-        code: Some(code.unwrap_or_else(|| ErrorCode::ProgramError.as_str().to_owned())),
+        code: Some(told.code(code.as_deref()).as_str().to_owned()),
         message,
         traceback,
     }

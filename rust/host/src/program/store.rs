@@ -526,9 +526,8 @@ impl Runtime {
         };
         let bytes = std::fs::read(path).map_err(|error| {
             invalid(format!(
-                "the {} runtime {} cannot be read: {error}; build it with make",
-                self.language.name(),
-                path.display()
+                "the {} runtime cannot be read: {error}; install the package again, or build it with make",
+                self.language.name()
             ))
         })?;
         let component = component.insert(Component::new(bytes)).clone();

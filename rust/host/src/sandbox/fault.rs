@@ -51,10 +51,15 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Error::new(
             ErrorCode::ProgramError,
-            format!(
-                "the program exited with status {} instead of returning a value",
-                exit.0
-            ),
+            // The system interface of programs says whether they failed, and not by which status.
+            match exit.0 {
+                0 => {
+                    "the program exited as one that succeeded, without returning a value; return from `main`, or raise an exception"
+                }
+                _ => {
+                    "the program exited as one that failed, without saying why (its status is not known outside of it); raise an exception"
+                }
+            },
         );
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref::<ResourceTableError>() {

@@ -3,6 +3,7 @@
 //! The rename of `program.json` is the moment in which a program becomes visible: the content that it names was written and synced
 //! before, under its digest. So whatever ends the server in between, the old program or the new one stands there whole.
 
+use std::borrow::Cow;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,10 +11,15 @@ use std::path::{Path, PathBuf};
 use pie_host::{Component, Error, ErrorCode, runtime_name};
 use serde::{Deserialize, Serialize};
 
+use crate::faults::disk_error;
 use crate::names;
 use crate::processes::now_s;
 
 const RECORD: &str = "program.json";
+/// How the names of contents end: before it stands the digest.
+const CONTENT_SUFFIX: &str = ".wasm";
+/// How the names of files begin that are being written.
+const UNFINISHED: &str = ".tmp";
 /// The file whose lock says that a server uses the folder; it holds nothing.
 const LOCK: &str = ".lock";
 /// A record is no larger than the manifest that a frame can carry.
@@ -27,6 +33,11 @@ impl Place {
     /// The parts have passed the checks of [`names`].
     pub(super) fn of(folder: &Path, user: &str, name: &str, version: &str) -> Self {
         Self(folder.join(user).join(format!("{name}@{version}")))
+    }
+
+    /// `name@version`.
+    fn label(&self) -> Cow<'_, str> {
+        self.0.file_name().unwrap_or_default().to_string_lossy()
     }
 
     fn content(&self, digest: &str) -> PathBuf {
@@ -122,6 +133,9 @@ pub(super) fn scan(folder: &Path) -> Result<Vec<(String, String, Installed)>, Er
 }
 
 /// Writes a program; it replaces the one that is in its place.
+///
+/// # Errors
+/// Those of the disk; what was there before then stays.
 pub(super) fn write(
     place: Place,
     version: String,
@@ -136,11 +150,13 @@ pub(super) fn write(
         installed: now_s(),
         manifest,
     };
-    commit(&place, &record, component)
-        .map_err(|error| Error::internal(format!("the program cannot be written: {error}")))?;
-    if let Err(error) = remove_leftovers(&place, &record.digest) {
-        tracing::warn!(%error, "what a replaced program left cannot be removed");
-    }
+    commit(&place, &record, component).map_err(|error| {
+        disk_error(
+            &format!("the program {} cannot be written", place.label()),
+            &error,
+        )
+    })?;
+    remove_leftovers(&place, Some(&record.digest));
     Ok(Installed {
         version,
         digest: record.digest,
@@ -152,17 +168,34 @@ pub(super) fn write(
     })
 }
 
-/// Removes a program.
+/// Removes a program. Once its record has gone it is not installed, whatever else cannot be removed.
+///
+/// # Errors
+/// Those of the disk; the program is then still there.
 pub(super) fn remove(place: &Place) -> Result<(), Error> {
-    let removed = fs::remove_file(place.0.join(RECORD)).and_then(|()| fs::remove_dir_all(&place.0));
-    removed.map_err(|error| Error::internal(format!("the program cannot be removed: {error}")))
+    match fs::remove_file(place.0.join(RECORD)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let what = format!("the program {} cannot be removed", place.label());
+            return Err(disk_error(&what, &error));
+        }
+        _ => {}
+    }
+    remove_rest(place);
+    Ok(())
 }
 
 /// Reads the content of a program and verifies it.
+///
+/// # Errors
+/// `unknown-program` where it is not there, `invalid-program` where it is not what was installed, and those of the disk.
 pub(super) fn read(place: &Place, digest: &str, label: &str) -> Result<Component, Error> {
     let bytes = fs::read(place.content(digest)).map_err(|error| {
-        let message = format!("the program {label} cannot be read ({error}); install it again");
-        Error::new(ErrorCode::UnknownProgram, message)
+        let what = format!("the program {label} cannot be read");
+        if error.kind() == io::ErrorKind::NotFound {
+            let message = format!("{what}, its file is not there; install it again");
+            return Error::new(ErrorCode::UnknownProgram, message);
+        }
+        disk_error(&what, &error)
     })?;
     let component = Component::new(bytes);
     if digest_of(&component) != digest {
@@ -178,7 +211,7 @@ pub(crate) fn digest_of(component: &Component) -> String {
 }
 
 fn content_name(digest: &str) -> String {
-    format!("{}.wasm", digest.trim_start_matches("sha256:"))
+    format!("{}{CONTENT_SUFFIX}", digest.trim_start_matches("sha256:"))
 }
 
 /// The program in a folder; none, and no folder, where an install or an uninstall was interrupted.
@@ -190,7 +223,7 @@ fn open(place: Place, version: &str) -> io::Result<Option<Installed>> {
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::remove_dir_all(&place.0)?;
+            remove_rest(&place);
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -202,7 +235,7 @@ fn open(place: Place, version: &str) -> io::Result<Option<Installed>> {
     if fs::metadata(place.content(&record.digest))?.len() != record.bytes {
         return Err(io::Error::other("the content has another length"));
     }
-    remove_leftovers(&place, &record.digest)?;
+    remove_leftovers(&place, Some(&record.digest));
     Ok(Some(Installed {
         version: version.to_owned(),
         digest: record.digest,
@@ -229,7 +262,9 @@ fn commit(place: &Place, record: &Record, component: &Component) -> io::Result<(
 
 /// Writes a file beside its place, and renames it there when it is on the disk.
 fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(UNFINISHED)
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(folder.join(name))
@@ -241,17 +276,45 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes what neither is the record nor the content that it names.
-fn remove_leftovers(place: &Place, digest: &str) -> io::Result<()> {
-    let content = content_name(digest);
-    for entry in fs::read_dir(&place.0)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name != RECORD && name != content.as_str() {
-            fs::remove_file(entry.path())?;
-        }
+/// Removes the folder of a program that has no record. What is not ours is left alone, and then the folder too.
+fn remove_rest(place: &Place) {
+    remove_leftovers(place, None);
+    if let Err(error) = fs::remove_dir(&place.0)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, folder = %place.0.display(), "the folder of a removed program stays");
     }
-    Ok(())
+}
+
+/// Removes contents but the one of `digest`, and what an interrupted install was writing. It only takes up room, so that failing to is
+/// told in the log alone; a program is there all the same.
+fn remove_leftovers(place: &Place, digest: Option<&str>) {
+    let kept = digest.map(content_name);
+    let removed = fs::read_dir(&place.0).and_then(|entries| {
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                continue;
+            };
+            if is_ours(name) && kept.as_deref() != Some(name) && !entry.file_type()?.is_dir() {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    });
+    if let Err(error) = removed {
+        tracing::warn!(%error, folder = %place.0.display(), "what an earlier program left cannot be removed");
+    }
+}
+
+/// True for the names of contents, and of files that are being written.
+fn is_ours(name: &str) -> bool {
+    let digits = name.strip_suffix(CONTENT_SUFFIX);
+    let is_content = digits.is_some_and(|digits| {
+        digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    });
+    is_content || name.starts_with(UNFINISHED)
 }
 
 /// The folders in a folder that have names in UTF-8.

@@ -120,7 +120,7 @@ impl Registry {
     /// Installs a program, on disk when this returns; true when it replaced one. Slow: writes the disk.
     ///
     /// # Errors
-    /// `invalid-manifest`, `limit-program` when too much is installed, `internal` when the disk fails. What was there before then stays.
+    /// `invalid-manifest`, `limit-program` when too much is installed, and those of the disk. What was there before then stays.
     pub(crate) fn install(&self, _turn: Turn, install: Install) -> Result<bool, Error> {
         let Install {
             user,
@@ -150,7 +150,7 @@ impl Registry {
     /// Uninstalls a program. Slow: writes the disk.
     ///
     /// # Errors
-    /// `unknown-program`, `internal` when the disk fails.
+    /// `unknown-program`, and those of the disk.
     pub(crate) fn uninstall(
         &self,
         _turn: Turn,
@@ -255,7 +255,8 @@ impl Registry {
     /// A program, with its label. Slow: reads the disk and verifies the digest. One that is replaced meanwhile is looked for again.
     ///
     /// # Errors
-    /// `unknown-program` when it has been uninstalled meanwhile, `invalid-program` when the file is not what was installed.
+    /// `unknown-program` when it has been uninstalled meanwhile, `invalid-program` when the file is not what was installed,
+    /// and those of the disk.
     pub(crate) fn load(&self, mut found: Found) -> Result<(String, Program), Error> {
         let mut attempts = 1;
         let component = loop {

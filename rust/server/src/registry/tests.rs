@@ -271,3 +271,65 @@ fn the_programs_of_a_user_are_bounded_and_manifests_count() {
     assert!(index.remove("alice", "p0", "0"));
     room(&index, "alice", "q", u64::MAX).unwrap();
 }
+
+#[test]
+fn what_strangers_put_beside_a_program_harms_it_not_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    install(&open(folder.path()), "alice", "p@1", b"one").unwrap();
+    let place = folder.path().join("alice/p@1");
+    fs::create_dir(place.join("stray")).unwrap();
+    fs::write(place.join("stray/notes"), b"mine").unwrap();
+    fs::create_dir(place.join(".tmpfolder")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", place.join("link")).unwrap();
+    let registry = open(folder.path());
+    assert_eq!(content(&registry, "alice", "p@1").unwrap(), b"one");
+    assert_eq!(install(&registry, "alice", "p@1", b"two"), Ok(true));
+    registry
+        .uninstall(turn(&registry), "alice", "p", "1")
+        .unwrap();
+    registry.close();
+    let registry = open(folder.path());
+    assert_eq!(
+        content(&registry, "alice", "p@1"),
+        Err(ErrorCode::UnknownProgram)
+    );
+    assert_eq!(fs::read(place.join("stray/notes")).unwrap(), b"mine");
+    // The place is free all the same.
+    assert_eq!(install(&registry, "alice", "p@1", b"three"), Ok(false));
+    assert_eq!(content(&registry, "alice", "p@1").unwrap(), b"three");
+}
+
+#[test]
+fn a_disk_that_fails_is_no_fault_of_the_engine_and_names_no_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = open(folder.path());
+    install(&registry, "alice", "p@1", b"one").unwrap();
+    // A file in the place of the folder of a user, and a folder in the place of a record and of a content.
+    fs::write(folder.path().join("bob"), b"").unwrap();
+    assert_eq!(
+        install(&registry, "bob", "p@1", b"his"),
+        Err(ErrorCode::DiskError)
+    );
+    let place = folder.path().join("alice/p@1");
+    let found = registry.find("alice", "p").unwrap();
+    fs::remove_file(place.join("program.json")).unwrap();
+    fs::create_dir(place.join("program.json")).unwrap();
+    let error = registry
+        .uninstall(turn(&registry), "alice", "p", "1")
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::DiskError);
+    let shown = folder.path().display().to_string();
+    assert!(!error.message.contains(&shown), "{error}");
+    assert!(error.message.contains("the program p@1 cannot be removed"));
+    let file = place.join(format!(
+        "{}.wasm",
+        found.digest.trim_start_matches("sha256:")
+    ));
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let error = disk::read(&found.place, &found.digest, &found.label).unwrap_err();
+    assert_eq!(error.code, ErrorCode::DiskError);
+    assert!(!error.message.contains(&shown), "{error}");
+    // What stood in memory before is not touched by it.
+    assert!(registry.held(&found).is_some());
+}
