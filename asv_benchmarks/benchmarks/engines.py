@@ -18,6 +18,7 @@ from benchmarks.harness import BUILD, ROOT, SEED
 from pie import _engine
 from pie.backends.base import Capabilities, Driver
 from pie.batch import Batch
+from pie.compiler import COMMAND
 from pie.config import EMBEDDED_FOLDER
 from pie.programs import RUNTIMES
 from pie.runner import drive
@@ -128,7 +129,7 @@ class Generations:
         self.driver = driver if isinstance(driver, Timed) else Timed(driver)
         cache = BUILD / "cache"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._engine = _engine.Engine(cache_dir=str(cache), runtimes_dir=str(RUNTIMES), max_processes=n_programs)
+        self._engine = _engine.Engine(cache_dir=str(cache), runtimes_dir=str(RUNTIMES), max_processes=n_programs, compiler=COMMAND)
         self._model = self._engine.add_model(
             "default",
             str(folder),

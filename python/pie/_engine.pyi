@@ -6,7 +6,7 @@ lock, and Ctrl-C ends a wait. Every object may be used from any thread.
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Literal, Self, TypedDict, final
+from typing import Literal, NoReturn, Self, TypedDict, final
 
 from typing_extensions import Buffer
 
@@ -42,8 +42,8 @@ def init_logging(level: str) -> None:
     Levels are `off`, `error`, `warn`, `info`, `debug` and `trace`; another one is PieError `invalid-config`.
     """
 
-def compile_worker(order: str) -> int:
-    """Compiles the component on standard input to standard output as an engine ordered; answers the exit code of the process."""
+def compile_worker() -> NoReturn:
+    """Works on a program as an engine orders on standard input, answers on standard output, and ends the process."""
 
 def limit_settings() -> list[Setting]:
     """Every limit of a process, in the order of the reference."""
@@ -143,8 +143,9 @@ class Engine:
         core), `worker_niceness` steps below the priority of this process, `background_niceness` those that compute without waiting.
         `max_processes` may live at once, each with `stack_bytes` of stack and what `limits` sets, by the names of `limit_settings`.
         `memory_bytes` is what all users together may make the engine hold (4 GiB if not given), `user_memory_bytes` what one of them may.
-        `compiler` is the command of a process that calls `compile_worker` with its last argument: components are compiled in such a one,
-        within `compile_s` and `compile_bytes`; in this one if not given.
+        `compiler` is the command of a process that calls `compile_worker`: components are compiled in such a one, and types removed from
+        TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components are compiled in this process, which is
+        for those that one trusts, and sources in JavaScript are refused.
 
         Raises PieError `invalid-config`.
         """

@@ -17,6 +17,7 @@ from pie.bakery import npm, pure_python
 from pie.bakery.build import Built, build
 from pie.bakery.manifest import parse_manifest, usage
 from pie.bakery.project import open_project
+from pie.compiler import COMMAND
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.programs import RUNTIMES, Component
@@ -73,7 +74,7 @@ def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path:
     folder = tmp_path / "runtimes"
     folder.mkdir()
     (folder / "javascript.wasm").write_bytes((RUNTIMES / "javascript.wasm").read_bytes())
-    data = {"cache_dir": tmp_path / "cache", "data_dir": tmp_path / "data", "runtimes_dir": folder}
+    data = {"cache_dir": tmp_path / "cache", "data_dir": tmp_path / "data", "runtimes_dir": folder, "compiler": COMMAND}
     first = _engine.Engine(**data)  # type: ignore[arg-type]
     first.prepare(wasm.read_bytes())
     first.stop()

@@ -7,6 +7,7 @@ _COMPONENT = b"\0asm\x0d\0\x01\0"
 _I32 = 0x7F
 _END = 0x0B
 _DROP = 0x1A
+_LOOP = b"\x03\x40"
 _I32_CONST = 0x41
 _I32_ADD = 0x6A
 
@@ -49,3 +50,9 @@ def nested(depth: int) -> bytes:
     for _ in range(depth):
         inner = _COMPONENT + _section(4, inner)
     return inner
+
+
+def loops(depth: int, number: int = 0) -> bytes:
+    """A core module whose one function has loops within one another; those of other numbers have other bytes."""
+    body = b"\0" + bytes([_I32_CONST]) + _number(number) + bytes([_DROP]) + _LOOP * depth + bytes([_END]) * (depth + 1)
+    return _MODULE + _section(1, b"\x01\x60\0\0") + _section(3, b"\x01\0") + _section(10, b"\x01" + _number(len(body)) + body)

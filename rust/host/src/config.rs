@@ -9,7 +9,7 @@ use crate::budget::{self, Budget};
 use crate::{Error, Limits};
 
 /// Components that may be compiled at once. What they may take is reserved from the memory of the engine.
-pub(crate) const PARALLEL_COMPILATIONS: u64 = 2;
+pub(crate) const PARALLEL_COMPILATIONS: usize = 2;
 /// One part in this many of the engine's memory is what one compilation may take at most.
 const COMPILE_PART: u64 = 8;
 
@@ -34,8 +34,9 @@ pub struct HostConfig {
     pub background_niceness: u8,
     /// Processes that may live at once.
     pub max_processes: u32,
-    /// The command of the process that compiles what users supply, to which its order is added as an argument: a program that calls
-    /// [`crate::compile_worker`]. None: components are compiled in this process, without limits.
+    /// The command of the process that works on what users supply: a program that calls [`crate::compile_worker`]. It compiles components
+    /// and removes types from scripts. None: components are compiled in this process, without limits, which is for those that one trusts;
+    /// and sources in JavaScript are refused, since nothing in this process reads them.
     pub compiler: Option<Vec<String>>,
     /// Compiled programs kept in memory, beside the language runtimes.
     pub max_programs: usize,
@@ -109,7 +110,7 @@ impl HostConfig {
 
     /// The budget of what users may make the engine hold: its memory less what compiling may take.
     pub(crate) fn budget(&self) -> Arc<Budget> {
-        let compiling = self.compile_bytes() * PARALLEL_COMPILATIONS;
+        let compiling = self.compile_bytes() * PARALLEL_COMPILATIONS as u64;
         Budget::new(self.memory_bytes - compiling, self.user_memory_bytes)
     }
 }

@@ -323,8 +323,8 @@ fn described(program: Program, manifest: Option<Manifest>) -> Program {
 
 /// The whole of a process that compiles for an engine; see the stub.
 #[pyfunction]
-pub(crate) fn compile_worker(py: Python<'_>, order: &str) -> i32 {
-    py.detach(|| pie_host::compile_worker(order))
+pub(crate) fn compile_worker(py: Python<'_>) {
+    py.detach(|| -> () { pie_host::compile_worker() });
 }
 
 fn language_of(py: Python<'_>, name: &str) -> PyResult<Language> {

@@ -87,6 +87,7 @@ pub fn config(max_processes: u32) -> HostConfig {
         cache_dir: Some(root().join("build/bench/cache")),
         python_runtime: Some(root().join("python/pie/runtimes/python.wasm")),
         javascript_runtime: Some(root().join("python/pie/runtimes/javascript.wasm")),
+        compiler: Some(vec![env!("CARGO_BIN_EXE_pie-worker").to_owned()]),
         max_processes,
         ..HostConfig::default()
     }

@@ -1,35 +1,64 @@
 //! `pie:inferlet/source`: the program that a language runtime runs.
 
-use wasmtime::component::{HasSelf, Linker};
+use std::sync::Arc;
 
-use super::bindings::pie::inferlet::source;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{ComponentType, Linker, Lower};
+
 use super::counted;
 use crate::process::state::ProcessState;
 
-impl source::Host for ProcessState {
-    fn files(&mut self) -> wasmtime::Result<Vec<source::File>> {
-        let Some(source) = &self.source else {
+/// The name of the interface.
+const INTERFACE: &str = "pie:inferlet/source@0.1.0";
+
+/// A file of the program, whose content is shared with whoever else runs it.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+struct File {
+    path: String,
+    content: Arc<Vec<u8>>,
+}
+
+impl ProcessState {
+    /// Gives the files away: a runtime keeps what it needs of them in its own memory, and they are not held twice.
+    fn take_files(&mut self) -> wasmtime::Result<Vec<File>> {
+        let Some(source) = &mut self.source else {
             return Ok(Vec::new());
         };
-        Ok(source
-            .files
+        let Some(files) = source.files.take() else {
+            return Err(wasmtime::Error::msg(
+                "a language runtime asked for the files of its program twice; keep them",
+            ));
+        };
+        Ok(files
             .iter()
-            .map(|(path, content)| source::File {
+            .map(|(path, content)| File {
                 path: path.clone(),
                 content: content.clone(),
             })
             .collect())
     }
 
-    fn entry(&mut self) -> wasmtime::Result<String> {
-        Ok(self
-            .source
+    fn entry(&self) -> String {
+        self.source
             .as_ref()
-            .map_or_else(String::new, |source| source.entry.clone()))
+            .map_or_else(String::new, |source| source.entry.clone())
     }
 }
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    source::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    let mut interface = linker.instance(INTERFACE)?;
+    interface.func_wrap(
+        "files",
+        |mut store: StoreContextMut<'_, ProcessState>, (): ()| {
+            Ok((counted(store.data_mut()).take_files()?,))
+        },
+    )?;
+    interface.func_wrap(
+        "entry",
+        |mut store: StoreContextMut<'_, ProcessState>, (): ()| {
+            Ok((counted(store.data_mut()).entry(),))
+        },
+    )
 }

@@ -22,7 +22,7 @@ use crate::host::Shared;
 use crate::interface::held::Held;
 use crate::limits::Limits;
 use crate::model::Model;
-use crate::program::SourceBundle;
+use crate::program::source::Given as GivenSource;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::fault::{calls_limit, cpu_limit, memory_limit, output_limit};
 use crate::sandbox::memory::MemoryLimiter;
@@ -228,7 +228,7 @@ pub(crate) struct ProcessState {
     /// The errors that the program was given.
     pub(crate) told: Told,
     /// The program, where a language runtime runs it.
-    pub(crate) source: Option<SourceBundle>,
+    pub(crate) source: Option<GivenSource>,
     /// The models that know the process.
     joined: Vec<Arc<Model>>,
 }
@@ -247,7 +247,7 @@ impl ProcessState {
     pub(crate) fn new(
         host: Arc<Shared>,
         record: Arc<Record>,
-        source: Option<SourceBundle>,
+        source: Option<GivenSource>,
         outputs: &[Output; 2],
     ) -> Self {
         let limits = &record.limits;

@@ -15,9 +15,10 @@ use super::stdio::Output;
 use crate::Error;
 use crate::host::{Shared, stopped};
 use crate::interface::bindings::exports::pie::inferlet::run;
+use crate::program::Program;
 use crate::program::artefact::Prepared;
 use crate::program::opened::Code;
-use crate::program::{Program, SourceBundle};
+use crate::program::source::Given as GivenSource;
 use crate::sandbox::cpu::Metered;
 use crate::sandbox::fault;
 
@@ -220,7 +221,7 @@ async fn check_source(
 fn new_store(
     host: Arc<Shared>,
     record: Arc<Record>,
-    source: Option<SourceBundle>,
+    source: Option<GivenSource>,
     outputs: &[Output; 2],
 ) -> Store<ProcessState> {
     let engine = host.engine.clone();
@@ -264,10 +265,10 @@ async fn prepare(
     host: &Shared,
     code: &Code,
     user: &str,
-) -> Result<(Arc<Prepared>, Option<SourceBundle>), Failure> {
+) -> Result<(Arc<Prepared>, Option<GivenSource>), Failure> {
     let source = match code {
         Code::Component(_) => None,
-        Code::Source { source, .. } => Some(source.prepared(&host.config.limits).await?),
+        Code::Source { source, .. } => Some(host.programs.source(source, user).await?),
     };
     Ok((host.programs.code(code, user).await?, source))
 }

@@ -54,12 +54,17 @@ pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
 /// # Errors
 /// `invalid-program` when it is damaged or too large for the sandbox.
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, Error> {
-    Component::from_binary(engine, bytes).map_err(|error| {
-        invalid(format!(
-            "the component is damaged or cut off, or is not valid: {}",
-            causes(&error)
-        ))
-    })
+    Component::from_binary(engine, bytes).map_err(|error| damaged(&error))
+}
+
+/// The machine code of a component, without a place to run it.
+///
+/// # Errors
+/// As [`compile`].
+pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    engine
+        .precompile_component(bytes)
+        .map_err(|error| damaged(&error))
 }
 
 /// Binds a component to what the host offers.
@@ -89,6 +94,13 @@ fn causes(error: &wasmtime::Error) -> String {
         .chars()
         .take(LONGEST)
         .collect()
+}
+
+fn damaged(error: &wasmtime::Error) -> Error {
+    invalid(format!(
+        "the component is damaged or cut off, or is not valid: {}",
+        causes(error)
+    ))
 }
 
 pub(crate) fn invalid(message: String) -> Error {

@@ -1,20 +1,24 @@
 //! Programs: what can be launched.
 
+pub(crate) mod apart;
 pub(crate) mod artefact;
 pub(crate) mod check;
 pub(crate) mod compiler;
+pub(crate) mod confine;
 pub(crate) mod disk;
+pub(crate) mod failures;
 pub(crate) mod fields;
 pub(crate) mod manifest;
-pub(crate) mod nesting;
 pub(crate) mod opened;
 pub(crate) mod packed;
 pub(crate) mod parameters;
+pub(crate) mod place;
 pub(crate) mod preparation;
 pub(crate) mod runtimes;
 pub(crate) mod shape;
 pub(crate) mod source;
 pub(crate) mod store;
+pub(crate) mod stripping;
 pub(crate) mod turns;
 pub(crate) mod typescript;
 pub(crate) mod worker;

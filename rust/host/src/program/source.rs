@@ -1,17 +1,17 @@
 //! A program in source form: its files, and the checks that they pass before a language runtime sees them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pie_core::ErrorCode;
-use tokio::sync::OnceCell;
+use sha2::{Digest, Sha256};
 
-use super::typescript::strip_types;
-use crate::process::event::Failure;
 use crate::{Error, Limits};
 
 /// The most files that a program may have.
 pub(crate) const MAX_FILES: usize = 10_000;
+/// The longest script that is accepted, in bytes.
+const MAX_SCRIPT_BYTES: usize = 1 << 20;
 /// The longest path in a program, in bytes.
 pub(crate) const MAX_PATH_BYTES: usize = 1024;
 
@@ -60,58 +60,121 @@ pub struct SourceBundle {
     pub entry: String,
 }
 
-/// A bundle, and what its runtime gets, made when it is first launched.
+/// Content by path, shared by all who hold it.
+pub(crate) type Files = BTreeMap<String, Arc<Vec<u8>>>;
+
+/// What a language runtime gets of a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    /// None once the runtime has them.
+    pub(crate) files: Option<Arc<Files>>,
+    pub(crate) entry: String,
+}
+
+/// The sources of a program, and what is found out about them when they are first launched.
 #[derive(Debug)]
 pub(crate) struct LazySource {
-    bundle: SourceBundle,
-    prepared: OnceCell<Result<SourceBundle, Failure>>,
+    language: Language,
+    files: Arc<Files>,
+    entry: String,
+    checked: OnceLock<Result<(), Error>>,
+    scripts_digest: OnceLock<[u8; 32]>,
+    /// The files without types, once they are there.
+    plain: OnceLock<Arc<Files>>,
 }
 
 impl LazySource {
     pub(crate) fn new(bundle: SourceBundle) -> Self {
+        let files = Arc::unwrap_or_clone(bundle.files);
+        let shared = files
+            .into_iter()
+            .map(|(path, content)| (path, Arc::new(content)));
         Self {
-            bundle,
-            prepared: OnceCell::new(),
+            language: bundle.language,
+            files: Arc::new(shared.collect()),
+            entry: bundle.entry,
+            checked: OnceLock::new(),
+            scripts_digest: OnceLock::new(),
+            plain: OnceLock::new(),
         }
     }
 
     /// The language of the entry.
     pub(crate) fn language(&self) -> Language {
-        self.bundle.language
+        self.language
     }
 
-    /// The bundle as its runtime gets it; see [`SourceBundle::prepare`].
-    pub(crate) async fn prepared(&self, limits: &Limits) -> Result<SourceBundle, Failure> {
-        let prepare = || async {
-            let (bundle, limits) = (self.bundle.clone(), limits.clone());
-            let prepared = tokio::task::spawn_blocking(move || bundle.prepare(&limits)).await;
-            prepared.unwrap_or_else(|error| Err(Error::internal(error).into()))
-        };
-        self.prepared.get_or_init(prepare).await.clone()
+    /// Bytes of its files.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.files.values().map(|content| content.len()).sum()
     }
-}
 
-impl SourceBundle {
-    /// The bundle as its runtime gets it.
-    ///
-    /// # Errors
-    /// `invalid-program`: a path that leaves the folder, a missing entry, a file that does not parse (with its file, line and column).
-    pub(crate) fn prepare(self, limits: &Limits) -> Result<Self, Failure> {
-        self.check(limits)?;
-        match self.language {
-            Language::Python => Ok(self),
-            Language::JavaScript => self.without_types(),
+    /// What the runtime gets, where nothing is left to be done for it.
+    pub(crate) fn ready(&self) -> Option<Given> {
+        self.plain.get().map(|files| self.given(files))
+    }
+
+    /// What the runtime gets, of files without types.
+    pub(crate) fn make_ready(&self, plain: Files) -> Given {
+        self.given(self.plain.get_or_init(|| Arc::new(plain)))
+    }
+
+    /// What the runtime gets, of the files as they are.
+    pub(crate) fn make_ready_as_is(&self) -> Given {
+        self.given(self.plain.get_or_init(|| self.files.clone()))
+    }
+
+    fn given(&self, files: &Arc<Files>) -> Given {
+        Given {
+            files: Some(files.clone()),
+            entry: self.entry.clone(),
         }
     }
 
-    fn check(&self, limits: &Limits) -> Result<(), Error> {
+    /// The files as they came.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// The files that may have types, by path.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = (&str, &Arc<Vec<u8>>)> {
+        self.files
+            .iter()
+            .map(|(path, content)| (path.as_str(), content))
+            .filter(|(path, _)| is_script(path))
+    }
+
+    /// The digest of the paths and contents of all scripts.
+    pub(crate) fn scripts_digest(&self) -> [u8; 32] {
+        *self.scripts_digest.get_or_init(|| {
+            let mut hasher = Sha256::new();
+            for (path, content) in self.scripts() {
+                for part in [path.as_bytes(), content] {
+                    hasher.update((part.len() as u64).to_le_bytes());
+                    hasher.update(part);
+                }
+            }
+            hasher.finalize().into()
+        })
+    }
+
+    /// Looks at the paths, the sizes and the encoding, once.
+    ///
+    /// # Errors
+    /// `invalid-program`: a path that leaves the folder, a missing entry, files that are too many or too large, or a script that is not
+    /// UTF-8.
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), Error> {
+        self.checked.get_or_init(|| self.look(limits)).clone()
+    }
+
+    fn look(&self, limits: &Limits) -> Result<(), Error> {
         if self.files.len() > MAX_FILES {
             return Err(invalid(format!(
                 "the program has {} files, more than {MAX_FILES}; bundle them",
                 self.files.len()
             )));
         }
-        let n_bytes: usize = self.files.values().map(Vec::len).sum();
+        let n_bytes = self.n_bytes();
         if n_bytes > limits.source_bytes {
             return Err(invalid(format!(
                 "the files of the program have {n_bytes} bytes, more than limits.source_bytes = {}; leave out what it does not need",
@@ -129,41 +192,29 @@ impl SourceBundle {
                 self.entry
             )));
         }
-        Ok(())
-    }
-
-    fn without_types(self) -> Result<Self, Failure> {
-        let mut files = BTreeMap::new();
-        for (path, content) in self.files.iter() {
-            let content = if is_script(path) {
-                stripped(path, content)?
-            } else {
-                content.clone()
-            };
-            files.insert(path.clone(), content);
+        match self.language {
+            Language::Python => Ok(()),
+            Language::JavaScript => self
+                .scripts()
+                .try_for_each(|(path, content)| check_script(path, content)),
         }
-        Ok(Self {
-            files: Arc::new(files),
-            ..self
-        })
     }
 }
 
-fn stripped(path: &str, content: &[u8]) -> Result<Vec<u8>, Failure> {
-    let text = String::from_utf8(content.to_vec()).map_err(|error| {
-        Failure::from(invalid(format!(
+fn check_script(path: &str, content: &[u8]) -> Result<(), Error> {
+    if content.len() > MAX_SCRIPT_BYTES {
+        return Err(invalid(format!(
+            "{path}: the file has {} bytes, more than the {MAX_SCRIPT_BYTES} that a source file may have; split it",
+            content.len()
+        )));
+    }
+    match std::str::from_utf8(content) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(invalid(format!(
             "{path}: byte {} is not UTF-8; save the file as UTF-8",
-            error.utf8_error().valid_up_to()
-        )))
-    })?;
-    strip_types(path, text)
-        .map(String::into_bytes)
-        .map_err(|message| Failure {
-            kind: "SyntaxError".to_owned(),
-            code: Some(ErrorCode::InvalidProgram.as_str().to_owned()),
-            message,
-            traceback: String::new(),
-        })
+            error.valid_up_to()
+        ))),
+    }
 }
 
 fn is_script(path: &str) -> bool {
@@ -187,22 +238,22 @@ fn invalid(message: String) -> Error {
 mod tests {
     use super::*;
 
-    fn bundle(language: Language, files: &[(&str, &[u8])], entry: &str) -> SourceBundle {
+    fn bundle(language: Language, files: &[(&str, &[u8])], entry: &str) -> LazySource {
         let files = files
             .iter()
             .map(|(path, content)| ((*path).to_owned(), content.to_vec()))
             .collect();
-        SourceBundle {
+        LazySource::new(SourceBundle {
             language,
             files: Arc::new(files),
             entry: entry.to_owned(),
-        }
+        })
     }
 
-    fn refused(bundle: SourceBundle) -> String {
-        let failure = bundle.prepare(&Limits::default()).unwrap_err();
-        assert_eq!(failure.code.as_deref(), Some("invalid-program"));
-        failure.message
+    fn refused(source: LazySource) -> String {
+        let error = source.check(&Limits::default()).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidProgram);
+        error.message
     }
 
     #[test]
@@ -231,16 +282,27 @@ mod tests {
     }
 
     #[test]
-    fn types_are_removed_from_scripts_only() {
-        let files: &[(&str, &[u8])] = &[
-            ("main.ts", b"let a: number = 1"),
-            ("data.json", b"{\"a\": 1}"),
-        ];
-        let prepared = bundle(Language::JavaScript, files, "main.ts")
-            .prepare(&Limits::default())
-            .unwrap();
-        assert_eq!(prepared.files["main.ts"], b"let a         = 1");
-        assert_eq!(prepared.files["data.json"], b"{\"a\": 1}");
+    fn scripts_are_told_apart_by_paths_and_contents() {
+        let digest =
+            |files: &[(&str, &[u8])]| bundle(Language::JavaScript, files, "a.ts").scripts_digest();
+        let one = digest(&[("a.ts", b"1"), ("data.json", b"{}")]);
+        assert_eq!(one, digest(&[("a.ts", b"1"), ("data.json", b"[]")]));
+        for other in [
+            digest(&[("a.ts", b"2")]),
+            digest(&[("b.ts", b"1")]),
+            digest(&[("a.ts", b"1"), ("b.ts", b"")]),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn a_script_that_is_too_long_is_named_with_the_limit() {
+        let long = vec![b' '; MAX_SCRIPT_BYTES + 1];
+        assert_eq!(
+            refused(bundle(Language::JavaScript, &[("big.ts", &long)], "big.ts")),
+            "big.ts: the file has 1048577 bytes, more than the 1048576 that a source file may have; split it"
+        );
     }
 
     #[test]
@@ -258,8 +320,9 @@ mod tests {
 
     #[test]
     fn python_sources_are_left_to_the_runtime() {
-        bundle(Language::Python, &[("main.py", b"def (")], "main.py")
-            .prepare(&Limits::default())
+        let files: &[(&str, &[u8])] = &[("main.py", b"def (\xff"), ("odd.js", b"\xff")];
+        bundle(Language::Python, files, "main.py")
+            .check(&Limits::default())
             .unwrap();
     }
 }

@@ -2,30 +2,33 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pie_core::ErrorCode;
-use tokio::sync::{Notify, OnceCell, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::Component;
+use super::apart::{GiveUp, Wanted};
 use super::artefact::{self, Prepared};
 use super::compiler::compile_apart;
 use super::disk::{self, DiskCache};
+use super::failures::Failures;
 use super::opened::{Code, Opened, RuntimeChoice};
 use super::packed::runtime_name;
+use super::place::{Place, Shift};
 use super::runtimes::KeptRuntimes;
 use super::shape;
-use super::source::Language;
-use super::turns::{Turn, Turns};
+use super::source::{Given, Language, LazySource};
+use super::stripping::Stripper;
+use super::turns::Turns;
+use crate::config::PARALLEL_COMPILATIONS;
+use crate::process::event::Failure;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
 use crate::{Error, HostConfig};
 
-/// Compilations that run at once; each one uses several cores by itself.
-const PARALLEL_COMPILATIONS: usize = 1;
 /// Compiled components that are read from disk at once: milliseconds each, beside any compilation.
 const PARALLEL_LOADS: usize = 4;
 
@@ -38,6 +41,8 @@ pub(crate) struct ProgramStore {
     disk: Option<Arc<DiskCache>>,
     kept: Option<Arc<KeptRuntimes>>,
     compiled: Mutex<Compiled>,
+    failures: Failures<Key>,
+    stripper: Stripper,
     python: Runtime,
     javascript: Runtime,
     compiling: Arc<Turns>,
@@ -46,30 +51,14 @@ pub(crate) struct ProgramStore {
     stopping: watch::Sender<()>,
 }
 
-/// A program, or why it is none: the same bytes fail again.
+/// A program, or why it is none.
 type Outcome = Result<Arc<Prepared>, Error>;
 
-/// The place of a program. Whoever has the first turn compiles it, and the others learn of it.
-type Slot = Arc<Place>;
+/// The place of a program.
+type Slot = Arc<Place<Arc<Prepared>>>;
 
-#[derive(Default)]
-struct Place {
-    outcome: OnceCell<Outcome>,
-    settled: Notify,
-}
-
-impl Place {
-    fn get(&self) -> Option<&Outcome> {
-        self.outcome.get()
-    }
-
-    /// What is there, or else what `make` makes.
-    async fn get_or_make(&self, make: impl Future<Output = Outcome>) -> Outcome {
-        let outcome = self.outcome.get_or_init(|| make).await.clone();
-        self.settled.notify_waiters();
-        outcome
-    }
-}
+/// What is compiled: what it is linked with, and its digest.
+type Key = (World, [u8; 32]);
 
 /// The runtime of a language.
 struct Runtime {
@@ -91,7 +80,7 @@ enum World {
 
 #[derive(Default)]
 struct Compiled {
-    slots: HashMap<(World, [u8; 32]), (u64, Slot)>,
+    slots: HashMap<Key, (u64, Slot)>,
     /// Counts uses, to find the program that was used longest ago.
     clock: u64,
 }
@@ -116,6 +105,8 @@ impl ProgramStore {
             .map(DiskCache::open)
             .transpose()?
             .map(Arc::new);
+        let stopping = watch::Sender::new(());
+        let compiling = Turns::new(PARALLEL_COMPILATIONS);
         Ok(Self {
             engine,
             programs: Arc::new(linkers.programs),
@@ -126,13 +117,45 @@ impl ProgramStore {
                 .as_deref()
                 .map(|data_dir| Arc::new(KeptRuntimes::new(data_dir))),
             compiled: Mutex::default(),
+            failures: Failures::default(),
+            stripper: Stripper::new(config.clone(), compiling.clone(), stopping.clone()),
             python: Runtime::new(Language::Python, config.python_runtime.clone()),
             javascript: Runtime::new(Language::JavaScript, config.javascript_runtime.clone()),
-            compiling: Turns::new(PARALLEL_COMPILATIONS),
+            compiling,
             loading: Arc::new(Semaphore::new(PARALLEL_LOADS)),
-            stopping: watch::Sender::new(()),
+            stopping,
             config,
         })
+    }
+
+    /// What a language runtime gets of the sources that `user` supplied.
+    ///
+    /// # Errors
+    /// Those of [`LazySource::check`] and [`Stripper::plain`].
+    pub(crate) async fn source(
+        &self,
+        source: &Arc<LazySource>,
+        user: &str,
+    ) -> Result<Given, Failure> {
+        if let Some(given) = source.ready() {
+            return Ok(given);
+        }
+        let (sources, limits) = (source.clone(), self.config.limits.clone());
+        let look = move || {
+            sources.check(&limits)?;
+            let has_types =
+                sources.language() == Language::JavaScript && sources.scripts().next().is_some();
+            if has_types {
+                // Counted here, off the threads that run programs.
+                sources.scripts_digest();
+            }
+            Ok::<_, Error>(has_types)
+        };
+        if blocking(look).await?? {
+            self.stripper.plain(source, user).await
+        } else {
+            Ok(source.make_ready_as_is())
+        }
     }
 
     /// The code of a program that `user` supplied.
@@ -166,46 +189,35 @@ impl ProgramStore {
             World::Runtime => &self.runtimes,
         };
         let key = (world, component.digest);
+        if let Some(error) = self.failures.get(&key) {
+            return Err(error);
+        }
         let slot = self.slot(key);
-        let prepared = self.placed(&slot, component, linker, Some(user)).await;
-        if prepared.as_ref().is_err_and(is_passing) {
+        let outcome = self.placed(&slot, component, linker, Some(user)).await;
+        if let Err(error) = &outcome {
+            self.failures.note(key, error);
             self.forget(key, &slot);
         }
-        prepared
+        outcome
     }
 
-    /// What is in a place, or comes into it: from disk, or else compiled. Each launch waits for a turn of its own user, so that nobody
-    /// waits for that of another; whoever waits when somebody else has compiled the same goes on at once.
+    /// What is in a place, or comes into it: from disk, or else compiled in a turn of the user.
     async fn placed(
         &self,
-        slot: &Place,
+        slot: &Place<Arc<Prepared>>,
         component: &Component,
         linker: &Arc<Linker<ProcessState>>,
         user: Option<&str>,
     ) -> Outcome {
-        let mut settled = pin!(slot.settled.notified());
-        settled.as_mut().enable();
         if let Some(outcome) = slot.get() {
             return outcome.clone();
         }
         if let Some(loaded) = self.loaded(component, linker).await? {
-            return slot.get_or_make(async { loaded.map(Arc::new) }).await;
+            return slot.settle(loaded.map(Arc::new));
         }
-        let turn = tokio::select! {
-            biased;
-            () = settled => None,
-            turn = self.compiling.take(user.unwrap_or_default()) => Some(turn?),
-        };
-        match turn {
-            None => match slot.get() {
-                Some(outcome) => outcome.clone(),
-                None => Err(Error::internal("a program that was compiled is not there")),
-            },
-            Some(turn) => {
-                slot.get_or_make(self.compiled(turn, component, linker, user))
-                    .await
-            }
-        }
+        let compile = |shift| self.compiled(shift, component, linker, user);
+        slot.made(&self.compiling, user.unwrap_or_default(), compile)
+            .await
     }
 
     async fn runtime_for(
@@ -381,28 +393,38 @@ impl ProgramStore {
         off_thread(&self.loading, load).await
     }
 
-    /// Compiles in a turn, off the threads that run programs. What comes from a user is compiled apart; a runtime is our own.
+    /// Compiles in a turn, off the threads that run programs; none where the turn was given up for somebody else. What comes from a user
+    /// is compiled apart; a runtime is our own.
     async fn compiled(
         &self,
-        turn: Turn,
+        shift: Shift,
         component: &Component,
         linker: &Arc<Linker<ProcessState>>,
         user: Option<&str>,
-    ) -> Outcome {
+    ) -> Option<Outcome> {
+        let (_give_up, given_up) = GiveUp::new();
         let job = Job {
             engine: self.engine.clone(),
             disk: self.disk.clone(),
             config: self.config.clone(),
-            apart: user.is_some(),
-            stopping: self.stopping.subscribe(),
+            is_ours: user.is_none(),
+            wanted: Wanted {
+                stopping: self.stopping.subscribe(),
+                given_up,
+                shift,
+            },
         };
         let (component, linker) = (component.clone(), linker.clone());
         let compile = move || {
-            let _turn = turn;
             let compiled = job.compile(&component)?;
-            artefact::link(&compiled, &linker).map(Arc::new)
+            compiled
+                .map(|compiled| artefact::link(&compiled, &linker).map(Arc::new))
+                .transpose()
         };
-        blocking(compile).await?
+        blocking(compile)
+            .await
+            .and_then(|outcome| outcome)
+            .transpose()
     }
 }
 
@@ -411,25 +433,32 @@ struct Job {
     engine: Engine,
     disk: Option<Arc<DiskCache>>,
     config: Arc<HostConfig>,
-    /// Whether limits hold for it.
-    apart: bool,
-    stopping: watch::Receiver<()>,
+    /// Whether it is a language runtime that comes with the engine: no limits hold for it.
+    is_ours: bool,
+    /// The turn is given back when this is dropped.
+    wanted: Wanted,
 }
 
 impl Job {
     /// Compiles a component and keeps it on disk.
-    fn compile(&self, component: &Component) -> Result<wasmtime::component::Component, Error> {
+    fn compile(
+        &self,
+        component: &Component,
+    ) -> Result<Option<wasmtime::component::Component>, Error> {
         let (engine, disk) = (&self.engine, self.disk.as_deref());
         // Who had this turn before may have compiled the same, for a launch that was cancelled.
         if let Some(stored) = disk.and_then(|disk| disk.load(engine, &component.digest)) {
-            return Ok(stored);
+            return Ok(Some(stored));
         }
-        if self.apart {
+        if !self.is_ours {
             shape::check(&component.bytes, &self.config.limits)?;
         }
-        let (compiled, code) = match self.config.compiler.as_deref().filter(|_| self.apart) {
+        let (compiled, code) = match self.config.compiler.as_deref().filter(|_| !self.is_ours) {
             Some(command) => {
-                let code = compile_apart(command, &self.config, &component.bytes, &self.stopping)?;
+                let bytes = &component.bytes;
+                let Some(code) = compile_apart(command, &self.config, bytes, &self.wanted)? else {
+                    return Ok(None);
+                };
                 let compiled = disk::load_code(engine, &code).map_err(Error::internal)?;
                 (compiled, code)
             }
@@ -440,23 +469,14 @@ impl Job {
             }
         };
         let Some(disk) = disk else {
-            return Ok(compiled);
+            return Ok(Some(compiled));
         };
         disk.store(engine, &component.digest, &code);
         // Code that is mapped from its file gives its memory back under pressure; where the file cannot be had, the copy serves.
-        Ok(disk.load(engine, &component.digest).unwrap_or(compiled))
+        Ok(Some(
+            disk.load(engine, &component.digest).unwrap_or(compiled),
+        ))
     }
-}
-
-/// Whether a failure may not come again: it says nothing of the component, as where compiling took too long on a busy machine.
-fn is_passing(error: &Error) -> bool {
-    matches!(
-        error.code,
-        ErrorCode::Internal
-            | ErrorCode::LimitCompile
-            | ErrorCode::LimitQueue
-            | ErrorCode::EngineStopped
-    )
 }
 
 /// Runs `work` off the threads that run programs. The permit stays with the work, which goes on when the launch that waits for it is
@@ -544,6 +564,7 @@ mod tests {
 
     use super::*;
     use crate::interface;
+    use crate::program::turns::Turn;
     use crate::sandbox::wasm_engine;
 
     #[tokio::test]
@@ -568,6 +589,15 @@ mod tests {
         drop(permits.acquire().await.unwrap());
     }
 
+    /// Takes all turns.
+    async fn busy(store: &ProgramStore) -> Vec<Turn> {
+        let mut busy = Vec::new();
+        for n in 0..PARALLEL_COMPILATIONS {
+            busy.push(store.compiling.take(&format!("another {n}")).await.unwrap());
+        }
+        busy
+    }
+
     #[tokio::test]
     async fn a_load_from_disk_does_not_wait_for_compilations() {
         let dir = tempfile::tempdir().unwrap();
@@ -586,7 +616,7 @@ mod tests {
         let compiled = store().code(&code, "user").await.map(drop).unwrap_err();
         let store = store();
         assert!(store.has_component(&component));
-        let _busy = store.compiling.take("another").await.unwrap();
+        let _busy = busy(&store).await;
         let loading = store.code(&code, "user");
         let loaded = tokio::time::timeout(Duration::from_secs(60), loading).await;
         let loaded = loaded.unwrap().map(drop).unwrap_err();
@@ -599,7 +629,7 @@ mod tests {
         let engine = wasm_engine(&config).unwrap();
         let linkers = interface::linkers(&engine).unwrap();
         let store = Arc::new(ProgramStore::new(config, engine, linkers).unwrap());
-        let busy = store.compiling.take("another").await.unwrap();
+        let busy = busy(&store).await;
         let code = Code::Component(Component::new(*b"\0asm\x0d\0\x01\0"));
         let users = ["first", "second"];
         let mut waiting = users.map(|user| Box::pin(store.code(&code, user)));
@@ -616,5 +646,9 @@ mod tests {
         let (first, second) = tokio::join!(first, second);
         let messages = [first, second].map(|outcome| outcome.map(drop).unwrap_err().message);
         assert_eq!(messages[0], messages[1]);
+        // It is remembered: nobody has to wait to learn it again.
+        let _busy = self::busy(&store).await;
+        let again = store.code(&code, "third").await.map(drop).unwrap_err();
+        assert_eq!(again.message, messages[0]);
     }
 }

@@ -1,7 +1,12 @@
-//! Turns at something scarce, in fairness between users: who has asked for less is not kept waiting by who has asked for more.
+//! Turns at something scarce, in fairness between users: who has used less of it goes before who has used more.
+//!
+//! What a user has used is the time of the turns held, of which a half is forgotten each minute. Of those who have used about as much, each
+//! gets a turn in the order in which they asked. One user never holds all turns, so that whoever comes next finds one; and a turn that
+//! has been held for long can ask whether somebody waits who has used less ([`Turn::is_due`]).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use pie_core::ErrorCode;
 use tokio::sync::oneshot;
@@ -12,8 +17,14 @@ use crate::sync::lock;
 /// Turns that one user may wait for at once, and all users together.
 const MAX_WAITING_OF_USER: usize = 64;
 const MAX_WAITING: usize = 1024;
+/// The time in which a half of what was used is forgotten.
+const HALF_LIFE_S: f64 = 60.0;
+/// Seconds that do not count as a difference between two users.
+const GRAIN_S: f64 = 0.05;
+/// Users whose use is remembered; beyond, the half that has used the least is forgotten.
+const MAX_USERS: usize = 4096;
 
-/// A bounded number of turns at once; users take them one after the other, each in the order in which they asked.
+/// A bounded number of turns at once, given to users by what they have used.
 #[derive(Debug)]
 pub(crate) struct Turns {
     state: Mutex<State>,
@@ -22,23 +33,42 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct State {
     n_free: usize,
+    /// Turns that one user holds at most.
+    most_of_user: usize,
     n_waiting: usize,
-    /// The users who wait, the one whose turn is next first.
-    users: VecDeque<(String, VecDeque<oneshot::Sender<Turn>>)>,
+    /// The users who wait; of those who have used as much, the first is next.
+    users: VecDeque<(Arc<str>, VecDeque<Waiter>)>,
+    /// Turns that each user holds.
+    held: HashMap<Arc<str>, usize>,
+    used: Used,
 }
+
+type Waiter = oneshot::Sender<Turn>;
+
+/// The seconds that users have used lately.
+#[derive(Debug, Default)]
+struct Used(HashMap<Arc<str>, (f64, Instant)>);
 
 /// A turn; dropping it gives it to whoever is next.
 #[derive(Debug)]
-pub(crate) struct Turn(Option<Arc<Turns>>);
+pub(crate) struct Turn {
+    /// None once it has been given back.
+    turns: Option<Arc<Turns>>,
+    user: Arc<str>,
+    since: Instant,
+}
 
 impl Turns {
-    /// `n` turns at once.
+    /// `n` turns at once, of which one user holds all but one; the only one, where there is no other.
     pub(crate) fn new(n: usize) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 n_free: n,
+                most_of_user: n.saturating_sub(1).max(1),
                 n_waiting: 0,
                 users: VecDeque::new(),
+                held: HashMap::new(),
+                used: Used::default(),
             }),
         })
     }
@@ -48,34 +78,55 @@ impl Turns {
     /// # Errors
     /// `limit-queue` where too many wait.
     pub(crate) async fn take(self: &Arc<Self>, user: &str) -> Result<Turn, Error> {
-        let receiver = {
-            let mut state = lock(&self.state);
-            state.forget_gone();
-            if state.n_free > 0 {
-                state.n_free -= 1;
-                return Ok(Turn(Some(self.clone())));
-            }
-            state.wait(user)?
-        };
+        let receiver = lock(&self.state).wait(user)?;
+        self.give();
         receiver.await.map_err(Error::internal)
+    }
+
+    /// Gives what is free to those who are next.
+    fn give(self: &Arc<Self>) {
+        loop {
+            let mut state = lock(&self.state);
+            let Some((user, waiter)) = state.next() else {
+                return;
+            };
+            drop(state);
+            let turn = Turn {
+                turns: Some(self.clone()),
+                user,
+                since: Instant::now(),
+            };
+            // The turn of a waiter that has gone is free again.
+            if let Err(mut turn) = waiter.send(turn) {
+                turn.turns = None;
+                lock(&self.state).free(&turn.user);
+            }
+        }
     }
 }
 
-#[cfg(test)]
-impl Turns {
-    /// Turns that a user waits for.
-    pub(crate) fn n_waiting_of(&self, user: &str) -> usize {
-        let state = lock(&self.state);
-        let mut users = state.users.iter();
-        users
-            .find(|(other, _)| other == user)
-            .map_or(0, |(_, waiters)| waiters.len())
+impl Turn {
+    /// Whether it should be given up for somebody else: it was held for `patience`, and a user who has used less waits.
+    pub(crate) fn is_due(&self, patience: Duration) -> bool {
+        let held = self.since.elapsed();
+        let Some(turns) = self.turns.as_ref().filter(|_| held >= patience) else {
+            return false;
+        };
+        let mut state = lock(&turns.state);
+        state.forget_gone();
+        let now = Instant::now();
+        let used = state.used.at(&self.user, now) + held.as_secs_f64();
+        state.n_free == 0
+            && state.users.iter().any(|(user, _)| {
+                *user != self.user && state.may_hold(user) && state.used.at(user, now) < used
+            })
     }
 }
 
 impl State {
     fn wait(&mut self, user: &str) -> Result<oneshot::Receiver<Turn>, Error> {
-        let place = self.users.iter().position(|(other, _)| other == user);
+        self.forget_gone();
+        let place = self.users.iter().position(|(other, _)| &**other == user);
         let n_of_user = place.map_or(0, |place| self.users[place].1.len());
         if n_of_user >= MAX_WAITING_OF_USER || self.n_waiting >= MAX_WAITING {
             return Err(Error::new(
@@ -89,21 +140,49 @@ impl State {
         let (sender, receiver) = oneshot::channel();
         match place {
             Some(place) => self.users[place].1.push_back(sender),
-            None => self.users.push_back((user.to_owned(), [sender].into())),
+            None => self.users.push_back((user.into(), [sender].into())),
         }
         self.n_waiting += 1;
         Ok(receiver)
     }
 
-    /// Takes the next waiter out.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
-        let (user, mut waiters) = self.users.pop_front()?;
-        let next = waiters.pop_front();
-        self.n_waiting -= usize::from(next.is_some());
-        if !waiters.is_empty() {
-            self.users.push_back((user, waiters));
+    fn may_hold(&self, user: &str) -> bool {
+        self.held.get(user).copied().unwrap_or_default() < self.most_of_user
+    }
+
+    /// Takes the next waiter out, and a turn for it.
+    fn next(&mut self) -> Option<(Arc<str>, Waiter)> {
+        if self.n_free == 0 {
+            return None;
         }
-        next
+        let now = Instant::now();
+        let cost = |user: &str| (self.used.at(user, now) / GRAIN_S).floor();
+        let (place, _) = self
+            .users
+            .iter()
+            .enumerate()
+            .filter(|(_, (user, _))| self.may_hold(user))
+            .min_by(|(_, (one, _)), (_, (other, _))| cost(one).total_cmp(&cost(other)))?;
+        let (user, mut waiters) = self.users.remove(place)?;
+        let next = waiters.pop_front()?;
+        self.n_waiting -= 1;
+        if !waiters.is_empty() {
+            self.users.push_back((user.clone(), waiters));
+        }
+        self.n_free -= 1;
+        *self.held.entry(user.clone()).or_default() += 1;
+        Some((user, next))
+    }
+
+    /// Takes a turn of a user back.
+    fn free(&mut self, user: &str) {
+        self.n_free += 1;
+        if let Some(n) = self.held.get_mut(user) {
+            *n -= 1;
+            if *n == 0 {
+                self.held.remove(user);
+            }
+        }
     }
 
     /// Forgets those who have given up.
@@ -116,24 +195,59 @@ impl State {
     }
 }
 
+impl Used {
+    /// What a user has used, as seen at a time.
+    fn at(&self, user: &str, now: Instant) -> f64 {
+        let Some((seconds, then)) = self.0.get(user) else {
+            return 0.0;
+        };
+        seconds * (-now.saturating_duration_since(*then).as_secs_f64() / HALF_LIFE_S).exp2()
+    }
+
+    fn add(&mut self, user: &Arc<str>, seconds: f64, now: Instant) {
+        let seconds = self.at(user, now) + seconds;
+        self.0.insert(user.clone(), (seconds, now));
+        if self.0.len() <= MAX_USERS {
+            return;
+        }
+        let mut all: Vec<_> = self.0.drain().collect();
+        all.sort_by(|(_, (one, _)), (_, (other, _))| other.total_cmp(one));
+        all.truncate(MAX_USERS / 2);
+        self.0.extend(all);
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        let Some(turns) = self.0.take() else {
+        let Some(turns) = self.turns.take() else {
             return;
         };
-        loop {
-            let mut state = lock(&turns.state);
-            let Some(next) = state.next() else {
-                state.n_free += 1;
-                return;
-            };
-            drop(state);
-            // A waiter that has gone gives the turn back, emptied here so that its drop does not pass it on a second time.
-            match next.send(Turn(Some(turns.clone()))) {
-                Ok(()) => return,
-                Err(mut back) => drop(back.0.take()),
-            }
-        }
+        let mut state = lock(&turns.state);
+        state.free(&self.user);
+        let now = Instant::now();
+        let seconds = now.saturating_duration_since(self.since).as_secs_f64();
+        state.used.add(&self.user, seconds, now);
+        drop(state);
+        turns.give();
+    }
+}
+
+#[cfg(test)]
+impl Turns {
+    /// Turns that a user waits for.
+    pub(crate) fn n_waiting_of(&self, user: &str) -> usize {
+        let state = lock(&self.state);
+        let mut users = state.users.iter();
+        users
+            .find(|(other, _)| &**other == user)
+            .map_or(0, |(_, waiters)| waiters.len())
+    }
+
+    /// Makes a user one who has used so many seconds.
+    pub(crate) fn use_up(&self, user: &str, seconds: f64) {
+        lock(&self.state)
+            .used
+            .add(&user.into(), seconds, Instant::now());
     }
 }
 
@@ -141,25 +255,35 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
+    /// Puts a user into the queue, and gives what waits.
+    async fn queued(
+        turns: &Arc<Turns>,
+        user: &'static str,
+    ) -> std::pin::Pin<Box<impl Future<Output = Result<Turn, Error>> + use<>>> {
+        let turns = turns.clone();
+        let mut waiter = Box::pin(async move { turns.take(user).await });
+        std::future::poll_fn(|context| {
+            assert!(waiter.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        waiter
+    }
+
     /// The users in the order in which they get their turns.
     async fn order(turns: &Arc<Turns>, users: &[&'static str]) -> Vec<&'static str> {
         let first = turns.take("first").await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiting = Vec::new();
         for &user in users {
-            let (turns, order) = (turns.clone(), order.clone());
-            let mut waiter = Box::pin(async move {
-                let turn = turns.take(user).await.unwrap();
+            // Each takes its place before the next one asks.
+            let waiter = queued(turns, user).await;
+            let order = order.clone();
+            waiting.push(tokio::spawn(async move {
+                let turn = waiter.await.unwrap();
                 lock(&order).push(user);
                 drop(turn);
-            });
-            // Each takes its place before the next one asks.
-            std::future::poll_fn(|context| {
-                assert!(waiter.as_mut().poll(context).is_pending());
-                std::task::Poll::Ready(())
-            })
-            .await;
-            waiting.push(tokio::spawn(waiter));
+            }));
         }
         drop(first);
         for waiter in waiting {
@@ -177,17 +301,67 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_has_used_more_waits_for_those_who_have_used_less() {
+        let turns = Turns::new(1);
+        turns.use_up("a", 30.0);
+        turns.use_up("b", 5.0);
+        let got = order(&turns, &["a", "a", "b", "b", "c", "c"]).await;
+        assert_eq!(got, ["c", "c", "b", "b", "a", "a"]);
+    }
+
+    #[tokio::test]
+    async fn one_user_leaves_a_turn_to_the_others() {
+        let turns = Turns::new(2);
+        let first = turns.take("a").await.unwrap();
+        let second = queued(&turns, "a").await;
+        let other = turns.take("b").await.unwrap();
+        drop(first);
+        drop(second.await.unwrap());
+        drop(other);
+        assert_eq!(lock(&turns.state).n_free, 2);
+        assert!(lock(&turns.state).held.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_turn_is_due_when_somebody_who_has_used_less_waits() {
+        let turns = Turns::new(1);
+        turns.use_up("greedy", 9.0);
+        turns.use_up("greedier", 90.0);
+        let turn = turns.take("greedy").await.unwrap();
+        let is_due = || {
+            (
+                turn.is_due(Duration::ZERO),
+                turn.is_due(Duration::from_secs(3600)),
+            )
+        };
+        let same = queued(&turns, "greedy").await;
+        let more = queued(&turns, "greedier").await;
+        assert_eq!(is_due(), (false, false));
+        let less = queued(&turns, "modest").await;
+        assert_eq!(is_due(), (true, false));
+        drop(less);
+        assert_eq!(is_due(), (false, false));
+        drop((same, more));
+    }
+
+    #[test]
+    fn what_was_used_is_forgotten_and_bounded() {
+        let (mut used, start) = (Used::default(), Instant::now());
+        used.add(&"a".into(), 8.0, start);
+        let later = start + Duration::from_secs(120);
+        assert!((used.at("a", later) - 2.0).abs() < 1e-9);
+        for n in 0..2 * MAX_USERS {
+            used.add(&format!("{n}").into(), 0.001, later);
+        }
+        assert!(used.0.len() <= MAX_USERS);
+        assert!((used.at("a", later) - 2.0).abs() < 1e-9);
+    }
+
+    #[tokio::test]
     async fn who_gives_up_is_passed_over() {
         let turns = Turns::new(1);
         let first = turns.take("a").await.unwrap();
-        {
-            let mut gone = Box::pin(turns.take("b"));
-            std::future::poll_fn(|context| {
-                assert!(gone.as_mut().poll(context).is_pending());
-                std::task::Poll::Ready(())
-            })
-            .await;
-        }
+        drop(queued(&turns, "b").await);
         drop(first);
         drop(turns.take("c").await.unwrap());
         assert_eq!(lock(&turns.state).n_free, 1);

@@ -1,5 +1,7 @@
-//! Removes the types from TypeScript sources: they are blanked in place, so that every line and column stays.
+//! Removes the types from TypeScript sources: they are blanked in place, so that every line and column stays. Only workers do this: the
+//! parser recurses, and takes what time a source makes it take.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use swc_common::errors::{DiagnosticBuilder, Emitter, Handler};
@@ -7,37 +9,15 @@ use swc_common::sync::Lrc;
 use swc_common::{GLOBALS, Globals, SourceMap};
 use swc_ts_fast_strip::{Mode, Options, operate};
 
-use super::nesting;
 use crate::sync::lock;
-
-/// The longest file that is accepted, in bytes.
-const MAX_FILE_BYTES: usize = 1 << 20;
-/// Stack of the thread that parses: some hundred kilobytes for each level that a source may nest, of which a few are used.
-const STACK_BYTES: usize = 256 << 20;
 
 /// `source` without its types. JavaScript comes back as it was.
 ///
 /// # Errors
 /// What is wrong and where, as `path:line:column: message`; lines and columns count from 1.
 pub(crate) fn strip_types(path: &str, source: String) -> Result<String, String> {
-    if source.len() > MAX_FILE_BYTES {
-        return Err(format!(
-            "{path}: the file has {} bytes, more than the {MAX_FILE_BYTES} that a source file may have; split it",
-            source.len()
-        ));
-    }
-    nesting::check(&source).map_err(|(line, message)| format!("{path}:{line}: {message}"))?;
-    let path = path.to_owned();
-    let fault = format!("{path}: the file cannot be read as TypeScript");
-    // The parser recurses; a stack of its own keeps a hostile source from ending the engine.
-    let thread = std::thread::Builder::new()
-        .name("pie-strip".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(move || strip(&path, source));
-    match thread.map(std::thread::JoinHandle::join) {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) | Err(_) => Err(fault),
-    }
+    catch_unwind(AssertUnwindSafe(|| strip(path, source)))
+        .unwrap_or_else(|_| Err(format!("{path}: the file cannot be read as TypeScript")))
 }
 
 fn strip(path: &str, source: String) -> Result<String, String> {
@@ -118,46 +98,5 @@ mod tests {
         let error = strip_types("main.ts", "enum Color { Red }\n".to_owned()).unwrap_err();
         assert!(error.starts_with("main.ts:1:1: "), "{error}");
         assert!(error.contains("enum"), "{error}");
-    }
-
-    #[test]
-    fn the_deepest_source_that_is_accepted_fits_the_stack() {
-        for (open, close) in [
-            ("(", ")"),
-            ("[", "]"),
-            ("f(()=>{", "})"),
-            ("let x: A<", ">"),
-            ("!", ""),
-            ("a=>", ""),
-            ("a:", ""),
-            ("1+", ""),
-            ("a?b:", ""),
-            ("if(a)", ""),
-        ] {
-            let nested = |n| open.repeat(n) + "1" + &close.repeat(n);
-            let is_accepted = |n: &usize| nesting::check(&nested(*n)).is_ok();
-            let deepest = (0..nesting::MAX_LEVELS).rev().find(is_accepted);
-            let source = nested(deepest.unwrap());
-            // Whether it is TypeScript does not matter: the engine lives on.
-            drop(strip_types("main.ts", source));
-        }
-    }
-
-    #[test]
-    fn a_source_that_nests_too_deeply_is_refused_with_its_line() {
-        for hostile in ["let x: A<", "a:", "(", "!", "a=>"] {
-            let error =
-                strip_types("main.ts", format!("1;\n{}", hostile.repeat(100_000))).unwrap_err();
-            assert!(error.starts_with("main.ts:2: "), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_too_long_is_named_with_the_limit() {
-        let error = strip_types("big.ts", " ".repeat(MAX_FILE_BYTES + 1)).unwrap_err();
-        assert_eq!(
-            error,
-            "big.ts: the file has 1048577 bytes, more than the 1048576 that a source file may have; split it"
-        );
     }
 }

@@ -1,16 +1,21 @@
-//! The other side of `compiler`: a process that compiles one component within limits, and ends.
-
-#![expect(
-    unsafe_code,
-    reason = "sets limits, priority and the signal of a parent's death for this process through libc; only numbers and a live local cross"
-)]
+//! The other side of `apart`: a process that does one piece of work on what a user supplied, within bounds, and ends.
+//!
+//! | on standard input | |
+//! |---|---|
+//! | length of the order, 4 bytes | little-endian |
+//! | the order | JSON, of the engine |
+//! | what the user supplied | to the end; read once the process is confined |
+//!
+//! Standard output takes the result: machine code, or of each script an [`Answer`]. Standard error takes what went wrong.
 
 use std::io::{Read, Write};
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 
 use super::artefact;
-use super::compiler::n_threads;
+use super::confine;
+use super::typescript;
 use crate::sandbox::{priority, wasm_engine};
 use crate::{Error, HostConfig};
 
@@ -20,112 +25,196 @@ pub(crate) const EXIT_INVALID: i32 = 3;
 const EXIT_FAILED: i32 = 4;
 /// How much lower the priority of a worker is than the engine's.
 const NICENESS: u8 = 10;
+/// Bytes of stack for the work; what nests deeper than fits ends the worker.
+const STACK_BYTES: usize = 64 << 20;
+/// Bytes of stack of each thread that compiles functions.
+const THREAD_STACK_BYTES: usize = 16 << 20;
+/// The longest order.
+const MAX_ORDER_BYTES: usize = 64 << 10;
 
-/// What a worker has to know, as JSON in its last argument. The component is its standard input, machine code its standard output.
+/// What a worker has to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    max_processes: u32,
-    stack_bytes: usize,
-    memory_bytes: u64,
-    compile_s: u64,
-    compile_bytes: u64,
+    pub(crate) work: Work,
+    /// Seconds of processor time.
+    pub(crate) cpu_s: u64,
+    /// Bytes of memory, beside its stack and its code.
+    pub(crate) memory_bytes: u64,
 }
 
-impl Order {
-    pub(crate) fn new(config: &HostConfig) -> Self {
-        Self {
-            max_processes: config.max_processes,
-            stack_bytes: config.stack_bytes,
-            memory_bytes: config.limits.memory_bytes,
-            compile_s: config.limits.compile.as_secs().saturating_add(1),
-            compile_bytes: config.limits.compile_bytes,
-        }
-    }
-
-    /// The part of the host's configuration that machine code depends on.
-    fn config(&self) -> HostConfig {
-        let mut config = HostConfig {
-            max_processes: self.max_processes,
-            stack_bytes: self.stack_bytes,
-            ..HostConfig::default()
-        };
-        config.limits.memory_bytes = self.memory_bytes;
-        config
-    }
+/// What is done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// Compiles a component, with so many threads, for the part of the host's configuration that machine code depends on.
+    Compile {
+        n_threads: usize,
+        max_processes: u32,
+        stack_bytes: usize,
+        memory_bytes: u64,
+    },
+    /// Removes the types from scripts: of each come path and content, both as [`put`] writes them.
+    Strip,
 }
 
-/// The whole of a worker process: compiles the component on standard input as `order` says. Gives the exit code.
-pub fn compile_worker(order: &str) -> i32 {
-    let (code, message) = match work(order) {
-        Ok(()) => return 0,
-        Err(error) if error.code == pie_core::ErrorCode::InvalidProgram => {
-            (EXIT_INVALID, error.message)
-        }
-        Err(error) => (EXIT_FAILED, error.to_string()),
+/// What a worker says of a script: a byte, and for the last two a text as [`put`] writes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Answer {
+    /// There are no types in it.
+    Same,
+    /// The script without its types follows.
+    Changed,
+    /// It cannot be read, for the reason that follows.
+    Refused,
+}
+
+/// Adds bytes and, before them, their number as 4 bytes.
+pub(crate) fn put(to: &mut Vec<u8>, bytes: &[u8]) {
+    let n_bytes = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    to.extend_from_slice(&n_bytes.to_le_bytes());
+    to.extend_from_slice(bytes);
+}
+
+/// Takes what [`put`] added from the beginning of `bytes`; none where it is not whole.
+pub(crate) fn get<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (n_bytes, rest) = bytes.split_first_chunk()?;
+    let (taken, rest) = rest.split_at_checked(u32::from_le_bytes(*n_bytes) as usize)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// The whole of a worker process: does what the order on standard input says, and ends the process.
+pub fn compile_worker() -> ! {
+    let code = match prepared() {
+        Ok(()) => 0,
+        Err(error) => failed(&error),
+    };
+    confine::exit(code)
+}
+
+fn failed(error: &Error) -> i32 {
+    let (code, message) = if error.code == pie_core::ErrorCode::InvalidProgram {
+        (EXIT_INVALID, error.message.clone())
+    } else {
+        (EXIT_FAILED, error.to_string())
     };
     // Nobody listens where this cannot be written.
     drop(writeln!(std::io::stderr(), "{message}"));
     code
 }
 
-fn work(order: &str) -> Result<(), Error> {
-    let order: Order = serde_json::from_str(order).map_err(Error::internal)?;
-    end_with_parent();
+/// Makes ready what the work needs and can only have before the process is confined, and does the work.
+fn prepared() -> Result<(), Error> {
+    confine::leave();
+    let order = read_order()?;
     priority::lower_this_thread(NICENESS);
-    // Before the limits: its pools are address space, not memory.
-    let engine = wasm_engine(&order.config())?;
-    limit(libc::RLIMIT_CORE, 0)?;
-    limit(
-        libc::RLIMIT_CPU,
-        order.compile_s.saturating_mul(n_threads() as u64),
-    )?;
-    limit(
-        libc::RLIMIT_AS,
-        address_space_bytes()?.saturating_add(order.compile_bytes),
-    )?;
-    let mut component = Vec::new();
-    std::io::stdin()
-        .read_to_end(&mut component)
-        .map_err(Error::internal)?;
-    let compiled = artefact::compile(&engine, &component)?;
-    let code = compiled.serialize().map_err(Error::internal)?;
-    std::io::stdout()
-        .write_all(&code)
-        .map_err(Error::internal)?;
-    std::io::stdout().flush().map_err(Error::internal)
-}
-
-/// Lets the system kill this process when the thread that waits for it is gone.
-fn end_with_parent() {
-    // SAFETY: a plain system call on numbers.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-    }
-}
-
-fn limit(resource: libc::__rlimit_resource_t, most: u64) -> Result<(), Error> {
-    let bound = libc::rlimit {
-        rlim_cur: most,
-        rlim_max: most,
+    let engine = match order.work {
+        Work::Compile { n_threads, .. } => {
+            start_threads(n_threads)?;
+            // Its pools are address space, not memory.
+            Some(wasm_engine(&order.work.config())?)
+        }
+        Work::Strip => None,
     };
-    // SAFETY: the pointer is to a live local of the type that the call reads.
-    if unsafe { libc::setrlimit(resource, &raw const bound) } == 0 {
-        return Ok(());
-    }
-    Err(Error::internal(format!(
-        "the limit {resource} cannot be set to {most}: {}",
-        std::io::Error::last_os_error()
-    )))
+    let work = move || {
+        confine::limit(order.cpu_s, order.memory_bytes)?;
+        confine::filter()?;
+        let mut supplied = Vec::new();
+        std::io::stdin()
+            .read_to_end(&mut supplied)
+            .map_err(Error::internal)?;
+        match &engine {
+            Some(engine) => answer(&artefact::precompile(engine, &supplied)?),
+            None => strip(&supplied),
+        }
+    };
+    // The limits count the stack of this thread as there already; the process ends with its work.
+    let thread = thread::Builder::new()
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            confine::exit(match work() {
+                Ok(()) => 0,
+                Err(error) => failed(&error),
+            })
+        })
+        .map_err(Error::internal)?;
+    thread
+        .join()
+        .map_err(|_| Error::internal("the work ended in a panic"))
 }
 
-/// What this process takes of its address space.
-fn address_space_bytes() -> Result<u64, Error> {
-    const PAGE_BYTES: u64 = 4096;
-    let status = std::fs::read_to_string("/proc/self/statm").map_err(Error::internal)?;
-    let n_pages: u64 = status
-        .split_whitespace()
-        .next()
-        .and_then(|field| field.parse().ok())
-        .ok_or_else(|| Error::internal("/proc/self/statm cannot be read"))?;
-    Ok(n_pages.saturating_mul(PAGE_BYTES))
+impl Work {
+    fn config(&self) -> HostConfig {
+        let mut config = HostConfig::default();
+        if let Self::Compile {
+            max_processes,
+            stack_bytes,
+            memory_bytes,
+            ..
+        } = *self
+        {
+            config.max_processes = max_processes;
+            config.stack_bytes = stack_bytes;
+            config.limits.memory_bytes = memory_bytes;
+        }
+        config
+    }
+}
+
+fn read_order() -> Result<Order, Error> {
+    let mut stdin = std::io::stdin().lock();
+    let mut length = [0; 4];
+    stdin.read_exact(&mut length).map_err(Error::internal)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_ORDER_BYTES {
+        return Err(Error::internal(format!(
+            "an order has {length} bytes, more than {MAX_ORDER_BYTES}"
+        )));
+    }
+    let mut order = vec![0; length];
+    stdin.read_exact(&mut order).map_err(Error::internal)?;
+    serde_json::from_slice(&order).map_err(Error::internal)
+}
+
+/// Starts the threads that compile functions.
+fn start_threads(n_threads: usize) -> Result<(), Error> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads)
+        .stack_size(THREAD_STACK_BYTES)
+        .build_global()
+        .map_err(Error::internal)
+}
+
+/// Answers script by script, so that the engine knows which one a worker ends over.
+fn strip(scripts: &[u8]) -> Result<(), Error> {
+    let damaged = || Error::internal("the scripts of an order are cut off");
+    let mut rest = scripts;
+    while !rest.is_empty() {
+        let path = get(&mut rest).ok_or_else(damaged)?;
+        let content = get(&mut rest).ok_or_else(damaged)?;
+        let path = std::str::from_utf8(path).map_err(Error::internal)?;
+        let content = std::str::from_utf8(content).map_err(Error::internal)?;
+        let stripped = typescript::strip_types(path, content.to_owned());
+        let (kind, text) = match &stripped {
+            Ok(stripped) if stripped == content => {
+                answer(&[Answer::Same as u8])?;
+                continue;
+            }
+            Ok(stripped) => (Answer::Changed, stripped),
+            Err(message) => (Answer::Refused, message),
+        };
+        let mut said = vec![kind as u8];
+        put(&mut said, text.as_bytes());
+        answer(&said)?;
+        if kind == Answer::Refused {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn answer(bytes: &[u8]) -> Result<(), Error> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(bytes).map_err(Error::internal)?;
+    stdout.flush().map_err(Error::internal)
 }

@@ -1,0 +1,318 @@
+//! Work on what users supply, in a process of its own (`worker`): bounded in time and memory, and killed when nobody wants it any more.
+
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::place::Shift;
+use super::worker::{EXIT_INVALID, Order, put};
+use crate::Error;
+
+/// How often it is looked whether the work is still wanted.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often it is looked whether a worker that has closed its output has ended.
+const LOOK_AT_END: Duration = Duration::from_micros(200);
+/// The most that is kept of what a worker says.
+const MAX_SAID_BYTES: u64 = 2048;
+/// What is read at once.
+const CHUNK_BYTES: usize = 64 << 10;
+/// What a worker keeps of the environment: where its libraries are.
+const KEPT_VARIABLES: &[&str] = &["LD_LIBRARY_PATH"];
+
+/// One piece of work.
+pub(crate) struct Job<'a> {
+    /// The program that calls [`crate::compile_worker`], and its arguments.
+    pub(crate) command: &'a [String],
+    pub(crate) order: Order,
+    /// What the user supplied, in parts.
+    pub(crate) supplied: &'a [&'a [u8]],
+    /// How long it may take.
+    pub(crate) wall: Duration,
+    /// The most bytes that it may answer.
+    pub(crate) most_bytes: usize,
+}
+
+/// How work ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// Its result.
+    Done(Vec<u8>),
+    /// Not well; with what it had answered.
+    Failed(Fault, Vec<u8>),
+    /// Its shift was over: it is begun anew later.
+    Over,
+}
+
+/// Why work has no result.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// What was supplied is not valid, and why.
+    Invalid(String),
+    TooLong,
+    TooMuchMemory,
+    /// The worker ended by a signal, as where it has no more stack.
+    Crashed,
+    /// Something else, which is not the user's.
+    Internal(String),
+}
+
+/// What ends work early.
+pub(crate) struct Wanted {
+    /// Changed, or without a sender, once the engine stops.
+    pub(crate) stopping: watch::Receiver<()>,
+    /// Set once nobody waits for the result.
+    pub(crate) given_up: Arc<AtomicBool>,
+    /// The turn in which it is done.
+    pub(crate) shift: Shift,
+}
+
+/// Sets its flag when it is dropped: held by who waits for work.
+pub(crate) struct GiveUp(Arc<AtomicBool>);
+
+impl GiveUp {
+    /// One that waits, and the flag.
+    pub(crate) fn new() -> (Self, Arc<AtomicBool>) {
+        let given_up = Arc::new(AtomicBool::new(false));
+        (Self(given_up.clone()), given_up)
+    }
+}
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Job<'_> {
+    /// Does the work. Blocks; the process is gone when this returns.
+    ///
+    /// # Errors
+    /// `internal` where it cannot be started, `engine-stopped` where nobody wants it any more.
+    pub(crate) fn run(&self, wanted: &Wanted) -> Result<Ended, Error> {
+        let mut worker = self.start().map_err(|error| {
+            Error::internal(format!(
+                "the compiler {:?} cannot be started: {error}",
+                self.command
+            ))
+        })?;
+        let order = serde_json::to_vec(&self.order).map_err(Error::internal)?;
+        thread::scope(|scope| {
+            let streams = (
+                worker.0.stdin.take(),
+                worker.0.stdout.take(),
+                worker.0.stderr.take(),
+            );
+            let (Some(mut stdin), Some(stdout), Some(stderr)) = streams else {
+                return Err(Error::internal("a worker has no streams"));
+            };
+            let write = move || {
+                let mut head = Vec::new();
+                put(&mut head, &order);
+                // A worker that has ended says why by itself.
+                drop(stdin.write_all(&head));
+                for part in self.supplied {
+                    drop(stdin.write_all(part));
+                }
+            };
+            let (closed, is_closed) = mpsc::channel::<()>();
+            let read = move || {
+                let answer = read_all(stdout, self.most_bytes);
+                // Dropped, it says that there is no more.
+                drop(closed);
+                answer
+            };
+            scope.spawn(write);
+            let said = scope.spawn(move || read_some(stderr));
+            let answer = scope.spawn(read);
+            let waited = worker.wait(self.wall, wanted, &is_closed);
+            // What reads and writes ends with the process.
+            worker.end();
+            let answer = answer
+                .join()
+                .map_err(|_| Error::internal("reading ended in a panic"))?;
+            let said = said.join().unwrap_or_default();
+            let status = match waited? {
+                Waited::Exit(status) => status,
+                Waited::Over => return Ok(Ended::Over),
+                Waited::TooLong => return Ok(Ended::Failed(Fault::TooLong, answer)),
+            };
+            if answer.len() > self.most_bytes {
+                return Ok(Ended::Failed(Fault::TooMuchMemory, Vec::new()));
+            }
+            Ok(match fault(status, said) {
+                None => Ended::Done(answer),
+                Some(fault) => Ended::Failed(fault, answer),
+            })
+        })
+    }
+
+    fn start(&self) -> std::io::Result<Worker> {
+        let (program, arguments) = self.command.split_first().ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::InvalidInput, "the command is empty")
+        })?;
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear();
+        for name in KEPT_VARIABLES {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: Ctrl-C is for us to answer.
+            .process_group(0)
+            .spawn()
+            .map(Worker)
+    }
+}
+
+/// A worker that does not outlive this.
+struct Worker(Child);
+
+enum Waited {
+    Exit(ExitStatus),
+    TooLong,
+    Over,
+}
+
+impl Worker {
+    /// Waits for the end of the worker, which closes its output with it.
+    fn wait(
+        &mut self,
+        wall: Duration,
+        wanted: &Wanted,
+        is_closed: &Receiver<()>,
+    ) -> Result<Waited, Error> {
+        let deadline = Instant::now() + wall;
+        let mut has_closed = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if has_closed {
+                thread::sleep(LOOK_AT_END);
+            } else {
+                has_closed =
+                    is_closed.recv_timeout(LOOK.min(left)) != Err(RecvTimeoutError::Timeout);
+            }
+            if has_closed && let Some(status) = self.0.try_wait().map_err(Error::internal)? {
+                return Ok(Waited::Exit(status));
+            }
+            if left.is_zero() {
+                return Ok(Waited::TooLong);
+            }
+            if wanted.given_up.load(Ordering::Acquire)
+                || !matches!(wanted.stopping.has_changed(), Ok(false))
+            {
+                return Err(crate::host::stopped());
+            }
+            if !has_closed && wanted.shift.is_over() {
+                return Ok(Waited::Over);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        // One that has ended cannot be killed.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// All of an output, and one byte more where it has more than it may.
+fn read_all(mut from: impl Read, most_bytes: usize) -> Vec<u8> {
+    let mut all = Vec::new();
+    let most = (most_bytes as u64).saturating_add(1);
+    // What cannot be read is missing at the end, which is looked at.
+    drop(from.by_ref().take(most).read_to_end(&mut all));
+    all
+}
+
+/// The beginning of an output; the rest is read and let go of, so that its writer does not wait.
+fn read_some(mut from: impl Read) -> String {
+    let mut said = Vec::new();
+    let mut rest = vec![0; CHUNK_BYTES];
+    // What cannot be read is left out of the message.
+    drop(from.by_ref().take(MAX_SAID_BYTES).read_to_end(&mut said));
+    while from.read(&mut rest).is_ok_and(|n_bytes| n_bytes > 0) {}
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
+
+/// What an end says.
+fn fault(status: ExitStatus, said: String) -> Option<Fault> {
+    if status.success() {
+        return None;
+    }
+    if status.code() == Some(EXIT_INVALID) {
+        return Some(Fault::Invalid(said));
+    }
+    // An allocation that is refused aborts; a thread that gets no memory for its stack panics.
+    if said.contains("memory allocation of") || said.contains("Cannot allocate memory") {
+        return Some(Fault::TooMuchMemory);
+    }
+    Some(match status.signal() {
+        Some(libc::SIGXCPU | libc::SIGKILL) => Fault::TooLong,
+        Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT | libc::SIGILL) => Fault::Crashed,
+        _ => Fault::Internal(format!("the compiler ended with {status}: {said}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_worker_says_what_was_wrong() {
+        for (status, said, expected) in [
+            (0, "", None),
+            (
+                EXIT_INVALID << 8,
+                "no",
+                Some(Fault::Invalid("no".to_owned())),
+            ),
+            (libc::SIGXCPU, "", Some(Fault::TooLong)),
+            (libc::SIGKILL, "", Some(Fault::TooLong)),
+            (libc::SIGSEGV, "", Some(Fault::Crashed)),
+            (
+                libc::SIGABRT,
+                "thread has overflowed its stack",
+                Some(Fault::Crashed),
+            ),
+            (
+                libc::SIGABRT,
+                "memory allocation of 9 bytes failed",
+                Some(Fault::TooMuchMemory),
+            ),
+        ] {
+            assert_eq!(
+                fault(ExitStatus::from_raw(status), said.to_owned()),
+                expected,
+                "{status}"
+            );
+        }
+        let unknown = fault(ExitStatus::from_raw(libc::SIGSYS), String::new());
+        assert!(matches!(unknown, Some(Fault::Internal(_))), "{unknown:?}");
+    }
+
+    #[test]
+    fn an_output_is_read_to_its_bound() {
+        assert_eq!(read_all(&b"12345"[..], 5), b"12345");
+        assert_eq!(read_all(&b"123456789"[..], 5), b"123456");
+        let long = vec![b'x'; 3 * CHUNK_BYTES];
+        assert_eq!(read_some(&long[..]).len() as u64, MAX_SAID_BYTES);
+    }
+}

@@ -1,0 +1,193 @@
+//! What is made once for all who ask: each of them waits for a turn of their own, and whoever gets the first turn makes it.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::turns::{Turn, Turns};
+use crate::Error;
+
+/// How long work goes on while somebody waits who has used less; it doubles each time that the work has to begin anew, so that it comes to
+/// its end.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The most that the patience is doubled.
+const MAX_DOUBLINGS: u32 = 16;
+
+/// A turn, and how long it is kept from others.
+pub(crate) struct Shift {
+    turn: Turn,
+    patience: Duration,
+}
+
+impl Shift {
+    /// Whether the work has to be given up for somebody else's; it is begun anew later.
+    pub(crate) fn is_over(&self) -> bool {
+        self.turn.is_due(self.patience)
+    }
+}
+
+/// The place of one thing.
+#[derive(Debug)]
+pub(crate) struct Place<T> {
+    outcome: OnceLock<Result<T, Error>>,
+    is_being_made: AtomicBool,
+    n_given_up: AtomicU32,
+    changed: Notify,
+}
+
+impl<T> Default for Place<T> {
+    fn default() -> Self {
+        Self {
+            outcome: OnceLock::new(),
+            is_being_made: AtomicBool::new(false),
+            n_given_up: AtomicU32::new(0),
+            changed: Notify::new(),
+        }
+    }
+}
+
+impl<T: Clone> Place<T> {
+    /// What is there.
+    pub(crate) fn get(&self) -> Option<&Result<T, Error>> {
+        self.outcome.get()
+    }
+
+    /// Puts something there, where nothing is, and gives what is there.
+    pub(crate) fn settle(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        let outcome = self.outcome.get_or_init(|| outcome).clone();
+        self.changed.notify_waiters();
+        outcome
+    }
+
+    /// What is there, or what `make` makes in a turn of `user`; `make` gives none where its shift was over. What somebody else makes
+    /// meanwhile is waited for without a turn.
+    pub(crate) async fn made<F>(
+        &self,
+        turns: &Arc<Turns>,
+        user: &str,
+        make: impl Fn(Shift) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Option<Result<T, Error>>>,
+    {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if let Some(outcome) = self.get() {
+                return outcome.clone();
+            }
+            if self.is_being_made.load(Ordering::Acquire) {
+                changed.await;
+                continue;
+            }
+            let turn = tokio::select! {
+                biased;
+                () = changed => continue,
+                turn = turns.take(user) => turn?,
+            };
+            let Some(making) = self.begin() else {
+                continue;
+            };
+            let n_given_up = self.n_given_up.load(Ordering::Relaxed);
+            let patience = PATIENCE * (1 << n_given_up.min(MAX_DOUBLINGS));
+            match make(Shift { turn, patience }).await {
+                Some(outcome) => return self.settle(outcome),
+                None => drop(self.n_given_up.fetch_add(1, Ordering::Relaxed)),
+            }
+            drop(making);
+        }
+    }
+
+    /// Begins to make it; none where somebody else does.
+    fn begin(&self) -> Option<Making<'_, T>> {
+        if self.is_being_made.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        self.changed.notify_waiters();
+        Some(Making(self))
+    }
+}
+
+/// Ends with the work, also where that is given up.
+struct Making<'a, T>(&'a Place<T>);
+
+impl<T> Drop for Making<'_, T> {
+    fn drop(&mut self) {
+        self.0.is_being_made.store(false, Ordering::Release);
+        self.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::sync::lock;
+
+    /// Lets a future wait for what it waits for.
+    async fn pending<F: Future + Unpin>(future: &mut F) {
+        std::future::poll_fn(|context| {
+            assert!(std::pin::Pin::new(&mut *future).poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn it_is_made_once_and_nobody_holds_a_turn_for_it_meanwhile() {
+        let (turns, place) = (Turns::new(2), Place::<u32>::default());
+        let (finish, finished) = oneshot::channel();
+        let finished = Mutex::new(Some(finished));
+        let mut first = Box::pin(place.made(&turns, "a", |shift| {
+            let finished = lock(&finished).take();
+            async move {
+                let value = finished.unwrap().await.unwrap();
+                drop(shift);
+                Some(Ok(value))
+            }
+        }));
+        pending(&mut first).await;
+        let mut second =
+            Box::pin(place.made(&turns, "b", |_| async { panic!("it is made already") }));
+        pending(&mut second).await;
+        assert_eq!(turns.n_waiting_of("b"), 0);
+        drop(turns.take("c").await.unwrap());
+        finish.send(7).unwrap();
+        assert_eq!(first.await.unwrap(), 7);
+        assert_eq!(second.await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn what_is_given_up_is_made_by_who_waits() {
+        let (turns, place) = (Turns::new(1), Place::<u32>::default());
+        let mut first = Box::pin(place.made(&turns, "a", |shift| async move {
+            let _shift = shift;
+            std::future::pending().await
+        }));
+        pending(&mut first).await;
+        let mut second = Box::pin(place.made(&turns, "b", |_| async { Some(Ok(2)) }));
+        pending(&mut second).await;
+        drop(first);
+        assert_eq!(second.await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_shift_that_is_over_leaves_the_turn_to_others_and_gets_another_one() {
+        let (turns, place) = (Turns::new(1), Place::<u32>::default());
+        let tries = AtomicU32::new(0);
+        let made = place.made(&turns, "a", |shift| {
+            let n = tries.fetch_add(1, Ordering::Relaxed);
+            drop(shift);
+            async move { (n == 2).then_some(Ok(n)) }
+        });
+        assert_eq!(made.await.unwrap(), 2);
+        assert_eq!(place.n_given_up.load(Ordering::Relaxed), 2);
+    }
+}
