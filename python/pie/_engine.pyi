@@ -208,6 +208,9 @@ class Engine:
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
 
+    def memory(self) -> dict[str, dict[str, int]]:
+        """The bytes that users make the engine hold, by user and by what they are held for."""
+
     def is_prepared(self, program: bytes | Literal["python", "javascript"]) -> bool:
         """Whether a component, or the runtime of a language, can start without being compiled first."""
 

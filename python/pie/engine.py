@@ -179,6 +179,10 @@ class Engine:
         self._served.append(_Served(model, driver, observe))
         return model
 
+    def memory(self) -> dict[str, dict[str, int]]:
+        """The bytes that users make the engine hold, by user and by what they are held for; see `memory_bytes`."""
+        return self._engine.memory()
+
     @property
     def models(self) -> list[_engine.Model]:
         """The models in the order in which they were added; the first is the default."""

@@ -215,7 +215,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     ] = 0
     max_snapshots: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Snapshots that may be kept at once.")] = 4096
     max_user_snapshots: Annotated[
-        int, Meta(ge=0, le=_MAX_COUNT, description="Snapshots of one user that may be kept at once; 0: a quarter of `max_snapshots`.")
+        int, Meta(ge=0, le=_MAX_COUNT, description="Snapshots of one user that may be kept at once; 0: an eighth of `max_snapshots`.")
     ] = 0
     max_waiting: Annotated[int, Meta(ge=1, le=_MAX_COUNT, description="Requests that may be entered and not answered at once.")] = 4096
     max_process_waiting: Annotated[

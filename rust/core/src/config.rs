@@ -40,7 +40,7 @@ pub struct EngineConfig {
     pub max_user_contexts: Option<u32>,
     /// Snapshots that may be kept at once. 1 to 2^20.
     pub max_snapshots: u32,
-    /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: a quarter of
+    /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: an eighth of
     /// `max_snapshots`, rounded up.
     pub max_user_snapshots: Option<u32>,
     /// Requests that may be entered and not yet taken. 1 to 2^20.
@@ -136,7 +136,7 @@ impl EngineConfig {
     /// Snapshots that one user may have.
     pub(crate) fn user_snapshots(&self) -> u32 {
         self.max_user_snapshots
-            .unwrap_or(self.max_snapshots.div_ceil(4))
+            .unwrap_or(self.max_snapshots.div_ceil(8))
     }
 
     /// Requests that one process may have entered and not taken.

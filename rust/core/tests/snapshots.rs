@@ -167,6 +167,49 @@ fn the_limits_are_of_one_user_and_of_all() {
 }
 
 #[test]
+fn users_who_have_gone_do_not_keep_others_from_saving() {
+    let limits = EngineConfig {
+        max_snapshots: 5,
+        max_user_snapshots: Some(3),
+        ..config()
+    };
+    let mut world = World::with_process(limits, 1);
+    let mut save = |user: u64, names: &[&str], stays: bool| {
+        let (engine, process) = (&mut world.engine, ProcessId(100 + user));
+        if engine.snapshots(process).is_err() {
+            engine.new_process(process, UserId(user), 1).unwrap();
+        }
+        let context = engine.new_context(process).unwrap();
+        let saved: Vec<_> = names
+            .iter()
+            .map(|name| {
+                engine
+                    .save(context, name, nothing())
+                    .map_err(|error| error.code)
+            })
+            .collect();
+        let left = engine.snapshots(process).unwrap();
+        if !stays {
+            engine.end_process(process);
+        }
+        (saved, left)
+    };
+    save(2, &["a", "b", "c"], false);
+    save(3, &["a"], false);
+    save(4, &["a"], true);
+    // The first of the user who has gone and has the most gives way, but not once the two have as many.
+    let (saved, left) = save(4, &["b", "c"], true);
+    assert_eq!(saved, [Ok(()), Err(ErrorCode::LimitSnapshots)]);
+    assert_eq!(left, ["a", "b"]);
+    assert_eq!(save(2, &[], true).1, ["b", "c"]);
+    // Those of users who are there stay, and those of one who has no more than the one that saves.
+    let (saved, _) = save(5, &["a", "b"], true);
+    assert_eq!(saved, [Ok(()), Err(ErrorCode::LimitSnapshots)]);
+    assert_eq!(save(3, &[], true).1, [""; 0]);
+    assert_eq!(save(2, &[], true).1, ["b", "c"]);
+}
+
+#[test]
 fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
     let mut world = World::with_process(config(), 1);
     let context = world.context(&prompt(6, 0));

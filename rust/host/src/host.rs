@@ -33,6 +33,8 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest user name, and the most launch arguments and bytes in them.
 const MAX_USERNAME_BYTES: usize = 256;
 const MAX_ARGS: usize = 10_000;
+/// Long texts that are encoded at once.
+const PARALLEL_TEXTS: usize = 2;
 
 /// How a program is launched.
 #[derive(Clone, Debug)]
@@ -79,6 +81,10 @@ pub(crate) struct Shared {
     pub(crate) programs: Arc<ProgramStore>,
     /// Who may look at a program.
     checking: Arc<Turns>,
+    /// Who may have a long text encoded.
+    pub(crate) encoding: Arc<Turns>,
+    /// Where programs run that compute without waiting, and where long texts are encoded.
+    pub(crate) background: Handle,
     live: Mutex<Live>,
     all_ended: Condvar,
 }
@@ -112,8 +118,6 @@ pub struct Host {
     drivers: Mutex<Vec<JoinHandle<()>>>,
     /// None once the host has stopped.
     runtimes: Mutex<Option<Runtimes>>,
-    /// Where programs run that compute without waiting.
-    background: Handle,
 }
 
 /// The threads of a host that run programs.
@@ -165,6 +169,8 @@ impl Host {
             models: Models::default(),
             programs,
             checking: Turns::new(PARALLEL_CHECKS),
+            encoding: Turns::new(PARALLEL_TEXTS),
+            background: runtimes.background.handle().clone(),
             live: Mutex::default(),
             all_ended: Condvar::new(),
         };
@@ -174,7 +180,6 @@ impl Host {
             next_pid: AtomicU64::new(1),
             next_check: AtomicU64::new(u64::MAX),
             drivers: Mutex::default(),
-            background: runtimes.background.handle().clone(),
             runtimes: Mutex::new(Some(runtimes)),
         })
     }
@@ -271,7 +276,7 @@ impl Host {
     /// launch: the component is compiled and kept.
     ///
     /// # Errors
-    /// `limit-processes`, `engine-stopped`. Waiting for it answers `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
+    /// `limit-processes`, `limit-engine-memory`, `engine-stopped`. Waiting for it answers `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
     /// `limit-memory` and `limit-stack` for one that takes too much to be looked at.
     pub fn check(&self, program: Program, username: &str) -> Result<Check, Error> {
         self.begin_check(program, username, None)
@@ -300,19 +305,26 @@ impl Host {
             serving: None,
             budget: None,
             limits: self.shared.config.limits.clone(),
+            account: self.shared.budget.account(username),
+            stack_bytes: self.shared.config.stack_bytes,
+            input_bytes: 0,
         };
         let number = self.next_check.fetch_sub(1, Ordering::Relaxed);
         let (record, ending) = self.begin_process(number, Instant::now(), given)?;
         let life = Box::pin(task::check(ending, program));
-        self.spawn(pace::run(life, record.clone(), self.background.clone()))?;
+        self.spawn(pace::run(
+            life,
+            record.clone(),
+            self.shared.background.clone(),
+        ))?;
         Ok(Check::new(Process::new(record), turn))
     }
 
     /// Launches a program. What is wrong with the program itself is its last event.
     ///
     /// # Errors
-    /// `limit-processes` when too many processes live, `limit-message` for an input that is too long, `invalid-argument` for arguments
-    /// or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
+    /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for one more, `limit-message` for an input that is
+    /// too long, `invalid-argument` for arguments or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
         let (record, task) = self.admitted(launch, None)?;
         self.spawn(task)?;
@@ -374,6 +386,7 @@ impl Host {
             Some(seed) => seed,
             None => random_seed()?,
         };
+        let account = self.shared.budget.account(&username);
         let given = Given {
             launch_seed,
             username,
@@ -381,11 +394,14 @@ impl Host {
             serving,
             budget: token_budget.map(TokenBudget::new),
             limits,
+            account,
+            stack_bytes: self.shared.config.stack_bytes,
+            input_bytes: input.len(),
         };
         let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
         let (record, ending) = self.begin_process(pid, launched, given)?;
         let life = Box::pin(task::run(ending, program, input));
-        let task = pace::run(life, record.clone(), self.background.clone());
+        let task = pace::run(life, record.clone(), self.shared.background.clone());
         Ok((record, task))
     }
 
@@ -396,7 +412,7 @@ impl Host {
         launched: Instant,
         given: Given,
     ) -> Result<(Arc<Record>, Ending), Error> {
-        let record = Arc::new(Record::new(pid, launched, given));
+        let record = Arc::new(Record::new(pid, launched, given)?);
         self.admit(&record)?;
         let ending = Ending::new(self.shared.clone(), record.clone());
         Ok((record, ending))

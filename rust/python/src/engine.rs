@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pie_host::{
     Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
-    Serves, SourceBundle,
+    Serves, SourceBundle, Usage,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -91,6 +91,18 @@ impl PyEngine {
     #[getter]
     fn models(&self) -> Vec<String> {
         self.0.models()
+    }
+
+    fn memory(&self) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
+        let held = |usage: Usage| {
+            let by_purpose = usage.by_purpose();
+            by_purpose
+                .filter(|(_, n_bytes)| *n_bytes > 0)
+                .map(|(purpose, n_bytes)| (purpose.name(), n_bytes))
+                .collect()
+        };
+        let users = self.0.budget().usage().into_iter();
+        users.map(|(user, usage)| (user, held(usage))).collect()
     }
 
     #[pyo3(signature = (

@@ -92,6 +92,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Bytes of the stop tokens of a generator.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn stop_bytes(&self, generator: GeneratorId) -> Result<usize> {
+        Ok(self.generator(generator)?.stop.held_bytes())
+    }
+
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is opened again.
     ///
     /// # Errors

@@ -2,6 +2,9 @@
 //!
 //! A snapshot is a context of no process: it holds what it needs and uses no page. What it shares with others is stored once; pages of it that others
 //! need are copied to the host or computed again when it is opened. It is not touched by the end of the process that saved it.
+//!
+//! Where as many are kept as the engine keeps, one gives way for the next: of a user without a process who has more than the one that saves, the one
+//! that was not used for the longest. So users who have gone do not keep others from saving, and nobody who is there loses any.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -26,12 +29,16 @@ pub(super) struct Snapshots {
     n: usize,
     /// Names that were made up.
     n_made: u64,
+    /// Times that one was saved or opened.
+    n_uses: u64,
 }
 
 #[derive(Debug)]
 struct Snapshot {
     context: Context,
     beside: Beside,
+    /// Which of the uses of all was its last.
+    used: u64,
 }
 
 impl Snapshots {
@@ -78,6 +85,33 @@ impl Snapshots {
         Some(removed)
     }
 
+    /// Notes that one is used; answers which use that is.
+    const fn note_use(&mut self) -> u64 {
+        self.n_uses += 1;
+        self.n_uses
+    }
+
+    /// The name of the one that was not used for the longest, of the user who has gone with the most of them, where those are more than `than`.
+    fn least_missed(
+        &self,
+        than: usize,
+        is_gone: impl Fn(UserId) -> bool,
+    ) -> Option<(UserId, String)> {
+        let gone = self.by_user.iter().filter(|(user, _)| is_gone(**user));
+        let longest = |of_user: &BTreeMap<String, Snapshot>| {
+            let oldest = of_user.iter().min_by_key(|(_, snapshot)| snapshot.used);
+            oldest.map(|(name, snapshot)| (snapshot.used, name.clone()))
+        };
+        let candidates = gone.filter(|(_, of_user)| of_user.len() > than);
+        let candidates = candidates.filter_map(|(user, of_user)| {
+            let (used, name) = longest(of_user)?;
+            Some((of_user.len(), std::cmp::Reverse(used), *user, name))
+        });
+        candidates
+            .max_by_key(|(n, used, _, _)| (*n, *used))
+            .map(|(_, _, user, name)| (user, name))
+    }
+
     /// A name that the user has not given to any.
     fn make_name(&mut self, user: UserId) -> String {
         loop {
@@ -100,6 +134,7 @@ impl Engine {
         check_name(name)?;
         let user = self.idle_context(context, "saved")?.lane.owner();
         if self.snapshots.get(user, name).is_none() {
+            self.give_way(user);
             self.check_room_for_snapshot(user)?;
         }
         self.keep(context, user, name.to_owned(), beside)
@@ -111,10 +146,29 @@ impl Engine {
     /// Those of [`Engine::save`].
     pub fn snapshot(&mut self, context: ContextId, beside: Beside) -> Result<String> {
         let user = self.idle_context(context, "saved")?.lane.owner();
+        self.give_way(user);
         self.check_room_for_snapshot(user)?;
         let name = self.snapshots.make_name(user);
         self.keep(context, user, name.clone(), beside)?;
         Ok(name)
+    }
+
+    /// Has a snapshot of a user who has gone give way for one of `user`, where as many are kept as the engine keeps.
+    fn give_way(&mut self, user: UserId) {
+        let n_of_user = self.snapshots.n_of(user);
+        let is_full = self.snapshots.len() >= self.config.max_snapshots as usize;
+        if !is_full || n_of_user >= self.config.user_snapshots() as usize {
+            return;
+        }
+        let users = &self.users;
+        let least = self
+            .snapshots
+            .least_missed(n_of_user, |other| !users.contains_key(&other));
+        if let Some((other, name)) = least
+            && let Some(snapshot) = self.snapshots.remove(other, &name)
+        {
+            snapshot.context.lane.release(&mut self.store);
+        }
     }
 
     fn keep(
@@ -130,6 +184,7 @@ impl Engine {
         let snapshot = Snapshot {
             context: state.freeze(&mut self.store),
             beside,
+            used: self.snapshots.note_use(),
         };
         if let Some(older) = self.snapshots.insert(user, name, snapshot) {
             older.context.lane.release(&mut self.store);
@@ -144,8 +199,14 @@ impl Engine {
     /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be one, or an unknown process.
     pub fn open_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
+        let used = self.snapshots.note_use();
         let snapshot = self.snapshots.get_mut(user, name);
-        let Snapshot { context, beside } = snapshot.ok_or_else(|| missing(name))?;
+        let Snapshot {
+            context,
+            beside,
+            used: last,
+        } = snapshot.ok_or_else(|| missing(name))?;
+        *last = used;
         let (path, beside) = (context.path, beside.clone());
         let context = context.fork(&mut self.store);
         Ok((self.own(process, context, path), beside))
@@ -158,7 +219,9 @@ impl Engine {
     pub fn take_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
         let snapshot = self.snapshots.remove(user, name);
-        let Snapshot { context, beside } = snapshot.ok_or_else(|| missing(name))?;
+        let Snapshot {
+            context, beside, ..
+        } = snapshot.ok_or_else(|| missing(name))?;
         let path = context.path;
         Ok((self.own(process, context, path), beside))
     }

@@ -31,6 +31,17 @@ impl StopSet {
         self.added = sorted(std::mem::take(&mut self.added));
     }
 
+    /// Bytes of its lists. No list is longer than the vocabulary.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let lists = [
+            Some(&self.template),
+            Some(&self.added),
+            self.replaced.as_ref(),
+        ];
+        let n_tokens: usize = lists.into_iter().flatten().map(Vec::capacity).sum();
+        n_tokens * size_of::<u32>()
+    }
+
     /// Removes the model's and the template's stop tokens, or puts them back.
     pub(crate) const fn ignore_end(&mut self, ignore: bool) {
         self.ignores_end = ignore;
@@ -49,9 +60,11 @@ impl StopSet {
     }
 }
 
+/// Each token once, with room for no more: the list lives as long as its generator.
 fn sorted(mut tokens: Vec<u32>) -> Vec<u32> {
     tokens.sort_unstable();
     tokens.dedup();
+    tokens.shrink_to_fit();
     tokens
 }
 
@@ -81,5 +94,14 @@ mod tests {
         check(&set, [false, false, true, false]);
         set.add(&[2]);
         check(&set, [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_token_that_is_given_often_is_held_once() {
+        let mut set = StopSet::new(Vec::new(), vec![5; 100_000]);
+        assert_eq!(set.held_bytes(), 4);
+        set.add(&vec![5; 100_000]);
+        set.replace(&vec![6; 100_000]);
+        assert_eq!(set.held_bytes(), 8);
     }
 }

@@ -89,6 +89,8 @@ pub fn config(max_processes: u32) -> HostConfig {
         javascript_runtime: Some(root().join("python/pie/runtimes/javascript.wasm")),
         compiler: Some(vec![env!("CARGO_BIN_EXE_pie-worker").to_owned()]),
         max_processes,
+        // Ten thousand programs live at once, all of one user.
+        memory_bytes: 64 << 30,
         ..HostConfig::default()
     }
 }

@@ -16,6 +16,10 @@ wasmtime::component::bindgen!({
     imports: {
         "pie:core/session.send": async | trappable,
         "pie:core/session.send-file": async | trappable,
+        "pie:core/tokenizer.[method]tokenizer.encode": async | trappable,
+        "pie:core/context.[method]context.append-text": async | trappable,
+        "pie:instruct/chat.fill": async | trappable,
+        "pie:instruct/chat.message-tokens": async | trappable,
         default: trappable,
     },
     exports: { default: async },

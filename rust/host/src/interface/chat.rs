@@ -8,7 +8,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::model::ModelHandle;
-use super::{CallError, CallResult, counted, text_error, with_text};
+use super::{CallError, CallResult, counted, text_error};
 use crate::process::state::ProcessState;
 
 /// What stands behind a `decoder` handle.
@@ -44,17 +44,19 @@ impl ProcessState {
 }
 
 impl chat::Host for ProcessState {
-    fn fill(
+    async fn fill(
         &mut self,
         context: Resource<ContextHandle>,
         role: Role,
         text: String,
     ) -> CallResult<()> {
         let context = self.context(&context)?;
-        let chat = context.model.chat();
-        Ok(with_text(&text, |text| {
+        context.model.check_text(text.len())?;
+        let filled = self.with_text(text, move |text| {
+            let chat = context.model.chat();
             context.add(|turns, at| chat.fill(turns, at, text_role(role), text))
-        })?)
+        });
+        Ok(filled.await??)
     }
 
     fn cue(&mut self, context: Resource<ContextHandle>) -> CallResult<()> {
@@ -67,15 +69,16 @@ impl chat::Host for ProcessState {
         Ok(context.add(|turns, at| context.model.chat().seal(turns, at))?)
     }
 
-    fn message_tokens(
+    async fn message_tokens(
         &mut self,
         model: Resource<ModelHandle>,
         role: Role,
         text: String,
     ) -> CallResult<Vec<u32>> {
-        with_text(&text, |text| {
-            self.chat_tokens(&model, |chat| chat.message_tokens(text_role(role), text))
-        })
+        self.table.get(&model)?.0.check_text(text.len())?;
+        let chat = self.chat_of(&model)?;
+        let tokens = self.with_text(text, move |text| chat.message_tokens(text_role(role), text));
+        Ok(tokens.await?.map_err(text_error)?)
     }
 
     fn cue_tokens(&mut self, model: Resource<ModelHandle>) -> CallResult<Vec<u32>> {

@@ -9,8 +9,10 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use super::bindings::pie::core::context::{self, HostContext};
 use super::futures::FutureUnit;
 use super::model::ModelHandle;
-use super::{CallResult, counted, text_error, with_text};
+use super::tokens::{TOKEN_BYTES, Tokens};
+use super::{CallResult, counted, text_error};
 use crate::Error;
+use crate::budget::{Account, Charge, Purpose};
 use crate::model::Model;
 use crate::model::pass::Flush;
 use crate::process::state::ProcessState;
@@ -18,6 +20,17 @@ use crate::sync::lock;
 
 /// Last tokens of a context that chat calls look at.
 const TAIL_TOKENS: u32 = Chat::TAIL_LEN as u32;
+
+/// What a snapshot takes beside its tokens.
+const SNAPSHOT_BYTES: u64 = 1 << 10;
+
+/// What is kept beside the context of a snapshot.
+#[derive(Debug)]
+struct Kept {
+    turns: ChatState,
+    /// Held as long as the snapshot.
+    _charge: Charge,
+}
 
 /// What stands behind a `context` handle. Dropping it frees the pages.
 #[derive(Debug)]
@@ -29,15 +42,33 @@ pub(crate) struct Context {
     pub(crate) model: Arc<Model>,
     pub(crate) id: ContextId,
     pub(crate) turns: Mutex<ChatState>,
+    tokens: Mutex<Tokens>,
 }
 
 impl Context {
-    fn new(model: Arc<Model>, id: ContextId, turns: ChatState) -> Self {
+    fn new(model: Arc<Model>, id: ContextId, turns: ChatState, tokens: Tokens) -> Self {
         Self {
             model,
             id,
             turns: Mutex::new(turns),
+            tokens: Mutex::new(tokens),
         }
+    }
+
+    /// Charges tokens that come in, and adds them at the end.
+    fn append_in(&self, engine: &mut Engine, tokens: &[u32]) -> Result<(), Error> {
+        let length = engine.length(self.id)? as usize;
+        let room = length.saturating_add(tokens.len());
+        lock(&self.tokens).add(tokens.len(), room)?;
+        Ok(engine.append(self.id, tokens)?)
+    }
+
+    /// Charges tokens that were generated.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(crate) fn charge_generated(&self, n_tokens: usize, seq_len: u32) -> Result<(), Error> {
+        lock(&self.tokens).add(n_tokens, seq_len as usize)
     }
 
     /// Appends what a chat call adds at the end of the context, and keeps the state of the conversation with it.
@@ -60,7 +91,7 @@ impl Context {
         )
         .map_err(text_error)?;
         self.model
-            .with_engine(|engine| engine.append(self.id, &addition.tokens))?;
+            .with_engine(|engine| self.append_in(engine, &addition.tokens))?;
         *turns = addition.state;
         Ok(())
     }
@@ -70,7 +101,7 @@ impl Context {
         let mut turns = lock(&self.turns);
         let n_tokens = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let (length, tail) = self.model.with_engine(|engine| {
-            engine.append(self.id, tokens)?;
+            self.append_in(engine, tokens)?;
             self.end_in(engine)
         })?;
         self.model.chat().on_append(
@@ -109,14 +140,24 @@ impl Context {
         Ok(())
     }
 
-    /// Keeps the context, with the state of its conversation, by `keep`.
+    /// Keeps the context, with the state of its conversation, by `keep`, charged to `account` until the snapshot is gone.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, and those of `keep`.
     fn save<T>(
         &self,
+        account: &Account,
         keep: impl FnOnce(&mut Engine, ContextId, Beside) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let turns = lock(&self.turns);
+        let length = self.model.with_engine(|engine| engine.length(self.id))?;
+        let n_bytes = SNAPSHOT_BYTES + u64::from(length) * TOKEN_BYTES as u64;
+        let kept = Kept {
+            turns: turns.clone(),
+            _charge: account.charge(Purpose::Snapshot, n_bytes)?,
+        };
         self.model
-            .with_engine(|engine| keep(engine, self.id, Arc::new(turns.clone())))
+            .with_engine(|engine| keep(engine, self.id, Arc::new(kept)))
     }
 
     fn release(&self) {
@@ -153,10 +194,20 @@ impl ProcessState {
         self.table.delete(room)?;
         let process = self.process_id();
         let (id, beside) = model.with_engine(|engine| open(engine, process))?;
+        let mut tokens = Tokens::new(self.record.account.clone());
         // It is there: `Context::save` is all that saves.
-        let turns = beside.downcast_ref::<ChatState>().cloned();
-        let turns = turns.unwrap_or_default();
-        self.push_context(Context::new(model, id, turns))
+        let kept = beside.downcast_ref::<Kept>();
+        let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
+        // What one that was taken was charged with is free for the context.
+        drop(beside);
+        let length = model.with_engine(|engine| engine.length(id))? as usize;
+        let charged = tokens.add(length, length);
+        let context = self.push_context(Context::new(model, id, turns, tokens))?;
+        if let Err(error) = charged {
+            self.table.delete(context)?;
+            return Err(error.into());
+        }
+        Ok(context)
     }
 
     /// The model behind a handle, of which the process is one of those served.
@@ -173,23 +224,30 @@ impl HostContext for ProcessState {
     fn create(&mut self, model: Resource<ModelHandle>) -> CallResult<Resource<ContextHandle>> {
         let model = self.joined(&model)?;
         let id = model.with_engine(|engine| engine.new_context(self.process_id()))?;
-        self.push_context(Context::new(model, id, ChatState::new()))
+        let tokens = Tokens::new(self.record.account.clone());
+        self.push_context(Context::new(model, id, ChatState::new(), tokens))
     }
 
     fn fork(&mut self, this: Resource<ContextHandle>) -> CallResult<Resource<ContextHandle>> {
         let parent = self.context(&this)?;
         let turns = lock(&parent.turns).clone();
-        let id = parent.model.with_engine(|engine| engine.fork(parent.id))?;
-        self.push_context(Context::new(parent.model.clone(), id, turns))
+        let (id, tokens) = parent.model.with_engine(|engine| {
+            let length = engine.length(parent.id)? as usize;
+            let tokens = lock(&parent.tokens).fork(length)?;
+            Ok::<_, Error>((engine.fork(parent.id)?, tokens))
+        })?;
+        self.push_context(Context::new(parent.model.clone(), id, turns, tokens))
     }
 
     fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
         let context = self.context(&this)?;
-        Ok(context.save(|engine, id, turns| engine.save(id, &name, turns))?)
+        let account = &self.record.account;
+        Ok(context.save(account, |engine, id, beside| engine.save(id, &name, beside))?)
     }
 
     fn snapshot(&mut self, this: Resource<ContextHandle>) -> CallResult<String> {
-        Ok(self.context(&this)?.save(Engine::snapshot)?)
+        let context = self.context(&this)?;
+        Ok(context.save(&self.record.account, Engine::snapshot)?)
     }
 
     fn open(
@@ -238,10 +296,12 @@ impl HostContext for ProcessState {
         Ok(self.context(&this)?.append(&tokens)?)
     }
 
-    fn append_text(&mut self, this: Resource<ContextHandle>, text: String) -> CallResult<()> {
+    async fn append_text(&mut self, this: Resource<ContextHandle>, text: String) -> CallResult<()> {
         let context = self.context(&this)?;
-        let tokenizer = context.model.chat().tokenizer();
-        let tokens = with_text(&text, |text| tokenizer.encode(text)).map_err(text_error)?;
+        context.model.check_text(text.len())?;
+        let tokenizer = context.model.chat().tokenizer().clone();
+        let tokens = self.with_text(text, move |text| tokenizer.encode(text));
+        let tokens = tokens.await?.map_err(text_error)?;
         Ok(context.append(&tokens)?)
     }
 

@@ -1,6 +1,6 @@
 //! `pie:core/generation`: generators.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pie_core::{Answer, GeneratorId, Submission};
@@ -17,6 +17,7 @@ use super::context::{Context, ContextHandle};
 use super::futures::{Future, Source};
 use super::{CallResult, counted, text_error};
 use crate::Error;
+use crate::budget::{Charge, Purpose};
 use crate::limits::Limits;
 use crate::model::pass::Pass;
 use crate::process::state::ProcessState;
@@ -30,6 +31,28 @@ pub struct GeneratorHandle(Arc<Generator>);
 struct Generator {
     context: Arc<Context>,
     id: GeneratorId,
+    /// For its stop tokens.
+    charge: Mutex<Charge>,
+}
+
+impl Generator {
+    /// Charges it with the stop tokens that it has.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, `generator-retired`.
+    fn recharge(&self) -> Result<(), Error> {
+        let model = &self.context.model;
+        let n_bytes = model.with_engine(|engine| engine.stop_bytes(self.id))?;
+        lock(&self.charge).resize(n_bytes as u64)
+    }
+
+    /// Makes room for `n_tokens` more stop tokens.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    fn make_room(&self, n_tokens: usize) -> Result<(), Error> {
+        lock(&self.charge).grow(self.context.model.stop_bytes(n_tokens))
+    }
 }
 
 impl Drop for Generator {
@@ -103,11 +126,13 @@ impl Source for Advance {
             return Err(Error::internal("a generation was answered as another pass"));
         };
         // What the program appended meanwhile lies behind the kept tokens.
+        let seq_len = context.seq_len()?;
         turns.on_generated(
             u32::try_from(output.tokens.len()).unwrap_or(u32::MAX),
-            context.seq_len()?,
+            seq_len,
         );
         drop(turns);
+        context.charge_generated(output.tokens.len(), seq_len)?;
         Ok(match self.until {
             Until::Step => Event::Step(generation::Output {
                 tokens: output.tokens,
@@ -143,6 +168,23 @@ impl ProcessState {
     }
 }
 
+impl ProcessState {
+    /// Changes the stop tokens of a generator, charged before and after.
+    fn change_stop(
+        &mut self,
+        handle: &Resource<GeneratorHandle>,
+        tokens: &[u32],
+        change: impl FnOnce(&mut pie_core::Engine, GeneratorId, &[u32]) -> Result<(), Error>,
+    ) -> CallResult<()> {
+        let generator = self.table.get(handle)?.0.clone();
+        generator.make_room(tokens.len())?;
+        let model = &generator.context.model;
+        let changed = model.with_engine(|engine| change(engine, generator.id, tokens));
+        generator.recharge()?;
+        Ok(changed?)
+    }
+}
+
 impl generation::Host for ProcessState {}
 
 impl HostGenerator for ProcessState {
@@ -154,6 +196,8 @@ impl HostGenerator for ProcessState {
     ) -> CallResult<Resource<GeneratorHandle>> {
         let context = self.context(&context)?;
         let chat = context.model.chat().clone();
+        let stop_bytes = context.model.stop_bytes(options.stop.len());
+        let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
         // Without a template there is no turn to cue and no token that ends one.
         let template_stop = if options.auto_flush {
             chat.stop_tokens().unwrap_or_default().to_vec()
@@ -171,7 +215,12 @@ impl HostGenerator for ProcessState {
         let id = context
             .model
             .with_engine(|engine| engine.new_generator(context.id, made))?;
-        let generator = Generator { context, id };
+        let generator = Generator {
+            context,
+            id,
+            charge: Mutex::new(charge),
+        };
+        generator.recharge()?;
         // The cue comes second: a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
         if needs_cue {
@@ -185,11 +234,11 @@ impl HostGenerator for ProcessState {
     }
 
     fn set_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.on_generator(&this, |engine, id| engine.set_stop(id, &tokens))
+        self.change_stop(&this, &tokens, pie_core::Engine::set_stop)
     }
 
     fn add_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.on_generator(&this, |engine, id| engine.add_stop(id, &tokens))
+        self.change_stop(&this, &tokens, pie_core::Engine::add_stop)
     }
 
     fn ignore_eos(&mut self, this: Resource<GeneratorHandle>, ignore: bool) -> CallResult<()> {

@@ -17,7 +17,9 @@ pub(crate) mod poll;
 pub(crate) mod runtime;
 pub(crate) mod session;
 pub(crate) mod source;
+pub(crate) mod text;
 pub(crate) mod tokenizer;
+pub(crate) mod tokens;
 
 use std::sync::atomic::Ordering;
 
@@ -54,18 +56,6 @@ impl From<ResourceTableError> for CallError {
 
 /// The result of a call that a program may get wrong.
 pub(crate) type CallResult<T> = Result<T, CallError>;
-
-/// Text that is worth leaving the other programs of this thread to another one: about 50 ms of encoding.
-const LONG_TEXT_BYTES: usize = 64 << 10;
-
-/// Runs work whose time grows with `text`; a long one does not hold up the other programs.
-pub(crate) fn with_text<T>(text: &str, work: impl FnOnce(&str) -> T) -> T {
-    if text.len() > LONG_TEXT_BYTES {
-        tokio::task::block_in_place(|| work(text))
-    } else {
-        work(text)
-    }
-}
 
 /// An error of the text side as one of the host.
 pub(crate) fn text_error(error: pie_text::Error) -> Error {

@@ -12,8 +12,7 @@ use crate::process::state::ProcessState;
 impl session::Host for ProcessState {
     async fn send(&mut self, message: String) -> wasmtime::Result<()> {
         self.record.count_output(message.len())?;
-        self.record.events.send(Event::Stdout(message)).await;
-        Ok(())
+        Ok(self.record.events.send(Event::Stdout(message)).await?)
     }
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
@@ -23,8 +22,7 @@ impl session::Host for ProcessState {
 
     async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {
         self.record.count_output(data.len())?;
-        self.record.events.send(Event::File(data)).await;
-        Ok(())
+        Ok(self.record.events.send(Event::File(data)).await?)
     }
 
     fn receive_file(&mut self) -> wasmtime::Result<Resource<FutureBlob>> {

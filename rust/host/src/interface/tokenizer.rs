@@ -8,7 +8,7 @@ use pie_text::limits::MAX_TEXT_BYTES;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::bindings::pie::core::tokenizer::{self, HostTokenizer};
-use super::{CallResult, counted, text_error, with_text};
+use super::{CallResult, counted, text_error};
 use crate::Error;
 use crate::process::state::ProcessState;
 
@@ -21,7 +21,7 @@ type Tokens = (Vec<u32>, Vec<Vec<u8>>);
 impl tokenizer::Host for ProcessState {}
 
 impl HostTokenizer for ProcessState {
-    fn encode(
+    async fn encode(
         &mut self,
         this: Resource<TokenizerHandle>,
         text: String,
@@ -30,8 +30,9 @@ impl HostTokenizer for ProcessState {
         if text.len() > MAX_TEXT_BYTES {
             return Err(too_long(text.len()).into());
         }
-        let tokenizer = &self.table.get(&this)?.0;
-        Ok(with_text(&text, |text| tokenizer.encode(text)).map_err(text_error)?)
+        let tokenizer = self.table.get(&this)?.0.clone();
+        let tokens = self.with_text(text, move |text| tokenizer.encode(text));
+        Ok(tokens.await?.map_err(text_error)?)
     }
 
     fn decode(&mut self, this: Resource<TokenizerHandle>, tokens: Vec<u32>) -> CallResult<String> {

@@ -17,11 +17,13 @@ use std::time::Instant;
 
 use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission, UserId};
 use pie_text::Chat;
+use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
 use self::inbox::Inbox;
 use self::watch::Watch;
 use crate::Error;
+use crate::interface::text::check_fits;
 use crate::interface::text_error;
 use crate::sync::lock;
 
@@ -34,6 +36,21 @@ pub struct ModelConfig {
     pub engine: EngineConfig,
 }
 
+/// Normalizing a text makes it at most so many times shorter (Unicode's composition, three times).
+const NORMALIZED_PART: usize = 4;
+/// A text of so many bytes is always looked at.
+const LEAST_TEXT_BYTES: usize = 64 << 10;
+
+/// The longest text that is looked at for a context of `max_context` tokens: a longer one has more tokens, or is for the most part what the
+/// tokenizer leaves out.
+fn text_bytes(longest_token_bytes: usize, max_context: u32) -> usize {
+    let context = usize::try_from(max_context).unwrap_or(usize::MAX);
+    let most = longest_token_bytes
+        .saturating_mul(context)
+        .saturating_mul(NORMALIZED_PART);
+    most.clamp(LEAST_TEXT_BYTES, MAX_TEXT_BYTES)
+}
+
 /// Tells a waiter that its request is ready to be taken, or that it was refused.
 type Waker = oneshot::Sender<Result<(), Error>>;
 
@@ -42,6 +59,9 @@ pub struct Model {
     name: String,
     vocab_size: u32,
     page_size: u32,
+    max_context: u32,
+    /// The longest text that is looked at for a context.
+    text_bytes: usize,
     n_pages: u32,
     n_host_slots: u32,
     chat: Arc<Chat>,
@@ -80,6 +100,8 @@ impl Model {
             name: engine.model.clone(),
             vocab_size: engine.vocab_size,
             page_size: engine.page_size,
+            max_context: engine.max_context,
+            text_bytes: text_bytes(chat.tokenizer().longest_token_bytes(), engine.max_context),
             n_pages: engine.n_pages,
             n_host_slots: engine.host_slots,
             chat,
@@ -135,6 +157,20 @@ impl Model {
     /// The user of that name, as the core knows it.
     pub(crate) fn user(&self, name: &str) -> UserId {
         UserId(self.users.hash_one(name))
+    }
+
+    /// Bytes of a list of so many stop tokens, each of which is held once.
+    pub(crate) fn stop_bytes(&self, n_tokens: usize) -> u64 {
+        let most = usize::try_from(self.vocab_size).unwrap_or(usize::MAX);
+        (n_tokens.min(most) * size_of::<u32>()) as u64
+    }
+
+    /// Refuses a text that no context can hold.
+    ///
+    /// # Errors
+    /// `context-full`.
+    pub(crate) fn check_text(&self, n_bytes: usize) -> Result<(), Error> {
+        check_fits(n_bytes, self.text_bytes, self.max_context)
     }
 
     pub(crate) fn chat(&self) -> &Arc<Chat> {

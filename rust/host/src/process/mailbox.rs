@@ -12,6 +12,7 @@ use std::time::Duration;
 use pie_core::ErrorCode;
 use tokio::sync::oneshot;
 
+use super::holding::Holding;
 use super::queue::Capacity;
 use crate::Error;
 use crate::interface::futures::{Future, Source};
@@ -57,12 +58,14 @@ struct State<P> {
     /// future still holds them.
     n_untaken: usize,
     untaken_bytes: usize,
+    /// What they are charged with.
+    holding: Holding,
     closed: bool,
 }
 
 impl<P: Payload> Mailbox<P> {
-    /// A queue of messages of at most `message_bytes` each.
-    pub(crate) fn new(capacity: Capacity, message_bytes: usize) -> Self {
+    /// A queue of messages of at most `message_bytes` each, charged to `holding`.
+    pub(crate) fn new(capacity: Capacity, message_bytes: usize, holding: Holding) -> Self {
         Self {
             capacity,
             message_bytes,
@@ -72,6 +75,7 @@ impl<P: Payload> Mailbox<P> {
                 n_sent: 0,
                 n_untaken: 0,
                 untaken_bytes: 0,
+                holding,
                 closed: false,
             }),
             room: Condvar::new(),
@@ -81,7 +85,8 @@ impl<P: Payload> Mailbox<P> {
     /// Adds a message.
     ///
     /// # Errors
-    /// `limit-message` for one that is too long, `limit-queue` when too many or too long ones wait, `session-closed` after `close`.
+    /// `limit-message` for one that is too long, `limit-queue` when too many or too long ones wait, `limit-engine-memory` where the user of the process has no
+    /// room for it, `session-closed` after `close`.
     pub(crate) fn send(&self, payload: P) -> Result<(), Error> {
         let n_bytes = payload.as_ref().len();
         let [one, several] = P::NAMES;
@@ -113,6 +118,8 @@ impl<P: Payload> Mailbox<P> {
                 ),
             ));
         }
+        let held_bytes = state.untaken_bytes + n_bytes;
+        state.holding.set(held_bytes)?;
         let number = state.n_sent;
         state.n_sent += 1;
         state.n_untaken += 1;
@@ -148,7 +155,9 @@ impl<P: Payload> Mailbox<P> {
     /// The program has gone: what waits for it is dropped, and nothing more can be sent.
     pub(crate) fn discard(&self) {
         self.close();
-        lock(&self.state).messages = VecDeque::new();
+        let mut state = lock(&self.state);
+        state.messages = VecDeque::new();
+        state.holding.shrink(0);
     }
 
     /// The place of one `receive` call in the queue.
@@ -174,6 +183,8 @@ impl<P: Payload> Mailbox<P> {
         let mut state = lock(&self.state);
         state.n_untaken -= 1;
         state.untaken_bytes -= message.payload.as_ref().len();
+        let held_bytes = state.untaken_bytes;
+        state.holding.shrink(held_bytes);
         self.room.notify_all();
         message.payload
     }
@@ -238,6 +249,7 @@ fn disconnected() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{Budget, Purpose};
     use crate::interface::futures::FutureString;
 
     fn mailbox() -> Arc<Mailbox<String>> {
@@ -245,7 +257,9 @@ mod tests {
             entries: 3,
             bytes: 20,
         };
-        Arc::new(Mailbox::new(capacity, 10))
+        let budget = Budget::new(16 << 20, None);
+        let holding = Holding::new(budget.account("").empty(Purpose::Queue));
+        Arc::new(Mailbox::new(capacity, 10, holding))
     }
 
     fn send(mailbox: &Mailbox<String>, message: &str) -> Result<(), ErrorCode> {

@@ -1,6 +1,7 @@
 //! Processes: launched programs, and the way to talk to them.
 
 pub(crate) mod event;
+pub(crate) mod holding;
 mod log;
 pub(crate) mod mailbox;
 pub(crate) mod pace;

@@ -53,6 +53,7 @@ async fn foreground(life: &mut Life, record: &Record) -> Turn {
         if life.as_mut().poll(context).is_ready() {
             return Poll::Ready(Turn::Ended);
         }
+        record.settle_memory();
         let used = record.cpu.used();
         if !record.cpu.take_yielded() {
             waited_at = used;
@@ -68,8 +69,10 @@ async fn foreground(life: &mut Life, record: &Record) -> Turn {
 async fn in_background(life: &mut Life, record: &Record) -> Turn {
     poll_fn(|context| {
         if life.as_mut().poll(context).is_ready() {
-            Poll::Ready(Turn::Ended)
-        } else if record.cpu.take_yielded() {
+            return Poll::Ready(Turn::Ended);
+        }
+        record.settle_memory();
+        if record.cpu.take_yielded() {
             Poll::Pending
         } else {
             // Whoever polls next is woken by what it waits for.

@@ -12,6 +12,7 @@ use pie_core::ErrorCode;
 use tokio::sync::Notify;
 
 use super::event::Event;
+use super::holding::Holding;
 use super::log::{LogRing, LogText};
 use super::served::Observer;
 use crate::Error;
@@ -62,6 +63,8 @@ struct State {
     log: LogRing,
     /// The last event, which can be asked for also after it was read; none while there is none, and where there is one reader for ever.
     outcome: Option<Arc<Event>>,
+    /// What all of it is charged with.
+    holding: Holding,
     /// The last event is in the queue or was read.
     ended: bool,
     /// Nobody will read again.
@@ -122,18 +125,18 @@ pub(crate) enum NotAttached {
 
 impl EventQueue {
     /// A queue with one reader, who is there from the beginning and takes with [`EventQueue::next`].
-    pub(crate) fn new(capacity: Capacity) -> Self {
-        let queue = Self::with(capacity, None);
+    pub(crate) fn new(capacity: Capacity, holding: Holding) -> Self {
+        let queue = Self::with(capacity, holding, None);
         let _first = queue.attach(usize::MAX);
         queue
     }
 
     /// A queue whose readers come and go.
-    pub(crate) fn keeping(capacity: Capacity, keeping: Keeping) -> Self {
-        Self::with(capacity, Some(keeping))
+    pub(crate) fn keeping(capacity: Capacity, holding: Holding, keeping: Keeping) -> Self {
+        Self::with(capacity, holding, Some(keeping))
     }
 
-    fn with(capacity: Capacity, keeping: Option<Keeping>) -> Self {
+    fn with(capacity: Capacity, holding: Holding, keeping: Option<Keeping>) -> Self {
         let log_bytes = keeping.as_ref().map_or(0, |keeping| keeping.log_bytes);
         Self {
             capacity,
@@ -147,6 +150,7 @@ impl EventQueue {
                 dropped: Dropped::default(),
                 log: LogRing::new(log_bytes),
                 outcome: None,
+                holding,
                 ended: false,
                 abandoned: false,
                 forgotten: false,
@@ -158,9 +162,12 @@ impl EventQueue {
     }
 
     /// Adds an event that is not the last and waits for room first. Where nobody will ever read it is dropped.
-    pub(crate) async fn send(&self, event: Event) {
+    ///
+    /// # Errors
+    /// Those of [`EventQueue::push`].
+    pub(crate) async fn send(&self, event: Event) -> Result<(), Error> {
         self.writable().await;
-        self.push(event);
+        self.push(event)
     }
 
     /// Waits until there is room.
@@ -184,37 +191,52 @@ impl EventQueue {
     }
 
     /// Adds an event that is not the last without waiting; the caller has made sure of room.
-    pub(crate) fn push(&self, event: Event) {
+    ///
+    /// # Errors
+    /// `limit-engine-memory` where the user of the process has no room for it.
+    pub(crate) fn push(&self, event: Event) -> Result<(), Error> {
         if let (Event::Stderr(text), Some(keeping)) = (&event, &self.keeping) {
             keeping.observer.stderr(keeping.pid, text);
         }
         let mut state = lock(&self.state);
         if state.ended || state.abandoned {
-            return;
+            return Ok(());
         }
+        // Its text stands in the log too.
+        let more = EVENT_BYTES + 2 * event.payload_bytes();
+        let held_bytes = state.held_bytes() + more;
+        state.holding.set(held_bytes)?;
         if let Event::Stdout(text) | Event::Stderr(text) = &event {
             state.log.push(text);
         }
         state.bytes += event.payload_bytes();
         state.add(Arc::new(event));
         self.drop_oldest(&mut state);
+        state.settle();
         drop(state);
         self.notify_readers();
+        Ok(())
     }
 
-    /// Adds the last event, whatever the queue holds. Later events are dropped.
+    /// Adds the last event, whatever the queue holds; where the user of the process has no room for it, an error that says so. Later events are dropped.
     pub(crate) fn finish(&self, event: Event) {
         let mut state = lock(&self.state);
         if state.ended {
             return;
         }
         state.ended = true;
+        let held_bytes = state.held_bytes() + event.payload_bytes();
+        let event = match state.holding.set(held_bytes) {
+            Ok(()) => event,
+            Err(error) => Event::Error(error.into()),
+        };
         let event = Arc::new(event);
         state.outcome = self.keeping.as_ref().map(|_| event.clone());
         state.add(event);
         if state.forgotten {
             state.forget();
         }
+        state.settle();
         drop(state);
         self.notify_readers();
         self.writable.notify_waiters();
@@ -226,6 +248,7 @@ impl EventQueue {
         let mut state = lock(&self.state);
         state.forgotten = true;
         state.forget();
+        state.settle();
         drop(state);
         self.notify_readers();
         self.writable.notify_waiters();
@@ -237,6 +260,7 @@ impl EventQueue {
         state.abandoned = true;
         state.events = VecDeque::new();
         state.bytes = 0;
+        state.settle();
         drop(state);
         self.notify_readers();
         self.writable.notify_waiters();
@@ -248,6 +272,7 @@ impl EventQueue {
         let mut state = lock(&self.state);
         loop {
             if let Some(kept) = state.remove_first() {
+                state.settle();
                 drop(state);
                 self.writable.notify_waiters();
                 return Some(Arc::unwrap_or_clone(kept.event));
@@ -314,6 +339,7 @@ impl EventQueue {
         }
         state.reader = None;
         self.drop_oldest(&mut state);
+        state.settle();
         drop(state);
         self.notify_readers();
         self.writable.notify_waiters();
@@ -380,6 +406,7 @@ impl EventQueue {
         }
         attached.sent_seq = attached.sent_seq.max(seq.min(state.last_seq));
         state.reader = Some(attached);
+        state.settle();
         drop(state);
         self.notify_readers();
         self.writable.notify_waiters();
@@ -419,13 +446,7 @@ impl EventQueue {
 
     /// Bytes that the queue, its log and the last event hold.
     pub(crate) fn held_bytes(&self) -> usize {
-        let state = lock(&self.state);
-        let queued = state.events.back().map(|kept| &kept.event);
-        let last = state
-            .outcome
-            .as_ref()
-            .or(queued.filter(|event| event.is_last()));
-        state.kept_bytes() + state.log.len() + last.map_or(0, |event| event.payload_bytes())
+        lock(&self.state).held_bytes()
     }
 
     /// Drops the oldest output while nobody is attached and more is kept than may be.
@@ -496,6 +517,22 @@ impl State {
                 event: Arc::new(Event::Error(error.into())),
             });
         }
+    }
+
+    /// Bytes of the events, the log and the last event.
+    fn held_bytes(&self) -> usize {
+        let queued = self.events.back().map(|kept| &kept.event);
+        let last = self
+            .outcome
+            .as_ref()
+            .or(queued.filter(|event| event.is_last()));
+        self.kept_bytes() + self.log.len() + last.map_or(0, |event| event.payload_bytes())
+    }
+
+    /// Gives back what is held no more.
+    fn settle(&mut self) {
+        let held_bytes = self.held_bytes();
+        self.holding.shrink(held_bytes);
     }
 
     fn kept_bytes(&self) -> usize {

@@ -1,22 +1,57 @@
 use super::*;
+use crate::budget::{Budget, Purpose};
 
 fn text(text: &str) -> Event {
     Event::Stdout(text.to_owned())
 }
 
+fn holding() -> Holding {
+    let budget = Budget::new(64 << 20, None);
+    Holding::new(budget.account("ada").empty(Purpose::Queue))
+}
+
+#[test]
+fn what_waits_is_charged_until_it_is_taken() {
+    let budget = Budget::new(64 << 20, Some(1 << 20));
+    let capacity = Capacity {
+        entries: 100,
+        bytes: 100 << 20,
+    };
+    let holding = Holding::new(budget.account("ada").empty(Purpose::Queue));
+    let queue = EventQueue::new(capacity, holding);
+    let file = || Event::File(vec![0; 200 << 10]);
+    queue.push(file()).unwrap();
+    queue.push(file()).unwrap();
+    assert!(budget.held_bytes() >= 400 << 10);
+    let refused = queue.push(Event::File(vec![0; 900 << 10])).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitEngineMemory);
+    queue.finish(Event::Return("x".repeat(900 << 10)));
+    assert_eq!(queue.next(None), Some(file()));
+    assert_eq!(queue.next(None), Some(file()));
+    let last = queue.next(None);
+    assert!(
+        matches!(&last, Some(Event::Error(failure)) if failure.code.as_deref() == Some("limit-engine-memory")),
+        "{last:?}"
+    );
+    assert_eq!(budget.held_bytes(), 0);
+}
+
 #[tokio::test]
 async fn a_full_queue_suspends_its_writer_until_something_is_read() {
-    let queue = EventQueue::new(Capacity {
-        entries: 2,
-        bytes: 100,
-    });
-    queue.send(text("a")).await;
-    queue.send(text("b")).await;
+    let queue = EventQueue::new(
+        Capacity {
+            entries: 2,
+            bytes: 100,
+        },
+        holding(),
+    );
+    queue.send(text("a")).await.unwrap();
+    queue.send(text("b")).await.unwrap();
     let third = queue.send(text("c"));
     tokio::pin!(third);
     assert!(futures_pending(&mut third).await);
     assert_eq!(queue.next(None), Some(text("a")));
-    third.await;
+    third.await.unwrap();
     queue.finish(Event::Return("1".to_owned()));
     let rest: Vec<_> = std::iter::from_fn(|| queue.next(None)).collect();
     assert_eq!(rest, [text("b"), text("c"), Event::Return("1".to_owned())]);
@@ -25,16 +60,19 @@ async fn a_full_queue_suspends_its_writer_until_something_is_read() {
 
 #[tokio::test]
 async fn bytes_are_bounded_with_one_event_beyond() {
-    let queue = EventQueue::new(Capacity {
-        entries: 10,
-        bytes: 4,
-    });
-    queue.send(text("abcdef")).await;
+    let queue = EventQueue::new(
+        Capacity {
+            entries: 10,
+            bytes: 4,
+        },
+        holding(),
+    );
+    queue.send(text("abcdef")).await.unwrap();
     assert!(!queue.has_room());
     assert_eq!(queue.next(None), Some(text("abcdef")));
     assert!(queue.has_room());
     let file = Event::File(vec![0xff; 5]);
-    queue.send(file.clone()).await;
+    queue.send(file.clone()).await.unwrap();
     assert!(!queue.has_room());
     assert_eq!(queue.next(None), Some(file));
     assert!(queue.has_room());
@@ -42,13 +80,16 @@ async fn bytes_are_bounded_with_one_event_beyond() {
 
 #[test]
 fn the_last_event_always_fits_and_is_the_last() {
-    let queue = EventQueue::new(Capacity {
-        entries: 1,
-        bytes: 1,
-    });
-    queue.push(text("x"));
+    let queue = EventQueue::new(
+        Capacity {
+            entries: 1,
+            bytes: 1,
+        },
+        holding(),
+    );
+    queue.push(text("x")).unwrap();
     queue.finish(Event::Return("null".to_owned()));
-    queue.push(text("late"));
+    queue.push(text("late")).unwrap();
     queue.finish(Event::Return("2".to_owned()));
     assert_eq!(queue.next(None), Some(text("x")));
     assert_eq!(queue.next(None), Some(Event::Return("null".to_owned())));
@@ -79,7 +120,7 @@ fn keeping() -> EventQueue {
         log_bytes: 4,
         observer: Arc::new(Witness::default()),
     };
-    EventQueue::keeping(capacity, keeping)
+    EventQueue::keeping(capacity, holding(), keeping)
 }
 
 /// What an attached reader can get at once.
@@ -99,7 +140,7 @@ fn message(text: &str) -> Event {
 async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_counted() {
     let queue = keeping();
     for character in ["a", "bb", "c", "d"] {
-        queue.send(text(character)).await;
+        queue.send(text(character)).await.unwrap();
     }
     queue.finish(Event::Return("null".to_owned()));
     let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
@@ -124,7 +165,7 @@ async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_cou
 fn the_last_event_is_never_dropped() {
     let queue = keeping();
     queue.finish(Event::Return("\"a value longer than all that is kept, by far: ... and on and on, to more than two events and their cost\"".repeat(9)));
-    queue.push(text("late"));
+    queue.push(text("late")).unwrap();
     let (reader, _) = queue.attach(usize::MAX).unwrap();
     assert!(matches!(
         readable(&queue, reader).as_slice(),
@@ -137,8 +178,8 @@ async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
     let queue = keeping();
     let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
     assert_eq!(first_seq, 1);
-    queue.send(text("a")).await;
-    queue.send(text("b")).await;
+    queue.send(text("a")).await.unwrap();
+    queue.send(text("b")).await.unwrap();
     assert_eq!(readable(&queue, reader).len(), 2);
     let third = queue.send(text("c"));
     tokio::pin!(third);
@@ -147,12 +188,12 @@ async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
         "what was sent and not acknowledged takes room"
     );
     queue.acknowledge(reader, 1);
-    third.await;
+    third.await.unwrap();
     let fourth = queue.send(text("d"));
     tokio::pin!(fourth);
     assert!(futures_pending(&mut fourth).await);
     queue.detach(reader);
-    fourth.await;
+    fourth.await.unwrap();
 }
 
 #[test]
@@ -160,8 +201,8 @@ fn what_was_not_acknowledged_is_sent_again() {
     let queue = keeping();
     let (first, _) = queue.attach(usize::MAX).unwrap();
     assert_eq!(queue.attach(usize::MAX), Err(NotAttached::Taken));
-    queue.push(text("a"));
-    queue.push(text("b"));
+    queue.push(text("a")).unwrap();
+    queue.push(text("b")).unwrap();
     assert_eq!(readable(&queue, first).len(), 2);
     queue.acknowledge(first, 1);
     queue.detach(first);
@@ -172,7 +213,7 @@ fn what_was_not_acknowledged_is_sent_again() {
     assert!(matches!(queue.read(first), Next::Over));
     assert_eq!(readable(&queue, second), [(2, text("b"))]);
     queue.acknowledge(second, u64::MAX);
-    queue.push(text("c"));
+    queue.push(text("c")).unwrap();
     assert_eq!(readable(&queue, second), [(3, text("c"))]);
 }
 
@@ -181,7 +222,7 @@ fn the_window_bounds_what_is_sent_ahead_of_the_acknowledged() {
     let queue = keeping();
     let (reader, _) = queue.attach(3).unwrap();
     for character in ["aa", "bb", "cc"] {
-        queue.push(text(character));
+        queue.push(text(character)).unwrap();
     }
     assert_eq!(readable(&queue, reader).len(), 2);
     assert!(matches!(queue.read(reader), Next::Wait));
@@ -192,8 +233,8 @@ fn the_window_bounds_what_is_sent_ahead_of_the_acknowledged() {
 #[test]
 fn an_acknowledgement_ahead_skips_what_the_reader_has_from_before() {
     let queue = keeping();
-    queue.push(text("a"));
-    queue.push(text("b"));
+    queue.push(text("a")).unwrap();
+    queue.push(text("b")).unwrap();
     let (reader, _) = queue.attach(1).unwrap();
     queue.acknowledge(reader, 1);
     assert_eq!(readable(&queue, reader), [(2, text("b"))]);
@@ -204,10 +245,10 @@ async fn a_reader_that_waits_learns_of_everything() {
     let queue = keeping();
     let (reader, _) = queue.attach(1).unwrap();
     let changed = queue.changed();
-    queue.push(text("aa"));
+    queue.push(text("aa")).unwrap();
     changed.await;
     assert_eq!(readable(&queue, reader).len(), 1);
-    queue.push(text("b"));
+    queue.push(text("b")).unwrap();
     let changed = queue.changed();
     queue.acknowledge(reader, 1);
     changed.await;
@@ -223,9 +264,9 @@ async fn a_reader_that_waits_learns_of_everything() {
 fn the_log_stays_when_events_go() {
     let queue = keeping();
     let (reader, _) = queue.attach(usize::MAX).unwrap();
-    queue.push(text("abc"));
-    queue.push(Event::Stderr("de".to_owned()));
-    queue.push(Event::File(vec![1]));
+    queue.push(text("abc")).unwrap();
+    queue.push(Event::Stderr("de".to_owned())).unwrap();
+    queue.push(Event::File(vec![1])).unwrap();
     queue.acknowledge(reader, u64::MAX);
     let log = queue.log(0, usize::MAX);
     assert_eq!((log.text.as_str(), log.next, log.ended), ("bcde", 5, false));
@@ -236,7 +277,7 @@ fn the_log_stays_when_events_go() {
 #[test]
 fn what_is_held_is_counted_with_the_last_event_and_the_log() {
     let queue = keeping();
-    queue.push(text("ab"));
+    queue.push(text("ab")).unwrap();
     queue.finish(Event::Return("null".to_owned()));
     assert_eq!(queue.held_bytes(), 2 * EVENT_BYTES + 2 + 2 + 4);
     let (reader, _) = queue.attach(usize::MAX).unwrap();
@@ -248,7 +289,7 @@ fn what_is_held_is_counted_with_the_last_event_and_the_log() {
 fn the_last_event_can_be_asked_for_until_it_is_forgotten() {
     let queue = keeping();
     assert_eq!(queue.outcome(), None);
-    queue.push(text("ab"));
+    queue.push(text("ab")).unwrap();
     assert_eq!(queue.outcome(), None);
     let last = Event::Return("null".to_owned());
     queue.finish(last.clone());
@@ -268,6 +309,7 @@ fn the_observer_hears_standard_error() {
             entries: 1,
             bytes: 1,
         },
+        holding(),
         Keeping {
             pid: 7,
             kept_bytes: 0,
@@ -275,17 +317,20 @@ fn the_observer_hears_standard_error() {
             observer: witness.clone(),
         },
     );
-    queue.push(text("out"));
-    queue.push(Event::Stderr("err".to_owned()));
+    queue.push(text("out")).unwrap();
+    queue.push(Event::Stderr("err".to_owned())).unwrap();
     assert_eq!(*lock(&witness.0), ["7: err"]);
 }
 
 #[test]
 fn nothing_in_time_is_none() {
-    let queue = EventQueue::new(Capacity {
-        entries: 1,
-        bytes: 1,
-    });
+    let queue = EventQueue::new(
+        Capacity {
+            entries: 1,
+            bytes: 1,
+        },
+        holding(),
+    );
     assert_eq!(queue.next(Some(Duration::from_millis(1))), None);
     assert!(!queue.is_drained());
 }
@@ -314,8 +359,8 @@ fn after_the_last_acknowledgement_there_is_nothing_to_attach_to() {
 fn what_is_forgotten_holds_nothing_and_a_reader_that_waits_is_told() {
     let queue = keeping();
     let (reader, _) = queue.attach(1).unwrap();
-    queue.push(text("abc"));
-    queue.push(text("d"));
+    queue.push(text("abc")).unwrap();
+    queue.push(text("d")).unwrap();
     assert_eq!(readable(&queue, reader).len(), 1);
     queue.forget();
     assert_eq!(queue.held_bytes(), 0);

@@ -11,6 +11,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::event::Event;
+use super::holding::Holding;
 use super::mailbox::Mailbox;
 use super::queue::{Capacity, EventQueue, Keeping};
 use super::random::seed_wasi;
@@ -18,6 +19,7 @@ use super::served::{Observer, Serving};
 use super::stated::Told;
 use super::stdio::Output;
 use crate::Error;
+use crate::budget::{Account, Purpose};
 use crate::host::Shared;
 use crate::interface::held::Held;
 use crate::limits::Limits;
@@ -25,6 +27,7 @@ use crate::model::Model;
 use crate::program::source::Given as GivenSource;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::fault::{calls_limit, cpu_limit, memory_limit, output_limit};
+use crate::sandbox::footprint::Footprint;
 use crate::sandbox::memory::MemoryLimiter;
 use crate::sync::lock;
 
@@ -41,6 +44,10 @@ pub(crate) struct Record {
     pub(crate) mailbox: Arc<Mailbox<String>>,
     pub(crate) files: Arc<Mailbox<Vec<u8>>>,
     pub(crate) cpu: Arc<CpuMeter>,
+    /// What its user is charged with for its instance.
+    pub(crate) footprint: Arc<Footprint>,
+    /// That of its user in the budget of the engine.
+    pub(crate) account: Account,
     pub(crate) launched: Instant,
     /// Nanoseconds from the launch to the call of the program's entry; 0 before.
     pub(crate) entered_ns: AtomicU64,
@@ -67,6 +74,10 @@ pub(crate) struct Given {
     pub(crate) serving: Option<Serving>,
     pub(crate) budget: Option<TokenBudget>,
     pub(crate) limits: Limits,
+    pub(crate) account: Account,
+    pub(crate) stack_bytes: usize,
+    /// Bytes of its input, which is held until it ends.
+    pub(crate) input_bytes: usize,
 }
 
 impl fmt::Debug for Record {
@@ -81,7 +92,10 @@ impl fmt::Debug for Record {
 
 impl Record {
     /// The record of a process that begins.
-    pub(crate) fn new(pid: u64, launched: Instant, given: Given) -> Self {
+    ///
+    /// # Errors
+    /// `limit-engine-memory` where its user has no room for one more.
+    pub(crate) fn new(pid: u64, launched: Instant, given: Given) -> Result<Self, Error> {
         let Given {
             launch_seed,
             username,
@@ -89,16 +103,24 @@ impl Record {
             serving,
             budget,
             limits,
+            account,
+            stack_bytes,
+            input_bytes,
         } = given;
+        let footprint = Footprint::new(&account, stack_bytes as u64)?;
+        let args_bytes: usize = args.iter().map(String::len).sum();
+        footprint.promise((input_bytes + args_bytes) as u64)?;
         let capacity = Capacity {
             entries: limits.queue_events,
             bytes: limits.queue_bytes,
         };
+        let holding = || Holding::new(account.empty(Purpose::Queue));
         let observer = serving.as_ref().map(|serving| serving.observer.clone());
         let events = match serving {
-            None => EventQueue::new(capacity),
+            None => EventQueue::new(capacity, holding()),
             Some(serving) => EventQueue::keeping(
                 capacity,
+                holding(),
                 Keeping {
                     pid,
                     kept_bytes: serving.kept_bytes,
@@ -107,16 +129,18 @@ impl Record {
                 },
             ),
         };
-        Self {
+        Ok(Self {
             pid,
             launch_seed,
             username,
             args: Mutex::new(args),
             events: Arc::new(events),
             observer,
-            mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
-            files: Arc::new(Mailbox::new(capacity, limits.message_bytes)),
+            mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
+            files: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
             cpu: Arc::default(),
+            footprint: Arc::new(footprint),
+            account,
             launched,
             entered_ns: AtomicU64::new(0),
             n_arrivals: AtomicU64::new(0),
@@ -125,7 +149,7 @@ impl Record {
             budget,
             limits,
             stop: watch::Sender::new(None),
-        }
+        })
     }
 
     /// True for a process of a server, whose clients are others than who runs the engine.
@@ -141,6 +165,7 @@ impl Record {
     /// The program has ended: what waits for it is dropped, and its observer is told.
     pub(crate) fn ended(&self, last: &Event) {
         *lock(&self.args) = Vec::new();
+        self.footprint.release();
         self.mailbox.discard();
         self.files.discard();
         if let Some(observer) = &self.observer {
@@ -187,9 +212,11 @@ impl Record {
     /// Looks, while the program runs, at the limits that no single call of it meets.
     ///
     /// # Errors
-    /// `limit-cpu`, `limit-calls`.
+    /// `limit-cpu`, `limit-calls`, `limit-engine-memory`.
     pub(crate) fn check_slice(&self) -> Result<(), Error> {
         let limits = &self.limits;
+        self.footprint
+            .settle(self.cpu.met_bytes_with_running_poll())?;
         if limits
             .cpu
             .is_some_and(|limit| self.cpu.used_with_running_poll() > limit)
@@ -200,6 +227,13 @@ impl Record {
             return Err(calls_limit(limits));
         }
         Ok(())
+    }
+
+    /// Charges, after a turn of the program, the memory that it met. Where there is no room for it, the process ends.
+    pub(crate) fn settle_memory(&self) {
+        if let Err(error) = self.footprint.settle(self.cpu.met_bytes()) {
+            self.stop(error);
+        }
     }
 
     /// Counts what the program writes.
@@ -260,7 +294,11 @@ impl ProcessState {
         seed_wasi(&mut wasi, record.launch_seed);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.resources);
-        let memory = MemoryLimiter::new(limits.memory_bytes);
+        let memory = MemoryLimiter::new(
+            limits.memory_bytes,
+            record.footprint.clone(),
+            source.is_some(),
+        );
         Self {
             wasi: wasi.build(),
             table,
@@ -301,8 +339,11 @@ impl ProcessState {
 
     /// The error of memory that was refused.
     pub(crate) fn memory_refused(&self) -> wasmtime::Error {
-        let refused_bytes = self.memory.refused().unwrap_or_default();
-        memory_limit(refused_bytes, &self.record.limits).into()
+        let limits = &self.record.limits;
+        match self.memory.refused() {
+            Some(refused) => refused.error(limits).into(),
+            None => memory_limit(limits.memory_bytes, limits).into(),
+        }
     }
 
     /// Notes that what arrived was the drop of a handle.

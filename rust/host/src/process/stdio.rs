@@ -50,9 +50,9 @@ impl Output {
     pub(crate) fn finish(&self) {
         let torn = std::mem::take(&mut *lock(&self.torn));
         if !torn.is_empty() {
-            self.record
-                .events
-                .push((self.event)(String::from_utf8_lossy(&torn).into_owned()));
+            let rest = String::from_utf8_lossy(&torn).into_owned();
+            // Three bytes at most: where there is no room for them, the end says so.
+            drop(self.record.events.push((self.event)(rest)));
         }
     }
 }
@@ -111,7 +111,8 @@ impl OutputStream for Output {
         let text = whole_characters(&mut torn);
         drop(torn);
         if !text.is_empty() {
-            self.record.events.push((self.event)(text));
+            let pushed = self.record.events.push((self.event)(text));
+            pushed.map_err(|error| StreamError::Trap(error.into()))?;
         }
         Ok(())
     }
@@ -160,6 +161,7 @@ mod tests {
     use super::super::state::Given;
     use super::*;
     use crate::Limits;
+    use crate::budget::Budget;
 
     fn output(limits: Limits) -> Output {
         let given = Given {
@@ -169,8 +171,11 @@ mod tests {
             serving: None,
             budget: None,
             limits,
+            account: Budget::new(16 << 20, None).account(""),
+            stack_bytes: 1 << 20,
+            input_bytes: 0,
         };
-        Output::stdout(Arc::new(Record::new(1, Instant::now(), given)))
+        Output::stdout(Arc::new(Record::new(1, Instant::now(), given).unwrap()))
     }
 
     #[test]

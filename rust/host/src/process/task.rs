@@ -140,23 +140,25 @@ async fn execute(
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
     let mut store = new_store(host, record.clone(), source, outputs);
     let result = call(&prepared, &mut store, &record, &input).await;
-    let refused_bytes = store.data().memory.refused();
+    let refused = store.data().memory.refused().cloned();
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
         Ok(Err(failure)) => {
             let mut failure = program_failure(failure, &store.data().told);
             // A language runtime knows that memory was refused, and the engine what the limit was.
-            if let Some(bytes) = refused_bytes
+            if let Some(refused) = refused
                 && failure.code.as_deref() == Some(ErrorCode::LimitMemory.as_str())
             {
-                failure.message = fault::memory_limit(bytes, &record.limits).message;
+                let error = refused.error(&record.limits);
+                failure.code = Some(error.code.as_str().to_owned());
+                failure.message = error.message;
             }
             Err(failure)
         }
         Err(error) => {
             let ended = fault::Ended {
                 stack_bytes,
-                refused_bytes,
+                refused,
                 is_source,
             };
             Err(fault::describe(&error, &record.limits, ended))
@@ -180,19 +182,19 @@ async fn examine(
     let compile = host.config.limits.compile;
     let mut store = new_store(host, record.clone(), Some(source), outputs);
     let result = tokio::time::timeout(compile, check_source(&prepared, &mut store)).await;
-    let refused_bytes = store.data().memory.refused();
+    let refused = store.data().memory.refused().cloned();
     let Ok(result) = result else {
         return Err(check_limit(compile).into());
     };
     let ended = fault::Ended {
         stack_bytes,
-        refused_bytes,
+        refused: refused.clone(),
         is_source: true,
     };
     let fault = |error| fault::describe(&error, &record.limits, ended);
-    match (result.map_err(fault)?, refused_bytes) {
+    match (result.map_err(fault)?, refused) {
         (Ok(()), _) => Ok(()),
-        (Err(_), Some(bytes)) => Err(fault::memory_limit(bytes, &record.limits).into()),
+        (Err(_), Some(refused)) => Err(refused.error(&record.limits).into()),
         (Err(message), None) => Err(Error::new(ErrorCode::InvalidProgram, message).into()),
     }
 }

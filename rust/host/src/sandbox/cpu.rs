@@ -1,12 +1,14 @@
-//! Processor time of one program: counted while its task runs, and bounded.
+//! Processor time of one program, and the memory that it meets for the first time: counted while its task runs, and bounded.
 //!
-//! The clock of the thread is read, so that time in which the operating system ran something else does not count.
+//! The clock of the thread is read, so that time in which the operating system ran something else does not count. So is its count of page
+//! faults; what a thread did between the turns of programs counts to the program that comes next.
 
 #![expect(
     unsafe_code,
-    reason = "reads the processor clock of the calling thread through libc; the pointer is to a local value"
+    reason = "reads the processor clock and the page faults of the calling thread through libc; the pointers are to local values"
 )]
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +21,8 @@ pub(crate) struct CpuMeter {
     used_ns: AtomicU64,
     /// The thread's clock when the task was last polled.
     poll_started_ns: AtomicU64,
+    /// Pages that were met for the first time.
+    n_faults: AtomicU64,
     /// The task was last polled until its turn was over, not until it waits.
     yielded: AtomicBool,
 }
@@ -38,6 +42,19 @@ impl CpuMeter {
     pub(crate) fn running_poll(&self) -> Duration {
         let started_ns = self.poll_started_ns.load(Ordering::Relaxed);
         Duration::from_nanos(thread_cpu_ns().saturating_sub(started_ns))
+    }
+
+    /// Bytes of memory met for the first time, up to the last poll or the last call of this.
+    pub(crate) fn met_bytes(&self) -> u64 {
+        self.n_faults
+            .load(Ordering::Relaxed)
+            .saturating_mul(page_bytes())
+    }
+
+    /// The same, the running poll included; to be called from within it.
+    pub(crate) fn met_bytes_with_running_poll(&self) -> u64 {
+        self.n_faults.fetch_add(take_faults(), Ordering::Relaxed);
+        self.met_bytes()
     }
 
     /// Notes that the running poll ends because the turn of the program is over.
@@ -70,11 +87,15 @@ impl<F: Future> Future for Metered<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        begin_counting_faults();
         let started = thread_cpu_ns();
         self.meter.poll_started_ns.store(started, Ordering::Relaxed);
         let result = self.inner.as_mut().poll(context);
         let spent = thread_cpu_ns().saturating_sub(started);
         self.meter.used_ns.fetch_add(spent, Ordering::Relaxed);
+        self.meter
+            .n_faults
+            .fetch_add(take_faults(), Ordering::Relaxed);
         result
     }
 }
@@ -96,9 +117,71 @@ fn thread_cpu_ns() -> u64 {
         .saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+thread_local! {
+    /// The faults of this thread when they were last counted.
+    static COUNTED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// What a thread did before it ran programs is nobody's.
+fn begin_counting_faults() {
+    COUNTED.with(|counted| {
+        if counted.get().is_none() {
+            counted.set(Some(thread_faults()));
+        }
+    });
+}
+
+/// Page faults of the calling thread since they were last counted.
+fn take_faults() -> u64 {
+    let faults = thread_faults();
+    let before = COUNTED.with(|counted| counted.replace(Some(faults)));
+    before.map_or(0, |before| faults.saturating_sub(before))
+}
+
+/// Pages that the calling thread met for the first time; 0 where they cannot be read.
+fn thread_faults() -> u64 {
+    // SAFETY: all of the type are numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live local of the type that the call fills.
+    let failed = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } != 0;
+    if failed {
+        return 0;
+    }
+    u64::try_from(usage.ru_minflt).unwrap_or(0)
+}
+
+/// Bytes of a page of the system.
+fn page_bytes() -> u64 {
+    // SAFETY: a plain system call on numbers.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn memory_that_is_written_is_met_once() {
+        const BYTES: usize = 8 << 20;
+        let meter = Arc::new(CpuMeter::default());
+        let memory = Metered::new(meter.clone(), async {
+            let mut memory = vec![0_u8; BYTES];
+            memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            memory
+        })
+        .await;
+        let met = meter.met_bytes();
+        assert!((BYTES as u64..2 * BYTES as u64).contains(&met), "{met}");
+        let memory = Metered::new(meter.clone(), async move {
+            let mut memory = memory;
+            memory.iter_mut().step_by(4096).for_each(|byte| *byte = 2);
+            memory
+        })
+        .await;
+        assert!(meter.met_bytes() - met < 1 << 20);
+        drop(memory);
+    }
 
     #[tokio::test]
     async fn work_counts_and_waiting_does_not() {

@@ -5,6 +5,7 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
+use super::memory::Refused;
 use crate::Error;
 use crate::Limits;
 use crate::process::event::Failure;
@@ -16,24 +17,25 @@ const MESSAGE_LIMIT_TEXT: &str = "fuel allocated for hostcalls has been exhauste
 const FAULT_TEXT: &str = "memory fault at wasm address 0x";
 
 /// What an instance had when it was ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ended {
     /// The stack that it could use.
     pub(crate) stack_bytes: usize,
-    /// The memory that it would have had with the last growth that was refused.
-    pub(crate) refused_bytes: Option<u64>,
+    /// Why memory was last refused, if it was.
+    pub(crate) refused: Option<Refused>,
     /// Whether a language runtime ran: its functions say nothing of the program.
     pub(crate) is_source: bool,
 }
 
 /// What ended an instance, with the functions of the program that led to it where the program has functions of its own.
 pub(crate) fn describe(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Failure {
+    let is_source = ended.is_source;
     let reason = match error.downcast_ref::<Error>() {
         Some(error) => error.clone(),
         None => reason(error, limits, ended),
     };
     Failure {
-        traceback: if ended.is_source {
+        traceback: if is_source {
             String::new()
         } else {
             functions(error)
@@ -45,7 +47,7 @@ pub(crate) fn describe(error: &wasmtime::Error, limits: &Limits, ended: Ended) -
 fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
     let Ended {
         stack_bytes,
-        refused_bytes,
+        refused,
         is_source,
     } = ended;
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
@@ -88,8 +90,8 @@ fn reason(error: &wasmtime::Error, limits: &Limits, ended: Ended) -> Error {
             ErrorCode::LimitStack,
             "the program recursed beyond the stack in its own memory; recurse less deeply, or build it with a larger stack (linker option -z stack-size)",
         ),
-        _ => match refused_bytes {
-            Some(bytes) => memory_limit(bytes, limits),
+        _ => match refused {
+            Some(refused) => refused.error(limits),
             None => {
                 let whose = if is_source {
                     "the runtime of its language"

@@ -9,5 +9,6 @@ mod guest;
 mod hosts;
 mod leftovers;
 mod limits;
+mod memory;
 mod programs;
 mod session;

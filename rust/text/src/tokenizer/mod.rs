@@ -7,7 +7,7 @@ mod vocab;
 use std::fmt;
 use std::path::Path;
 
-use tokenizers::{Model, OffsetType, PreTokenizedString, PreTokenizer};
+use tokenizers::{Model, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer};
 
 use crate::caught::caught;
 use crate::error::{Error, Result};
@@ -168,6 +168,11 @@ impl Tokenizer {
         self.vocab.size()
     }
 
+    /// Bytes of the longest token.
+    pub fn longest_token_bytes(&self) -> usize {
+        self.vocab.longest_bytes()
+    }
+
     /// The raw bytes of a token; `None` for an id without one.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.vocab.bytes(id)
@@ -255,9 +260,17 @@ impl Tokenizer {
         if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
             pre_tokenizer.pre_tokenize(&mut split)?;
         }
-        split.tokenize(|normalized| tokenize(normalized.get()))?;
-        let encoding = split.into_encoding(None, 0, OffsetType::None)?;
-        Ok(encoding.get_ids().to_vec())
+        // One split after the other: the tokens of a long text, with their names, take ten times as much as their ids.
+        let mut ids = Vec::new();
+        for (normalized, _, tokens) in
+            split.get_splits(OffsetReferential::Normalized, OffsetType::None)
+        {
+            match tokens {
+                Some(tokens) => ids.extend(tokens.iter().map(|token| token.id)),
+                None => ids.extend(tokenize(normalized)?.iter().map(|token| token.id)),
+            }
+        }
+        Ok(ids)
     }
 
     fn list(&self, keep: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<Vec<u8>>) {

@@ -87,6 +87,12 @@ impl Vocab {
         self.ranges.len() as u32
     }
 
+    /// Bytes of the longest token.
+    pub(super) fn longest_bytes(&self) -> usize {
+        let lengths = self.ranges.iter().flatten().map(|(start, end)| end - start);
+        lengths.max().unwrap_or(0) as usize
+    }
+
     /// The bytes of an id; `None` when it has no token.
     pub(super) fn bytes(&self, id: u32) -> Option<&[u8]> {
         let (start, end) = (*self.ranges.get(id as usize)?)?;
