@@ -123,7 +123,7 @@ async def test_a_program_cannot_say_that_the_engine_ended_it(tmp_path: Path) -> 
 @scenario
 async def test_what_a_program_prints_cannot_rewrite_the_log(tmp_path: Path) -> None:
     (tmp_path / "noise.py").write_text(NOISE)
-    with serving(tmp_path / "server") as served:
+    with serving(tmp_path / "server", server__log_level="info") as served:
         async with client_of(served) as client:
             process = await client.launch(await client.upload(tmp_path / "noise.py"))
             await ended(client, process.pid)

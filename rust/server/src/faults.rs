@@ -4,6 +4,8 @@ use std::io;
 
 use pie_host::{Error, ErrorCode};
 
+use crate::plain::plain;
+
 /// The error for clients of something that cannot be done (`what`, as in "the program p@1 cannot be written"). The log gets the rest.
 pub(crate) fn disk_error(what: &str, error: &io::Error) -> Error {
     use io::ErrorKind::{
@@ -31,9 +33,27 @@ pub(crate) fn disk_error(what: &str, error: &io::Error) -> Error {
     Error::new(code, format!("{what}: {reason}; {remedy}"))
 }
 
+/// The message of an error for clients. Of a fault of the engine they learn that there was one: its text may name paths, and goes to the
+/// log.
+pub(crate) fn message(error: &Error) -> &str {
+    if error.code != ErrorCode::Internal {
+        return &error.message;
+    }
+    tracing::error!("{}", plain(&error.message));
+    "the engine met a fault of its own; tell whoever runs it, whose log has the cause"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_learn_that_there_was_a_fault_and_nothing_of_it() {
+        let fault = Error::internal("/srv/pie/python cannot be started");
+        assert!(!message(&fault).contains('/'), "{}", message(&fault));
+        let other = Error::new(ErrorCode::InvalidName, "a/b is no name");
+        assert_eq!(message(&other), "a/b is no name");
+    }
 
     #[test]
     fn each_fault_has_its_code_and_none_tells_a_path() {

@@ -6,6 +6,7 @@ use pie_host::{Error, Event};
 use serde_json::{Value, json};
 
 use super::body::Body;
+use crate::faults;
 
 /// The hello of the server.
 pub(crate) fn hello(instance: &str, user: &str, limits: &Value) -> Body {
@@ -41,5 +42,5 @@ pub(crate) fn event(pid: u64, seq: u64, event: &Arc<Event>) -> Body {
 /// An error as it travels.
 pub(crate) fn error_object(error: &Error) -> Value {
     let details: Value = serde_json::from_str(&error.details).unwrap_or_else(|_| json!({}));
-    json!({ "code": error.code.as_str(), "message": error.message, "details": details })
+    json!({ "code": error.code.as_str(), "message": faults::message(error), "details": details })
 }
