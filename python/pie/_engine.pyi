@@ -180,6 +180,7 @@ class Engine:
         max_process_waiting: int | None = None,
         max_user_waiting: int | None = None,
         hold_s: float | None = None,
+        shared_step_s: float | None = None,
         run_ahead: bool | None = None,
         prefix_cache: bool | None = None,
         host_slots: int | None = None,
@@ -197,7 +198,8 @@ class Engine:
         sequences, and `max_batch_rows` rows of logits beside the one of each generation. `max_contexts` may live, `max_snapshots` are kept
         and `max_waiting` requests are entered at once; `max_process_contexts` and `max_process_waiting` of one process,
         `max_user_snapshots` of one user (a quarter if not given), `max_user_contexts` and `max_user_waiting` of one (half if not given).
-        `hold_s` is how long a batch may be held for programs that are expected back; with `run_ahead`
+        `hold_s` is how long a batch may be held for programs that are expected back, and `shared_step_s` how long one may take, as
+        estimated, in which a user decodes beside others (0.005 if not given, 0: any time); with `run_ahead`
         (on if not given) the next token of one that steps by itself is computed before it asks, and with `prefix_cache` (on if not given) a
         pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages (none if not given),
         and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within

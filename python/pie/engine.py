@@ -164,6 +164,7 @@ class Engine:
                 max_user_waiting=options.max_user_waiting or None,
                 run_ahead=options.run_ahead,
                 hold_s=options.hold_s,
+                shared_step_s=options.shared_step_s,
                 driver_timeout_s=self._driver_timeout_s,
                 masks=limits.masks,
                 positions=limits.positions,

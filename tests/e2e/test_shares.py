@@ -69,7 +69,8 @@ def test_one_program_has_its_share_beside_a_hundred_of_another_user(greedy_promp
     shares, budget = Shares(), 128
     n_pages = N_GREEDY * (greedy_prompt // 16 + 60) + 200
     driver = DummyDriver("pie-tiny", vocab_size=4096, n_pages=n_pages)
-    options = ModelConfig(max_batch_tokens=budget, prefill_chunk=budget, max_batch_seqs=max_batch_seqs)
+    # Tokens are counted here, whatever they take.
+    options = ModelConfig(max_batch_tokens=budget, prefill_chunk=budget, max_batch_seqs=max_batch_seqs, shared_step_s=0)
     with Engine() as engine:
         model = engine.add_model(driver=driver, options=options, observe=shares)
         greedy = [

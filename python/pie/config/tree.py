@@ -227,6 +227,18 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
     hold_s: Annotated[
         float, Meta(ge=0, le=60, description="How long a batch may wait for programs that step by themselves and are expected back.")
     ] = 0.002
+    shared_step_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60,
+            description=(
+                "How long a batch in which a user decodes beside others may take, as estimated from those that ran; or twice as long as "
+                "it would if each decoded as little as the one who decodes the least, if that is longer. 0: any time. "
+                "No result depends on it."
+            ),
+        ),
+    ] = 0.005
     run_ahead: Annotated[
         bool,
         Meta(description="Whether the next token of a program that steps by itself is computed before it asks. No result depends on it."),

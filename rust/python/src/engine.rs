@@ -111,7 +111,7 @@ impl PyEngine {
         max_user_contexts = None, max_snapshots = None,
         max_user_snapshots = None, max_waiting = None, max_process_waiting = None,
         max_user_waiting = None,
-        hold_s = None, run_ahead = None, prefix_cache = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
+        hold_s = None, shared_step_s = None, run_ahead = None, prefix_cache = None, host_slots = None, copy_page_ns = None, driver_timeout_s = None,
         masks = true, positions = true, adapters = true, follows = false,
     ))]
     #[expect(
@@ -140,6 +140,7 @@ impl PyEngine {
         max_process_waiting: Option<u32>,
         max_user_waiting: Option<u32>,
         hold_s: Option<f64>,
+        shared_step_s: Option<f64>,
         run_ahead: Option<bool>,
         prefix_cache: Option<bool>,
         host_slots: Option<u32>,
@@ -175,6 +176,7 @@ impl PyEngine {
             max_process_waiting,
             max_user_waiting,
             hold_ns: nanoseconds("hold_s", hold_s, defaults.hold_ns)?,
+            shared_step_ns: nanoseconds("shared_step_s", shared_step_s, defaults.shared_step_ns)?,
             run_ahead: run_ahead.unwrap_or(defaults.run_ahead),
             serves: Serves {
                 masks,

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, RequestId};
 use crate::kv::{Claim, Content, Moves, Obstacle, PageCopy, PageStore, pages_for};
-use crate::sched::{Admission, Admit, Ticket};
+use crate::sched::{Admission, Admit, Ticket, Work};
 use crate::slab::Slab;
 
 /// For how many times the time of computing again what it had lost a context keeps its pages.
@@ -34,6 +34,7 @@ pub(super) struct Planner<'a> {
     pub(super) moves: Moves,
     pub(super) running: Vec<Running>,
     pub(super) riders: Vec<Rider>,
+    pub(super) work: Work,
     pub(super) n_rows: u64,
     /// Rows of forward passes, and the most that there may be.
     pub(super) n_reads: u32,

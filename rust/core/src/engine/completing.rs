@@ -9,6 +9,9 @@ use crate::generation::FinishReason;
 use crate::ids::{BatchId, ContextId, GeneratorId};
 use crate::kv::{Lane, PageStore};
 
+/// Of so many batches of a user who is alone one tells what batches cost.
+const ALONE_LEARNS: u64 = 4;
+
 impl Engine {
     /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait again. After a
     /// failure of the driver every request of the batch becomes ready with an error of its own, and its context is as it was before. The
@@ -46,6 +49,7 @@ impl Engine {
             sequences,
             riders,
             moves,
+            work,
             n_tokens,
             before,
             lent,
@@ -65,7 +69,13 @@ impl Engine {
             self.hold.ran(took_ns);
             self.totals.batch_us.count(took_ns / 1000);
             match &outcome {
-                Ok(_) => self.costs.ran(n_tokens, took_ns),
+                Ok(_) => {
+                    self.costs.ran(n_tokens, took_ns);
+                    // Who is alone needs no bound: what batches cost is known by the time that somebody comes.
+                    if self.queue.pace.is_shared() || batch.0.is_multiple_of(ALONE_LEARNS) {
+                        self.queue.pace.ran(&work, took_ns);
+                    }
+                }
                 Err(_) => self.totals.n_failed_batches += 1,
             }
             outcome

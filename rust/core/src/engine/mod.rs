@@ -33,7 +33,7 @@ use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Generator, Seeds};
 use crate::ids::{BatchId, ContextId, GeneratorId, PageId, ProcessId, RequestId, UserId};
 use crate::kv::{Moves, PageCopy, PageStore};
-use crate::sched::{Hold, Queue};
+use crate::sched::{Hold, Pace, Queue, Work};
 use crate::slab::Slab;
 
 use costs::Costs;
@@ -124,6 +124,7 @@ struct InFlight {
     /// Contexts whose pages it moves without computing anything of theirs.
     riders: Vec<Rider>,
     moves: Moves,
+    work: Work,
     n_tokens: u32,
     /// The batch that some of its sequences follow.
     before: Option<BatchId>,
@@ -179,7 +180,7 @@ impl Engine {
             users: HashMap::new(),
             requests: HashMap::new(),
             ready: Vec::new(),
-            queue: Queue::default(),
+            queue: Queue::new(Pace::new(config.shared_step_ns)),
             hold: Hold::new(config.hold_ns),
             builder: ArenaBuilder::new(config.page_size),
             in_flight: Vec::new(),

@@ -6,7 +6,7 @@ use crate::batch::{Batch, SampleJobs};
 use crate::errors::Error;
 use crate::ids::BatchId;
 use crate::kv::{Claim, Moves};
-use crate::sched::{Limits, Ticket};
+use crate::sched::{Limits, Ticket, Work};
 
 /// What a driver should do next.
 #[derive(Clone, Debug)]
@@ -125,6 +125,7 @@ impl Engine {
             moves: Moves::default(),
             running: Vec::new(),
             riders: Vec::new(),
+            work: Work::default(),
             n_rows: 0,
             n_reads: 0,
             max_reads: self.config.max_batch_rows,
@@ -134,12 +135,14 @@ impl Engine {
             retry_ns: None,
         };
         self.queue.urgent = urgent;
+        self.queue.pace.tell(now_ns, self.users.len());
         self.queue
             .plan(limits, self.in_flight.is_empty(), &mut planner);
         let Planner {
             moves,
             running,
             riders,
+            work,
             n_rows,
             doomed,
             done,
@@ -184,6 +187,7 @@ impl Engine {
             sequences: running,
             riders,
             moves,
+            work,
             n_tokens: self.builder.n_tokens() as u32,
             since_ns: now_ns,
             abandoned: false,

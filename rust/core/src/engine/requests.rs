@@ -481,6 +481,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         process: context.process,
         user: context.lane.owner(),
         n_tokens: context.n_remaining(),
+        n_before: context.lane.n_ready(),
         arrival: pass.arrival,
         served,
         n_refused: 0,

@@ -80,6 +80,7 @@ impl Planner<'_> {
         {
             pass.is_partway = !ends;
         }
+        self.work.add(slots.start, slots.end - slots.start);
         self.running.push(Running {
             context: ticket.context,
             arrival: ticket.arrival,
@@ -106,6 +107,7 @@ impl Planner<'_> {
         });
         let row = add_draw(self.builder, &draws, slots.clone());
         context.lease = Some(self.claim.batch);
+        self.work.add(slots.start, 1);
         self.n_rows += 1;
         self.totals.n_followers += 1;
         self.running.push(Running {

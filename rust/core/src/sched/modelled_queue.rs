@@ -178,6 +178,7 @@ impl World {
                     process: ProcessId(process),
                     user: UserId(user),
                     n_tokens,
+                    n_before: 0,
                     arrival: self.n_arrivals,
                     served: 0,
                     n_refused: 0,

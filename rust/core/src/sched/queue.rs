@@ -1,11 +1,15 @@
 //! The requests that wait for a batch, and the choice among them.
 //!
 //! Those that need one token (decodes) come before those that need more (prefills), so that no prefill delays a token of a
-//! running generation; prefills share what is left of the token budget in chunks. Where not all fit, users take turns, then the
-//! processes of a user, and within a process the longest waiting goes first. What was passed over too often goes first of all.
+//! running generation; prefills share what is left of the token budget in chunks. Where not all fit, or a batch of all would take too long
+//! for one who decodes (`pace`), users take turns, then the processes of a user, and within a process the longest waiting goes first. What was
+//! passed over too often goes first of all.
 
 use std::collections::HashMap;
 
+use super::cost::Work;
+use super::pace::{Pace, TimeShares};
+use super::shares::Shares;
 use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill goes first.
@@ -21,6 +25,8 @@ pub(crate) struct Ticket {
     pub(crate) user: UserId,
     /// Tokens that have to be computed.
     pub(crate) n_tokens: u32,
+    /// Tokens of its context that are computed.
+    pub(crate) n_before: u32,
     /// In the order of submission; its name.
     pub(crate) arrival: u64,
     /// The number of the batch that served it last.
@@ -96,6 +102,8 @@ pub(crate) struct Queue {
     /// A request, by its arrival, that is offered before all others, where else none runs.
     pub(crate) urgent: Option<u64>,
     n_plans: u64,
+    /// How long a batch may take.
+    pub(crate) pace: Pace,
     /// The order of a plan; its memory serves one after the other.
     order: Vec<Ticket>,
 }
@@ -106,11 +114,21 @@ struct Round<'a, A> {
     admit: &'a mut A,
     n_planned: u32,
     n_prefilled: u32,
+    /// Bounds on the time of the batch.
+    time: Option<TimeShares>,
     /// Users of whom a prefill lacked memory: their younger ones wait, so that what comes free does not go to small ones alone.
     refused: Vec<UserId>,
 }
 
 impl Queue {
+    /// A queue whose batches keep to that pace.
+    pub(crate) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            ..Self::default()
+        }
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.decodes.len() + self.prefills.len()
     }
@@ -178,7 +196,13 @@ impl Queue {
         if self.is_simple(limits) {
             return self.plan_simply(admit);
         }
-        self.arrange(limits);
+        self.decodes
+            .iter()
+            .for_each(|ticket| self.pace.note_decode(ticket.user));
+        let time = self
+            .pace
+            .shares(self.decodes.iter().chain(&self.prefills), limits);
+        self.arrange(limits, time.is_some());
         let mut order = std::mem::take(&mut self.order);
         let n_decodes = self.decodes.len();
         let had_prefills = !self.prefills.is_empty();
@@ -203,11 +227,16 @@ impl Queue {
             admit,
             n_planned: 0,
             n_prefilled: 0,
+            time,
             refused: Vec::new(),
         };
         for index in 0..order.len() {
             let ticket = order[index];
-            let quota = shares.left(ticket.user, round.left.n_sequences);
+            let mut quota = shares.left(ticket.user, round.left.n_sequences);
+            // What displaces every other is not held up for their sake.
+            if !urgent(&ticket) {
+                quota = quota.min(round.n_in_time(&ticket));
+            }
             let admission = round.offer(&ticket, quota, idle, &order);
             shares.note(ticket.user, admission);
             match admission {
@@ -236,11 +265,27 @@ impl Queue {
         self.order = order;
     }
 
-    /// Whether every request is a decode that fits, and none was refused: then no order matters.
-    fn is_simple(&self, limits: Limits) -> bool {
-        self.prefills.is_empty()
-            && self.decodes.len() <= limits.n_sequences.min(limits.n_tokens) as usize
-            && self.decodes.iter().all(|ticket| ticket.n_refused == 0)
+    /// Whether every request is a decode that fits, none was refused, and nobody has to wait long for the others: then no order matters.
+    fn is_simple(&mut self, limits: Limits) -> bool {
+        if !self.prefills.is_empty()
+            || self.decodes.len() > limits.n_sequences.min(limits.n_tokens) as usize
+        {
+            return false;
+        }
+        let (mut work, mut n_users) = (Work::default(), 0);
+        let mut last = None;
+        for ticket in &self.decodes {
+            if ticket.n_refused > 0 {
+                return false;
+            }
+            work.add(ticket.n_before, 1);
+            if last != Some(ticket.user) {
+                last = Some(ticket.user);
+                n_users += 1;
+                self.pace.note_decode(ticket.user);
+            }
+        }
+        n_users < 2 || self.pace.is_short(&work)
     }
 
     /// Offers every decode, in place: what most steps come to.
@@ -275,8 +320,9 @@ impl Queue {
     }
 
     /// Puts the tickets in their order: decodes, then prefills.
-    fn arrange(&mut self, limits: Limits) {
-        if self.decodes.len() > limits.n_sequences.min(limits.n_tokens) as usize {
+    fn arrange(&mut self, limits: Limits, is_bounded: bool) {
+        let n_places = limits.n_sequences.min(limits.n_tokens) as usize;
+        if is_bounded || self.decodes.len() > n_places {
             self.decodes
                 .sort_by_key(|ticket| (ticket.served, ticket.arrival));
             take_turns(
@@ -310,6 +356,12 @@ impl Queue {
 }
 
 impl<A: Admit> Round<'_, A> {
+    /// How many tokens of a request there is time for.
+    fn n_in_time(&self, ticket: &Ticket) -> u32 {
+        let time = self.time.as_ref();
+        time.map_or(u32::MAX, |time| time.n_tokens(ticket, self.n_prefilled))
+    }
+
     /// Offers what fits; none where nothing does.
     fn offer(
         &mut self,
@@ -335,6 +387,9 @@ impl<A: Admit> Round<'_, A> {
             return None;
         }
         let admission = self.admit.admit(ticket, n, others);
+        if let Some(time) = &mut self.time {
+            time.note(ticket, admission);
+        }
         match admission {
             // All of it was there already.
             Admission::Planned(0) => {}
@@ -349,83 +404,6 @@ impl<A: Admit> Round<'_, A> {
         }
         Some(admission)
     }
-}
-
-/// What each user may have of a batch, where several want to prefill.
-struct Shares {
-    quotas: Option<HashMap<UserId, u32>>,
-    /// Tokens planned for each user that was offered a place.
-    used: HashMap<UserId, u32>,
-}
-
-impl Shares {
-    fn new(order: &[Ticket], limits: Limits) -> Self {
-        Self {
-            quotas: quotas(order, limits),
-            used: HashMap::new(),
-        }
-    }
-
-    /// Tokens that a user may still have. A second place in the batch leaves one for each other user that had none: else those that decode
-    /// with many programs would take every place before another user's prefill has its first. Where it has to, nothing else of the user comes
-    /// in this batch, so that its requests keep their order.
-    fn left(&mut self, user: UserId, n_places: u32) -> u32 {
-        let Some(quotas) = &self.quotas else {
-            return u32::MAX;
-        };
-        let quota = quotas.get(&user).copied().unwrap_or(0);
-        let n_without = quotas.len() - self.used.len();
-        match self.used.get(&user) {
-            None => quota,
-            Some(used) if n_places as usize > n_without => quota.saturating_sub(*used),
-            Some(_) => {
-                self.used.insert(user, u32::MAX);
-                0
-            }
-        }
-    }
-
-    fn note(&mut self, user: UserId, admission: Option<Admission>) {
-        if self.quotas.is_some()
-            && let Some(admission) = admission
-        {
-            let n = match admission {
-                Admission::Planned(n) => n,
-                Admission::Refused | Admission::NotYet => 0,
-            };
-            let used = self.used.entry(user).or_insert(0);
-            *used = used.saturating_add(n);
-        }
-    }
-}
-
-/// How many tokens of a batch each user may have, where several want to prefill: as equal as their demands allow. None: there is one user at most.
-fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
-    let mut prefills = order.iter().filter(|ticket| !ticket.is_decode());
-    let first = prefills.next()?.user;
-    if order.iter().all(|ticket| ticket.user == first) {
-        return None;
-    }
-    let mut demands: HashMap<UserId, u64> = HashMap::new();
-    for ticket in order {
-        *demands.entry(ticket.user).or_insert(0) +=
-            u64::from(ticket.n_tokens.min(limits.prefill_chunk));
-    }
-    let mut by_demand: Vec<(u64, UserId)> = demands
-        .into_iter()
-        .map(|(user, demand)| (demand, user))
-        .collect();
-    by_demand.sort_unstable();
-    let (mut left, mut n_users) = (u64::from(limits.n_tokens), by_demand.len() as u64);
-    let mut quotas = HashMap::with_capacity(by_demand.len());
-    for (demand, user) in by_demand {
-        // One at least, though there be more users than tokens: the first in the order may lack pages, and then another one goes.
-        let quota = demand.min(left.div_ceil(n_users)).max(1);
-        quotas.insert(user, quota as u32);
-        left -= quota.min(left);
-        n_users -= 1;
-    }
-    Some(quotas)
 }
 
 /// Reorders tickets so that the first of every user come before the second of any, and likewise the processes of a user; the tickets of a process

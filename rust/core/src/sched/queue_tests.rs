@@ -19,6 +19,7 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         process: ProcessId(process),
         user: UserId(0),
         n_tokens,
+        n_before: 0,
         arrival: request,
         served: 0,
         n_refused: 0,

@@ -124,6 +124,7 @@ fn run(seed: u64, checks: bool) -> Happened {
     let happened = RefCell::new(Happened::default());
     let outcome = runner.run_one(tree, |(config, ops)| {
         let mut simulation = Simulation::new(config);
+        simulation.world.token_ns = 1;
         simulation.checks = checks;
         // Once after each operation is enough.
         simulation.world.checks = false;

@@ -218,6 +218,7 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
         1u32..6,
         prop_oneof![Just(0u64), Just(1_000_000u64)],
         any::<bool>(),
+        prop_oneof![1 => Just(0u64), 2 => 1u64..60],
     )
         .prop_map(
             |(
@@ -232,6 +233,7 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                 max_batch_rows,
                 copy_page_ns,
                 follows,
+                shared_step_ns,
             )| {
                 EngineConfig {
                     serves: Serves {
@@ -239,6 +241,7 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                         ..Serves::default()
                     },
                     host_slots,
+                    shared_step_ns,
                     max_snapshots: MAX_SNAPSHOTS,
                     max_user_snapshots: Some(MAX_USER_SNAPSHOTS),
                     run_ahead,

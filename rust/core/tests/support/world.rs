@@ -19,6 +19,8 @@ pub struct World {
     pub engine: Engine,
     pub driver: dummy::Driver,
     pub now_ns: u64,
+    /// What a batch takes for each of its tokens, and as much again for itself.
+    pub token_ns: u64,
     n_requests: u64,
     /// Batches that were planned. The driver computes one when it is answered, in whatever order: so a page that two of them
     /// should not share is noticed.
@@ -92,6 +94,7 @@ impl World {
             engine,
             driver,
             now_ns: 0,
+            token_ns: 0,
             n_requests: 0,
             running: Vec::new(),
             computed: HashMap::new(),
@@ -191,6 +194,7 @@ impl World {
                 "every slot that is seen was written: {:?}",
                 computed.failures
             );
+            self.now_ns += self.token_ns * (1 + view.n_tokens() as u64);
             self.computed.insert(batch.id, computed.logits);
         }
         let batch = self.running.remove(index);

@@ -1,0 +1,252 @@
+//! How long a batch may take for the sake of those who decode in it.
+//!
+//! Whoever draws a token waits for the whole batch. So that a user's long prompts or many generations do not make the tokens of another slow, a batch
+//! in which several users take part has a bound on its estimated time, which they share equally. Whoever decodes has one row in any case, and one
+//! prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends on any of it.
+
+use std::collections::BTreeMap;
+
+use super::cost::{Cost, Prices, Work};
+use super::queue::{Admission, Limits, Ticket};
+use crate::ids::UserId;
+
+/// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least: it is what others
+/// can cost that one, and at least half of each batch is computing, not the cost of having a batch.
+const STRETCH: f64 = 2.0;
+/// So many times the configured step, or the shortest one that there can be, a batch may take where nobody decodes, but somebody may come who will.
+const RELAXED: f64 = 10.0;
+/// Tokens of a prefill that may run in any case.
+pub(super) const MIN_CHUNK: u32 = 16;
+/// How long it counts that there was another user.
+const MEMORY_NS: u64 = 10_000_000_000;
+
+/// What the bounds follow from.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// The configured bound; 0: none.
+    step_ns: u64,
+    cost: Cost,
+    now_ns: u64,
+    /// The two users that last waited to decode, the latest first, and when.
+    recent: [Option<(UserId, u64)>; 2],
+    /// Until when somebody else is expected to come.
+    shared_until_ns: u64,
+}
+
+/// What a user asks of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Demand {
+    n_decodes: u32,
+    decode_ns: f64,
+    prefill_ns: f64,
+    /// One of its prefills is soon done, and draws a token then.
+    is_quick: bool,
+}
+
+impl Pace {
+    pub(crate) fn new(step_ns: u64) -> Self {
+        Self {
+            step_ns,
+            ..Self::default()
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_prices(step_ns: u64, prices: Prices) -> Self {
+        let mut pace = Self::new(step_ns);
+        pace.cost.prices = prices;
+        pace
+    }
+
+    /// What time it is, and how many users there are.
+    pub(crate) fn tell(&mut self, now_ns: u64, n_users: usize) {
+        self.now_ns = now_ns;
+        if n_users > 1 {
+            self.shared_until_ns = now_ns.saturating_add(MEMORY_NS);
+        }
+    }
+
+    /// A batch took so long.
+    pub(crate) fn ran(&mut self, work: &Work, took_ns: u64) {
+        self.cost.learn(work, took_ns);
+    }
+
+    /// Whether there is another user, or was a moment ago.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.now_ns < self.shared_until_ns
+    }
+
+    /// Whether a batch needs no bound.
+    pub(super) fn is_short(&self, work: &Work) -> bool {
+        self.step_ns == 0 || self.cost.prices.batch(work) <= self.step_ns as f64
+    }
+
+    /// A user waits to decode.
+    pub(super) fn note_decode(&mut self, user: UserId) {
+        let [latest, before] = &mut self.recent;
+        if latest.is_none_or(|(other, _)| other != user) {
+            *before = *latest;
+        }
+        *latest = Some((user, self.now_ns));
+    }
+
+    /// What each user may have of the time of a batch for which these wait. None: as much as it asks for.
+    pub(super) fn shares<'a>(
+        &self,
+        waiting: impl Iterator<Item = &'a Ticket> + Clone,
+        limits: Limits,
+    ) -> Option<TimeShares> {
+        let prices = self.cost.prices;
+        if self.step_ns == 0 || !prices.are_known() || self.is_alone(waiting.clone()) {
+            return None;
+        }
+        let demands = self.demands(waiting, limits);
+        let (bound, is_relaxed) = self.bound(&demands)?;
+        let mut budget = bound - prices.base();
+        if is_relaxed {
+            // What its own prefills do to its decodes is for a user to judge.
+            let decode_ns: f64 = demands.values().map(|demand| demand.decode_ns).sum();
+            budget = (budget - decode_ns).max(budget / 2.0);
+        }
+        let asked =
+            |demand: &Demand| demand.prefill_ns + if is_relaxed { 0.0 } else { demand.decode_ns };
+        let mut by_demand: Vec<(f64, UserId)> = demands
+            .iter()
+            .map(|(user, demand)| (asked(demand), *user))
+            .collect();
+        if by_demand.iter().map(|(asked, _)| asked).sum::<f64>() <= budget {
+            return None;
+        }
+        by_demand.sort_unstable_by(|(a, one), (b, other)| a.total_cmp(b).then(one.cmp(other)));
+        let mut n_users = by_demand.len();
+        let mut left = BTreeMap::new();
+        for (asked, user) in by_demand {
+            let ns = asked.min(budget / n_users as f64);
+            left.insert(user, Left { ns, decodes: false });
+            budget -= ns;
+            n_users -= 1;
+        }
+        Some(TimeShares {
+            prices,
+            left,
+            bounds_decodes: !is_relaxed,
+        })
+    }
+
+    /// Whether one user waits, and no other did in living memory.
+    fn is_alone<'a>(&self, mut waiting: impl Iterator<Item = &'a Ticket>) -> bool {
+        let Some(first) = waiting.next().map(|ticket| ticket.user) else {
+            return true;
+        };
+        let is_past = |at_ns: u64| self.now_ns.saturating_sub(at_ns) > MEMORY_NS;
+        let mut recent = self.recent.iter().flatten();
+        !self.is_shared()
+            && waiting.all(|ticket| ticket.user == first)
+            && recent.all(|&(user, at_ns)| user == first || is_past(at_ns))
+    }
+
+    fn demands<'a>(
+        &self,
+        waiting: impl Iterator<Item = &'a Ticket>,
+        limits: Limits,
+    ) -> BTreeMap<UserId, Demand> {
+        let mut demands: BTreeMap<UserId, Demand> = BTreeMap::new();
+        for ticket in waiting {
+            let demand = demands.entry(ticket.user).or_default();
+            let most = limits.prefill_chunk.min(limits.n_tokens);
+            let n = ticket.n_tokens.min(most);
+            let ns = self.cost.prices.sequence(ticket.n_before, n);
+            if ticket.is_decode() {
+                demand.n_decodes += 1;
+                demand.decode_ns += ns;
+            } else {
+                demand.prefill_ns += ns;
+                demand.is_quick |= ticket.n_tokens <= most && 2.0 * ns <= self.step_ns as f64;
+            }
+        }
+        demands
+    }
+
+    /// Nanoseconds that the batch may take, and whether it is for the sake of those only who may come. None: any time.
+    fn bound(&self, demands: &BTreeMap<UserId, Demand>) -> Option<(f64, bool)> {
+        let (prices, step) = (self.cost.prices, self.step_ns as f64);
+        let n_rows: u32 = demands.values().map(|demand| demand.n_decodes).sum();
+        let decode_ns: f64 = demands.values().map(|demand| demand.decode_ns).sum();
+        let row_ns = if n_rows > 0 {
+            decode_ns / f64::from(n_rows)
+        } else {
+            prices.sequence(0, 1)
+        };
+        let relaxed = RELAXED * step.max(prices.base() + row_ns);
+        let is_recent = |(user, at_ns): &(UserId, u64)| {
+            !demands.contains_key(user) && self.now_ns.saturating_sub(*at_ns) as f64 <= relaxed
+        };
+        let n_absent = self
+            .recent
+            .iter()
+            .flatten()
+            .filter(|it| is_recent(it))
+            .count();
+        let n_users = demands.len() + n_absent;
+        let rows = demands
+            .values()
+            .filter_map(|demand| match demand.n_decodes {
+                0 => demand.is_quick.then_some(1),
+                n => Some(n),
+            });
+        // Of the one who decodes the least.
+        let n_least = rows.chain((n_absent > 0).then_some(1)).min();
+        match n_least {
+            Some(n_least) if n_users > 1 => {
+                let alike = prices.base() + n_users as f64 * f64::from(n_least) * row_ns;
+                Some((step.max(STRETCH * alike), false))
+            }
+            _ if demands.len() > 1 || self.is_shared() => Some((relaxed, true)),
+            _ => None,
+        }
+    }
+}
+
+/// What is left of the time of a batch, by user.
+#[derive(Debug)]
+pub(super) struct TimeShares {
+    prices: Prices,
+    left: BTreeMap<UserId, Left>,
+    bounds_decodes: bool,
+}
+
+#[derive(Debug)]
+struct Left {
+    ns: f64,
+    /// It has a row.
+    decodes: bool,
+}
+
+impl TimeShares {
+    /// How many tokens of a request its user has time for. `n_prefilled` prefills have a place.
+    pub(super) fn n_tokens(&self, ticket: &Ticket, n_prefilled: u32) -> u32 {
+        let Some(left) = self.left.get(&ticket.user) else {
+            return u32::MAX;
+        };
+        let least = match ticket.is_decode() {
+            true if !self.bounds_decodes => return u32::MAX,
+            true => u32::from(!left.decodes),
+            false if n_prefilled == 0 => MIN_CHUNK,
+            false => 0,
+        };
+        self.prices.n_within(ticket.n_before, left.ns).max(least)
+    }
+
+    /// Counts what a request was given.
+    pub(super) fn note(&mut self, ticket: &Ticket, admission: Admission) {
+        if ticket.is_decode() && !self.bounds_decodes {
+            return;
+        }
+        if let Admission::Planned(n @ 1..) = admission
+            && let Some(left) = self.left.get_mut(&ticket.user)
+        {
+            left.ns -= self.prices.sequence(ticket.n_before, n);
+            left.decodes |= ticket.is_decode();
+        }
+    }
+}
