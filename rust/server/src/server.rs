@@ -19,6 +19,7 @@ use crate::places::Places;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
 use crate::shared::{Phase, Shared, lock};
+use crate::trimming;
 
 /// The file in the data folder that says which numbers of processes were given.
 const NUMBERS: &str = "process-numbers";
@@ -96,6 +97,7 @@ impl Server {
             config,
         });
         runtime.spawn(async move { processes.tend().await });
+        runtime.spawn(trimming::give_back(shared.host.budget().clone()));
         let listener = runtime.spawn(listener::listen(listener, shared.clone()));
         tracing::info!(%address, "serving");
         Ok(Self {

@@ -6,7 +6,7 @@
 )]
 
 /// Gives back what the allocator holds free.
-pub(crate) fn give_back_freed() {
+pub fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: a plain call on a number; it locks what it works on.
     unsafe {
