@@ -13,10 +13,14 @@ from typing_extensions import Buffer
 from pie.stats import ModelStats
 
 __all__ = [
+    "MAX_TEXT_BYTES",
+    "Area",
     "Batch",
+    "DriverEnd",
     "DummyDriver",
     "Engine",
     "Event",
+    "HostEnd",
     "Model",
     "Process",
     "Server",
@@ -24,6 +28,7 @@ __all__ = [
     "__version__",
     "check_address",
     "compile_worker",
+    "die_with_parent",
     "init_logging",
     "limit_settings",
     "pack_program",
@@ -323,6 +328,23 @@ class Model:
         Raises PieError as `complete` does.
         """
 
+    def lose_device(self, message: str) -> None:
+        """The driver is gone, with all its pages: the requests of the batches that run fail with `driver-lost`.
+
+        What else was computed is computed again when it is needed, by the driver that comes next. A batch that was lost is not answered: it
+        is dropped.
+        """
+
+    @property
+    def state(self) -> tuple[Literal["serving", "restarting", "failed"], str]:
+        """Where the driver stands, and why it does not serve."""
+
+    def set_state(self, name: Literal["serving", "restarting", "failed"], reason: str, detail: str = ...) -> None:
+        """Says where the driver stands. While it is `failed` everything that is asked of the model is refused with `model-unavailable`.
+
+        Clients see the `reason`; the `detail` is for the log alone. Raises PieError `invalid-argument` for another state.
+        """
+
     def run_dummy(self, script: Sequence[tuple[str, str]] = ...) -> None:
         """Drives the model with the dummy driver, in a thread of its own, until the engine stops.
 
@@ -336,6 +358,75 @@ class Model:
 
     def check(self) -> None:
         """Verifies the invariants of the model's state. Raises PieError `internal`, naming the one that does not hold."""
+
+@final
+class Area:
+    """Memory that is shared with another process, as a buffer of bytes. It stays mapped as long as a view of it lives."""
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Its bytes."""
+
+@final
+class HostEnd:
+    """The side of the engine of the memory that it shares with the process of a driver. Used from one thread; Linux only."""
+
+    def __new__(cls, vocab_size: int, looking_s: float) -> Self:
+        """Memory for rows of as many logits. Who waits looks for `looking_s` before it sleeps.
+
+        Raises PieError `internal` where the system has no descriptors or memory left, as every method.
+        """
+
+    def descriptors(self) -> list[int]:
+        """What the process of the driver has to inherit, for `DriverEnd`."""
+
+    def send(self, words: Buffer, n_rows: int) -> None:
+        """Hands a batch over, uint32, of which `n_rows` rows are wanted. At most two are under way at once."""
+
+    def wait(self, process: int, timeout_s: float) -> bool | None:
+        """Waits for the answer to the batch that was sent first of those under way: True, it is there; None, not within `timeout_s`.
+
+        False: the process has ended, of which `process` is a descriptor that stays open meanwhile (`os.pidfd_open`).
+        """
+
+    def take(self) -> tuple[Literal["rows", "failures", "failed"], int, int, int, str] | None:
+        """The answer that was waited for: its outcome, its slot, how many rows there are, how many have room, and what there is to say.
+
+        The rows stay as they are until the batch after the next one is sent.
+        """
+
+    def rows(self, slot: int) -> Area:
+        """The rows of a slot, float32: good as long as the slot has room for as many."""
+
+@final
+class DriverEnd:
+    """The side of the process of a driver. Used from one thread; Linux only."""
+
+    def __new__(cls, descriptors: Sequence[int], vocab_size: int, looking_s: float) -> Self:
+        """Opens what `HostEnd.descriptors` gave, and keeps the descriptors."""
+
+    def receive(self, host: int) -> tuple[int, int, int, int] | None:
+        """Waits for a batch: its slot, its words, and for how many words and rows the slot has room. None: answer the oldest one first.
+
+        Raises PieError `engine-stopped` where the engine is gone: `host` is a socket to it, which stays open meanwhile.
+        """
+
+    def words(self, slot: int) -> Area:
+        """The words of a slot, uint32: good as long as the slot has room for as many; those of a batch stay until it is answered."""
+
+    def rows(self, slot: int) -> Area:
+        """Where the rows of a slot go, float32: good as long as the slot has room for as many, which is more than its batch wants."""
+
+    def answer(self, n_rows: int, failures: str | None) -> None:
+        """Answers the oldest batch with the rows that stand there, and what there is to say of sequences that failed."""
+
+    def fail(self, message: str) -> None:
+        """Answers the oldest batch with the reason why it could not be run."""
+
+def die_with_parent(parent: int) -> bool:
+    """Has the system kill this process when the thread that started it ends. False: the process `parent` has ended already. Linux only."""
+
+MAX_TEXT_BYTES: int
+"""Bytes of what a driver in a process of its own may say of a batch."""
 
 @final
 class Batch:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -15,9 +17,12 @@ from msgspec.structs import asdict
 from pie import _engine
 from pie.backends import open_driver
 from pie.backends.base import Capabilities, DriverOptions, FollowingDriver
+from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
 from pie.errors import PieError
+from pie.isolation.driver import IsolatedDriver
+from pie.isolation.supervisor import supervise
 from pie.memory import check_memory, users_bytes
 from pie.models.loader import read_config
 from pie.programs import RUNTIMES, Component, Language, Source
@@ -45,6 +50,15 @@ class _Served:
     model: _engine.Model
     driver: Driver | None
     observe: Observer | None
+    restarts_per_minute: int = 0
+    """Of a driver that has a process of its own."""
+
+    def drive(self) -> None:
+        """Runs its batches until the engine stops."""
+        if isinstance(self.driver, IsolatedDriver):
+            supervise(self.model, self.driver, restarts_per_minute=self.restarts_per_minute, observe=self.observe)
+        elif self.driver is not None:
+            drive(self.model, self.driver, observe=self.observe)
 
 
 class Engine:
@@ -134,8 +148,8 @@ class Engine:
         options = options or ModelConfig()
         folder = options.folder if folder is None else folder
         spec = read_config(folder)
-        if driver is None and not dummy and options.driver != "dummy":
-            driver = open_driver(options.driver, folder, _driver_options(options))
+        if driver is None:
+            driver = self._open_driver(folder, "dummy" if dummy else options.driver, options, spec)
         limits = _dummy_limits(spec, options) if driver is None else driver.capabilities
         max_batch_tokens = min(options.max_batch_tokens, limits.max_batch_tokens)
         try:
@@ -165,7 +179,8 @@ class Engine:
                 run_ahead=options.run_ahead,
                 hold_s=options.hold_s,
                 shared_step_s=options.shared_step_s,
-                driver_timeout_s=self._driver_timeout_s,
+                # A driver in a process of its own is killed when it is overdue, by whoever waits for it.
+                driver_timeout_s=0.0 if isinstance(driver, IsolatedDriver) else self._driver_timeout_s,
                 masks=limits.masks,
                 positions=limits.positions,
                 adapters=limits.adapters,
@@ -177,12 +192,24 @@ class Engine:
             raise
         if driver is None:
             model.run_dummy()
-        self._served.append(_Served(model, driver, observe))
+        self._served.append(_Served(model, driver, observe, options.restarts_per_minute))
         return model
 
     def memory(self) -> dict[str, dict[str, int]]:
         """The bytes that users make the engine hold, by user and by what they are held for; see `memory_bytes`."""
         return self._engine.memory()
+
+    def _open_driver(self, folder: Path, name: str, options: ModelConfig, spec: DecoderSpec) -> Driver | None:
+        """The driver of that name; none for the dummy driver of the engine itself."""
+        if name == "dummy":
+            opening: Callable[[], Driver] = _dummy_opening(options.name or folder_name(folder), spec, options)
+        else:
+            opening = partial(open_driver, name, folder, _driver_options(options))
+        if options.isolate:
+            if sys.platform != "linux":
+                raise PieError("invalid-config", f"isolate = true needs Linux, and this is {sys.platform}; set it to false")
+            return IsolatedDriver(opening, spec.vocab_size, timeout_s=self._driver_timeout_s)
+        return None if name == "dummy" else opening()
 
     @property
     def models(self) -> list[_engine.Model]:
@@ -267,7 +294,7 @@ class Engine:
             self._start(served)
         here = self._served[0] if self._served else None
         if here is not None and here.driver is not None:
-            drive(here.model, here.driver, observe=here.observe)
+            here.drive()
         else:
             while not self._stopped.wait(_SIGNAL_SLICE_S):
                 pass
@@ -291,8 +318,7 @@ class Engine:
     def _start(self, served: _Served) -> None:
         if served.driver is None:
             return
-        arguments = {"model": served.model, "driver": served.driver, "observe": served.observe}
-        thread = threading.Thread(target=drive, kwargs=arguments, name=f"pie-driver-{served.model.name}")
+        thread = threading.Thread(target=served.drive, name=f"pie-driver-{served.model.name}")
         thread.start()
         self._threads.append(thread)
 
@@ -324,6 +350,19 @@ def _dummy_limits(spec: DecoderSpec, options: ModelConfig) -> Capabilities:
         positions=True,
         adapters=True,
         media=True,
+    )
+
+
+def _dummy_opening(name: str, spec: DecoderSpec, options: ModelConfig) -> Callable[[], Driver]:
+    """Opens the dummy driver with the rows and the sizes that the one of the engine itself has."""
+    limits = _dummy_limits(spec, options)
+    return partial(
+        DummyDriver,
+        name,
+        vocab_size=limits.vocab_size,
+        n_pages=limits.n_pages,
+        page_size=limits.page_size,
+        host_pages=limits.host_pages,
     )
 
 

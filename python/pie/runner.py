@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pie.backends.base import DriverError, FailedSequencesError, FollowingDriver
+from pie.backends.base import DriverError, DriverLostError, FailedSequencesError, FollowingDriver
 from pie.batch import Batch
 
 if TYPE_CHECKING:
@@ -32,12 +32,21 @@ class _Launched(NamedTuple):
     """Waits for the logits, or raises what the driver did."""
 
 
-def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, object], None] | None = None) -> None:
+def drive(
+    model: _engine.Model,
+    driver: Driver,
+    *,
+    observe: Callable[[Batch, object], None] | None = None,
+    idle: Callable[[], None] | None = None,
+) -> None:
     """Runs the batches of `model` until the engine stops.
 
     Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad batch never
     ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its logits (float32 [R, V]) before
-    they are handed back. A driver that follows is given the next batch before it has answered one.
+    they are handed back. A driver that follows is given the next batch before it has answered one. `idle` is called now and then while
+    there is nothing to run.
+
+    Raises DriverLostError where the driver is lost, with which the requests of its batches have failed.
     """
     follows = driver.capabilities.follows
     launch: _Launch = driver.launch if isinstance(driver, FollowingDriver) and follows else partial(_later, driver)
@@ -57,6 +66,13 @@ def drive(model: _engine.Model, driver: Driver, *, observe: Callable[[Batch, obj
                         continue
             if launched:
                 _finish(model, launched.popleft(), observe)
+            elif raw is None and idle is not None:
+                idle()
+    except DriverLostError as lost:
+        # Before the batches are let go, which would fail them otherwise.
+        model.lose_device(str(lost))
+        launched.clear()
+        raise
     finally:
         # What a device works on is not given back before it has done with it.
         for begun in launched if follows else ():
@@ -86,7 +102,10 @@ def _finish(model: _engine.Model, launched: _Launched, observe: Callable[[Batch,
 
 
 def _fail(model: _engine.Model, raw: _engine.Batch, error: BaseException) -> None:
-    """Fails a batch with what was raised. A driver is code of others: nothing that it does ends the loop, even sys.exit; Ctrl-C does."""
-    if isinstance(error, KeyboardInterrupt):
+    """Fails a batch with what was raised.
+
+    A driver is code of others: nothing that it does ends the loop, even sys.exit; Ctrl-C does, and the loss of the driver.
+    """
+    if isinstance(error, KeyboardInterrupt | DriverLostError):
         raise error
     model.fail(raw, str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")

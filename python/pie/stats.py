@@ -64,6 +64,9 @@ class ModelStats(TypedDict):
     n_failed_batches: int
     """Batches that their driver failed, those included that were abandoned."""
 
+    n_device_losses: int
+    """Times that the driver was lost with all its pages, and what was wanted of them had to be computed again."""
+
     n_sequences: int
     """Sequences of all batches; over `n_batches` it is the mean batch width."""
 

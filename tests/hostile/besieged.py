@@ -35,8 +35,8 @@ class Attack:
     @property
     def program(self) -> Source:
         """The program."""
-        wait = "try { await session.receive(); } catch (error) { }" if self.waits else ""
-        tried = f"try {{ {self.body} }} catch (error) {{ if (!error.code) throw error; code = error.code; }}"
+        wait = "await session.receive();" if self.waits else ""
+        tried = f"try {{ {self.body} }} catch (error) {{ code = error.code ?? error.name; }}"
         return typescript_source(
             "import { Context, Model, Sampler, session } from 'inferlet';\n"
             "export async function main(input) {\n"

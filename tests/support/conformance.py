@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,10 +17,13 @@ from pie.backends import open_driver
 from pie.backends.base import Driver, DriverOptions
 from pie.backends.cpu import CpuOptions
 from pie.backends.dummy import DummyDriver
+from pie.isolation.driver import IsolatedDriver
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed
 from support.decoder import Decoder
 
+ISOLATED = "isolated "
+"""What the name of a driver begins with that has a process of its own."""
 PAGE_SIZE = 8
 N_PAGES = 24
 N_HOST_PAGES = 6
@@ -97,8 +100,11 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
 def subject(name: str, folder: Path, library: Path) -> Subject:
     """The driver of that name: `cpu`, `reference`, `dummy`, or `module:function`, where the function opens a driver of one's own.
 
-    It is called with the folder of a model and `DriverOptions`.
+    It is called with the folder of a model and `DriverOptions`. Behind `ISOLATED` the driver has a process of its own.
     """
+    if name.startswith(ISOLATED):
+        inside = subject(name.removeprefix(ISOLATED), folder, library)
+        return replace(inside, name=name, open=partial(IsolatedDriver, inside.open, VOCAB_SIZE))
     if name == "dummy":
         sizes = {"vocab_size": VOCAB_SIZE, "n_pages": N_PAGES, "page_size": PAGE_SIZE, "host_pages": N_HOST_PAGES, "follows": True}
         unwritten = Feed([1, 2], [20, 21], start=9, rows=[0])

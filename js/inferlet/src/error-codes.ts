@@ -72,6 +72,10 @@ export const ERROR_CODES = [
   'cancelled',
   /** The driver of the model failed while it ran the pass; the context is as it was before. */
   'driver-failed',
+  /** The process of the driver ended or hung while it ran the pass; the context is as it was before. */
+  'driver-lost',
+  /** The driver of the model ended too often, or cannot be started again. */
+  'model-unavailable',
   /** The driver answered with a row that holds NaN, or rows of the wrong shape; the context is as it was before. */
   'bad-logits',
   /** The engine is stopping. */

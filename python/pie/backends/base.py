@@ -16,6 +16,13 @@ class DriverError(Exception):
     """A driver could not run a batch; every request in it fails with this message, and nothing was committed."""
 
 
+class DriverLostError(Exception):
+    """The process of a driver is gone, with everything that the driver held; every request of its batches fails.
+
+    The message says how: `it was killed by SIGKILL`.
+    """
+
+
 class FailedSequencesError(Exception):
     """Some sequences of a batch could not be computed, and all the others were: those fail alone."""
 
@@ -111,3 +118,11 @@ class FollowingDriver(Driver, Protocol):
         A sequence of which `seq_follows` is 1 + r takes the token that `row_sampler`, `row_slot` and the token mask of row r of the batch
         launched before say, which is the one that the engine draws. Where nothing can be drawn, or that batch failed, the sequence fails.
         """
+
+
+@runtime_checkable
+class WritingDriver(Driver, Protocol):
+    """A driver that writes its rows where they are wanted, so that they need not be copied."""
+
+    def run_into(self, batch: Batch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Does what `run` does with the rows in `logits`, float32 [R, V], C-contiguous, and answers that."""

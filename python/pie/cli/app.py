@@ -135,6 +135,14 @@ def serve(
         int | None, typer.Option(min=0, max=65535, metavar="N", help="The port; 8080 if not given, 0 for a free one.", show_default=False)
     ] = None,
     limit: LimitOption = None,
+    isolate: Annotated[
+        bool | None,
+        typer.Option(
+            "--isolate/--no-isolate",
+            help="Run each driver in a process of its own; so it is unless the configuration says otherwise.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Serve programs that clients install and launch.
 
@@ -143,7 +151,8 @@ def serve(
     """
     from pie.cli.serve import serve as serve_until_signal
 
-    raise typer.Exit(serve_until_signal(config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port})))
+    flags = config_flags(config, model, dummy, limit, {"server.host": host, "server.port": port})
+    raise typer.Exit(serve_until_signal(flags, isolate=isolate))
 
 
 config_app = typer.Typer(help="Show the configuration: defaults, then the file, the environment and the flags.", no_args_is_help=True)

@@ -15,7 +15,7 @@ from pie.cli.progress import working
 
 if TYPE_CHECKING:
     from pie._engine import Server
-    from pie.config import Config, Flags
+    from pie.config import Config, Flags, ModelConfig
     from pie.engine import Engine
 
 EXIT_TERMINATED = 143
@@ -23,11 +23,14 @@ EXIT_TERMINATED = 143
 _DRAIN_SLICE_S = 0.05
 
 
-def serve(flags: Flags) -> int:
-    """Serves until SIGTERM or Ctrl-C; answers the exit code: 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C."""
+def serve(flags: Flags, *, isolate: bool | None = None) -> int:
+    """Serves until SIGTERM or Ctrl-C; answers the exit code: 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C.
+
+    `isolate` says of every model whether its driver has a process of its own; None: the configuration does, which by default means yes.
+    """
     from pie.config import load
 
-    config = load(flags)
+    config = _isolated(load(flags), isolate)
 
     from pie._engine import check_address, init_logging  # the engine is large: mistakes above are told without it
     from pie.engine import Engine
@@ -47,6 +50,21 @@ def serve(flags: Flags) -> int:
             return ending.exit_code
         finally:
             server.stop()
+
+
+def _isolated(config: Config, isolate: bool | None) -> Config:
+    """The configuration, with what a server does where nothing is said."""
+    from dataclasses import replace
+
+    from msgspec.structs import replace as changed
+
+    def chosen(model: ModelConfig) -> bool:
+        if isolate is not None:
+            return isolate
+        is_said = config.origins[f"model.{model.name}.isolate"].kind != "default"
+        return model.isolate if is_said else sys.platform == "linux" and model.driver != "dummy"
+
+    return replace(config, models=tuple(changed(model, isolate=chosen(model)) for model in config.models))
 
 
 def _say_ready(config: Config, server: Server) -> None:

@@ -186,6 +186,23 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
         DriverName,
         Meta(description="What runs it: `cpu`, the kernels; `reference`, plain torch, which is slow; `dummy`, hashes in place of a model."),
     ] = "cpu"
+    isolate: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Whether its driver has a process of its own, which is started again when it is lost: the requests that it ran fail, and "
+                "everything else goes on. `pie serve` does it unless told otherwise, but for the driver `dummy`. Linux only."
+            )
+        ),
+    ] = False
+    restarts_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=_MAX_COUNT,
+            description="How often such a driver is started again within a minute; beyond that, requests are refused for the rest of it.",
+        ),
+    ] = 10
     page_size: Annotated[int, Meta(ge=1, le=1024, description="Tokens of a page of keys and values.")] = 16
     n_pages: Annotated[
         int, Meta(ge=0, le=1 << 24, description="Pages; 0: as many as `kv_bytes` hold, and 4096 with the driver `dummy`.")

@@ -70,6 +70,11 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// The names, in no order that means anything.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.iter().map(|(id, _)| id).collect()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             slot.value

@@ -210,25 +210,6 @@ fn users_who_have_gone_do_not_keep_others_from_saving() {
 }
 
 #[test]
-fn where_memory_is_short_those_of_users_who_have_gone_are_forgotten() {
-    let mut world = World::with_process(config(), 1);
-    for (user, n) in [(2, 1), (3, 2), (4, 3)] {
-        let process = ProcessId(100 + user);
-        world.engine.new_process(process, UserId(user), 1).unwrap();
-        let context = world.engine.new_context(process).unwrap();
-        for _ in 0..n {
-            world.engine.snapshot(context, nothing()).unwrap();
-        }
-        if user != 4 {
-            world.engine.end_process(process);
-        }
-    }
-    let forgotten = (0..10).filter(|_| world.engine.forget_abandoned_snapshot());
-    assert_eq!(forgotten.count(), 3);
-    assert_eq!(world.engine.snapshots(ProcessId(104)).unwrap().len(), 3);
-}
-
-#[test]
 fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
     let mut world = World::with_process(config(), 1);
     let context = world.context(&prompt(6, 0));

@@ -13,6 +13,7 @@ use tokio::runtime::{Handle, Runtime};
 use crate::budget::Budget;
 use crate::interface;
 use crate::model::registry::Models;
+use crate::model::state::ModelState;
 use crate::model::{Model, ModelConfig, dummy, watch};
 use crate::process::state::{Given, Record};
 use crate::process::task::{self, Ending};
@@ -33,8 +34,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest user name, and the most launch arguments and bytes in them.
 const MAX_USERNAME_BYTES: usize = 256;
 const MAX_ARGS: usize = 10_000;
-/// The most snapshots that one launch, or one that is saved, has give way.
-const MAX_FORGOTTEN: usize = 16;
 /// Long texts that are encoded at once.
 const PARALLEL_TEXTS: usize = 2;
 
@@ -99,23 +98,6 @@ struct Live {
 }
 
 impl Shared {
-    /// Has snapshots of users who have gone give way, a few at a time, while more than half of the memory is held.
-    pub(crate) fn make_room(&self) {
-        let is_short = || self.budget.held_bytes() > self.budget.total_bytes() / 2;
-        if !is_short() {
-            return;
-        }
-        let mut n_left = MAX_FORGOTTEN;
-        for model in self.models.all() {
-            while is_short() {
-                if n_left == 0 || !model.with_engine(|engine| engine.forget_abandoned_snapshot()) {
-                    break;
-                }
-                n_left -= 1;
-            }
-        }
-    }
-
     /// Forgets a process that has ended.
     pub(crate) fn end_process(&self, record: &Record) {
         let mut live = lock(&self.live);
@@ -241,6 +223,13 @@ impl Host {
     /// The names of the models, in order.
     pub fn models(&self) -> Vec<String> {
         self.shared.models.names()
+    }
+
+    /// Where the driver of each model stands, in order. The engine is ready where all of them serve.
+    pub fn model_states(&self) -> Vec<(String, ModelState)> {
+        let models = self.shared.models.all();
+        let state = |model: &Arc<Model>| (model.name().to_owned(), model.state());
+        models.iter().map(state).collect()
     }
 
     /// Drives a model with the dummy driver, in a thread that ends when the host stops. Where the visible text holds the pattern of a
@@ -375,7 +364,6 @@ impl Host {
         serving: Option<Serving>,
     ) -> Result<(Arc<Record>, impl Future<Output = ()> + Send + use<>), Error> {
         let launched = Instant::now();
-        self.shared.make_room();
         let Launch {
             program,
             input,

@@ -26,6 +26,7 @@ pub use config::HostConfig;
 pub use host::{Host, Launch};
 pub use limits::Limits;
 pub use model::driver::Batch;
+pub use model::state::ModelState;
 pub use model::{Model, ModelConfig};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Figure, Serves, Stats};
 pub use process::{Event, Failure, LogText, Observer, Process, Reader, ServedProcess, Serving};

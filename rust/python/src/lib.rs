@@ -5,6 +5,8 @@
 
 mod batch;
 mod boundary;
+#[cfg(target_os = "linux")]
+mod channel;
 mod config;
 mod dummy;
 mod engine;
@@ -24,6 +26,9 @@ mod _engine {
 
     #[pymodule_export]
     use super::batch::PyBatch;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::channel::{PyArea, PyDriverEnd, PyHostEnd, die_with_parent};
     #[pymodule_export]
     use super::config::{PySetting, limit_settings};
     #[pymodule_export]
@@ -42,6 +47,7 @@ mod _engine {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("MAX_TEXT_BYTES", pie_channel::MAX_TEXT_BYTES)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pie_host::{Error, ErrorCode, Figure, Host, Model};
+use pie_host::{Error, ErrorCode, Figure, Host, Model, ModelState};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -93,6 +93,32 @@ impl PyModel {
     fn fail(&self, py: Python<'_>, batch: &Bound<'_, PyBatch>, message: &str) -> PyResult<()> {
         let batch = &batch.get().0;
         detached(py, || self.model.fail(batch, message))
+    }
+
+    fn lose_device(&self, py: Python<'_>, message: &str) {
+        py.detach(|| self.model.lose_device(message));
+    }
+
+    #[getter]
+    fn state(&self) -> (&'static str, String) {
+        let state = self.model.state();
+        (state.name(), state.reason().to_owned())
+    }
+
+    #[pyo3(signature = (name, reason, detail = ""))]
+    fn set_state(&self, py: Python<'_>, name: &str, reason: String, detail: &str) -> PyResult<()> {
+        let state = match name {
+            "serving" => ModelState::Serving,
+            "restarting" => ModelState::Restarting(reason),
+            "failed" => ModelState::Failed(reason),
+            _ => {
+                let message =
+                    format!("{name:?} is not a state; give serving, restarting or failed");
+                return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
+            }
+        };
+        py.detach(|| self.model.set_state(state, detail));
+        Ok(())
     }
 
     #[pyo3(signature = (script = Vec::new()))]

@@ -96,8 +96,11 @@ class CpuDriver:
         Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some sequences have an adapter
         or media.
         """
+        return self.run_into(batch, np.empty((batch.n_rows, self._capabilities.vocab_size), np.float32))
+
+    def run_into(self, batch: Batch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Does the same with the rows in `logits`."""
         reasons = unsupported(batch, self._capabilities)
-        logits = np.empty((batch.n_rows, self._capabilities.vocab_size), np.float32)
         with self._lock:
             if self._closed:
                 raise DriverError("the driver is closed")

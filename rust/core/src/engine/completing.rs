@@ -44,8 +44,19 @@ impl Engine {
                 sampled.batch
             )));
         }
+        self.end_batch(
+            index,
+            outcome.map_err(|failure| driver_failed(&failure)),
+            now_ns,
+        );
+        Ok(())
+    }
+
+    /// Ends the batch at an index of those in flight; an error is that of each of its requests.
+    pub(super) fn end_batch(&mut self, index: usize, outcome: Result<Sampled>, now_ns: u64) {
         self.now_ns = now_ns;
         let InFlight {
+            id: batch,
             sequences,
             riders,
             moves,
@@ -104,7 +115,7 @@ impl Engine {
             }
             let rows = match &outcome {
                 Ok(sampled) => sampled.rows(index),
-                Err(failure) => Err(driver_failed(failure)),
+                Err(error) => Err(error.clone()),
             };
             self.end_lease(&sequence, batch, succeeded);
             self.advance(&sequence, rows, batch, now_ns);
@@ -114,7 +125,6 @@ impl Engine {
         }
         self.costs
             .ended(self.ready.len() - n_ready, since_ns, now_ns);
-        Ok(())
     }
 
     /// The batch has let go of the pages of a context. `copied` tells whether its page copies were made.
@@ -157,7 +167,7 @@ impl Engine {
     }
 
     /// What is ready of a context has changed while its pass waits.
-    fn renew_ticket(&mut self, id: ContextId) {
+    pub(super) fn renew_ticket(&mut self, id: ContextId) {
         let served = self.totals.n_batches;
         let renewed = self
             .contexts
@@ -327,10 +337,8 @@ fn lend(in_flight: &mut [InFlight], store: &mut PageStore, next: BatchId, lane: 
 }
 
 /// What becomes of an answer that nobody waits for any more.
-fn too_late() -> DriverFailure {
-    DriverFailure {
-        message: "the answer came too late".to_owned(),
-    }
+fn too_late() -> Error {
+    Error::new(ErrorCode::DriverFailed, "the answer came too late")
 }
 
 fn driver_failed(failure: &DriverFailure) -> Error {

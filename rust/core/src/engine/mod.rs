@@ -2,7 +2,7 @@
 //!
 //! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request
 //! (`requests`). The driver's side is `next_batch` (`planning`: `admitting` gives places, `writing` fills the arena, `following` looks a batch ahead), `complete` (`completing`), and
-//! `abandon_overdue` (`abandoning`) where it hangs.
+//! `abandon_overdue` (`abandoning`) where it hangs, `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
 mod admitting;
@@ -15,6 +15,7 @@ mod following;
 mod forward;
 mod generators;
 mod histogram;
+mod losing;
 mod planning;
 mod requests;
 mod room;
@@ -71,6 +72,8 @@ pub struct Engine {
     idle: VecDeque<Idle>,
     n_idle_stamps: u64,
     costs: Costs,
+    /// Why nothing is asked of the driver, where nothing may be.
+    refusal: Option<Error>,
     /// The latest time that was told.
     now_ns: u64,
     n_arrivals: u64,
@@ -187,6 +190,7 @@ impl Engine {
             idle: VecDeque::new(),
             n_idle_stamps: 0,
             costs: Costs::default(),
+            refusal: None,
             now_ns: 0,
             n_arrivals: 0,
             totals: stats::Totals::default(),

@@ -53,8 +53,11 @@ impl Engine {
         )
     }
 
-    /// `limit-queue` where the process of `context` may not enter another request.
+    /// `limit-queue` where the process of `context` may not enter another request, `model-unavailable` where nobody may.
     pub(super) fn check_room_for_request(&self, context: ContextId) -> Result<()> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitQueue, "requests", n, limit, why);
         let owner = self.process(self.live(context)?.process)?;

@@ -4,8 +4,7 @@
 //! need are copied to the host or computed again when it is opened. It is not touched by the end of the process that saved it.
 //!
 //! Where as many are kept as the engine keeps, one gives way for the next: of a user without a process who has more than the one that saves, the one
-//! that was not used for the longest. So users who have gone do not keep others from saving, and nobody who is there loses any. The host has some of users
-//! who have gone give way where memory is short.
+//! that was not used for the longest. So users who have gone do not keep others from saving, and nobody who is there loses any.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -158,28 +157,18 @@ impl Engine {
     fn give_way(&mut self, user: UserId) {
         let n_of_user = self.snapshots.n_of(user);
         let is_full = self.snapshots.len() >= self.config.max_snapshots as usize;
-        if is_full && n_of_user < self.config.user_snapshots() as usize {
-            self.forget_least_missed(n_of_user);
+        if !is_full || n_of_user >= self.config.user_snapshots() as usize {
+            return;
         }
-    }
-
-    /// Forgets a snapshot of a user without a process, where there is one: of whoever has the most, the one that was not used for the longest. Answers
-    /// whether there was one. For when memory is short.
-    pub fn forget_abandoned_snapshot(&mut self) -> bool {
-        self.forget_least_missed(0)
-    }
-
-    fn forget_least_missed(&mut self, than: usize) -> bool {
         let users = &self.users;
         let least = self
             .snapshots
-            .least_missed(than, |user| !users.contains_key(&user));
-        let removed = least.and_then(|(user, name)| self.snapshots.remove(user, &name));
-        let Some(snapshot) = removed else {
-            return false;
-        };
-        snapshot.context.lane.release(&mut self.store);
-        true
+            .least_missed(n_of_user, |other| !users.contains_key(&other));
+        if let Some((other, name)) = least
+            && let Some(snapshot) = self.snapshots.remove(other, &name)
+        {
+            snapshot.context.lane.release(&mut self.store);
+        }
     }
 
     fn keep(

@@ -8,6 +8,7 @@ use super::histogram::Histogram;
 pub(super) struct Totals {
     pub(super) n_batches: u64,
     pub(super) n_failed_batches: u64,
+    pub(super) n_device_losses: u64,
     pub(super) n_sequences: u64,
     pub(super) n_rows: u64,
     pub(super) n_tokens: u64,
@@ -107,6 +108,8 @@ stats! {
         pub n_batches: u64,
         /// Batches that their driver failed, those included that were abandoned.
         pub n_failed_batches: u64,
+        /// Times that the driver was lost with all its pages, and what was wanted of them had to be computed again.
+        pub n_device_losses: u64,
         /// Sequences of all batches; over `n_batches` it is the mean batch width.
         pub n_sequences: u64,
         /// Rows of logits asked for so far.
@@ -176,6 +179,7 @@ impl Engine {
             n_stuck: self.n_stuck() as u64,
             n_batches: totals.n_batches,
             n_failed_batches: totals.n_failed_batches,
+            n_device_losses: totals.n_device_losses,
             n_sequences: totals.n_sequences,
             n_rows: totals.n_rows,
             n_tokens: totals.n_tokens,

@@ -73,6 +73,10 @@ pub enum ErrorCode {
     Cancelled,
     /// The driver of the model failed while it ran the pass; the context is as it was before.
     DriverFailed,
+    /// The process of the driver ended or hung while it ran the pass; the context is as it was before.
+    DriverLost,
+    /// The driver of the model ended too often, or cannot be started again.
+    ModelUnavailable,
     /// The driver answered with a row that holds NaN, or rows of the wrong shape; the context is as it was before.
     BadLogits,
     /// The engine is stopping.
@@ -191,6 +195,8 @@ impl ErrorCode {
         Self::Trap,
         Self::Cancelled,
         Self::DriverFailed,
+        Self::DriverLost,
+        Self::ModelUnavailable,
         Self::BadLogits,
         Self::EngineStopped,
         Self::InvalidModel,
@@ -270,6 +276,8 @@ impl ErrorCode {
             Self::Trap => "trap",
             Self::Cancelled => "cancelled",
             Self::DriverFailed => "driver-failed",
+            Self::DriverLost => "driver-lost",
+            Self::ModelUnavailable => "model-unavailable",
             Self::BadLogits => "bad-logits",
             Self::EngineStopped => "engine-stopped",
             Self::InvalidModel => "invalid-model",

@@ -566,6 +566,27 @@ impl PageStore {
         }
     }
 
+    /// The device is gone, and the memory of its host: what is held has to be computed again, everything else is forgotten. Nobody uses a node, and
+    /// no batch runs.
+    pub(crate) fn lose(&mut self) {
+        while let Some((_, id)) = self.idle.pop_first() {
+            self.leave(id, Place::Gone);
+        }
+        let on_host = |(id, node): (NodeId, &Node)| match node.place {
+            Place::Host(slot) => Some((id, slot)),
+            Place::Device(_) | Place::Gone => None,
+        };
+        for (id, slot) in self.nodes().filter_map(on_host).collect::<Vec<_>>() {
+            // It may have been let go with a child.
+            if let Some(node) = self.nodes.get_mut(id.0) {
+                node.place = Place::Gone;
+                self.host.release(slot);
+                self.settle(id);
+            }
+        }
+        debug_assert_eq!((self.pool.n_used(), self.host.n_used()), (0, 0));
+    }
+
     /// Adds a node behind `parent`, that is found by its content where `indexed` is the hash of it.
     fn insert(
         &mut self,

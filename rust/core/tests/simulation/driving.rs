@@ -7,8 +7,8 @@ use pie_core::batch::ArenaView;
 use pie_core::batch::layout::Field;
 use pie_core::sampling::{Key, Scratch, sample};
 use pie_core::{
-    Adapter, Answer, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, ProcessId, RequestId, Submission, UserId,
+    Adapter, Answer, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, FinishReason,
+    GeneratorId, GeneratorOptions, ProcessId, RequestId, Submission, UserId,
 };
 use proptest::prelude::*;
 
@@ -413,6 +413,7 @@ impl Simulation {
                     running.iter().for_each(|arena| self.may_fail(arena));
                 }
             }
+            Op::Lose { refuses } => self.lose(refuses)?,
             Op::Finish(which) if !self.world.running.is_empty() => {
                 let (batch, logits) = self.world.compute(which % self.world.running.len());
                 self.world
@@ -465,6 +466,27 @@ impl Simulation {
         }
         self.check()?;
         self.compare()
+    }
+
+    /// The device goes: what runs fails, what waits goes on, unless it is refused, and so nothing else.
+    fn lose(&mut self, refuses: bool) -> Outcome {
+        let mut running = std::mem::take(&mut self.world.running);
+        for batch in running.drain(..) {
+            self.may_fail(&batch.arena);
+        }
+        self.world.lose();
+        let stats = self.world.engine.stats();
+        let held = stats.n_pages_used + stats.n_pages_cached + stats.n_pages_host;
+        prop_assert_eq!((held, stats.n_in_flight, stats.n_stuck), (0, 0, 0));
+        if refuses {
+            let all = self.expected.iter().map(|(request, _)| *request);
+            self.failed.extend(all);
+            let reason = Error::new(ErrorCode::ModelUnavailable, "it ends too often");
+            self.world.engine.refuse(Some(reason));
+            self.take_all()?;
+            self.world.engine.refuse(None);
+        }
+        Ok(())
     }
 
     /// A batch goes wrong: whatever it serves may fail.
@@ -743,7 +765,10 @@ impl Simulation {
                     ErrorCode::OutOfPages => {
                         matches!(&expected.what, What::Generation(it) if it.run && (model.all().len() + it.tokens.len() - 1).div_ceil(page_size) > n_pages)
                     }
-                    ErrorCode::DriverFailed | ErrorCode::BadLogits => injected,
+                    ErrorCode::DriverFailed
+                    | ErrorCode::DriverLost
+                    | ErrorCode::ModelUnavailable
+                    | ErrorCode::BadLogits => injected,
                     _ => false,
                 };
                 prop_assert!(possible, "{error}");

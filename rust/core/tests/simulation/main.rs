@@ -39,6 +39,7 @@ struct Happened {
     runs: u64,
     batches: u64,
     failed_batches: u64,
+    device_losses: u64,
     tokens: u64,
     rows: u64,
     evicted: u64,
@@ -58,6 +59,7 @@ impl Happened {
             runs: 1,
             batches: stats.n_batches,
             failed_batches: stats.n_failed_batches,
+            device_losses: stats.n_device_losses,
             tokens: stats.n_tokens,
             rows: stats.n_rows,
             evicted: stats.n_evicted,
@@ -90,6 +92,7 @@ impl AddAssign for Happened {
             (&mut self.runs, other.runs),
             (&mut self.batches, other.batches),
             (&mut self.failed_batches, other.failed_batches),
+            (&mut self.device_losses, other.device_losses),
             (&mut self.tokens, other.tokens),
             (&mut self.rows, other.rows),
             (&mut self.evicted, other.evicted),
@@ -168,5 +171,6 @@ fn programs_get_what_the_oracle_says() {
         );
     }
     assert!(counted.followers > 0, "no batch followed another");
+    assert!(counted.device_losses > 0, "no device was lost");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }

@@ -66,6 +66,10 @@ pub enum Op {
     FailSequence(usize),
     /// Time goes by; batches that are overdue are abandoned. Whatever answers them later comes too late.
     Hang(u64),
+    /// The device is lost with all its pages; before another one comes, perhaps everything is refused for a while.
+    Lose {
+        refuses: bool,
+    },
 }
 
 /// A forward pass; what does not fit the context is cut.
@@ -202,6 +206,8 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..8).prop_map(Op::SpoilRow),
         1 => (0usize..8).prop_map(Op::FailSequence),
         1 => (DRIVER_TIMEOUT_NS / 3..2 * DRIVER_TIMEOUT_NS).prop_map(Op::Hang),
+        // Rarely: what is lost has not to be evicted, and has no time to be copied.
+        1 => (prop::bool::weighted(0.3), prop::bool::weighted(0.2)).prop_map(|(loses, refuses)| if loses { Op::Lose { refuses } } else { Op::Settle }),
     ]
 }
 

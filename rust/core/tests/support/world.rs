@@ -79,16 +79,21 @@ pub fn assert_draws_repeat(launch: impl Fn(u64) -> Vec<Vec<u32>>) {
     assert_ne!(launch(8), texts);
 }
 
+/// The dummy driver that fits, with empty pages.
+fn driver(config: &EngineConfig) -> dummy::Driver {
+    dummy::Driver::new(
+        &config.model,
+        config.vocab_size,
+        config.n_pages,
+        config.page_size,
+    )
+    .with_host_slots(config.host_slots)
+    .following(config.serves.follows)
+}
+
 impl World {
     pub fn new(config: EngineConfig) -> Self {
-        let driver = dummy::Driver::new(
-            &config.model,
-            config.vocab_size,
-            config.n_pages,
-            config.page_size,
-        )
-        .with_host_slots(config.host_slots)
-        .following(config.serves.follows);
+        let driver = driver(&config);
         let engine = Engine::new(config).unwrap();
         Self {
             engine,
@@ -219,6 +224,15 @@ impl World {
         let n_abandoned = self.engine.abandon_overdue(self.now_ns);
         self.announce();
         n_abandoned
+    }
+
+    /// The device goes with all that it holds, and an empty one comes.
+    pub fn lose(&mut self) {
+        self.running.clear();
+        self.computed.clear();
+        self.driver = driver(self.engine.config());
+        self.engine.lose_device("it was killed", self.now_ns);
+        self.announce();
     }
 
     pub fn check(&self) {

@@ -241,14 +241,12 @@ impl HostContext for ProcessState {
 
     fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
         let context = self.context(&this)?;
-        self.host.make_room();
         let account = &self.record.account;
         Ok(context.save(account, |engine, id, beside| engine.save(id, &name, beside))?)
     }
 
     fn snapshot(&mut self, this: Resource<ContextHandle>) -> CallResult<String> {
         let context = self.context(&this)?;
-        self.host.make_room();
         Ok(context.save(&self.record.account, Engine::snapshot)?)
     }
 

@@ -108,6 +108,13 @@ impl Model {
         )
     }
 
+    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error `driver-lost`; those that wait go on
+    /// with the driver that comes next. A batch that it had is not answered: it is dropped.
+    pub fn lose_device(&self, message: &str) {
+        let now_ns = self.now_ns();
+        self.with_engine(|engine| engine.lose_device(message, now_ns));
+    }
+
     fn claim(&self, batch: &Batch) -> Result<(), Error> {
         if !std::ptr::eq(self, Arc::as_ptr(&batch.model)) {
             let message = format!(

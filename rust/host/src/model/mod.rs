@@ -6,12 +6,13 @@ pub(crate) mod inbox;
 pub(crate) mod pass;
 mod readiness;
 pub(crate) mod registry;
+pub(crate) mod state;
 pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
 use self::inbox::Inbox;
+use self::state::ModelState;
 use self::watch::Watch;
 use crate::Error;
 use crate::interface::text::check_fits;
@@ -71,6 +73,9 @@ pub struct Model {
     /// Woken where a batch begins while none ran.
     watch: Arc<Watch>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
+    state: Mutex<ModelState>,
+    /// The state says that nothing may be asked of it.
+    refuses: AtomicBool,
     next_request: AtomicU64,
     /// The zero of the times that the core gets.
     started: Instant,
@@ -109,6 +114,8 @@ impl Model {
             watch: Arc::default(),
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
+            state: Mutex::default(),
+            refuses: AtomicBool::new(false),
             next_request: AtomicU64::new(1),
             started: Instant::now(),
             users: RandomState::new(),
@@ -201,7 +208,8 @@ impl Model {
         let request = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let (waker, receiver) = oneshot::channel();
         lock(&self.waiters).insert(request, waker);
-        if !self.inbox.push(request, submission) {
+        // Where no driver looks into the inbox, what is refused is told at once all the same.
+        if !self.inbox.push(request, submission) || self.refuses.load(Ordering::SeqCst) {
             self.with_engine(|_| ());
         }
         (request, receiver)

@@ -1,6 +1,7 @@
 //! Whether what is launched now can run: for probes of the server.
 
 use super::Model;
+use super::state::ModelState;
 use crate::Host;
 
 impl Model {
@@ -8,6 +9,15 @@ impl Model {
     fn unready(&self) -> Option<&'static str> {
         if self.is_stopped() {
             return Some("has ended");
+        }
+        match self.state() {
+            ModelState::Serving => {}
+            ModelState::Restarting(_) => {
+                return Some("waits for its driver, which is started again");
+            }
+            ModelState::Failed(_) => {
+                return Some("is not served: its driver ends too often, or cannot be started");
+            }
         }
         self.with_engine(|engine| engine.is_stuck())
             .then_some("waits for its driver, which does not answer")

@@ -1,0 +1,1 @@
+"""Drivers in processes of their own: one that is killed, hangs or breaks off costs the requests of its batch, and nothing else."""

@@ -1,0 +1,136 @@
+"""The process of a driver, seen from the engine: how it is started, looked at and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pie import _engine
+from pie.backends.base import Capabilities
+from pie.errors import PieError
+from pie.isolation import wire
+from pie.isolation.worker import Order
+
+if TYPE_CHECKING:
+    from pie.backends.base import Driver
+
+_SLICE_S = 0.1
+_GRACE_S = 1.0
+"""How long a process that was told to end may take."""
+_STDERR = 2
+
+
+class DriverProcess:
+    """A process that runs one driver, and the shared memory between the two."""
+
+    def __init__(self, keeper: Executor, vocab_size: int, opening: Callable[[], Driver]) -> None:
+        """Starts it. `keeper` has one thread, which lives as long as the process may: the system kills a process with that thread."""
+        self.end = _engine.HostEnd(vocab_size, wire.LOOKING_S)
+        self._connection, theirs = socket.socketpair()
+        self.watched = -1
+        try:
+            with theirs:
+                self._popen = keeper.submit(_start, self.end.descriptors(), theirs.fileno()).result()
+            self.watched = os.pidfd_open(self._popen.pid)
+            with suppress(BrokenPipeError, ConnectionResetError):  # its end is told where its capabilities are waited for
+                wire.send(self._connection, pickle.dumps(opening))
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._popen.pid
+
+    def capabilities(self, is_wanted: Callable[[], bool]) -> Capabilities:
+        """What its driver serves, when that was opened.
+
+        Raises PieError: that of `open_driver`, `driver-lost` where the process ends before it has said anything, and `engine-stopped` where
+        `is_wanted` says no in the meantime.
+        """
+        frame, said = wire.Frame(), None
+        self._connection.settimeout(_SLICE_S)
+        while said is None:
+            try:
+                said = frame.read(self._connection)
+            except TimeoutError:
+                if not is_wanted():
+                    raise PieError("engine-stopped", "the engine was stopped while a driver was opened") from None
+            except (EOFError, ConnectionResetError):
+                self._popen.wait()
+                raise PieError("driver-lost", f"the process of the driver {self.ending()} while the driver was opened") from None
+        content = json.loads(said)
+        if "error" in content:
+            raise PieError(*content["error"])
+        return Capabilities(**content["capabilities"])
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._popen.poll() is None
+
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it (SIGSTOP). One that a debugger holds is not."""
+        try:
+            status = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            return False
+        # The name of the command may hold anything; what follows its last parenthesis is the state.
+        return status.rpartition(")")[2].split()[:1] == ["T"]
+
+    def ending(self) -> str:
+        """How it ended, as a predicate; it has."""
+        code = self._popen.poll()
+        if code is None:
+            return "has not ended"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        try:
+            return f"was killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was killed by signal {-code}"
+
+    def kill(self) -> None:
+        """Ends it, whatever it does, and waits until it has."""
+        self._popen.kill()
+        self._popen.wait()
+
+    def close(self, *, at_once: bool) -> None:
+        """Has it end by itself, or where it does not, or should go `at_once`, kills it. A second call does nothing."""
+        self._connection.close()
+        if not at_once:
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(_GRACE_S)
+        self.kill()
+        if self.watched >= 0:
+            os.close(self.watched)
+            self.watched = -1
+
+
+def _start(channel: list[int], connection: int) -> subprocess.Popen[bytes]:
+    order = Order(parent=os.getpid(), connection=connection, channel=channel, path=sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "pie.isolation.worker", order.written()],
+        stdin=subprocess.DEVNULL,
+        stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,  # what a program prints is not what its driver prints
+        pass_fds=[connection, *channel],
+        start_new_session=True,
+    )
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True

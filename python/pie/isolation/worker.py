@@ -1,0 +1,193 @@
+"""The process of a driver: `python -P -m pie.isolation.worker ORDER`, which an engine starts.
+
+It opens the driver, says what that serves, and runs batches until the engine is gone. It is killed with the engine, and leaves signals
+to it: Ctrl-C and SIGTERM reach every process of a terminal or a service, and what runs may have to come to its end.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pie import _engine
+from pie.backends.base import DriverError, FailedSequencesError, FollowingDriver, WritingDriver
+from pie.batch import U32, Batch
+from pie.errors import PieError
+from pie.isolation import wire
+
+if TYPE_CHECKING:
+    from pie.backends.base import Driver
+
+_MAX_REASON_CHARACTERS = 1000
+_OOM_SCORE = "500"
+"""Where memory runs out the driver goes before the engine, which can start it again."""
+
+_Logits: TypeAlias = "npt.NDArray[np.float32]"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the process is started with."""
+
+    parent: int
+    """The engine."""
+    connection: int
+    """The socket to it."""
+    channel: Sequence[int]
+    """The descriptors of the shared memory."""
+    path: Sequence[str]
+    """Where modules are imported from."""
+
+    def written(self) -> str:
+        """As an argument of the command line."""
+        return json.dumps(asdict(self))
+
+
+def main(order: Order) -> int:
+    """The whole process; answers its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if not _engine.die_with_parent(order.parent):
+        return 0
+    faulthandler.enable()
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")
+    for descriptor in (order.connection, *order.channel):
+        os.set_inheritable(descriptor, False)
+    sys.path[:] = order.path
+    connection = socket.socket(fileno=order.connection)
+    try:
+        opening: Callable[[], Driver] = pickle.loads(wire.receive(connection))
+        driver = _opened(opening, connection)
+        if driver is None:
+            return 1
+        try:
+            limits = driver.capabilities
+            end = _engine.DriverEnd(order.channel, limits.vocab_size, wire.LOOKING_S)
+            wire.send(connection, json.dumps({"capabilities": asdict(limits)}).encode())
+            _Serving(end, driver, connection.fileno()).run()
+        finally:
+            driver.close()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # the engine is gone, and so is whoever this could be told
+    return 0
+
+
+def _opened(opening: Callable[[], Driver], connection: socket.socket) -> Driver | None:
+    """The driver; none where it cannot be opened, which is said."""
+    try:
+        return opening()
+    except PieError as error:
+        said: list[object] = [error.code, error.message, dict(error.details)]
+    except Exception as error:
+        traceback.print_exc()
+        said = ["internal", f"the driver cannot be opened: {type(error).__name__}: {error}", {}]
+    wire.send(connection, json.dumps({"error": said}, default=str).encode())
+    return None
+
+
+class _Begun(NamedTuple):
+    room: _Logits
+    """Where the rows go."""
+    answer: Callable[[], _Logits]
+
+
+class _Serving:
+    """Runs the batches that come."""
+
+    def __init__(self, end: _engine.DriverEnd, driver: Driver, host: int) -> None:
+        self._end = end
+        self._driver = driver
+        self._host = host
+        self._vocab_size = driver.capabilities.vocab_size
+        self._writer = driver if isinstance(driver, WritingDriver) else None
+        self._follower = driver if driver.capabilities.follows and isinstance(driver, FollowingDriver) else None
+        self._words: dict[int, U32] = {}
+        self._rooms: dict[int, _Logits] = {}
+        """Of each slot, as long as it has room for as many."""
+
+    def run(self) -> None:
+        """Until the engine is gone."""
+        begun: deque[_Begun] = deque()
+        depth = 1 if self._follower is None else 2
+        while True:
+            try:
+                arrived = self._end.receive(self._host)
+            except PieError as error:
+                if error.code == "engine-stopped":
+                    return
+                raise
+            if arrived is not None:
+                begun.append(self._begin(*arrived))
+                if len(begun) < depth:
+                    continue
+            self._finish(begun.popleft())
+
+    def _begin(self, slot: int, n_words: int, n_most_words: int, n_most_rows: int) -> _Begun:
+        words, room = self._words.get(slot), self._rooms.get(slot)
+        if words is None or len(words) != n_most_words:
+            words = self._words[slot] = np.frombuffer(memoryview(self._end.words(slot)), np.uint32)
+        if room is None or len(room) != n_most_rows:
+            room = self._rooms[slot] = np.frombuffer(memoryview(self._end.rows(slot)), np.float32).reshape(n_most_rows, self._vocab_size)
+        batch = Batch(words[:n_words])
+        if self._follower is not None:
+            try:
+                return _Begun(room, self._follower.launch(batch))
+            except BaseException as error:
+                return _Begun(room, partial(_raise, error))
+        if self._writer is not None:
+            room = room[: batch.n_rows]
+            return _Begun(room, partial(self._writer.run_into, batch, room))
+        return _Begun(room, partial(self._driver.run, batch))
+
+    def _finish(self, begun: _Begun) -> None:
+        failures = None
+        try:
+            try:
+                logits = begun.answer()
+            except FailedSequencesError as failed:
+                logits = failed.logits
+                failures = json.dumps([(int(seq_idx), str(why)[:_MAX_REASON_CHARACTERS]) for seq_idx, why in failed.reasons.items()])
+                if len(failures) > _engine.MAX_TEXT_BYTES:
+                    raise DriverError(f"{len(failed.reasons)} sequences failed, too many to say which") from failed
+            n_rows = len(logits) if logits is begun.room else self._put(logits, begun.room)
+            self._end.answer(n_rows, failures)
+        except BaseException as error:
+            self._end.fail(str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
+
+    def _put(self, logits: Any, room: _Logits) -> int:
+        """Copies rows to where the engine reads them; answers how many."""
+        if not isinstance(logits, np.ndarray) or logits.dtype != np.float32 or not logits.flags.c_contiguous:
+            found = f"{logits.dtype} {logits.shape}" if isinstance(logits, np.ndarray) else type(logits).__name__
+            raise TypeError(f"the logits are {found}; answer float32 [rows, {self._vocab_size}], C-contiguous")
+        if logits.size == 0:
+            return 0
+        if logits.shape[1:] != (self._vocab_size,):
+            raise ValueError(f"the logits have the shape {list(logits.shape)}; answer [rows, {self._vocab_size}]")
+        n_rows = min(len(logits), len(room))
+        room[:n_rows] = logits[:n_rows]
+        return n_rows
+
+
+def _raise(error: BaseException) -> _Logits:
+    raise error
+
+
+if __name__ == "__main__":
+    sys.exit(main(Order(**json.loads(sys.argv[1]))))

@@ -1,0 +1,58 @@
+//! A driver that is gone, with everything that its device held.
+//!
+//! Pages are only ever a shortcut: whatever a context says is kept as tokens, in the nodes of the store and behind them. So a device that is
+//! lost costs the requests of its batches, which fail, and time: what is wanted again is computed again. Programs see nothing else of it.
+
+use super::Engine;
+use crate::errors::{Error, ErrorCode};
+use crate::ids::{BatchId, ContextId};
+use crate::sched::Ticket;
+
+impl Engine {
+    /// The device is gone, its pages, and those in the memory of its host. Nothing may use it any more. The requests of the batches that run become
+    /// ready, each with the error `driver-lost`, and their contexts are as they were; a batch is not answered afterwards. Requests that wait go on
+    /// with the device that comes next, which holds nothing.
+    pub fn lose_device(&mut self, message: &str, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.totals.n_device_losses += 1;
+        let mut running: Vec<BatchId> = self.in_flight.iter().map(|batch| batch.id).collect();
+        // A batch that follows another one ends after it.
+        running.sort_unstable_by_key(|batch| batch.0);
+        for batch in running {
+            if let Some(index) = self.in_flight.iter().position(|it| it.id == batch) {
+                self.end_batch(index, Err(lost(message)), now_ns);
+            }
+        }
+        for id in self.contexts.ids() {
+            if let Some(context) = self.contexts.get_mut(id) {
+                context.lane.reset(&mut self.store);
+            }
+        }
+        self.store.lose();
+        for id in self.contexts.ids() {
+            self.renew_ticket(ContextId(id));
+        }
+    }
+
+    /// Nothing may be asked of the driver from now on, for the reason that is given: whatever waits fails with it, and so does what is asked later.
+    /// None: requests are taken again.
+    pub fn refuse(&mut self, reason: Option<Error>) {
+        self.refusal = reason;
+        let Some(refusal) = self.refusal.clone() else {
+            return;
+        };
+        for ticket in self.queue.iter().copied().collect::<Vec<Ticket>>() {
+            self.queue.remove(ticket.arrival);
+            self.fail(ticket.context, ticket.arrival, refusal.clone());
+        }
+    }
+}
+
+fn lost(message: &str) -> Error {
+    Error::new(
+        ErrorCode::DriverLost,
+        format!(
+            "the process of the driver was lost: {message}; the context is as it was, try the pass again"
+        ),
+    )
+}

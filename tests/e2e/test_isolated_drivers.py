@@ -1,0 +1,289 @@
+"""A driver in a process of its own: where that is lost, the requests that it ran fail, and everything else goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pie._engine import Model, Process
+from pie.backends import open_driver
+from pie.backends.base import Driver, DriverOptions
+from pie.config import EMBEDDED_FOLDER, ModelConfig
+from pie.engine import Engine
+from pie.errors import PieError
+from pie.isolation import driver as isolation
+from pie.isolation.driver import IsolatedDriver
+from support import isolated
+from support.engines import started
+from support.isolated import COLLECTING, STEPPING, VOCAB_SIZE, wait_for
+from support.launching import PATIENCE_S, Outcome, finish, python_source, run
+
+N_PROGRAMS = 32
+N_TOKENS = 40
+
+KEEPING = python_source("""
+from inferlet import Context, Model, Sampler, session
+
+
+async def main(input):
+    ctx = Context(Model.load("default"))
+    ctx.append(input["prompt"])
+    if input["opens"]:
+        ctx = Context.open(Model.load("default"), "kept")
+        return await ctx.generate(Sampler.argmax(), max_tokens=8).collect_tokens()
+    await ctx.flush()
+    ctx.save("kept")
+    session.send("saved")
+    assert await session.receive() == "go on"
+    return await ctx.generate(Sampler.argmax(), max_tokens=8).collect_tokens()
+""")
+
+
+@contextmanager
+def serving(
+    opening: Callable[[], Driver], *, timeout_s: float = 0.0, restarts: int = 1000
+) -> Iterator[tuple[Engine, Model, IsolatedDriver]]:
+    """An engine that runs on the driver in a process of its own."""
+    driver = IsolatedDriver(opening, VOCAB_SIZE, timeout_s=timeout_s)
+    engine = Engine()
+    model = engine.add_model(driver=driver, options=ModelConfig(restarts_per_minute=restarts))
+    with started(engine):
+        yield engine, model, driver
+
+
+def inputs(n: int) -> list[dict[str, Any]]:
+    return [{"prompt": [5, 6, 7 + idx], "n": N_TOKENS, "seed": idx} for idx in range(n)]
+
+
+def launch(engine: Engine, n: int = N_PROGRAMS) -> list[Process]:
+    """Programs that step and programs that leave it to the engine, by turns."""
+    return [engine.launch((STEPPING, COLLECTING)[idx % 2], input=given) for idx, given in enumerate(inputs(n))]
+
+
+def outcomes(processes: list[Process]) -> list[Outcome]:
+    ends = [finish(process) for process in processes]
+    assert [end.code for end in ends] == [None] * len(ends), [end.message for end in ends if end.code]
+    return ends
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[list[int]]:
+    """The tokens of the programs on the same driver in this process."""
+    engine = Engine()
+    engine.add_model(driver=isolated.dummy())
+    with started(engine):
+        return [end.value[0] for end in outcomes(launch(engine))]
+
+
+def batches_from(model: Model, n: int) -> Callable[[], bool]:
+    """Whether so many batches more were planned since."""
+    since = model.stats()["n_batches"]
+    return lambda: model.stats()["n_batches"] >= since + n
+
+
+def test_tokens_are_those_of_a_driver_in_this_process(expected: list[list[int]]) -> None:
+    for follows in (False, True):
+        with serving(partial(isolated.dummy, follows=follows)) as (engine, model, _):
+            assert [end.value for end in outcomes(launch(engine))] == [[tokens, []] for tokens in expected]
+            assert follows == (model.stats()["n_followers"] > 0)
+
+
+def test_a_real_model_gives_the_same_tokens(tiny: Engine) -> None:
+    opening = partial(open_driver, "cpu", EMBEDDED_FOLDER, DriverOptions(kv_bytes=16 << 20))
+    given = {"prompt": list(range(5, 100)), "n": 12}
+    with serving(opening) as (engine, _, _):
+        assert run(engine, STEPPING, given).value == run(tiny, STEPPING, given).value
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_killed_in_the_middle_of_many_programs(expected: list[list[int]], follows: bool) -> None:
+    """Killed five times: what a program sees is `driver-lost`, and a retry gets the same tokens."""
+    with serving(partial(isolated.dummy, follows=follows)) as (engine, model, driver):
+        processes = launch(engine)
+        for n_lost in range(1, 6):
+            wait_for(batches_from(model, 4), "batches run")
+            pid = driver.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda n_lost=n_lost: model.stats()["n_device_losses"] == n_lost, "the loss is noticed")
+            wait_for(lambda: model.state[0] == "serving" and driver.pid is not None, "the driver serves again")
+            assert driver.pid != pid
+        ends = outcomes(processes)
+        assert [end.value[0] for end in ends] == expected
+        assert any(end.value[1] for end in ends)
+        model.check()
+
+
+def test_stopped_it_is_killed_and_started_again(expected: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "_STOPPED_S", 0.1)
+    with serving(isolated.dummy) as (engine, model, driver):
+        processes = launch(engine)
+        wait_for(batches_from(model, 4), "batches run")
+        assert driver.pid is not None
+        os.kill(driver.pid, signal.SIGSTOP)
+        ends = outcomes(processes)
+        assert [end.value[0] for end in ends] == expected
+        assert any(end.value[1] for end in ends)
+        assert model.stats()["n_device_losses"] == 1
+
+
+ENDINGS: list[tuple[str, Callable[..., Driver], str]] = [
+    ("ends", isolated.ends_once, r"it ended with exit code 7"),
+    ("hangs", isolated.hangs_once, r"it did not answer the batch within 0.5 s, engine.driver_timeout_s, and was killed"),
+]
+
+
+@pytest.mark.parametrize(("how", "opening", "says"), ENDINGS, ids=[how for how, _, _ in ENDINGS])
+def test_a_driver_that_breaks_off_says_how(tmp_path: Path, how: str, opening: Callable[..., Driver], says: str) -> None:
+    asking = python_source("""
+from inferlet import Context, Model, Sampler
+
+
+async def main(input):
+    ctx = Context(Model.load("default"))
+    ctx.append([5, 6, 7])
+    return await ctx.generate(Sampler.argmax(), max_tokens=20).collect_tokens()
+""")
+    with serving(partial(opening, tmp_path / "flag", 5), timeout_s=0.5) as (engine, _, _):
+        failed = run(engine, asking)
+        assert failed.code == "driver-lost", failed.message
+        assert re.search(says, failed.message or ""), failed.message
+        assert len(run(engine, asking).value) == 20
+
+
+def test_one_that_is_killed_while_nothing_runs_is_started_again_unseen(expected: list[list[int]]) -> None:
+    with serving(isolated.dummy) as (engine, model, driver):
+        assert driver.pid is not None
+        os.kill(driver.pid, signal.SIGKILL)
+        wait_for(lambda: model.stats()["n_device_losses"] == 1, "the loss is noticed")
+        assert [end.value for end in outcomes(launch(engine, 4))] == [[tokens, []] for tokens in expected[:4]]
+
+
+def test_what_is_kept_as_tokens_outlives_the_driver() -> None:
+    """A snapshot, a process that waits for its client, and what it was sent."""
+    with serving(isolated.dummy) as (engine, model, driver):
+        keeping = engine.launch(KEEPING, input={"prompt": list(range(40)), "opens": False})
+        saved = keeping.next_event(PATIENCE_S)
+        assert saved is not None
+        assert saved.text == "saved"
+        assert driver.pid is not None
+        os.kill(driver.pid, signal.SIGKILL)
+        wait_for(lambda: model.stats()["n_device_losses"] == 1, "the loss is noticed")
+        assert model.stats()["n_pages_used"] + model.stats()["n_pages_cached"] == 0
+        opened = run(engine, KEEPING, {"prompt": [1], "opens": True})
+        keeping.send("go on")
+        assert finish(keeping).value == opened.value
+        assert len(opened.value) == 8
+
+
+def test_one_that_ends_again_and_again_is_given_up_with_an_error() -> None:
+    with serving(partial(isolated.ends_always, 2), restarts=2) as (engine, model, _):
+        first = run(engine, COLLECTING, {"prompt": [5], "n": 50, "each": 50})
+        assert first.code == "model-unavailable", first.message
+        assert model.state[0] == "failed"
+        refused = run(engine, COLLECTING, {"prompt": [5], "n": 50})
+        assert refused.code == "model-unavailable"
+        for part in ["the process of its driver was lost: it ended with exit code 7", "restarts_per_minute", "try again later"]:
+            assert part in (refused.message or ""), refused.message
+
+
+def test_one_that_cannot_be_started_again_tells_nothing_of_this_machine(tmp_path: Path) -> None:
+    with serving(partial(isolated.opens_once, tmp_path / "flag"), restarts=1) as (engine, model, _):
+        failed = run(engine, COLLECTING, {"prompt": [5], "n": 50, "each": 50})
+        assert failed.code == "model-unavailable"
+        assert "its driver cannot be started again (invalid-model)" in (failed.message or "")
+        assert str(tmp_path) not in (failed.message or "") + model.state[1]
+
+
+OPENINGS: list[tuple[Callable[[], Driver], str, str]] = [
+    (isolated.refuses, "invalid-model", "^the weights are of another model$"),
+    (isolated.breaks, "internal", "^the driver cannot be opened: ZeroDivisionError: a bug of the driver$"),
+    (isolated.dies, "driver-lost", "^the process of the driver ended with exit code 9 while the driver was opened$"),
+    (partial(isolated.dummy, vocab_size=4000), "invalid-config", "answers rows of 4000 logits, and 4096 are expected"),
+]
+
+
+@pytest.mark.parametrize(("opening", "code", "says"), OPENINGS, ids=["refuses", "breaks", "dies", "another vocabulary"])
+def test_a_driver_that_cannot_be_opened_says_why(opening: Callable[[], Driver], code: str, says: str) -> None:
+    with pytest.raises(PieError, match=says) as caught:
+        IsolatedDriver(opening, VOCAB_SIZE)
+    assert caught.value.code == code
+
+
+def test_a_setting_that_is_refused_is_refused_the_same() -> None:
+    errors = []
+    for isolate in (False, True):
+        with Engine() as engine, pytest.raises(PieError) as caught:
+            engine.add_model(options=ModelConfig(kv_bytes=1 << 10, isolate=isolate))
+        errors.append((caught.value.code, caught.value.message, dict(caught.value.details)))
+    assert errors[0] == errors[1]
+
+
+def test_the_process_has_nothing_of_the_engine_but_the_channel() -> None:
+    listener = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(listener, True)
+    try:
+        with serving(isolated.dummy) as (_, _, driver):
+            folder = Path(f"/proc/{driver.pid}/fd")
+            opened = [str(entry.readlink()) for entry in folder.iterdir() if int(entry.name) > 2]
+            known = re.compile(r"/memfd:pie-channel \(deleted\)|anon_inode:\[?eventfd\]?|socket:\[\d+\]|.*\.so(\.\d+)*")
+            assert [path for path in opened if not known.fullmatch(path)] == []
+            assert sum(path.startswith("socket:") for path in opened) == 1
+    finally:
+        os.close(listener)
+
+
+def test_it_leaves_signals_to_the_engine_and_ends_with_it() -> None:
+    with serving(isolated.dummy) as (engine, model, driver):
+        pid = driver.pid
+        assert pid is not None
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(pid, number)
+        assert run(engine, COLLECTING, {"prompt": [5], "n": 5}).code is None
+        assert model.stats()["n_device_losses"] == 0
+    assert not Path(f"/proc/{pid}").exists()
+
+
+PARENT = """
+import sys, time
+from functools import partial
+from pie.isolation.driver import IsolatedDriver
+from support import isolated
+
+driver = IsolatedDriver(isolated.dummy, 4096)
+print(driver.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_it_is_killed_with_the_engine(stopped: bool) -> None:
+    """Also while it is stopped and could not notice."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    if stopped:
+        os.kill(pid, signal.SIGSTOP)
+    parent.kill()
+    parent.communicate()
+    wait_for(lambda: is_gone(pid), "the process of the driver ends")
+
+
+def is_gone(pid: int) -> bool:
+    """Ended, whether or not whoever inherited it has waited for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
