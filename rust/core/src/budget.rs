@@ -28,6 +28,11 @@ impl TokenBudget {
         }))
     }
 
+    /// Tokens that have entered.
+    pub fn n_used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
     /// Tokens that may still enter.
     pub fn left(&self) -> u64 {
         self.0

@@ -27,7 +27,7 @@ pub use config::{EngineConfig, Serves};
 pub use context::RowOutput;
 pub use engine::{
     Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
-    RowRequest, Stats, Submission,
+    RowRequest, Stats, Submission, UserStats,
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};

@@ -15,6 +15,7 @@ use crate::interface;
 use crate::model::registry::Models;
 use crate::model::state::ModelState;
 use crate::model::{Model, ModelConfig, dummy, watch};
+use crate::numbering::{Numbering, Numbers};
 use crate::process::state::{Given, Record};
 use crate::process::task::{self, Ending};
 use crate::process::{Process, Reader, ServedProcess, Serving, pace};
@@ -113,7 +114,7 @@ impl Shared {
 pub struct Host {
     shared: Arc<Shared>,
     ticker: Ticker,
-    next_pid: AtomicU64,
+    numbers: Numbers,
     /// Looks at programs have numbers too, from the other end: nobody sees those, and the ones of processes have no gaps.
     next_check: AtomicU64,
     drivers: Mutex<Vec<JoinHandle<()>>>,
@@ -178,7 +179,7 @@ impl Host {
         Ok(Self {
             shared: Arc::new(shared),
             ticker,
-            next_pid: AtomicU64::new(1),
+            numbers: Numbers::default(),
             next_check: AtomicU64::new(u64::MAX),
             drivers: Mutex::default(),
             runtimes: Mutex::new(Some(runtimes)),
@@ -399,14 +400,17 @@ impl Host {
             launch_seed,
             username,
             args,
+            // Of a process that is served, what it uses is counted also where it has no cap.
+            budget: token_budget
+                .or(serving.is_some().then_some(u64::MAX))
+                .map(TokenBudget::new),
             serving,
-            budget: token_budget.map(TokenBudget::new),
             limits,
             account,
             stack_bytes: self.shared.config.stack_bytes,
             input_bytes: input.len(),
         };
-        let pid = self.next_pid.fetch_add(1, Ordering::Relaxed);
+        let pid = self.numbers.give();
         let (record, ending) = self.begin_process(pid, launched, given)?;
         let life = Box::pin(task::run(ending, program, input));
         let task = pace::run(life, record.clone(), self.shared.background.clone());
@@ -478,14 +482,14 @@ impl Host {
         Ok(())
     }
 
-    /// Processes get numbers from `first` on, unless the host has come further already.
-    pub fn number_from(&self, first: u64) {
-        self.next_pid.fetch_max(first, Ordering::Relaxed);
+    /// Processes get their numbers so from now on, behind what the host has given already.
+    pub fn number_by(&self, numbering: Numbering) {
+        self.numbers.set(numbering);
     }
 
-    /// The number that the next process gets.
-    pub fn next_number(&self) -> u64 {
-        self.next_pid.load(Ordering::Relaxed)
+    /// The count of the next process.
+    pub fn next_count(&self) -> u64 {
+        self.numbers.next()
     }
 
     /// Runs `work` among the programs.

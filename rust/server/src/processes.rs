@@ -90,7 +90,7 @@ impl Processes {
         match launched {
             Ok((process, reader)) => {
                 tracing::info!(pid = process.pid(), user, program = label, "launched");
-                self.reserve_numbers(process.pid() + 1);
+                self.reserve_numbers(host.next_count());
                 table.insert(Entry {
                     user,
                     label,

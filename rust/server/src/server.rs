@@ -82,7 +82,7 @@ impl Server {
             Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
         // The folder is this server's own from here on.
         let numbers = Numbers::open(config.data_dir.join(NUMBERS))?;
-        host.number_from(numbers.first());
+        host.number_by(numbers.numbering());
         let processes = Arc::new(Processes::new(&config, numbers));
         let places = Arc::new(Places::new(&config, host.budget().clone()));
         let shared = Arc::new(Shared {
@@ -156,7 +156,7 @@ impl Server {
         });
         // What still reads or writes programs is waited for: the next server may use the folder from then on.
         runtime.shutdown_timeout(STOP_PATIENCE);
-        processes.close_numbers(self.shared.host.next_number());
+        processes.close_numbers(self.shared.host.next_count());
         self.shared.registry.close();
         processes.clear();
         tracing::info!("stopped");

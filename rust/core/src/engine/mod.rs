@@ -44,7 +44,7 @@ pub use planning::Plan;
 pub use requests::{Answer, Progress, Submission};
 pub use snapshots::Beside;
 use snapshots::Snapshots;
-pub use stats::{Figure, Stats};
+pub use stats::{Figure, Stats, UserStats};
 pub use working_pages::PageCounts;
 
 /// The state of one model's contexts, generators and requests.

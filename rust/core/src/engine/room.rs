@@ -128,7 +128,7 @@ impl Engine {
     }
 
     /// What the processes of a user own.
-    fn user(&self, user: UserId) -> User {
+    pub(super) fn user(&self, user: UserId) -> User {
         self.users.get(&user).copied().unwrap_or_default()
     }
 

@@ -233,10 +233,32 @@ impl Engine {
     pub fn delete_snapshot(&mut self, process: ProcessId, name: &str) -> Result<()> {
         check_name(name)?;
         let user = self.process(process)?.user;
+        self.delete_snapshot_of(user, name)
+    }
+
+    /// Forgets a snapshot of a user, for whoever looks after them and is not a process.
+    ///
+    /// # Errors
+    /// `snapshot-missing` naming it.
+    pub fn delete_snapshot_of(&mut self, user: UserId, name: &str) -> Result<()> {
         let snapshot = self.snapshots.remove(user, name);
         let snapshot = snapshot.ok_or_else(|| missing(name))?;
         snapshot.context.lane.release(&mut self.store);
         Ok(())
+    }
+
+    /// Every snapshot, of one user or of all: its name, its tokens, and what the host keeps beside it.
+    pub fn each_snapshot(
+        &self,
+        user: Option<UserId>,
+    ) -> impl Iterator<Item = (&str, u32, &Beside)> {
+        let all = self.snapshots.by_user.iter();
+        let wanted = all.filter(move |(of, _)| user.is_none_or(|user| user == **of));
+        wanted.flat_map(|(_, snapshots)| {
+            snapshots.iter().map(|(name, snapshot)| {
+                (name.as_str(), snapshot.context.length(), &snapshot.beside)
+            })
+        })
     }
 
     /// The names of the snapshots of the user of the process, sorted.

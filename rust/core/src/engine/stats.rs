@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::histogram::Histogram;
+use crate::ids::UserId;
 
 /// What happened so far.
 #[derive(Debug, Default)]
@@ -155,7 +156,31 @@ stats! {
     }
 }
 
+/// What the processes of one user have of an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserStats {
+    /// Pages that their contexts use.
+    pub n_pages_used: u64,
+    /// Their contexts that live.
+    pub n_contexts: u64,
+    /// Their snapshots that are kept.
+    pub n_snapshots: u64,
+    /// Their requests entered and not yet taken.
+    pub n_requests: u64,
+}
+
 impl Engine {
+    /// What a user has, as of now.
+    pub fn user_stats(&self, user: UserId) -> UserStats {
+        let own = self.user(user);
+        UserStats {
+            n_pages_used: u64::from(self.store.n_used_by(user)),
+            n_contexts: own.n_contexts as u64,
+            n_snapshots: self.snapshots.n_of(user) as u64,
+            n_requests: own.n_requests as u64,
+        }
+    }
+
     /// Counters and gauges, as of now.
     pub fn stats(&self) -> Stats {
         let pages = self.store.totals();

@@ -12,10 +12,10 @@ use super::model::ModelHandle;
 use super::tokens::{TOKEN_BYTES, Tokens};
 use super::{CallResult, counted, text_error};
 use crate::Error;
-use crate::budget::{Account, Charge, Purpose};
+use crate::budget::{Charge, Purpose};
 use crate::model::Model;
 use crate::model::pass::Flush;
-use crate::process::state::ProcessState;
+use crate::process::state::{ProcessState, Record};
 use crate::sync::lock;
 
 /// Last tokens of a context that chat calls look at.
@@ -26,8 +26,10 @@ const SNAPSHOT_BYTES: u64 = 1 << 10;
 
 /// What is kept beside the context of a snapshot.
 #[derive(Debug)]
-struct Kept {
+pub(crate) struct Kept {
     turns: ChatState,
+    /// Whose it is; the core knows users by numbers.
+    pub(crate) user: String,
     /// Held as long as the snapshot.
     _charge: Charge,
 }
@@ -140,13 +142,13 @@ impl Context {
         Ok(())
     }
 
-    /// Keeps the context, with the state of its conversation, by `keep`, charged to `account` until the snapshot is gone.
+    /// Keeps the context, with the state of its conversation, by `keep`, charged to the user of `by` until the snapshot is gone.
     ///
     /// # Errors
     /// `limit-engine-memory`, and those of `keep`.
     fn save<T>(
         &self,
-        account: &Account,
+        by: &Record,
         keep: impl FnOnce(&mut Engine, ContextId, Beside) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let turns = lock(&self.turns);
@@ -154,7 +156,8 @@ impl Context {
         let n_bytes = SNAPSHOT_BYTES + u64::from(length) * TOKEN_BYTES as u64;
         let kept = Kept {
             turns: turns.clone(),
-            _charge: account.charge(Purpose::Snapshot, n_bytes)?,
+            user: by.username.clone(),
+            _charge: by.account.charge(Purpose::Snapshot, n_bytes)?,
         };
         self.model
             .with_engine(|engine| keep(engine, self.id, Arc::new(kept)))
@@ -241,13 +244,13 @@ impl HostContext for ProcessState {
 
     fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
         let context = self.context(&this)?;
-        let account = &self.record.account;
-        Ok(context.save(account, |engine, id, beside| engine.save(id, &name, beside))?)
+        let save = |engine: &mut Engine, id, beside| engine.save(id, &name, beside);
+        Ok(context.save(&self.record, save)?)
     }
 
     fn snapshot(&mut self, this: Resource<ContextHandle>) -> CallResult<String> {
         let context = self.context(&this)?;
-        Ok(context.save(&self.record.account, Engine::snapshot)?)
+        Ok(context.save(&self.record, Engine::snapshot)?)
     }
 
     fn open(

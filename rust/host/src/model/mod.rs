@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission, UserId};
+use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission, UserId, UserStats};
 use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
@@ -25,6 +25,7 @@ use self::inbox::Inbox;
 use self::state::ModelState;
 use self::watch::Watch;
 use crate::Error;
+use crate::interface::context::Kept;
 use crate::interface::text::check_fits;
 use crate::interface::text_error;
 use crate::sync::lock;
@@ -51,6 +52,17 @@ fn text_bytes(longest_token_bytes: usize, max_context: u32) -> usize {
         .saturating_mul(context)
         .saturating_mul(NORMALIZED_PART);
     most.clamp(LEAST_TEXT_BYTES, MAX_TEXT_BYTES)
+}
+
+/// A snapshot in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    /// Whose it is.
+    pub user: String,
+    /// The name under which it was saved.
+    pub name: String,
+    /// Its tokens.
+    pub n_tokens: u32,
 }
 
 /// Tells a waiter that its request is ready to be taken, or that it was refused.
@@ -140,6 +152,37 @@ impl Model {
     /// Counters of the core.
     pub fn stats(&self) -> Stats {
         self.with_engine(|engine| engine.stats())
+    }
+
+    /// What the processes of a user have.
+    pub fn user_stats(&self, user: &str) -> UserStats {
+        let user = self.user(user);
+        self.with_engine(|engine| engine.user_stats(user))
+    }
+
+    /// The snapshots of a user, or of all.
+    pub fn snapshots(&self, user: Option<&str>) -> Vec<SnapshotInfo> {
+        let user = user.map(|user| self.user(user));
+        self.with_engine(|engine| {
+            let each = engine.each_snapshot(user);
+            each.map(|(name, n_tokens, beside)| SnapshotInfo {
+                user: beside
+                    .downcast_ref::<Kept>()
+                    .map_or_else(String::new, |kept| kept.user.clone()),
+                name: name.to_owned(),
+                n_tokens,
+            })
+            .collect()
+        })
+    }
+
+    /// Forgets a snapshot of a user.
+    ///
+    /// # Errors
+    /// `snapshot-missing`.
+    pub fn delete_snapshot(&self, user: &str, name: &str) -> Result<(), Error> {
+        let user = self.user(user);
+        self.with_engine(|engine| engine.delete_snapshot_of(user, name))
     }
 
     /// Verifies the invariants of the core.

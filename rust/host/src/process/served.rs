@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pie_core::ErrorCode;
+use pie_core::{ErrorCode, TokenBudget};
 
 use super::event::Event;
 use super::log::LogText;
@@ -127,6 +127,11 @@ impl ServedProcess {
     /// Processor time that the program has used.
     pub fn cpu(&self) -> Duration {
         self.0.cpu.used()
+    }
+
+    /// Tokens that have entered its contexts, those that it wrote and those that it got.
+    pub fn n_tokens(&self) -> u64 {
+        self.0.budget.as_ref().map_or(0, TokenBudget::n_used)
     }
 
     /// Events dropped so far because nobody was attached.

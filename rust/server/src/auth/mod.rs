@@ -20,6 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use pie_host::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::api_key::{hex, random, unhex};
 use self::attempts::Attempts;
 pub use self::config::{AuthConfig, AuthMode};
 use self::keys::{Credential, Keys};

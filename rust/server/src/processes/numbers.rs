@@ -1,6 +1,8 @@
 //! The numbers of processes, which are not given twice in a data folder: one of before the server started again names no other process.
 //!
-//! A file says which numbers are given already. It is written ahead, so that a server that was killed leaves numbers out and repeats none.
+//! The server counts, and gives each count permuted by a key (`pie_host::Numbering`): a number says nothing of how many processes others
+//! launch. A file holds the first count that is not used, the key, and the number below which numbers were given before there was a key. It
+//! is written ahead, so that a server that was killed leaves counts out and repeats none.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,24 +10,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pie_host::{Error, ErrorCode};
+use pie_host::{Error, ErrorCode, KEY_BYTES, Numbering};
 
+use crate::auth::{hex, random, unhex};
 use crate::shared::lock;
 
-/// Numbers that are written ahead at once.
+/// Counts that are written ahead at once.
 const RESERVED: u64 = 1000;
-/// Bytes of a file of numbers: it holds one.
-const MAX_FILE_BYTES: usize = 32;
+/// Bytes of the file: it holds two numbers and a key.
+const MAX_FILE_BYTES: usize = 256;
 
 /// The file of the numbers.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     path: PathBuf,
-    first: u64,
-    /// The first number that the file does not call given.
+    state: State,
+    /// The first count that the file does not call given.
     end: AtomicU64,
     /// Held while the file is written.
     writing: Mutex<()>,
+}
+
+/// What the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    first: u64,
+    key: [u8; KEY_BYTES],
+    plain_below: u64,
 }
 
 impl Numbers {
@@ -41,38 +52,46 @@ impl Numbers {
             );
             Error::new(ErrorCode::InvalidConfig, message)
         };
-        let first = match fs::read(&path) {
-            Ok(content) => parse(&content).ok_or_else(|| {
+        let state = match fs::read(&path) {
+            Ok(content) => parse(&content)?.ok_or_else(|| {
                 let message = format!(
-                    "the file {} holds no process number; remove it to count from 1 again",
+                    "the file {} holds no process number; remove it to number from the beginning again",
                     path.display()
                 );
                 Error::new(ErrorCode::InvalidConfig, message)
             })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => State {
+                first: 1,
+                key: random()?,
+                plain_below: 1,
+            },
             Err(error) => return Err(unusable(error)),
         };
         let numbers = Self {
             path: path.clone(),
-            first,
-            end: AtomicU64::new(first),
+            state,
+            end: AtomicU64::new(state.first),
             writing: Mutex::new(()),
         };
-        numbers.reserve(first).map_err(unusable)?;
+        numbers.reserve(state.first).map_err(unusable)?;
         Ok(numbers)
     }
 
-    /// The first number to give.
-    pub(crate) fn first(&self) -> u64 {
-        self.first
+    /// How numbers are given.
+    pub(crate) fn numbering(&self) -> Numbering {
+        Numbering {
+            first: self.state.first,
+            key: Some(self.state.key),
+            plain_below: self.state.plain_below,
+        }
     }
 
-    /// True when it is time to reserve more, which may take a moment: `next` is the number to be given next.
+    /// True when it is time to reserve more, which may take a moment: `next` is the count that is used next.
     pub(crate) fn are_low(&self, next: u64) -> bool {
         self.end.load(Ordering::Relaxed).saturating_sub(next) < RESERVED / 2
     }
 
-    /// Writes ahead for numbers from `next` on.
+    /// Writes ahead for counts from `next` on.
     ///
     /// # Errors
     /// Those of the disk.
@@ -82,7 +101,7 @@ impl Numbers {
             return Ok(());
         }
         let end = next.saturating_add(RESERVED);
-        write(&self.path, end)?;
+        self.write(end)?;
         self.end.store(end, Ordering::Relaxed);
         Ok(())
     }
@@ -93,23 +112,51 @@ impl Numbers {
     /// Those of the disk.
     pub(crate) fn close(&self, next: u64) -> io::Result<()> {
         let _one_at_a_time = lock(&self.writing);
-        write(&self.path, next)
+        self.write(next)
+    }
+
+    /// Writes the file anew, at once or not at all. It is for its owner alone, as the key is.
+    fn write(&self, first: u64) -> io::Result<()> {
+        let State {
+            key, plain_below, ..
+        } = &self.state;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        writeln!(file, "{first} {} {plain_below}", hex(key))?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        Ok(())
     }
 }
 
-fn parse(content: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(content.get(..MAX_FILE_BYTES).unwrap_or(content)).ok()?;
-    text.trim_end().parse().ok().filter(|first| *first > 0)
-}
-
-/// Writes the number in the place of the one before, at once or not at all.
-fn write(path: &Path, first: u64) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    writeln!(file, "{first}")?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+/// What a file holds; none for something else. One without a key is of a server that gave its counts as they were.
+///
+/// # Errors
+/// `internal` where the system gives no random bytes.
+fn parse(content: &[u8]) -> Result<Option<State>, Error> {
+    let Ok(text) = std::str::from_utf8(content.get(..MAX_FILE_BYTES).unwrap_or(content)) else {
+        return Ok(None);
+    };
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    Ok(match fields[..] {
+        [first] => match number(first) {
+            Some(first) => Some(State {
+                first,
+                key: random()?,
+                plain_below: first,
+            }),
+            None => None,
+        },
+        [first, key, plain_below] => number(first).zip(unhex(key)).zip(number(plain_below)).map(
+            |((first, key), plain_below)| State {
+                first,
+                key,
+                plain_below,
+            },
+        ),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -121,12 +168,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("numbers");
         let numbers = Numbers::open(path.clone()).unwrap();
-        assert_eq!(numbers.first(), 1);
+        let before = numbers.numbering();
+        assert_eq!((before.first, before.plain_below), (1, 1));
         numbers.close(4).unwrap();
         let numbers = Numbers::open(path.clone()).unwrap();
-        assert_eq!(numbers.first(), 4);
+        assert_eq!(numbers.numbering(), Numbering { first: 4, ..before });
         drop(numbers);
-        assert_eq!(Numbers::open(path).unwrap().first(), 4 + RESERVED);
+        let after = Numbers::open(path).unwrap().numbering();
+        assert_eq!(
+            after,
+            Numbering {
+                first: 4 + RESERVED,
+                ..before
+            }
+        );
+    }
+
+    #[test]
+    fn numbers_of_before_there_was_a_key_are_not_given_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers");
+        fs::write(&path, "43\n").unwrap();
+        let numbering = Numbers::open(path.clone()).unwrap().numbering();
+        assert_eq!((numbering.first, numbering.plain_below), (43, 43));
+        assert_eq!(Numbers::open(path).unwrap().numbering().plain_below, 43);
     }
 
     #[test]
@@ -138,14 +203,23 @@ mod tests {
             if numbers.are_low(next) {
                 numbers.reserve(next).unwrap();
             }
-            assert!(parse(&fs::read(&path).unwrap()).unwrap() > next);
+            let written = parse(&fs::read(&path).unwrap()).unwrap();
+            assert!(written.unwrap().first > next);
         }
     }
 
     #[test]
     fn a_file_of_something_else_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        for content in ["", "x", "0", "-1", "1 2", "99999999999999999999999"] {
+        for content in [
+            "",
+            "x",
+            "0",
+            "-1",
+            "1 2",
+            "1 x 2",
+            "99999999999999999999999",
+        ] {
             let path = folder.path().join("numbers");
             fs::write(&path, content).unwrap();
             let error = Numbers::open(path).unwrap_err();
