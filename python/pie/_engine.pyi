@@ -41,6 +41,26 @@ __version__: str
 def check_address(host: str, port: int) -> None:
     """Looks whether `Engine.serve` could listen there. Raises PieError `port-in-use` or `invalid-config`."""
 
+def check_access(host: str, port: int, *, data_dir: str, options: Mapping[str, object] | None = None) -> None:
+    """Looks whether clients could come in at an address, and not anybody as anybody, as `Engine.serve` does.
+
+    Raises PieError `invalid-config`, with the remedy.
+    """
+
+def add_key(
+    data_dir: str, name: str, user: str, *, scope: str = "user", expires_s: int | None = None, public_key: str | None = None
+) -> tuple[str, str | None]:
+    """Adds an API key to a data folder, or a public key (a line of OpenSSH). The answer is its record, JSON, and the text of a new secret.
+
+    Nothing keeps that text. Raises PieError `invalid-name`, `invalid-argument`, `invalid-config`, `limit-keys`.
+    """
+
+def list_keys(data_dir: str) -> str:
+    """The records of the keys in a data folder, as a JSON array. Raises PieError `invalid-config`."""
+
+def revoke_key(data_dir: str, key_id: str) -> str:
+    """Takes a key out of a data folder; its record as JSON. Raises PieError `unknown-key`, `invalid-config`."""
+
 def init_logging(level: str) -> None:
     """Writes what the engine logs to stderr, from a level on; the first call decides.
 

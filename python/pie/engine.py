@@ -238,10 +238,8 @@ class Engine:
 
         Raises PieError `port-in-use` where the port cannot be had, `invalid-config` where the address or the data folder cannot be used.
         """
-        options = asdict(config.server)
-        host, port = options.pop("host"), options.pop("port")
-        del options["log_level"]  # logging belongs to the process: the command line sets it
-        return self._engine.serve(host, port, data_dir=str(config.engine.data_dir), options=options)
+        data_dir = str(config.engine.data_dir)
+        return self._engine.serve(config.server.host, config.server.port, data_dir=data_dir, options=serving_options(config))
 
     def launch(  # noqa: PLR0913  # keywords of one launch
         self,
@@ -397,3 +395,8 @@ def _driver_options(options: ModelConfig) -> DriverOptions:
 def _form(program: Program) -> bytes | Language:
     """What is compiled for a program: the bytes of a component, or the name of the language whose runtime runs it."""
     return program.read() if isinstance(program, Component) else program.language
+
+
+def serving_options(config: Config) -> dict[str, Any]:
+    """The settings of the section `server` but for the address, as the engine takes them. Logging belongs to the process."""
+    return {name: value for name, value in asdict(config.server).items() if name not in {"host", "port", "log_level"}}

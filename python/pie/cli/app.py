@@ -11,7 +11,7 @@ import typer
 from pie.cli import bakery_commands, client_commands
 from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, config_flags
 from pie.cli.program_command import ProgramCommand
-from pie.cli.remote import Server, ServerOption, UserOption
+from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
 app = typer.Typer(
     name="pie",
@@ -75,6 +75,8 @@ def run(
     files: FilesOption = None,
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
     detach: Annotated[bool, typer.Option("--detach", help="With --server: print the number of the process, and leave it running.")] = False,
     token_budget: Annotated[
         int | None,
@@ -104,7 +106,7 @@ def run(
             detach=detach,
             verbose=verbose,
         )
-        raise typer.Exit(run_in_server(Server(server, user, flags), remote))
+        raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), remote))
 
     from pie.cli.run import Launch, run_program
 

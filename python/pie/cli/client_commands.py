@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pie.cli.options import FilesOption, JsonOption
-from pie.cli.remote import Server, ServerOption, UserOption
+from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
 
 PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
 
@@ -24,12 +24,14 @@ def ps(
     as_json: JsonOption = False,
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
 ) -> None:
     """List the processes of a server."""
     from pie.cli.processes import print_processes
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: print_processes(client, with_ended=with_ended, as_json=as_json)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_processes(client, with_ended=with_ended, as_json=as_json)))
 
 
 def attach(
@@ -40,6 +42,8 @@ def attach(
     files: FilesOption = None,
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
 ) -> None:
     """Attach to a process of a server: print what nobody has read, go on until it ends, and send it the lines of stdin.
 
@@ -48,7 +52,7 @@ def attach(
     from pie.cli.attach import attach as go_on
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: go_on(client, pid, files=files, with_stdin=not no_stdin)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: go_on(client, pid, files=files, with_stdin=not no_stdin)))
 
 
 def logs(
@@ -57,6 +61,8 @@ def logs(
     tail: Annotated[int | None, typer.Option(min=0, metavar="BYTES", help="Only the last so many bytes.", show_default=False)] = None,
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
 ) -> None:
     """Print the last that a process wrote and, where it has ended, its value or its error.
 
@@ -65,19 +71,21 @@ def logs(
     from pie.cli.processes import print_logs
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: print_logs(client, pid, tail_bytes=tail, follow=follow)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_logs(client, pid, tail_bytes=tail, follow=follow)))
 
 
 def stop(
     pids: Annotated[list[int], typer.Argument(metavar="PID...", min=1, help="Numbers of processes.", show_default=False)],
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
 ) -> None:
     """End processes of a server, and wait until they have ended."""
     from pie.cli.processes import stop_processes
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: stop_processes(client, pids)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: stop_processes(client, pids)))
 
 
 def install(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -95,17 +103,21 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
     ] = None,
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
 ) -> None:
     """Install a program in a server, and print the name by which it is launched."""
     from pie.cli.install import install as send
 
-    raise typer.Exit(send(Server(server, user), program, name=name, version=version, manifest=manifest))
+    raise typer.Exit(send(Server(server, user, key, private_key), program, name=name, version=version, manifest=manifest))
 
 
 def uninstall(
     program: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False)],
     server: ServerOption = None,
     user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
 ) -> None:
     """Remove a program from a server.
 
@@ -114,20 +126,28 @@ def uninstall(
     from pie.cli.install import uninstall as remove
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: remove(client, program)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: remove(client, program)))
 
 
-def programs(as_json: JsonOption = False, server: ServerOption = None, user: UserOption = None) -> None:
+def programs(
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
     """List the programs that are installed in a server."""
     from pie.cli.install import print_programs
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: print_programs(client, as_json=as_json)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_programs(client, as_json=as_json)))
 
 
-def stats(server: ServerOption = None, user: UserOption = None) -> None:
+def stats(
+    server: ServerOption = None, user: UserOption = None, key: KeyOption = None, private_key: PrivateKeyOption = None
+) -> None:
     """Print the counters and gauges of a server and of its models, as JSON."""
     from pie.cli.processes import print_stats
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user), lambda client, _: print_stats(client)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_stats(client)))

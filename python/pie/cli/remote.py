@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pie.cli.interrupts import cancel_at_interrupt, raised
+from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie.client import Client
@@ -20,12 +22,31 @@ ServerOption = Annotated[
 UserOption = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose programs and processes.", show_default=False)]
 
 
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="KEY",
+        help="The API key; others see it in the list of processes, so set PIE_KEY or client.key_file instead.",
+        show_default=False,
+    ),
+]
+PrivateKeyOption = Annotated[
+    Path | None,
+    typer.Option("--private-key", metavar="FILE", help="A private key of SSH that says who you are, with --user.", show_default=False),
+]
+
+_LAYERS = ("flag", "environment", "file", "default")
+
+
 @dataclass(frozen=True)
 class Server:
     """Where a server is, and who asks; None: what the configuration says."""
 
     url: str | None
     user: str | None
+    key: str | None = None
+    private_key: Path | None = None
     flags: Flags | None = None
 
     def config(self) -> Config:
@@ -33,7 +54,33 @@ class Server:
         from pie.config import Flags, load
 
         flags = self.flags or Flags()
-        return load(replace(flags, values={**flags.values, "client.url": self.url, "client.user": self.user}))
+        private_key = None if self.private_key is None else str(self.private_key)
+        given = {"client.url": self.url, "client.user": self.user, "client.key": self.key, "client.private_key": private_key}
+        return load(replace(flags, values={**flags.values, **given}))
+
+
+def credentials(config: Config) -> dict[str, Any]:
+    """What `pie.client.connect` gets to prove who asks: of several ways that of the later layer, and a key before a private one.
+
+    PieError `invalid-argument` for a file that holds none, and `invalid-config` for two ways in one layer.
+    """
+    from pie.client.signing import read_key
+
+    client = config.client
+    ways = [name for name in ("key", "key_file", "private_key") if getattr(client, name)]
+    if not ways:
+        return {}
+    layer = {name: _LAYERS.index(config.origins[f"client.{name}"].kind) for name in ways}
+    best = [name for name in ways if layer[name] == min(layer.values())]
+    if "private_key" in best and len(best) > 1:
+        where = config.origins["client.private_key"]
+        raise PieError("invalid-config", f"{where}: both client.{best[0]} and client.private_key are set there; leave one out")
+    match best[0]:
+        case "key":
+            return {"key": client.key}
+        case "key_file":
+            return {"key": read_key(Path(client.key_file))}
+    return {"private_key": Path(client.private_key)}
 
 
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
@@ -43,10 +90,11 @@ def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> in
     from pie.client import connect
 
     config = server.config()
+    proof = credentials(config)
 
     async def connected() -> int:
         cancel_at_interrupt()
-        async with connect(config.client.url, user=config.client.user or None) as client:
+        async with connect(config.client.url, user=config.client.user or None, **proof) as client:
             return await work(client, config)
 
     with raised():

@@ -32,11 +32,12 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
 
     config = _isolated(load(flags), isolate)
 
-    from pie._engine import check_address, init_logging  # the engine is large: mistakes above are told without it
-    from pie.engine import Engine
+    from pie._engine import check_access, check_address, init_logging  # the engine is large: mistakes above are told without it
+    from pie.engine import Engine, serving_options
 
     init_logging(config.server.log_level)
     check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
+    check_access(config.server.host, config.server.port, data_dir=str(config.engine.data_dir), options=serving_options(config))
     with raised(), Engine.from_config(config) as engine:
         if not engine.runtimes_are_prepared():
             with working("Preparing the language runtimes (once)"):

@@ -12,6 +12,7 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
 from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, ServerStats, connect
 from pie.client.events import AnyEvent, Event, LastEvent
 from pie.client.process import Events, Process
+from pie.client.signing import PrivateKey
 from pie.errors import PieError
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "LastEvent",
     "Logs",
     "PieError",
+    "PrivateKey",
     "Process",
     "ProcessInfo",
     "ProgramInfo",

@@ -40,6 +40,13 @@ def text(name: str, value: str, expected: str = "a str") -> str:
     return value
 
 
+def secret(name: str, value: str) -> str:
+    """A text that no error shows."""
+    if not isinstance(value, str):
+        raise PieError("invalid-argument", f"{name} is a {type(value).__name__}; give a str", {"argument": name})
+    return value
+
+
 def flag(name: str, value: bool) -> bool:
     """A truth value."""
     if not isinstance(value, bool):

@@ -15,7 +15,9 @@ import msgspec
 from pie.client import checks
 from pie.client.connection import Connection, nothing
 from pie.client.events import Event, LastEvent
+from pie.client.opening import Identity
 from pie.client.process import Process
+from pie.client.signing import PrivateKey, check_key
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
 from pie.stats import ModelStats
@@ -134,6 +136,11 @@ class Client:
     def user(self) -> str:
         """Whose programs and processes this client sees."""
         return self._connection.hello.user
+
+    @property
+    def role(self) -> str:
+        """What this client may do: `read`, `user` or `operator`."""
+        return self._connection.hello.role
 
     @property
     def server(self) -> str:
@@ -316,18 +323,43 @@ def _launchable(program: Path, manifest: str | None) -> bytes:
     return _read(program, manifest).launchable()
 
 
+def _identity(user: str | None, key: str | None, private_key: PrivateKey | str | Path | None) -> Identity:
+    if key is not None:
+        key = check_key(checks.secret("key", key))
+    if private_key is None:
+        return Identity(user, key)
+    if key is not None:
+        raise PieError("invalid-argument", "a key and a private key were given; give one of them", {"argument": "private_key"})
+    if user is None:
+        raise PieError("invalid-argument", "a private key says who you are with a user; give `user`, too", {"argument": "user"})
+    if not isinstance(private_key, PrivateKey | str | Path):
+        raise checks.refused("private_key", private_key, "a PrivateKey, or the path of one")
+    return Identity(user, None, private_key if isinstance(private_key, PrivateKey) else PrivateKey.load(private_key))
+
+
 @asynccontextmanager
-async def connect(address: str = DEFAULT_ADDRESS, *, user: str | None = None, timeout_s: float = 10.0) -> AsyncIterator[Client]:
+async def connect(
+    address: str = DEFAULT_ADDRESS,
+    *,
+    user: str | None = None,
+    key: str | None = None,
+    private_key: PrivateKey | str | Path | None = None,
+    timeout_s: float = 10.0,
+) -> AsyncIterator[Client]:
     """Connects to the server at `address` (`ws://HOST:PORT`) as `user`, and closes the connection at the end of the block.
 
-    Raises PieError `connection-failed` where there is no server, `protocol-version` where it is of another version, `invalid-argument`
+    Where the server has to know who asks, `key` is an API key (`pie key add`), whose user one is then; or `private_key` one whose public
+    half the operator has added, a `PrivateKey` or the path of one, with the `user` whose it is.
+
+    Raises PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in, `connection-failed` where there is no server, `protocol-version` where it is of another version, `invalid-argument`
     for what is no address, user or time.
     """
     checks.text("address", address, "a str, as in 'ws://127.0.0.1:8080'")
     if user is not None:
         checks.text("user", user)
     checks.time_s("timeout_s", timeout_s)
-    connection = await Connection.open(address, user=user, timeout_s=timeout_s)
+    who = _identity(user, key, private_key)
+    connection = await Connection.open(address, who, timeout_s=timeout_s)
     try:
         yield Client(connection)
     finally:

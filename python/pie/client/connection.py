@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from pie.client.opening import open_socket
+from pie.client.opening import Identity, open_socket
 from pie.client.stream import Stream
 from pie.client.wire import Frame, Hello, decode, encode, encode_binary, to_event
 from pie.errors import PieError
@@ -78,9 +78,9 @@ class Connection:
         self._notifier = asyncio.create_task(self._notify(), name="pie-client-notifier")
 
     @classmethod
-    async def open(cls, address: str, *, user: str | None, timeout_s: float) -> Connection:
+    async def open(cls, address: str, who: Identity, *, timeout_s: float) -> Connection:
         """Connects; the errors are those of `open_socket`."""
-        socket, hello = await open_socket(address, user=user, timeout_s=timeout_s)
+        socket, hello = await open_socket(address, who, timeout_s=timeout_s)
         return cls(socket, hello)
 
     async def request(

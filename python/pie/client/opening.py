@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
-from pie.client.wire import PROTOCOL, ErrorInfo, Greeting, Hello, decode, encode, parse
+from pie.client.signing import PrivateKey
+from pie.client.wire import PROTOCOL, Challenge, ErrorInfo, Greeting, Hello, decode, encode, parse
 from pie.errors import PieError
 
 # What a server may send beside what its `message_bytes` bounds: lists, logs, the hello itself.
@@ -23,12 +25,22 @@ _PING_S = 20.0
 _PONG_S = 60.0
 _SCHEMES = ("ws://", "wss://")
 
+_challenges = msgspec.json.Decoder(Challenge)
 _greetings = msgspec.json.Decoder(Greeting)
 _hellos = msgspec.json.Decoder(Hello)
 _refusals = msgspec.json.Decoder(dict[str, ErrorInfo])
 
 
-async def open_socket(address: str, *, user: str | None, timeout_s: float) -> tuple[ClientConnection, Hello]:
+@dataclass(frozen=True)
+class Identity:
+    """Who a client says that it is, and how it proves that."""
+
+    user: str | None = None
+    key: str | None = field(default=None, repr=False)
+    private_key: PrivateKey | None = None
+
+
+async def open_socket(address: str, who: Identity, *, timeout_s: float) -> tuple[ClientConnection, Hello]:
     """Connects and exchanges hellos.
 
     Raises PieError `connection-failed` where that is not possible, `protocol-version` where the two do not understand each other, or
@@ -48,7 +60,7 @@ async def open_socket(address: str, *, user: str | None, timeout_s: float) -> tu
                 proxy=None,
                 user_agent_header=_client_name(),
             )
-            return socket, await _greet(socket, user)
+            return socket, await _greet(socket, who)
     except BaseException as error:
         if socket is not None:
             socket.transport.abort()
@@ -58,15 +70,18 @@ async def open_socket(address: str, *, user: str | None, timeout_s: float) -> tu
         raise told from error
 
 
-async def _greet(socket: ClientConnection, user: str | None) -> Hello:
+async def _greet(socket: ClientConnection, who: Identity) -> Hello:
     hello: dict[str, object] = {"type": "hello", "protocol": PROTOCOL, "client": _client_name()}
-    if user is not None:
-        hello["user"] = user
+    said = {"user": who.user, "key": who.key, "public_key": who.private_key and who.private_key.public_line}
+    hello |= {name: value for name, value in said.items() if value is not None}
     await socket.send(encode(hello))
-    answer = await socket.recv()
-    frame, _ = decode(answer)
-    if frame.error is not None:
-        raise frame.error.to_error()
+    answer = await _answer(socket)
+    if who.private_key is not None and (challenge := parse(answer, _challenges)).type == "challenge":
+        # The name by which this client called the server: it is signed, so that no other server can use the signature.
+        host = socket.request.headers["Host"] if socket.request is not None else ""
+        signature = who.private_key.sign_hello(host=host, user=who.user or "", nonce=challenge.nonce)
+        await socket.send(encode({"type": "proof", "signature": signature}))
+        answer = await _answer(socket)
     greeting = parse(answer, _greetings)
     if greeting.protocol != PROTOCOL:
         message = (
@@ -77,6 +92,15 @@ async def _greet(socket: ClientConnection, user: str | None) -> Hello:
     said = parse(answer, _hellos)
     socket.protocol.max_message_size = _MAX_OTHER_BYTES + _MAX_ESCAPED_BYTES * max(0, said.limits.message_bytes)
     return said
+
+
+async def _answer(socket: ClientConnection) -> str | bytes:
+    """The next message of the server; PieError where it is a refusal."""
+    answer = await socket.recv()
+    frame, _ = decode(answer)
+    if frame.error is not None:
+        raise frame.error.to_error()
+    return answer
 
 
 def _explain(error: BaseException, address: str, timeout_s: float) -> PieError | None:

@@ -48,6 +48,13 @@ class Greeting(msgspec.Struct, frozen=True):
     server: str = ""
 
 
+class Challenge(msgspec.Struct, frozen=True):
+    """What a server wants to be signed before it says hello."""
+
+    type: str
+    nonce: str = ""
+
+
 class Hello(msgspec.Struct, frozen=True):
     """The first message of a server."""
 
@@ -56,6 +63,7 @@ class Hello(msgspec.Struct, frozen=True):
     instance: str
     user: str
     limits: Limits
+    role: str = "user"
 
 
 class Frame(msgspec.Struct):

@@ -15,6 +15,7 @@ from pie.errors import PieError
 PREFIX = "PIE_"
 SEPARATOR = "__"
 CONFIG_FILE = "PIE_CONFIG"
+KEY = "PIE_KEY"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Variable:
 
 VARIABLES = (
     Variable(CONFIG_FILE, "The configuration file, in place of `~/.pie/config.toml`; `--config` wins over it."),
+    Variable(KEY, "The API key of the commands that talk to a server: another name of `PIE_CLIENT__KEY`, which wins over it."),
     Variable(
         "XDG_CACHE_HOME",
         "The folder under which `engine.cache_dir` lies where it is not set, and what building Rust programs keeps (`pie-build`); "

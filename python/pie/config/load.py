@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pie.config.environment import CONFIG_FILE, PREFIX, SEPARATOR, data_folder, environment
+from pie.config.environment import CONFIG_FILE, KEY, PREFIX, SEPARATOR, data_folder, environment
 from pie.config.file import File, read_file
 from pie.config.models import chosen_models, written_models
 from pie.config.origin import DEFAULT, Origin
@@ -114,10 +114,14 @@ class _Layers:
                 )
 
     def add_environment(self, variables: Mapping[str, str]) -> None:
-        """Takes what variables set: `PIE_SERVER__PORT`, `PIE_MODEL__NAME__KV_BYTES`."""
+        """Takes what variables set: `PIE_SERVER__PORT`, `PIE_MODEL__NAME__KV_BYTES`, `PIE_KEY`."""
+        if KEY in variables:
+            origin = Origin("environment", KEY)
+            self.sections["client"]["key"] = settings()["client"]["key"].parse(variables[KEY], "client.key", origin)
+            self.origins["client.key"] = origin
         for variable in sorted(variables):
             section, separator, rest = variable.removeprefix(PREFIX).partition(SEPARATOR)
-            if not variable.startswith(PREFIX) or variable == CONFIG_FILE:
+            if not variable.startswith(PREFIX) or variable in {CONFIG_FILE, KEY}:
                 continue
             origin = Origin("environment", variable)
             if not separator:
@@ -225,9 +229,9 @@ def _known(section: str, name: str, origin: Origin, *without: str) -> Setting:
 def _from_file(setting: Setting, raw: Any, key: str, origin: Origin, file: File) -> Any:
     """The value; a relative path is relative to the folder of the file."""
     value = setting.check(raw, key, origin)
-    if setting.name == "path" and value != EMBEDDED:
-        return str(file.path.absolute().parent / value)
-    return file.path.absolute().parent / value if setting.kind is Path else value
+    if setting.kind is Path:
+        return file.path.absolute().parent / value
+    return str(file.path.absolute().parent / value) if setting.is_path and value not in {"", EMBEDDED} else value
 
 
 def _shout(model: str) -> str:

@@ -53,6 +53,16 @@ class Setting:
         return self.meta.description or ""
 
     @property
+    def is_path(self) -> bool:
+        """Whether it names a file or a folder; a text that does may be empty."""
+        return self.kind is Path or self.name == "path" or bool((self.meta.extra or {}).get("path"))
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its value is shown to nobody."""
+        return bool((self.meta.extra or {}).get("secret"))
+
+    @property
     def expected(self) -> str:
         """What it may be, as a noun: `a whole number from 0 to 65535`."""
         choices = get_args(self.kind)
@@ -86,7 +96,7 @@ class Setting:
         if self.name.endswith("_bytes") and isinstance(raw, str):
             raw = _size(raw)
         try:
-            if self.kind is Path or self.name == "path":
+            if self.is_path and (raw or self.kind is Path or self.name == "path"):
                 value: Any = _path(msgspec.convert(raw, str))
                 return Path(value) if self.kind is Path else value
             return msgspec.convert(raw, Annotated[self.kind, self.meta])
@@ -108,7 +118,8 @@ class Setting:
 
     def refused(self, raw: Any, key: str, origin: Origin) -> PieError:
         """The error of a value that this setting cannot have."""
-        message = f"{origin.where}: {key} = {shortened(repr(raw))} is not possible; give {self.expected}"
+        shown = "what is there" if self.is_secret else shortened(repr(raw))
+        message = f"{origin.where}: {key} = {shown} is not possible; give {self.expected}"
         return PieError("invalid-config", message, {"key": key, "origin": str(origin)})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pie.config.settings import NO_LIMIT
+from pie.config.settings import NO_LIMIT, settings
 from pie.config.tree import Config
 
 
@@ -22,7 +22,7 @@ def as_toml(config: Config) -> str:
     lines = []
     for header, key, values in _tables(config):
         lines += ["", header]
-        rows = [(f"{name} = {_toml(value)}", str(config.origins[f"{key}.{name}"])) for name, value in values.items()]
+        rows = [(_row(key, name, value), str(config.origins[f"{key}.{name}"])) for name, value in values.items()]
         width = min(48, max(len(row) for row, _ in rows))
         lines += [f"{row:<{width}}  # {origin}" for row, origin in rows]
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -32,12 +32,25 @@ def as_json(config: Config) -> str:
     """The configuration as one JSON object: each value with its origin, no limit as null."""
     sections: dict[str, Any] = {}
     for header, key, values in _tables(config):
-        rows = {name: {"value": _plain(value), "origin": _origin(config, f"{key}.{name}")} for name, value in values.items()}
+        rows = {name: {"value": _shown(key, name, value), "origin": _origin(config, f"{key}.{name}")} for name, value in values.items()}
         if header == "[[model]]":
             sections.setdefault("model", []).append(rows)
         else:
             sections[key] = rows
     return json.dumps(sections, indent=2, ensure_ascii=False)
+
+
+def _row(section: str, name: str, value: Any) -> str:
+    """A line of a file. One with a secret is a comment: it is not shown, and so does not make it again."""
+    return f"# {name} is set and is not shown" if _is_hidden(section, name, value) else f"{name} = {_toml(value)}"
+
+
+def _shown(section: str, name: str, value: Any) -> Any:
+    return "(not shown)" if _is_hidden(section, name, value) else _plain(value)
+
+
+def _is_hidden(section: str, name: str, value: Any) -> bool:
+    return bool(value) and section in settings() and settings()[section][name].is_secret
 
 
 def _tables(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -22,6 +22,7 @@ EMBEDDED = "pie-tiny"
 EMBEDDED_FOLDER = Path(__file__).resolve().parents[1] / "pie_tiny"
 
 DriverName = Literal["cpu", "reference", "dummy"]
+AuthMode = Literal["auto", "on", "off"]
 LogLevel = Literal["off", "error", "warn", "info", "debug", "trace"]
 Limit = int | float | None
 
@@ -86,6 +87,40 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(min_length=1, description="The address to serve on.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="The port to serve on; 0: a free one.")] = 8080
+    auth: Annotated[
+        AuthMode,
+        Meta(
+            description=(
+                "Whether clients have to prove who they are: `on`, by a key or a proxy; `off`, they are who they say; `auto`, on but on "
+                "loopback without a trusted proxy."
+            )
+        ),
+    ] = "auto"
+    allow_anonymous: Annotated[
+        bool, Meta(description='Lets `auth = "off"` stand on an address that others reach: whoever does may be anybody.')
+    ] = False
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        Meta(description="Addresses or networks (`10.0.0.7`, `10.1.0.0/16`) of the proxies whose `user_header` names the user."),
+    ] = ()
+    user_header: Annotated[
+        str,
+        Meta(min_length=1, max_length=64, description="The header in which they do; from anybody else it is refused."),
+    ] = "X-Pie-User"
+    operators: Annotated[
+        tuple[str, ...],
+        Meta(description="Users who see and end what is anybody's, where no key says what they may do: named by a proxy, or by themselves."),
+    ] = ()
+    audit_log: Annotated[
+        str,
+        Meta(
+            description=(
+                "The file in which a line of JSON stands for each thing that a client changed or was refused; empty: they go to the log, "
+                "as `info` of `audit`."
+            ),
+            extra={"path": True},
+        ),
+    ] = ""
     allowed_origins: Annotated[
         tuple[str, ...], Meta(description="Origins of web pages that may connect, beside those of the own port on this machine.")
     ] = ()
@@ -162,7 +197,28 @@ class ClientConfig(Struct, frozen=True, kw_only=True):
     """`[client]`: the commands that talk to a server."""
 
     url: Annotated[str, Meta(min_length=1, description="The server that they talk to.")] = "ws://127.0.0.1:8080"
-    user: Annotated[str, Meta(description="The user whose programs and processes they see; empty: nobody in particular.")] = ""
+    user: Annotated[
+        str,
+        Meta(description="The user whose programs and processes they see; empty: that of the key, or nobody in particular."),
+    ] = ""
+    key: Annotated[
+        str,
+        Meta(
+            description=(
+                "The API key by which they come in. It is shown nowhere; a file keeps it better than the environment, and that better than "
+                "a flag, which other users of the machine see."
+            ),
+            extra={"secret": True},
+        ),
+    ] = ""
+    key_file: Annotated[str, Meta(description="A file with the key; used where `key` is empty.", extra={"path": True})] = ""
+    private_key: Annotated[
+        str,
+        Meta(
+            description="A private key of SSH by which they come in, as in `~/.ssh/id_ed25519`; needs `user`, and no passphrase.",
+            extra={"path": True},
+        ),
+    ] = ""
 
 
 class ModelConfig(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ mod engine;
 mod model;
 mod process;
 mod program;
+mod keys;
 mod server;
 
 // The symbols of the CPU kernels are exported from this library; `pie` opens it through cffi.
@@ -36,6 +37,8 @@ mod _engine {
     #[pymodule_export]
     use super::engine::{PyEngine, compile_worker};
     #[pymodule_export]
+    use super::keys::{add_key, list_keys, revoke_key};
+    #[pymodule_export]
     use super::model::PyModel;
     #[pymodule_export]
     use super::process::{PyEvent, PyProcess};
@@ -43,7 +46,7 @@ mod _engine {
     use super::program::{pack_program, read_manifest, read_packed};
 
     #[pymodule_export]
-    use super::server::{PyServer, check_address, init_logging};
+    use super::server::{PyServer, check_access, check_address, init_logging};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

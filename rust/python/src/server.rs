@@ -60,18 +60,54 @@ pub(crate) fn serve(
         port,
         ..ServerConfig::new(data_dir)
     };
-    if let Some(options) = options {
-        for item in options.items()? {
-            let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
-            if name == "allowed_origins" {
-                config.allowed_origins = value.extract()?;
-            } else {
-                let value = value.extract()?;
-                config.set(&name, value).map_err(|error| raise(py, error))?;
-            }
-        }
-    }
+    set(py, &mut config, options)?;
     detached(py, || Server::start(engine, config)).map(PyServer)
+}
+
+/// Sets what the options of a server say.
+fn set(
+    py: Python<'_>,
+    config: &mut ServerConfig,
+    options: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<()> {
+    let Some(options) = options else {
+        return Ok(());
+    };
+    for item in options.items()? {
+        let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
+        let set = if name == "allowed_origins" {
+            config.allowed_origins = value.extract()?;
+            Ok(())
+        } else if name == "allow_anonymous" {
+            config.auth.allow_anonymous = value.extract()?;
+            Ok(())
+        } else if let Ok(text) = value.extract::<String>() {
+            config.auth.set_text(&name, &text).map(drop)
+        } else if let Ok(texts) = value.extract::<Vec<String>>() {
+            config.auth.set_list(&name, texts).map(drop)
+        } else {
+            config.set(&name, value.extract()?)
+        };
+        set.map_err(|error| raise(py, error))?;
+    }
+    Ok(())
+}
+
+/// See the stub.
+#[pyfunction]
+#[pyo3(signature = (host, port, *, data_dir, options=None))]
+pub(crate) fn check_access(
+    py: Python<'_>,
+    host: &str,
+    port: u16,
+    data_dir: PathBuf,
+    options: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<()> {
+    let mut config = ServerConfig::new(data_dir);
+    set(py, &mut config, options)?;
+    detached(py, || {
+        pie_server::check_access(host, port, &config.data_dir, &config.auth)
+    })
 }
 
 /// Writes what the engine logs to stderr, from a level on; the first call decides.
