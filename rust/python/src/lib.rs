@@ -10,10 +10,10 @@ mod channel;
 mod config;
 mod dummy;
 mod engine;
+mod keys;
 mod model;
 mod process;
 mod program;
-mod keys;
 mod server;
 
 // The symbols of the CPU kernels are exported from this library; `pie` opens it through cffi.

@@ -93,7 +93,7 @@ impl Audit {
     ) {
         self.write(&json!({
             "time": now_s(), "user": who.user, "role": who.role.name(), "key": who.key, "address": who.address.to_string(),
-            "verb": verb, "object": plain(object), "outcome": outcome.map_or_else(|error| error.code.as_str(), |()| "ok"),
+            "verb": plain(verb), "object": plain(object), "outcome": outcome.map_or_else(|error| error.code.as_str(), |()| "ok"),
         }));
     }
 

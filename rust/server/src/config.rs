@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use pie_host::{Error, ErrorCode};
 
+use crate::AuthConfig;
+
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -15,6 +17,8 @@ pub struct ServerConfig {
     pub port: u16,
     /// The folder under which installed programs are kept.
     pub data_dir: PathBuf,
+    /// Who may come in.
+    pub auth: AuthConfig,
     /// Origins of web pages that may connect, beside those of this host and port, as in `https://example.org`.
     pub allowed_origins: Vec<String>,
     /// Clients that may be connected at once.
@@ -68,6 +72,7 @@ impl ServerConfig {
             host: "127.0.0.1".to_owned(),
             port: 8080,
             data_dir,
+            auth: AuthConfig::default(),
             allowed_origins: Vec::new(),
             max_connections: 1024,
             max_user_connections: 256,

@@ -7,8 +7,9 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tungstenite::protocol::frame::coding::CloseCode;
 
+use crate::auth::{Claim, Identity, Presented, Verdict};
 use crate::names;
-use crate::places::{Address, Place};
+use crate::places::Place;
 use crate::protocol::{self, OPEN_REQUESTS, incoming, outgoing, violation};
 use crate::shared::Shared;
 use crate::wire::{Bounds, CONNECTION_BYTES, Fault, Message, Wire};
@@ -23,7 +24,7 @@ const MAX_CLIENT_BYTES: usize = 256;
 /// Who is at the other end.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) user: String,
+    pub(crate) identity: Identity,
     /// What the client says that it is, for the log.
     pub(crate) name: String,
 }
@@ -51,12 +52,12 @@ pub(crate) fn bounds(shared: &Shared) -> Bounds {
 /// Hears the hello and answers it; the client has its place from then on. One that says anything else is told why and let go.
 pub(crate) async fn greet(
     wire: &mut Wire,
-    address: Address,
+    shown: &Presented,
     shared: &Arc<Shared>,
 ) -> Option<Admitted> {
-    let admitted = hello(wire)
+    let admitted = introduced(wire, shown, shared)
         .await?
-        .and_then(|client| admit(client, address, shared));
+        .and_then(|client| admit(client, shared));
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(error) => {
@@ -69,7 +70,11 @@ pub(crate) async fn greet(
         "frame_bytes": config.max_frame_bytes, "message_bytes": shared.host.limits().message_bytes,
         "upload_bytes": config.max_upload_bytes, "window_bytes": config.window_bytes, "open_requests": OPEN_REQUESTS,
     });
-    let answer = outgoing::hello(shared.host.instance_id(), &admitted.client.user, &limits);
+    let answer = outgoing::hello(
+        shared.host.instance_id(),
+        &admitted.client.identity,
+        &limits,
+    );
     wire.writer.send(&answer, || ()).await.ok()?;
     wire.reader.set_bounds(Bounds {
         account: admitted.place.user().account.clone(),
@@ -82,8 +87,9 @@ pub(crate) async fn greet(
 }
 
 /// Gives a client its place, and charges what its connection holds.
-fn admit(client: Client, address: Address, shared: &Arc<Shared>) -> Result<Admitted, Error> {
-    let (place, lost) = shared.places.enter(&client.user, address)?;
+fn admit(client: Client, shared: &Arc<Shared>) -> Result<Admitted, Error> {
+    let Identity { user, address, .. } = &client.identity;
+    let (place, lost) = shared.places.enter(user, (*address).into())?;
     let charge = place
         .user()
         .account
@@ -118,24 +124,63 @@ pub(crate) fn close_code(error: &Error, other: CloseCode) -> CloseCode {
     }
 }
 
-/// The first message; none when the client went without one.
-async fn hello(wire: &mut Wire) -> Option<Result<Client, Error>> {
+/// Who the client is, once it has proved it; none when it went before.
+async fn introduced(
+    wire: &mut Wire,
+    shown: &Presented,
+    shared: &Shared,
+) -> Option<Result<Client, Error>> {
     let mut n_pings = 0;
+    let (claim, name) = match heard(wire, &mut n_pings, claimed).await? {
+        Ok(said) => said,
+        Err(error) => return Some(Err(error)),
+    };
+    let user = claim.user.clone().unwrap_or_default();
+    let judged = shared.authority.judge(claim, shown, &shared.audit).await;
+    let identity = match judged {
+        Ok(Verdict::In(identity)) => Ok(identity),
+        Ok(Verdict::Challenged(challenge)) => {
+            let told = outgoing::challenge(challenge.nonce());
+            wire.writer.send(&told, || ()).await.ok()?;
+            match heard(wire, &mut n_pings, incoming::proof).await? {
+                Ok(signature) => {
+                    let authority = &shared.authority;
+                    authority
+                        .judge_signature(&challenge, &signature, shown, &shared.audit)
+                        .await
+                }
+                Err(error) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &identity {
+        shared.audit.turned_away(shown.address, &user, error);
+    }
+    Some(identity.map(|identity| Client { identity, name }))
+}
+
+/// What the next text says; none when the client went without one.
+async fn heard<T>(
+    wire: &mut Wire,
+    n_pings: &mut usize,
+    read: impl Fn(&str) -> Result<T, Error>,
+) -> Option<Result<T, Error>> {
     loop {
         return match wire.reader.next().await {
-            Ok(Message::Text(payload)) => Some(payload.text().and_then(client)),
-            Ok(Message::Ping(_) | Message::Pong) if n_pings >= MAX_PINGS => {
+            Ok(Message::Text(payload)) => Some(payload.text().and_then(&read)),
+            Ok(Message::Ping(_) | Message::Pong) if *n_pings >= MAX_PINGS => {
                 Some(Err(violation(format!(
                     "more than {MAX_PINGS} pings or pongs came before the hello; say hello first"
                 ))))
             }
             Ok(Message::Ping(payload)) => {
-                n_pings += 1;
+                *n_pings += 1;
                 wire.writer.pong(&payload).await.ok()?;
                 continue;
             }
             Ok(Message::Pong) => {
-                n_pings += 1;
+                *n_pings += 1;
                 continue;
             }
             Ok(Message::Close(_)) => {
@@ -152,7 +197,8 @@ async fn hello(wire: &mut Wire) -> Option<Result<Client, Error>> {
     }
 }
 
-fn client(text: &str) -> Result<Client, Error> {
+/// What a hello says of who the client is, and what it calls itself.
+fn claimed(text: &str) -> Result<(Claim, String), Error> {
     let (version, hello) = incoming::hello(text)?;
     if version != protocol::VERSION {
         let message = format!(
@@ -163,15 +209,21 @@ fn client(text: &str) -> Result<Client, Error> {
     }
     let hello = hello?;
     debug_assert_eq!(hello.protocol, version);
-    let user = hello.user.unwrap_or_else(|| "anonymous".to_owned());
-    names::check_user(&user)?;
+    if let Some(user) = &hello.user {
+        names::check_user(user)?;
+    }
     let name = hello.client.unwrap_or_default();
     if name.len() > MAX_CLIENT_BYTES {
         return Err(violation(format!(
             "the client gives itself a name of more than {MAX_CLIENT_BYTES} bytes"
         )));
     }
-    Ok(Client { user, name })
+    let claim = Claim {
+        user: hello.user,
+        key: hello.key,
+        public_key: hello.public_key,
+    };
+    Ok((claim, name))
 }
 
 #[cfg(test)]
@@ -181,17 +233,14 @@ mod tests {
     #[test]
     fn hellos_are_judged() {
         let code = |text: &str| {
-            client(text)
-                .map(|client| client.user)
+            claimed(text)
+                .map(|(claim, _)| claim.user)
                 .map_err(|error| error.code)
         };
-        assert_eq!(
-            code(r#"{"type":"hello","protocol":1}"#),
-            Ok("anonymous".to_owned())
-        );
+        assert_eq!(code(r#"{"type":"hello","protocol":1}"#), Ok(None));
         assert_eq!(
             code(r#"{"type":"hello","protocol":1,"user":"a"}"#),
-            Ok("a".to_owned())
+            Ok(Some("a".to_owned()))
         );
         for (text, expected) in [
             (

@@ -1,13 +1,14 @@
 //! What comes before the WebSocket: one HTTP request, bounded in size, which is an upgrade or a probe. A probe gets a short answer and the
 //! connection ends.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use pie_host::{Error, ErrorCode, Host};
 use serde_json::json;
 use tungstenite::handshake::server::{Request, Response, create_response, write_response};
 use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
 
+use crate::auth::Presented;
 use crate::protocol::outgoing;
 use crate::shared::{Phase, Shared};
 use crate::wire::Wire;
@@ -15,9 +16,9 @@ use crate::wire::Wire;
 /// Header fields of a request: browsers send about twenty.
 const MAX_FIELDS: usize = 64;
 
-/// Reads the request and answers it. The request when it was an upgrade, and the connection is a WebSocket from then on; none when the
+/// Reads the request and answers it. What the client has shown when it was an upgrade, and the connection is a WebSocket from then on; none when the
 /// connection ends.
-pub(crate) async fn answer(wire: &mut Wire, shared: &Shared) -> Option<Request> {
+pub(crate) async fn answer(wire: &mut Wire, peer: IpAddr, shared: &Shared) -> Option<Presented> {
     let head = match wire.reader.head(end_of_head).await {
         Ok(Some(head)) => read(&head),
         Ok(None) => Err(Reply::new(
@@ -28,13 +29,15 @@ pub(crate) async fn answer(wire: &mut Wire, shared: &Shared) -> Option<Request> 
     };
     let upgraded = head.and_then(|request| {
         let response = respond(&request, shared)?;
-        Ok((request, response))
+        let shown = Presented::read(peer, request.headers(), shared.authority.config())
+            .map_err(|error| forbidden(&error))?;
+        Ok((shown, response))
     });
     let mut bytes = Vec::new();
-    let request = match upgraded {
-        Ok((request, response)) => {
+    let shown = match upgraded {
+        Ok((shown, response)) => {
             write_response(&mut bytes, &response).ok()?;
-            Some(request)
+            Some(shown)
         }
         Err(reply) => {
             tracing::debug!(status = reply.status.as_u16(), "answered an HTTP request");
@@ -43,7 +46,7 @@ pub(crate) async fn answer(wire: &mut Wire, shared: &Shared) -> Option<Request> 
         }
     };
     wire.writer.raw(&bytes).await.ok()?;
-    request
+    shown
 }
 
 /// Where the head of a request ends.

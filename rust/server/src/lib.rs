@@ -30,4 +30,4 @@ mod wire;
 
 pub use auth::{AuthConfig, AuthMode, KeyRecord, NewKey, Role, add_key, list_keys, revoke_key};
 pub use config::ServerConfig;
-pub use server::{Server, check_address};
+pub use server::{Server, check_access, check_address};

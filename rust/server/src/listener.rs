@@ -2,6 +2,7 @@
 //! gives way: a slow handshake is in nobody's way, and an address that begins many is in its own.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,9 +35,8 @@ pub(crate) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let address = peer.ip().into();
-                    let giving_up = handshakes.begin(address);
-                    clients.spawn(serve(stream, address, shared.clone(), giving_up));
+                    let giving_up = handshakes.begin(peer.ip().into());
+                    clients.spawn(serve(stream, peer.ip(), shared.clone(), giving_up));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted");
@@ -90,7 +90,7 @@ impl Handshakes {
 /// One client, from the first byte to the last.
 async fn serve(
     stream: TcpStream,
-    address: Address,
+    peer: IpAddr,
     shared: Arc<Shared>,
     mut giving_up: oneshot::Receiver<()>,
 ) {
@@ -104,7 +104,7 @@ async fn serve(
     let greeted = tokio::select! {
         biased;
         _ = &mut giving_up => return,
-        greeted = timeout(shared.config.handshake_timeout, greet(stream, address, &shared)) => greeted,
+        greeted = timeout(shared.config.handshake_timeout, greet(stream, peer, &shared)) => greeted,
     };
     // From now on the place among the handshakes is free.
     drop((giving_up, charge));
@@ -126,10 +126,10 @@ enum Greeted {
     Refused(Wire),
 }
 
-async fn greet(stream: TcpStream, address: Address, shared: &Arc<Shared>) -> Greeted {
+async fn greet(stream: TcpStream, peer: IpAddr, shared: &Arc<Shared>) -> Greeted {
     let mut wire = Wire::new(stream, handshake::bounds(shared));
-    if http::answer(&mut wire, shared).await.is_some()
-        && let Some(admitted) = handshake::greet(&mut wire, address, shared).await
+    if let Some(shown) = http::answer(&mut wire, peer, shared).await
+        && let Some(admitted) = handshake::greet(&mut wire, &shown, shared).await
     {
         return Greeted::Admitted(wire, admitted);
     }
@@ -138,8 +138,6 @@ async fn greet(stream: TcpStream, address: Address, shared: &Arc<Shared>) -> Gre
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use super::*;
 
     fn at(last: u8) -> Address {

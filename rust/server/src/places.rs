@@ -105,6 +105,11 @@ impl Places {
         lock(&self.table).n
     }
 
+    /// Clients of a user that have a place.
+    pub(crate) fn count_of(&self, user: &str) -> usize {
+        lock(&self.table).by_user.get(user).map_or(0, |of| of.n)
+    }
+
     /// The place of one more client. The receiver tells when it is lost to another one.
     ///
     /// # Errors

@@ -93,6 +93,7 @@ impl Processes {
                 self.reserve_numbers(host.next_count());
                 table.insert(Entry {
                     user,
+                    place: 0,
                     label,
                     process: process.clone(),
                     detached,
@@ -139,6 +140,25 @@ impl Processes {
             .map(|entry| entry.process.clone())
     }
 
+    /// A process of the user, or with `any` of anybody, and whose it is.
+    ///
+    /// # Errors
+    /// As [`Processes::of_user`].
+    pub(crate) fn seen(
+        &self,
+        user: &str,
+        pid: u64,
+        any: bool,
+    ) -> Result<(String, ServedProcess), Error> {
+        let mut table = lock(&self.table);
+        let entry = if any {
+            table.of_anybody(user, pid)?
+        } else {
+            table.of_user(user, pid)?
+        };
+        Ok((entry.user.clone(), entry.process.clone()))
+    }
+
     /// Attaches a connection to a process, which belongs to it from then on.
     ///
     /// # Errors
@@ -164,15 +184,32 @@ impl Processes {
         self.due.notify_one();
     }
 
-    /// The processes of a user, by number; those that have ended only with `all`.
-    pub(crate) fn list(&self, user: &str, all: bool) -> Value {
+    /// The processes of a user as they were launched, or those of all, with whose they are; those that have ended only with `all`.
+    pub(crate) fn list(&self, user: Option<&str>, all: bool) -> Value {
         let table = lock(&self.table);
-        let processes: Vec<Value> = table
-            .of(user)
-            .filter(|entry| all || entry.end.is_none())
-            .map(described)
-            .collect();
+        let is_wanted = |entry: &&Entry| all || entry.end.is_none();
+        let processes: Vec<Value> = match user {
+            Some(user) => table.of(user).filter(is_wanted).map(described).collect(),
+            None => {
+                let each = table.users().flat_map(|user| table.of(user));
+                each.filter(is_wanted).map(described_with_user).collect()
+            }
+        };
         json!({ "processes": processes })
+    }
+
+    /// What a user has launched.
+    pub(crate) fn counts_of(&self, user: &str) -> Counts {
+        lock(&self.table).counts_of(user)
+    }
+
+    /// What each user has launched.
+    pub(crate) fn counts_by_user(&self) -> Vec<(String, Counts)> {
+        let table = lock(&self.table);
+        let users = table.users();
+        users
+            .map(|user| (user.to_owned(), table.counts_of(user)))
+            .collect()
     }
 
     /// True while the process is in the table.
@@ -269,6 +306,22 @@ impl Processes {
     }
 }
 
+/// Processes of one user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) n_live: usize,
+    /// Those that have ended and are kept.
+    pub(crate) n_ended: usize,
+    /// Tokens that have entered their contexts.
+    pub(crate) n_tokens: u64,
+}
+
+fn described_with_user(entry: &Entry) -> Value {
+    let mut row = described(entry);
+    row["user"] = json!(entry.user);
+    row
+}
+
 /// A process as it is listed.
 fn described(entry: &Entry) -> Value {
     let process = &entry.process;
@@ -283,6 +336,7 @@ fn described(entry: &Entry) -> Value {
         "cpu_s": process.cpu().as_secs_f64(),
         "exit": entry.end.as_ref().map(|end| end.exit.as_str()),
         "dropped": process.n_dropped(),
+        "tokens": process.n_tokens(),
     })
 }
 

@@ -1,25 +1,49 @@
 //! The requests of one connection, one function each.
 
+mod looking;
 mod open;
+mod permits;
 mod programs;
 mod running;
 
 use std::sync::{Arc, Mutex};
 
-use pie_host::{Error, Figure, Stats};
+use pie_host::{Error, ErrorCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::open::Replies;
+use crate::auth::Identity;
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
 use crate::places::User;
 use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Ack, Request};
 use crate::protocol::violation;
-use crate::shared::{Phase, Shared, lock};
+use crate::shared::{Shared, lock};
 use crate::uploads::Uploads;
+
+/// What the audit will say of a request, once its outcome is known.
+struct Note {
+    shared: Arc<Shared>,
+    who: Arc<Identity>,
+    verb: String,
+    object: String,
+}
+
+impl Note {
+    fn outcome(&self, outcome: Result<(), &Error>) {
+        let audit = &self.shared.audit;
+        audit.note(&self.who, &self.verb, &self.object, outcome);
+    }
+
+    /// The same of an answer, which is handed on.
+    fn of(&self, answer: Answer) -> Answer {
+        self.outcome(answer.as_ref().map(drop));
+        answer
+    }
+}
 
 /// What a handler answers: the object after `ok`, or an error.
 type Answer = Result<Value, Error>;
@@ -27,6 +51,8 @@ type Answer = Result<Value, Error>;
 /// One client and what it holds.
 pub(crate) struct Session {
     id: ConnectionId,
+    /// Who the client is; shared with what goes on after a request.
+    who: Arc<Identity>,
     user: String,
     shared: Arc<Shared>,
     outbox: Outbox,
@@ -40,6 +66,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(
         id: ConnectionId,
+        who: Arc<Identity>,
         user: Arc<User>,
         shared: Arc<Shared>,
         outbox: Outbox,
@@ -47,6 +74,7 @@ impl Session {
         let uploads = Uploads::new(&shared.config, user.clone());
         Self {
             id,
+            who,
             user: user.name.clone(),
             shared,
             replies: Replies::new(outbox.clone(), user.account.clone()),
@@ -69,23 +97,22 @@ impl Session {
         if let Err(error) = self.replies.open(id).await {
             return self.replies.refuse(id, error).await;
         }
+        if let Err(error) = self.permitted(&request.kind) {
+            return self.answer(id, Err(error)).await;
+        }
         let answer = match request.kind.as_str() {
             "ping" => request.fields::<incoming::Nothing>().map(|_| json!({})),
-            "programs" => request
-                .fields::<incoming::Nothing>()
-                .map(|_| self.shared.registry.list(&self.user)),
-            "stats" => request.fields::<incoming::Nothing>().map(|_| self.stats()),
+            "programs" => self.programs(&mut request),
+            "snapshots" => self.snapshots(&mut request),
+            "delete_snapshot" => self.delete_snapshot(&mut request),
+            "stats" => self.stats(&mut request),
             "attach" => return self.attach(request).await,
             "detach" => self.detach(&mut request),
             "send" | "signal" => self.send(&mut request),
             "close_input" => self.close_input(&mut request),
             "terminate" => self.terminate(&mut request),
             "outcome" => return self.outcome(&mut request).await,
-            "processes" => request.fields::<incoming::Processes>().map(|fields| {
-                self.shared
-                    .processes
-                    .list(&self.user, fields.all.unwrap_or(false))
-            }),
+            "processes" => self.processes(&mut request),
             "launch" => return self.launch(request).await,
             "install" => return self.install(request).await,
             "uninstall" => return self.uninstall(request).await,
@@ -96,6 +123,25 @@ impl Session {
             ))),
         };
         self.answer(id, answer).await;
+    }
+
+    /// Looks whether the client may ask for this.
+    fn permitted(&self, verb: &str) -> Result<(), Error> {
+        let permitted = permits::check(&self.who, verb);
+        if let Err(error) = &permitted {
+            self.note(verb, "").outcome(Err(error));
+        }
+        permitted
+    }
+
+    /// What the audit will say of a request.
+    fn note(&self, verb: &str, object: impl Into<String>) -> Note {
+        Note {
+            shared: self.shared.clone(),
+            who: self.who.clone(),
+            verb: verb.to_owned(),
+            object: object.into(),
+        }
     }
 
     /// Answers a request that came with bytes.
@@ -121,6 +167,15 @@ impl Session {
                 Ok(())
             };
             self.replies.refuse(id, error).await;
+            return refused;
+        }
+        if let Err(error) = self.permitted(&request.kind) {
+            let refused = if is_upload {
+                lock(&self.uploads).refuse(id, request.says("last"))
+            } else {
+                Ok(())
+            };
+            self.answer(id, Err(error)).await;
             return refused;
         }
         match request.kind.as_str() {
@@ -190,40 +245,6 @@ impl Session {
             replies.answer(id, answer).await;
         });
     }
-
-    fn stats(&self) -> Value {
-        let (n_live, n_ended) = self.shared.processes.counts();
-        let mut models = serde_json::Map::new();
-        for name in self.shared.host.models() {
-            if let Some(model) = self.shared.host.model(&name) {
-                models.insert(name, figures(&model.stats()));
-            }
-        }
-        json!({
-            "uptime_s": self.shared.started.elapsed().as_secs_f64(),
-            "draining": *self.shared.phase.borrow() != Phase::Serving,
-            "n_connections": self.shared.places.count(),
-            "n_live": n_live,
-            "n_ended": n_ended,
-            "models": models,
-        })
-    }
-}
-
-/// What a model counts, by name.
-fn figures(stats: &Stats) -> Value {
-    let value = |figure| match figure {
-        Figure::Number(number) => json!(number),
-        Figure::Histogram(histogram) => json!({
-            "counts": histogram.counts(), "sum": histogram.sum(), "max": histogram.max(),
-        }),
-    };
-    let entries = stats.figures();
-    Value::Object(
-        entries
-            .map(|(name, figure)| (name.to_owned(), value(figure)))
-            .collect(),
-    )
 }
 
 /// Runs work that blocks, off the threads of the connections.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,13 +14,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::ServerConfig;
+use crate::audit::Audit;
+use crate::auth::Authority;
 use crate::listener;
 use crate::places::Places;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
 use crate::shared::{Phase, Shared, lock};
 use crate::trimming;
+use crate::{AuthConfig, ServerConfig};
 
 /// The file in the data folder that says which numbers of processes were given.
 const NUMBERS: &str = "process-numbers";
@@ -76,8 +79,10 @@ impl Server {
                     "the threads of the server cannot be started: {error}"
                 ))
             })?;
+        let audit = Audit::open(config.auth.audit_log.as_deref())?;
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;
+        let authority = Authority::open(&config.auth, &config.data_dir, address.ip())?;
         let registry =
             Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
         // The folder is this server's own from here on.
@@ -88,6 +93,8 @@ impl Server {
         let shared = Arc::new(Shared {
             host,
             address,
+            authority,
+            audit,
             processes: processes.clone(),
             registry,
             phase: watch::Sender::new(Phase::Serving),
@@ -98,6 +105,8 @@ impl Server {
         });
         runtime.spawn(async move { processes.tend().await });
         runtime.spawn(trimming::give_back(shared.host.budget().clone()));
+        let following = shared.clone();
+        runtime.spawn(async move { following.authority.follow(&following.audit).await });
         let listener = runtime.spawn(listener::listen(listener, shared.clone()));
         tracing::info!(%address, "serving");
         Ok(Self {
@@ -159,6 +168,7 @@ impl Server {
         processes.close_numbers(self.shared.host.next_count());
         self.shared.registry.close();
         processes.clear();
+        self.shared.audit.close();
         tracing::info!("stopped");
     }
 }
@@ -177,6 +187,24 @@ pub fn check_address(host: &str, port: u16) -> Result<(), Error> {
     std::net::TcpListener::bind((host, port))
         .map(drop)
         .map_err(|error| unusable(host, port, &error))
+}
+
+/// Looks whether clients could come in at an address, and not anybody as anybody: what [`Server::start`] looks at, early.
+///
+/// # Errors
+/// `invalid-config`, with the remedy.
+pub fn check_access(
+    host: &str,
+    port: u16,
+    data_dir: &Path,
+    auth: &AuthConfig,
+) -> Result<(), Error> {
+    let found = (host, port).to_socket_addrs();
+    let address = found.map_err(|error| unusable(host, port, &error))?.next();
+    match address {
+        Some(address) => Authority::open(auth, data_dir, address.ip()).map(drop),
+        None => Ok(()),
+    }
 }
 
 async fn bind(config: &ServerConfig) -> Result<(TcpListener, SocketAddr), Error> {

@@ -9,6 +9,8 @@ use pie_host::Host;
 use tokio::sync::watch;
 
 use crate::ServerConfig;
+use crate::audit::Audit;
+use crate::auth::Authority;
 use crate::places::Places;
 use crate::processes::Processes;
 use crate::registry::Registry;
@@ -28,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     pub(crate) config: ServerConfig,
     pub(crate) address: SocketAddr,
+    pub(crate) authority: Authority,
+    pub(crate) audit: Audit,
     pub(crate) processes: Arc<Processes>,
     pub(crate) registry: Registry,
     pub(crate) phase: watch::Sender<Phase>,

@@ -3,7 +3,7 @@
 //! The header that names a user is believed of a proxy that the configuration names. From anybody else it is refused and not passed over:
 //! whoever sends it expects something of it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use pie_host::{Error, ErrorCode};
 use tungstenite::http::{HeaderMap, header};
@@ -37,11 +37,11 @@ impl Presented {
     /// # Errors
     /// `untrusted-header` for the header of a user from anybody but a trusted proxy, `invalid-name` for a name that is none.
     pub(crate) fn read(
-        peer: SocketAddr,
+        peer: IpAddr,
         headers: &HeaderMap,
         config: &AuthConfig,
     ) -> Result<Self, Error> {
-        let peer = peer.ip().to_canonical();
+        let peer = peer.to_canonical();
         let is_proxy = config.trusts(peer);
         Ok(Self {
             address: if is_proxy {
@@ -58,16 +58,6 @@ impl Presented {
                 .and_then(|value| value.strip_prefix("Bearer "))
                 .map(|key| key.chars().take(MAX_KEY_BYTES).collect()),
         })
-    }
-
-    /// What a client without headers shows.
-    pub(crate) fn bare(peer: SocketAddr) -> Self {
-        Self {
-            address: peer.ip().to_canonical(),
-            host: String::new(),
-            user: None,
-            bearer: None,
-        }
     }
 }
 
@@ -141,8 +131,7 @@ mod tests {
                 HeaderValue::from_str(value).unwrap(),
             );
         }
-        Presented::read(SocketAddr::new(peer.parse().unwrap(), 1), &map, &config)
-            .map_err(|error| error.code)
+        Presented::read(peer.parse().unwrap(), &map, &config).map_err(|error| error.code)
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Hellos and what becomes of them.
 
-use std::net::SocketAddr;
-
 use tempfile::TempDir;
 
 use super::records::tests::new;
@@ -46,7 +44,13 @@ impl Case {
 }
 
 fn here() -> Presented {
-    Presented::bare(SocketAddr::from(([127, 0, 0, 1], 5)))
+    let headers = tungstenite::http::HeaderMap::new();
+    Presented::read(
+        IpAddr::from([127, 0, 0, 1]),
+        &headers,
+        &AuthConfig::default(),
+    )
+    .unwrap()
 }
 
 fn with_key(key: &str) -> Claim {

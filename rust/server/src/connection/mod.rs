@@ -40,23 +40,37 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
     let id = ConnectionId(shared.next_connection.fetch_add(1, Ordering::Relaxed));
     tracing::info!(
         connection = id.0,
-        user = client.user,
+        user = client.identity.user,
+        role = client.identity.role.name(),
+        key = client.identity.key,
         client = client.name,
         "connected"
     );
     let Wire { reader, writer } = wire;
     let taken = writer.taken();
     let (outbox, writing) = writer::start(writer, &shared.config);
+    let who = Arc::new(client.identity);
+    let authority = shared.clone();
     let mut connection = Connection {
         reader,
-        session: Session::new(id, place.user().clone(), shared.clone(), outbox.clone()),
+        session: Session::new(
+            id,
+            who.clone(),
+            place.user().clone(),
+            shared.clone(),
+            outbox.clone(),
+        ),
         turn: Turn::new(place.user().clone()),
         outbox,
         taken,
         lost,
         shared,
     };
-    let goodbye = connection.read().await;
+    let goodbye = tokio::select! {
+        biased;
+        () = authority.authority.gone(&who) => Goodbye::new(CloseCode::Policy, "the key is no longer good"),
+        goodbye = connection.read() => goodbye,
+    };
     let Connection {
         reader,
         mut session,

@@ -11,6 +11,8 @@ const MAX_LEAVING: usize = 1024;
 /// One process.
 pub(super) struct Entry {
     pub(super) user: String,
+    /// Its place among the processes that were entered.
+    pub(super) place: u64,
     pub(super) label: String,
     pub(super) process: ServedProcess,
     pub(super) detached: bool,
@@ -42,7 +44,11 @@ pub(super) struct Table {
     max_ended_bytes: usize,
     retention: Duration,
     grace_s: f64,
-    entries: BTreeMap<u64, Entry>,
+    entries: HashMap<u64, Entry>,
+    /// Those of each user, as they were launched.
+    of_user: BTreeMap<String, BTreeMap<u64, u64>>,
+    /// Processes that were entered so far.
+    n_entered: u64,
     /// Users with processes that live or are being launched, and how many.
     n_live_of: HashMap<String, usize>,
     n_live: usize,
@@ -68,7 +74,9 @@ impl Table {
             max_ended_bytes: config.max_ended_bytes,
             retention: config.retention,
             grace_s: config.grace.as_secs_f64(),
-            entries: BTreeMap::new(),
+            entries: HashMap::new(),
+            of_user: BTreeMap::new(),
+            n_entered: 0,
             n_live_of: HashMap::new(),
             n_live: 0,
             early: HashMap::new(),
@@ -142,7 +150,16 @@ impl Table {
         if let Some(reason) = &self.cancelled {
             entry.process.cancel(reason);
         }
-        self.entries.insert(pid, entry);
+        self.n_entered += 1;
+        let own = self.of_user.entry(entry.user.clone()).or_default();
+        own.insert(self.n_entered, pid);
+        self.entries.insert(
+            pid,
+            Entry {
+                place: self.n_entered,
+                ..entry
+            },
+        );
         if let Some(end) = self.early.remove(&pid) {
             self.end(pid, end);
         }
@@ -167,17 +184,47 @@ impl Table {
         self.entries
             .get_mut(&pid)
             .filter(|entry| entry.user == user)
-            .ok_or_else(|| {
-                let message =
-                    format!("there is no process {pid} of {user:?}; list them with `pie ps`");
-                Error::new(ErrorCode::UnknownProcess, message)
-            })
+            .ok_or_else(|| unknown(user, pid))
     }
 
-    pub(super) fn of(&self, user: &str) -> impl Iterator<Item = &Entry> {
+    /// The process of anybody, for `asking`.
+    pub(super) fn of_anybody(&mut self, asking: &str, pid: u64) -> Result<&mut Entry, Error> {
         self.entries
-            .values()
-            .filter(move |entry| entry.user == user)
+            .get_mut(&pid)
+            .ok_or_else(|| unknown(asking, pid))
+    }
+
+    /// Those of a user, as they were launched. What others have takes none of the time.
+    pub(super) fn of(&self, user: &str) -> impl Iterator<Item = &Entry> {
+        let own = self.of_user.get(user).into_iter().flatten();
+        own.filter_map(|(_, pid)| self.entries.get(pid))
+    }
+
+    /// Whose processes stand here.
+    pub(super) fn users(&self) -> impl Iterator<Item = &str> {
+        self.of_user.keys().map(String::as_str)
+    }
+
+    pub(super) fn counts_of(&self, user: &str) -> Counts {
+        let mut counts = Counts::default();
+        for entry in self.of(user) {
+            counts.n_live += usize::from(entry.end.is_none());
+            counts.n_ended += usize::from(entry.end.is_some());
+            counts.n_tokens = counts.n_tokens.saturating_add(entry.process.n_tokens());
+        }
+        counts
+    }
+
+    fn remove(&mut self, pid: u64) {
+        let Some(entry) = self.entries.remove(&pid) else {
+            return;
+        };
+        if let Some(own) = self.of_user.get_mut(&entry.user) {
+            own.remove(&entry.place);
+            if own.is_empty() {
+                self.of_user.remove(&entry.user);
+            }
+        }
     }
 
     pub(super) fn knows(&self, pid: u64) -> bool {
@@ -224,12 +271,13 @@ impl Table {
         forgetting.into_iter().flatten().chain(ending).min()
     }
 
-    pub(super) fn clear(&mut self) -> BTreeMap<u64, Entry> {
+    pub(super) fn clear(&mut self) -> HashMap<u64, Entry> {
         self.ended = Shelf::default();
         self.leaving = Shelf::default();
         self.grace.clear();
         self.n_live = 0;
         self.n_live_of.clear();
+        self.of_user.clear();
         std::mem::take(&mut self.entries)
     }
 
@@ -253,14 +301,14 @@ impl Table {
             let Some((_, kept)) = shelf.pop_of_greatest(By::Bytes) else {
                 break;
             };
-            self.entries.remove(&kept.process.pid());
+            self.remove(kept.process.pid());
             kept.process.forget();
         }
     }
 
     /// Forgets a process; a client that is attached gets the rest of its events first, within the bounds on those.
     fn forget(&mut self, user: String, kept: Kept, now: Instant) {
-        self.entries.remove(&kept.process.pid());
+        self.remove(kept.process.pid());
         if !kept.process.is_being_read() {
             kept.process.forget();
             return;
@@ -273,6 +321,11 @@ impl Table {
             kept.process.forget();
         }
     }
+}
+
+fn unknown(user: &str, pid: u64) -> Error {
+    let message = format!("there is no process {pid} of {user:?}; list them with `pie ps`");
+    Error::new(ErrorCode::UnknownProcess, message)
 }
 
 #[cfg(test)]

@@ -37,6 +37,15 @@ pub(crate) struct Hello {
     pub(crate) protocol: u64,
     pub(crate) user: Option<String>,
     pub(crate) client: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) public_key: Option<String>,
+}
+
+/// The answer to a challenge.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proof {
+    signature: String,
 }
 
 /// A message after the hello.
@@ -185,6 +194,21 @@ pub(crate) struct Install {
 pub(crate) struct Uninstall {
     pub(crate) name: String,
     pub(crate) version: String,
+    pub(crate) user: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listing {
+    pub(crate) all_users: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeleteSnapshot {
+    pub(crate) model: String,
+    pub(crate) name: String,
+    pub(crate) user: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -226,6 +250,7 @@ pub(crate) struct Send {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Processes {
     pub(crate) all: Option<bool>,
+    pub(crate) all_users: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -298,6 +323,20 @@ pub(crate) async fn read_binary(mut payload: Payload) -> Result<(Request, Payloa
         return reading();
     }
     blocking(reading).await
+}
+
+/// Reads the answer to a challenge: the signature.
+///
+/// # Errors
+/// `protocol-error` when it is none.
+pub(crate) fn proof(text: &str) -> Result<String, Error> {
+    let (kind, fields) = object(text)?;
+    if kind != "proof" {
+        return Err(violation(format!(
+            "a challenge is followed by {kind:?}; it has to be a proof"
+        )));
+    }
+    read::<Proof>(&kind, &fields).map(|proof| proof.signature)
 }
 
 /// Reads a text frame.

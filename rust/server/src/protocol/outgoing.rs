@@ -6,14 +6,21 @@ use pie_host::{Error, Event};
 use serde_json::{Value, json};
 
 use super::body::Body;
+use crate::auth::Identity;
 use crate::faults;
+use crate::auth::Identity;
 
 /// The hello of the server.
-pub(crate) fn hello(instance: &str, user: &str, limits: &Value) -> Body {
+pub(crate) fn hello(instance: &str, who: &Identity, limits: &Value) -> Body {
     Body::json(&json!({
         "type": "hello", "protocol": super::VERSION, "server": concat!("pie/", env!("CARGO_PKG_VERSION")), "instance": instance,
-        "user": user, "limits": limits,
+        "user": who.user, "role": who.role.name(), "limits": limits,
     }))
+}
+
+/// What a client has to sign before it is let in.
+pub(crate) fn challenge(nonce: &str) -> Body {
+    Body::json(&json!({ "type": "challenge", "nonce": nonce }))
 }
 
 /// An error that concerns the whole connection.

@@ -175,15 +175,23 @@ impl Registry {
         Ok(())
     }
 
-    /// The programs of a user.
-    pub(crate) fn list(&self, user: &str) -> Value {
+    /// The programs of a user, or of all, with whose they are.
+    pub(crate) fn list(&self, user: Option<&str>) -> Value {
         let index = lock(&self.index);
-        let rows: Vec<_> = index
-            .of(user)
-            .flat_map(|(name, versions)| versions.iter().map(move |installed| (name, installed)))
-            .map(|(name, installed)| {
+        let all = index.programs.iter().filter(|_| user.is_none());
+        let own = user.into_iter().flat_map(|user| index.of(user));
+        let rows: Vec<_> = all
+            .map(|((owner, name), versions)| (Some(owner.clone()), name.as_str(), versions))
+            .chain(own.map(|(name, versions)| (None, name, versions)))
+            .flat_map(|(owner, name, versions)| {
+                versions
+                    .iter()
+                    .map(move |installed| (owner.clone(), name, installed))
+            })
+            .map(|(owner, name, installed)| {
                 let (version, digest) = (installed.version.clone(), installed.digest.clone());
                 (
+                    owner,
                     name.to_owned(),
                     version,
                     digest,
@@ -196,8 +204,12 @@ impl Registry {
         drop(index);
         let programs: Vec<Value> = rows
             .into_iter()
-            .map(|(name, version, digest, n_bytes, at_s)| {
-                json!({ "name": name, "version": version, "digest": digest, "bytes": n_bytes, "installed": at_s })
+            .map(|(owner, name, version, digest, n_bytes, at_s)| {
+                let mut row = json!({ "name": name, "version": version, "digest": digest, "bytes": n_bytes, "installed": at_s });
+                if let Some(owner) = owner {
+                    row["user"] = json!(owner);
+                }
+                row
             })
             .collect();
         json!({ "programs": programs })

@@ -74,7 +74,7 @@ fn programs_belong_to_their_users_and_survive() {
             (found.label.as_str(), found.manifest.as_deref()),
             ("p@1.0", Some(MANIFEST))
         );
-        let listed = registry.list("alice");
+        let listed = registry.list(Some("alice"));
         let versions: Vec<_> = listed["programs"]
             .as_array()
             .unwrap()

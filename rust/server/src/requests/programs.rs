@@ -7,7 +7,6 @@ use crate::names;
 use crate::protocol::incoming::{Install, Uninstall, Upload};
 use crate::registry;
 use crate::uploads::Part;
-use pie_host::ErrorCode;
 
 impl Session {
     /// Takes a part of an upload; the last one is answered.
@@ -63,17 +62,22 @@ impl Session {
         let id = request.id;
         match self.checked_install(&mut request) {
             Ok((install, program)) => {
+                let note = self.note("install", format!("{}@{}", install.name, install.version));
                 let (shared, uploads) = (self.shared.clone(), self.uploads.clone());
                 self.later(id, async move {
                     let (name, version, digest) =
                         (install.name.clone(), install.version.clone(), install.digest.clone());
                     tracing::info!(user = install.user, name, version, digest, "installing");
-                    shared.host.checked(program, &install.user).await?;
-                    let turn = shared.registry.turn().await;
-                    let replaced =
-                        blocking(move || shared.registry.install(turn, install)).await?;
-                    lock(&uploads).forget(&digest);
-                    Ok(json!({ "name": name, "version": version, "digest": digest, "replaced": replaced }))
+                    let installed = async {
+                        shared.host.checked(program, &install.user).await?;
+                        let turn = shared.registry.turn().await;
+                        blocking(move || shared.registry.install(turn, install)).await
+                    };
+                    let installed = installed.await.map(|replaced| {
+                        lock(&uploads).forget(&digest);
+                        json!({ "name": name, "version": version, "digest": digest, "replaced": replaced })
+                    });
+                    note.of(installed)
                 });
             }
             Err(error) => self.answer(id, Err(error)).await,
@@ -111,17 +115,24 @@ impl Session {
     /// Uninstalls a program.
     pub(super) async fn uninstall(&mut self, mut request: Request) {
         let id = request.id;
-        match request.fields::<Uninstall>() {
-            Ok(Uninstall { name, version }) => {
-                let (shared, user) = (self.shared.clone(), self.user.clone());
+        let checked = request.fields::<Uninstall>().and_then(|fields| {
+            let user = permits::user(&self.who, fields.user.as_deref())?.to_owned();
+            Ok((fields, user))
+        });
+        match checked {
+            Ok((Uninstall { name, version, .. }, user)) => {
+                let note = self.note("uninstall", format!("{user}: {name}@{version}"));
+                let shared = self.shared.clone();
                 self.later(id, async move {
                     let turn = shared.registry.turn().await;
                     let uninstall = move || shared.registry.uninstall(turn, &user, &name, &version);
-                    blocking(uninstall).await?;
-                    Ok(json!({}))
+                    note.of(blocking(uninstall).await.map(|()| json!({})))
                 });
             }
-            Err(error) => self.answer(id, Err(error)).await,
+            Err(error) => {
+                let answer = self.note("uninstall", "").of(Err(error));
+                self.answer(id, answer).await;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pie_host::{ErrorCode, Launch, Program, Reader, Value};
+use pie_host::{Launch, Program, Reader, Value};
 
 use super::*;
 use crate::processes::Launcher;
@@ -17,26 +17,27 @@ impl Session {
     /// Launches a program; what has to be read from the disk first does not hold up other requests.
     pub(super) async fn launch(&mut self, mut request: Request) {
         let id = request.id;
-        let launching = match request.fields::<wire::Launch>() {
-            Ok(fields) => self.launching(fields),
-            Err(error) => Err(error),
-        };
-        let (mut launching, content) = match launching {
-            Ok(launching) => launching,
+        let fields = match request.fields::<wire::Launch>() {
+            Ok(fields) => fields,
             Err(error) => return self.answer(id, Err(error)).await,
         };
+        let note = self.note("launch", fields.program.clone());
+        let (mut launching, content) = match self.launching(fields) {
+            Ok(launching) => launching,
+            Err(error) => return self.answer(id, note.of(Err(error))).await,
+        };
         match content {
-            Content::Held(program) => launching.launch(id, program).await,
+            Content::Held(program) => launching.launch(id, program, note).await,
             Content::OnDisk(found) => {
                 let shared = self.shared.clone();
                 self.tasks.spawn(async move {
                     match blocking(move || shared.registry.load(found)).await {
                         Ok((label, program)) => {
                             launching.launcher.label = label;
-                            launching.launch(id, program).await;
+                            launching.launch(id, program, note).await;
                         }
                         Err(error) => {
-                            launching.replies.answer(id, Err(error)).await;
+                            launching.replies.answer(id, note.of(Err(error))).await;
                         }
                     }
                 });
@@ -149,9 +150,16 @@ impl Session {
 
     pub(super) fn terminate(&self, request: &mut Request) -> Answer {
         let OfProcess { pid } = request.fields()?;
-        let process = self.shared.processes.of_user(&self.user, pid)?;
-        process.cancel("the process was terminated by its user");
-        Ok(json!({}))
+        let process = self.seen(pid).map(|(user, process)| {
+            let by = if user == self.user {
+                "its user"
+            } else {
+                "an operator"
+            };
+            process.cancel(&format!("the process was terminated by {by}"));
+            json!({})
+        });
+        self.note("terminate", pid.to_string()).of(process)
     }
 
     /// Answers how a process ended. What it says is not copied, but written from where it lies.
@@ -159,9 +167,9 @@ impl Session {
         let id = request.id;
         let process = request
             .fields::<OfProcess>()
-            .and_then(|OfProcess { pid }| self.shared.processes.of_user(&self.user, pid));
+            .and_then(|OfProcess { pid }| self.seen(pid));
         match process {
-            Ok(process) => {
+            Ok((_, process)) => {
                 let body = Body::outcome(id, process.outcome().as_ref());
                 self.replies.body(id, body).await;
             }
@@ -173,7 +181,7 @@ impl Session {
     pub(super) async fn logs(&mut self, mut request: Request) {
         let id = request.id;
         let found = request.fields::<Logs>().and_then(|fields| {
-            let process = self.shared.processes.of_user(&self.user, fields.pid)?;
+            let (_, process) = self.seen(fields.pid)?;
             Ok((fields, process))
         });
         match found {
@@ -267,7 +275,7 @@ struct Launching {
 
 impl Launching {
     /// Launches and answers; the answer goes out before the first event.
-    async fn launch(self, id: u64, program: Program) {
+    async fn launch(self, id: u64, program: Program, mut note: Note) {
         let launch = Launch {
             args: self.args,
             seed: self.seed,
@@ -283,6 +291,8 @@ impl Launching {
         {
             Ok((process, reader)) => {
                 let pid = process.pid();
+                note.object = format!("{} as {pid}", note.object);
+                note.outcome(Ok(()));
                 let answer = json!({ "pid": pid, "launch_seed": process.launch_seed() });
                 // It is attached before the client knows of it, so that whatever the client sends then finds it so.
                 let answered =
@@ -292,7 +302,7 @@ impl Launching {
                     answered.go();
                 }
             }
-            Err(error) => self.replies.answer(id, Err(error)).await,
+            Err(error) => self.replies.answer(id, note.of(Err(error))).await,
         }
     }
 }

@@ -42,6 +42,7 @@ fn a_launch_that_is_under_way_when_all_are_cancelled_is_cancelled_too() {
     let (process, _) = host.launch_served(launch, serving).unwrap();
     table.cancel_all("all shall end");
     table.insert(Entry {
+        place: 0,
         user: "alice".to_owned(),
         label: "spinning".to_owned(),
         process,

@@ -1,0 +1,174 @@
+//! Requests that look at what there is: of one's own, or, for an operator, of everybody.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use pie_host::{Figure, ServedProcess, Stats, Usage, UserStats};
+use serde_json::Map;
+
+use super::*;
+use crate::protocol::incoming::{DeleteSnapshot, Listing, Nothing, Processes};
+use crate::shared::Phase;
+
+impl Session {
+    /// A process that the client may look at and end, and whose it is: one of their own, for an operator anybody's.
+    ///
+    /// # Errors
+    /// `unknown-process`.
+    pub(super) fn seen(&self, pid: u64) -> Result<(String, ServedProcess), Error> {
+        let processes = &self.shared.processes;
+        processes.seen(&self.user, pid, self.who.is_operator())
+    }
+
+    pub(super) fn processes(&self, request: &mut Request) -> Answer {
+        let Processes { all, all_users } = request.fields()?;
+        let everybody = permits::everybody(&self.who, all_users)?;
+        let of = (!everybody).then_some(self.user.as_str());
+        Ok(self.shared.processes.list(of, all.unwrap_or(false)))
+    }
+
+    pub(super) fn programs(&self, request: &mut Request) -> Answer {
+        let Listing { all_users } = request.fields()?;
+        let everybody = permits::everybody(&self.who, all_users)?;
+        Ok(self
+            .shared
+            .registry
+            .list((!everybody).then_some(self.user.as_str())))
+    }
+
+    pub(super) fn snapshots(&self, request: &mut Request) -> Answer {
+        let Listing { all_users } = request.fields()?;
+        let everybody = permits::everybody(&self.who, all_users)?;
+        let of = (!everybody).then_some(self.user.as_str());
+        let mut snapshots = Vec::new();
+        for (model, named) in self.models() {
+            let mut found = named.snapshots(of);
+            found.sort_by(|one, other| (&one.user, &one.name).cmp(&(&other.user, &other.name)));
+            for snapshot in found {
+                let mut row =
+                    json!({ "model": model, "name": snapshot.name, "tokens": snapshot.n_tokens });
+                if everybody {
+                    row["user"] = json!(snapshot.user);
+                }
+                snapshots.push(row);
+            }
+        }
+        Ok(json!({ "snapshots": snapshots }))
+    }
+
+    pub(super) fn delete_snapshot(&self, request: &mut Request) -> Answer {
+        let DeleteSnapshot { model, name, user } = request.fields()?;
+        let user = permits::user(&self.who, user.as_deref());
+        let object = format!("{}: {model} {name}", user.as_ref().copied().unwrap_or("?"));
+        let deleted = user.and_then(|user| {
+            let found = self.shared.host.model(&model).ok_or_else(|| {
+                let shown: String = model.chars().take(120).collect();
+                let message =
+                    format!("there is no model {shown:?}; `pie snapshots` lists what there is");
+                Error::new(ErrorCode::UnknownModel, message)
+            })?;
+            found.delete_snapshot(user, &name).map(|()| json!({}))
+        });
+        self.note("delete_snapshot", object).of(deleted)
+    }
+
+    /// What the client has; for an operator, what everybody has and what the engine counts.
+    pub(super) fn stats(&self, request: &mut Request) -> Answer {
+        let Nothing {} = request.fields()?;
+        let shared = &self.shared;
+        let own = shared.processes.counts_of(&self.user);
+        let usage = shared.host.budget().account(&self.user).usage();
+        let mut stats = json!({
+            "uptime_s": shared.started.elapsed().as_secs_f64(),
+            "draining": *shared.phase.borrow() != Phase::Serving,
+            "user": self.user,
+            "role": self.who.role.name(),
+            "n_connections": shared.places.count_of(&self.user),
+            "n_live": own.n_live,
+            "n_ended": own.n_ended,
+            "n_tokens": own.n_tokens,
+            "held_bytes": held(&usage),
+        });
+        let mut models = Map::new();
+        for (name, model) in self.models() {
+            models.insert(name, user_figures(model.user_stats(&self.user)));
+        }
+        stats["models"] = Value::Object(models);
+        if self.who.is_operator() {
+            stats["server"] = self.everything();
+        }
+        Ok(stats)
+    }
+
+    /// What everybody has together, and each by their name.
+    fn everything(&self) -> Value {
+        let shared = &self.shared;
+        let budget = shared.host.budget();
+        let (n_live, n_ended) = shared.processes.counts();
+        let models: Map<String, Value> = self
+            .models()
+            .map(|(name, model)| (name, figures(&model.stats())))
+            .collect();
+        let mut users: BTreeMap<String, Value> = BTreeMap::new();
+        for (user, usage) in budget.usage() {
+            users.insert(user, json!({ "held_bytes": held(&usage) }));
+        }
+        for (user, counts) in shared.processes.counts_by_user() {
+            let row = match users.entry(user) {
+                Entry::Occupied(row) => row.into_mut(),
+                Entry::Vacant(place) => place.insert(json!({ "held_bytes": {} })),
+            };
+            row["n_live"] = json!(counts.n_live);
+            row["n_ended"] = json!(counts.n_ended);
+            row["n_tokens"] = json!(counts.n_tokens);
+        }
+        json!({
+            "n_connections": shared.places.count(),
+            "n_live": n_live,
+            "n_ended": n_ended,
+            "budget_bytes": budget.total_bytes(),
+            "held_bytes": budget.held_bytes(),
+            "users": users,
+            "models": models,
+        })
+    }
+
+    fn models(&self) -> impl Iterator<Item = (String, Arc<pie_host::Model>)> {
+        let host = &self.shared.host;
+        let names = host.models().into_iter();
+        names.filter_map(|name| host.model(&name).map(|model| (name, model)))
+    }
+}
+
+/// Bytes that a user holds, by what for.
+fn held(usage: &Usage) -> Value {
+    let held = usage.by_purpose().filter(|(_, n_bytes)| *n_bytes > 0);
+    Value::Object(
+        held.map(|(purpose, n_bytes)| (purpose.name().to_owned(), json!(n_bytes)))
+            .collect(),
+    )
+}
+
+/// What a user has of a model, by the names of what the model counts.
+fn user_figures(stats: UserStats) -> Value {
+    json!({
+        "n_pages_used": stats.n_pages_used, "n_contexts": stats.n_contexts, "n_snapshots": stats.n_snapshots,
+        "n_requests": stats.n_requests,
+    })
+}
+
+/// What a model counts, by name.
+fn figures(stats: &Stats) -> Value {
+    let value = |figure| match figure {
+        Figure::Number(number) => json!(number),
+        Figure::Histogram(histogram) => json!({
+            "counts": histogram.counts(), "sum": histogram.sum(), "max": histogram.max(),
+        }),
+    };
+    let entries = stats.figures();
+    Value::Object(
+        entries
+            .map(|(name, figure)| (name.to_owned(), value(figure)))
+            .collect(),
+    )
+}
