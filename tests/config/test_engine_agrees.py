@@ -13,7 +13,18 @@ from pie.config.settings import Setting, settings
 from pie.errors import PieError
 
 ENGINE = ("worker_threads", "worker_niceness", "background_niceness", "max_processes", "stack_bytes")
-NOT_NUMBERS = ("host", "port", "allowed_origins", "log_level")
+NOT_NUMBERS = (
+    "host",
+    "port",
+    "auth",
+    "allow_anonymous",
+    "trusted_proxies",
+    "user_header",
+    "operators",
+    "audit_log",
+    "allowed_origins",
+    "log_level",
+)
 MODEL = (
     "page_size",
     "n_pages",

@@ -33,17 +33,17 @@ def test_all_of_it_is_told_everywhere(engine: _engine.Engine, tmp_path: Path) ->
     assert stats["batch_tokens"]["sum"] == stats["n_tokens"]
     assert stats["n_pages_used"] + stats["n_pages_cached"] + stats["n_pages_free"] == stats["n_pages"] == 64
 
-    server = engine.serve("127.0.0.1", 0, data_dir=tmp_path)
+    server = engine.serve("127.0.0.1", 0, data_dir=tmp_path, options={"operators": ["root"]})
     address = f"ws://{server.address}"
     served = asyncio.run(asyncio.wait_for(_asked(address), PATIENCE_S))
     assert served.keys() == get_type_hints(ServerStats).keys()
-    assert served["models"] == {"tiny": stats}
-    printed = pie("stats", "--server", address)
+    assert served["server"]["models"] == {"tiny": stats}
+    printed = pie("stats", "--server", address, "--user", "root")
     assert (printed.returncode, printed.stderr) == (0, "")
-    assert json.loads(printed.stdout)["models"] == {"tiny": stats}
+    assert json.loads(printed.stdout)["server"]["models"] == {"tiny": stats}
     server.stop()
 
 
 async def _asked(address: str) -> ServerStats:
-    async with connect(address) as client:
+    async with connect(address, user="root") as client:
         return await client.stats()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pie.cli import bakery_commands, client_commands
+from pie.cli.key_commands import key_app
 from pie.cli.options import ConfigOption, DummyOption, FilesOption, JsonOption, LimitOption, ModelOption, config_flags
 from pie.cli.program_command import ProgramCommand
 from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, UserOption
@@ -157,6 +158,31 @@ def serve(
     raise typer.Exit(serve_until_signal(flags, isolate=isolate))
 
 
+@app.command()
+def doctor(
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    dummy: DummyOption = False,
+    limit: LimitOption = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """Check what `pie serve` needs: folders, keys, access, memory, models, compiler; with --server, who holds what in one that runs.
+
+    The exit code is 1 where something fails.
+    """
+    from pie.cli.doctor import examine, print_holders
+
+    flags = config_flags(config, model, dummy, limit)
+    if server is None:
+        raise typer.Exit(examine(flags))
+    from pie.cli.remote import talk
+
+    raise typer.Exit(talk(Server(server, user, key, private_key, flags), lambda client, _: print_holders(client)))
+
+
 config_app = typer.Typer(help="Show the configuration: defaults, then the file, the environment and the flags.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
@@ -184,6 +210,7 @@ def config_path(config: ConfigOption = None) -> None:
 
 
 client_commands.register(app)
+app.add_typer(key_app, name="key")
 
 
 model_app = typer.Typer(help="Look at models.", no_args_is_help=True)

@@ -13,14 +13,58 @@ from pie.cli.remote import KeyOption, PrivateKeyOption, Server, ServerOption, Us
 PidArgument = Annotated[int, typer.Argument(metavar="PID", min=1, help="The number of a process; `pie ps` lists them.", show_default=False)]
 
 
+AllUsersOption = Annotated[bool, typer.Option("--all-users", help="For operators: those of everybody.")]
+OfOption = Annotated[
+    str | None, typer.Option("--of", metavar="USER", help="For operators: whose it is, where it is another's.", show_default=False)
+]
+
+snapshot_app = typer.Typer(help="List and delete the contexts that programs saved in a server.", no_args_is_help=True)
+
+
 def register(app: typer.Typer) -> None:
     """Adds the commands to the command line."""
     for command in (ps, attach, logs, stop, install, uninstall, programs, stats):
         app.command()(command)
+    app.add_typer(snapshot_app, name="snapshot")
+
+
+@snapshot_app.command("list")
+def list_snapshots(
+    all_users: AllUsersOption = False,
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """List the snapshots that programs have saved in a server."""
+    from pie.cli.remote import talk
+    from pie.cli.snapshots import print_snapshots
+
+    asking = Server(server, user, key, private_key)
+    raise typer.Exit(talk(asking, lambda client, _: print_snapshots(client, all_users=all_users, as_json=as_json)))
+
+
+@snapshot_app.command("delete")
+def delete_snapshot(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="The model whose context it is.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name under which it was saved.", show_default=False)],
+    owner: OfOption = None,
+    server: ServerOption = None,
+    user: UserOption = None,
+    key: KeyOption = None,
+    private_key: PrivateKeyOption = None,
+) -> None:
+    """Delete a snapshot from a server."""
+    from pie.cli.remote import talk
+    from pie.cli.snapshots import delete
+
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: delete(client, model, name, owner)))
 
 
 def ps(
     with_ended: Annotated[bool, typer.Option("--all", "-a", help="List those that have ended, too.")] = False,
+    all_users: AllUsersOption = False,
     as_json: JsonOption = False,
     server: ServerOption = None,
     user: UserOption = None,
@@ -28,10 +72,11 @@ def ps(
     private_key: PrivateKeyOption = None,
 ) -> None:
     """List the processes of a server."""
-    from pie.cli.processes import print_processes
+    from pie.cli.processes import Asked, print_processes
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_processes(client, with_ended=with_ended, as_json=as_json)))
+    asked = Asked(with_ended=with_ended, all_users=all_users, as_json=as_json)
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_processes(client, asked)))
 
 
 def attach(
@@ -52,7 +97,9 @@ def attach(
     from pie.cli.attach import attach as go_on
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: go_on(client, pid, files=files, with_stdin=not no_stdin)))
+    raise typer.Exit(
+        talk(Server(server, user, key, private_key), lambda client, _: go_on(client, pid, files=files, with_stdin=not no_stdin))
+    )
 
 
 def logs(
@@ -71,7 +118,9 @@ def logs(
     from pie.cli.processes import print_logs
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_logs(client, pid, tail_bytes=tail, follow=follow)))
+    raise typer.Exit(
+        talk(Server(server, user, key, private_key), lambda client, _: print_logs(client, pid, tail_bytes=tail, follow=follow))
+    )
 
 
 def stop(
@@ -88,7 +137,7 @@ def stop(
     raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: stop_processes(client, pids)))
 
 
-def install(  # noqa: PLR0913, PLR0917  # one parameter an option
+def install(
     program: Annotated[
         Path, typer.Argument(metavar="PATH", help="A .wasm, .py, .js or .ts file, or a project folder.", show_default=False)
     ],
@@ -114,6 +163,7 @@ def install(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def uninstall(
     program: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An installed program.", show_default=False)],
+    owner: OfOption = None,
     server: ServerOption = None,
     user: UserOption = None,
     key: KeyOption = None,
@@ -126,10 +176,11 @@ def uninstall(
     from pie.cli.install import uninstall as remove
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: remove(client, program)))
+    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: remove(client, program, owner)))
 
 
 def programs(
+    all_users: AllUsersOption = False,
     as_json: JsonOption = False,
     server: ServerOption = None,
     user: UserOption = None,
@@ -140,12 +191,12 @@ def programs(
     from pie.cli.install import print_programs
     from pie.cli.remote import talk
 
-    raise typer.Exit(talk(Server(server, user, key, private_key), lambda client, _: print_programs(client, as_json=as_json)))
+    raise typer.Exit(
+        talk(Server(server, user, key, private_key), lambda client, _: print_programs(client, all_users=all_users, as_json=as_json))
+    )
 
 
-def stats(
-    server: ServerOption = None, user: UserOption = None, key: KeyOption = None, private_key: PrivateKeyOption = None
-) -> None:
+def stats(server: ServerOption = None, user: UserOption = None, key: KeyOption = None, private_key: PrivateKeyOption = None) -> None:
     """Print the counters and gauges of a server and of its models, as JSON."""
     from pie.cli.processes import print_stats
     from pie.cli.remote import talk

@@ -31,26 +31,33 @@ def install(server: Server, program: Path, *, name: str | None, version: str | N
     return talk(server, lambda client, _: send(client))
 
 
-async def uninstall(client: Client, program: str) -> int:
-    """Removes `name@version`."""
+async def uninstall(client: Client, program: str, owner: str | None) -> int:
+    """Removes `name@version`, one of `owner` for an operator."""
     name, at, version = program.partition("@")
     if not at:
         raise PieError("invalid-name", f"{program!r} names no version; write it as NAME@VERSION (`pie programs` lists them)")
-    await client.uninstall(name, version)
+    await client.uninstall(name, version, user=owner)
     return 0
 
 
-async def print_programs(client: Client, *, as_json: bool) -> int:
-    """Prints a line for each installed program of the user."""
-    programs = await client.programs()
+async def print_programs(client: Client, *, all_users: bool, as_json: bool) -> int:
+    """Prints a line for each installed program of the user, or of everybody."""
+    programs = await client.programs(all_users=all_users)
     if as_json:
         print_json(programs)
         return 0
     now = time.time()
     print_table(
-        _COLUMNS,
+        ("USER", *_COLUMNS) if all_users else _COLUMNS,
         [
-            (program.name, program.version, size(program.bytes), f"{age(now - program.installed)} ago", short_digest(program.digest))
+            (
+                *([program.user or ""] if all_users else []),
+                program.name,
+                program.version,
+                size(program.bytes),
+                f"{age(now - program.installed)} ago",
+                short_digest(program.digest),
+            )
             for program in programs
         ],
     )

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pie.cli.files import FileSink
@@ -25,14 +26,26 @@ _STOP_S = 10.0
 _BEHIND_ALL = 2**63
 
 
-async def print_processes(client: Client, *, with_ended: bool, as_json: bool) -> int:
-    """Prints a line for each process of the user."""
-    processes = await client.list(all=with_ended)
-    if as_json:
+@dataclass(frozen=True)
+class Asked:
+    """What `pie ps` was asked for."""
+
+    with_ended: bool
+    all_users: bool
+    as_json: bool
+
+
+async def print_processes(client: Client, asked: Asked) -> int:
+    """Prints a line for each process of the user, or of everybody."""
+    processes = await client.list(all=asked.with_ended, all_users=asked.all_users)
+    if asked.as_json:
         print_json(processes)
         return 0
     now = time.time()
-    print_table(_COLUMNS, [_row(process, now) for process in processes])
+    if asked.all_users:
+        print_table(("USER", *_COLUMNS), [(process.user or "", *_row(process, now)) for process in processes])
+    else:
+        print_table(_COLUMNS, [_row(process, now) for process in processes])
     return 0
 
 

@@ -9,7 +9,7 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
     value = await process.result()
 """
 
-from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, ServerStats, connect
+from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, connect
 from pie.client.events import AnyEvent, Event, LastEvent
 from pie.client.process import Events, Process
 from pie.client.signing import PrivateKey
@@ -28,5 +28,6 @@ __all__ = [
     "ProcessInfo",
     "ProgramInfo",
     "ServerStats",
+    "SnapshotInfo",
     "connect",
 ]

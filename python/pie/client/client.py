@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 
 import msgspec
 
@@ -49,6 +49,10 @@ class ProcessInfo:
     """How it ended: `return`, or the code of its error."""
     dropped: int = 0
     """Events of output that were dropped while nobody read them."""
+    tokens: int = 0
+    """Tokens that have entered its contexts."""
+    user: str | None = None
+    """Whose it is, in a list of everybody's."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,20 @@ class ProgramInfo:
     """Its size."""
     installed: float
     """Seconds since 1970."""
+    user: str | None = None
+    """Whose it is, in a list of everybody's."""
+
+
+@dataclass(frozen=True)
+class SnapshotInfo:
+    """A context that a program saved under a name."""
+
+    model: str
+    name: str
+    tokens: int
+    """Its length."""
+    user: str | None = None
+    """Whose it is, in a list of everybody's."""
 
 
 @dataclass(frozen=True)
@@ -77,19 +95,59 @@ class Logs:
     """Whether the process has ended."""
 
 
+class UserModelStats(TypedDict):
+    """What one user has of a model."""
+
+    n_pages_used: int
+    n_contexts: int
+    n_snapshots: int
+    n_requests: int
+
+
+class UserShare(TypedDict, total=False):
+    """What one user has, as operators see it."""
+
+    held_bytes: dict[str, int]
+    n_live: int
+    n_ended: int
+    n_tokens: int
+
+
+class WholeServerStats(TypedDict):
+    """What everybody has together, and what the engine counts: for operators."""
+
+    n_connections: int
+    n_live: int
+    n_ended: int
+    budget_bytes: int
+    """What all users together may hold."""
+    held_bytes: int
+    users: dict[str, UserShare]
+    models: dict[str, ModelStats]
+    """What the engine counts of each model, by its name."""
+
+
 class ServerStats(TypedDict):
-    """Counters and gauges of a server."""
+    """What the asking user has at a server; of others only operators learn something."""
 
     uptime_s: float
     draining: bool
     """Whether it takes no more launches, because it was told to end."""
+    user: str
+    role: Literal["read", "user", "operator"]
     n_connections: int
     n_live: int
     """Processes that run."""
     n_ended: int
     """Processes that have ended and are kept."""
-    models: dict[str, ModelStats]
-    """What the engine counts of each model, by its name."""
+    n_tokens: int
+    """Tokens that have entered the contexts of these processes."""
+    held_bytes: dict[str, int]
+    """Bytes of the engine's budget, by what they are held for."""
+    models: dict[str, UserModelStats]
+    """By the name of the model."""
+    server: NotRequired[WholeServerStats]
+    """For operators."""
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -109,6 +167,10 @@ class _Processes(msgspec.Struct, frozen=True):
     processes: list[ProcessInfo]
 
 
+class _Snapshots(msgspec.Struct, frozen=True):
+    snapshots: list[SnapshotInfo]
+
+
 class _Programs(msgspec.Struct, frozen=True):
     programs: list[ProgramInfo]
 
@@ -117,6 +179,7 @@ _launched = msgspec.json.Decoder(_Launched)
 _attached = msgspec.json.Decoder(_Attached)
 _processes = msgspec.json.Decoder(_Processes)
 _programs = msgspec.json.Decoder(_Programs)
+_snapshots = msgspec.json.Decoder(_Snapshots)
 _outcomes = msgspec.json.Decoder(_Outcome)
 _logs = msgspec.json.Decoder(Logs)
 _stats = msgspec.json.Decoder(dict[str, Any])
@@ -194,14 +257,23 @@ class Client:
         await self._connection.request("install", fields | ({} if package.manifest is None else {"manifest": package.manifest}), nothing)
         return f"{name}@{version}"
 
-    async def uninstall(self, name: str, version: str) -> None:
-        """Removes an installed program; processes that run it are left alone."""
-        fields = {"name": checks.text("name", name), "version": checks.text("version", version)}
+    async def uninstall(self, name: str, version: str, *, user: str | None = None) -> None:
+        """Removes an installed program; processes that run it are left alone. An operator may name another `user`."""
+        fields = {"name": checks.text("name", name), "version": checks.text("version", version)} | _of(user)
         await self._connection.request("uninstall", fields, nothing)
 
-    async def programs(self) -> list[ProgramInfo]:
-        """The programs that this user has installed, by name and version."""
-        return await self._connection.request("programs", {}, lambda raw: parse(raw, _programs).programs)
+    async def programs(self, *, all_users: bool = False) -> list[ProgramInfo]:
+        """The programs that this user has installed, by name and version; for an operator, with `all_users`, everybody's."""
+        return await self._connection.request("programs", _everybody(all_users), lambda raw: parse(raw, _programs).programs)
+
+    async def snapshots(self, *, all_users: bool = False) -> list[SnapshotInfo]:
+        """The snapshots that programs of this user have saved, by model and name; for an operator, with `all_users`, everybody's."""
+        return await self._connection.request("snapshots", _everybody(all_users), lambda raw: parse(raw, _snapshots).snapshots)
+
+    async def delete_snapshot(self, model: str, name: str, *, user: str | None = None) -> None:
+        """Forgets a snapshot of this user; an operator may name another. Raises PieError `snapshot-missing`."""
+        fields = {"model": checks.text("model", model), "name": checks.text("name", name)} | _of(user)
+        await self._connection.request("delete_snapshot", fields, nothing)
 
     async def launch(  # noqa: PLR0913  # a field each
         self,
@@ -266,9 +338,13 @@ class Client:
 
         return await self._connection.request("attach", fields, accept, undo=undo)
 
-    async def list(self, *, all: bool = False) -> list[ProcessInfo]:  # noqa: A002  # as `pie ps --all`
-        """The processes of this user that run; with `all`, also those that ended and are still kept."""
-        return await self._connection.request("processes", {"all": checks.flag("all", all)}, lambda raw: parse(raw, _processes).processes)
+    async def list(self, *, all: bool = False, all_users: bool = False) -> list[ProcessInfo]:  # noqa: A002  # as `pie ps --all`
+        """The processes of this user that run; with `all`, also those that ended and are still kept.
+
+        For an operator, with `all_users`, everybody's.
+        """
+        fields = {"all": checks.flag("all", all)} | _everybody(all_users)
+        return await self._connection.request("processes", fields, lambda raw: parse(raw, _processes).processes)
 
     async def logs(self, pid: int, *, tail_bytes: int | None = None, after: int = 0, follow: bool = False) -> Logs:
         """What a process wrote after the position `after`, at any time, whoever is attached; no event is taken by it.
@@ -293,11 +369,11 @@ class Client:
         return await self._connection.request("outcome", _pid(pid), accept)
 
     async def terminate(self, pid: int) -> None:
-        """Ends a process of this user, whoever is attached to it."""
+        """Ends a process of this user, or for an operator of anybody, whoever is attached to it."""
         await self._connection.request("terminate", _pid(pid), nothing)
 
     async def stats(self) -> ServerStats:
-        """Counters and gauges of the server and of its models; nothing is stopped for them."""
+        """What this user has at the server; for an operator also what everybody has, and what the engine counts of each model."""
         return await self._connection.request("stats", {}, lambda raw: cast("ServerStats", parse(raw, _stats)))
 
     async def _upload(self, data: bytes) -> str:
@@ -311,6 +387,15 @@ class Client:
 
 def _pid(pid: int) -> dict[str, int]:
     return {"pid": checks.whole("pid", pid, least=1)}
+
+
+def _everybody(all_users: bool) -> dict[str, bool]:
+    """Nothing where it is not asked for: servers of before know no such field."""
+    return {"all_users": True} if checks.flag("all_users", all_users) else {}
+
+
+def _of(user: str | None) -> dict[str, str]:
+    return {} if user is None else {"user": checks.text("user", user)}
 
 
 def _read(program: Path | bytes, manifest: str | None) -> Package:
@@ -351,8 +436,9 @@ async def connect(
     Where the server has to know who asks, `key` is an API key (`pie key add`), whose user one is then; or `private_key` one whose public
     half the operator has added, a `PrivateKey` or the path of one, with the `user` whose it is.
 
-    Raises PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in, `connection-failed` where there is no server, `protocol-version` where it is of another version, `invalid-argument`
-    for what is no address, user or time.
+    Raises PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in,
+    `connection-failed` where there is no server, `protocol-version` where it is of another version, `invalid-argument` for what is no
+    address, user, key or time.
     """
     checks.text("address", address, "a str, as in 'ws://127.0.0.1:8080'")
     if user is not None:

@@ -72,8 +72,8 @@ async def open_socket(address: str, who: Identity, *, timeout_s: float) -> tuple
 
 async def _greet(socket: ClientConnection, who: Identity) -> Hello:
     hello: dict[str, object] = {"type": "hello", "protocol": PROTOCOL, "client": _client_name()}
-    said = {"user": who.user, "key": who.key, "public_key": who.private_key and who.private_key.public_line}
-    hello |= {name: value for name, value in said.items() if value is not None}
+    proof = {"user": who.user, "key": who.key, "public_key": who.private_key and who.private_key.public_line}
+    hello |= {name: value for name, value in proof.items() if value is not None}
     await socket.send(encode(hello))
     answer = await _answer(socket)
     if who.private_key is not None and (challenge := parse(answer, _challenges)).type == "challenge":

@@ -81,7 +81,7 @@ class PrivateKey:
         """The public half, as a line of OpenSSH."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415  # as in `parse`
 
-        return self._key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()  # type: ignore[union-attr]
+        return self._key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
     def sign_hello(self, *, host: str, user: str, nonce: str) -> str:
         """The answer to a challenge of the server that was called `host`."""
@@ -113,4 +113,5 @@ def _read(path: Path, what: str) -> bytes:
         with path.open("rb") as file:
             return file.read(_MAX_FILE_BYTES)
     except OSError as error:
-        raise PieError("invalid-argument", f"the {what} in {str(path)!r} cannot be read ({error.strerror}); check its permissions") from error
+        message = f"the {what} in {str(path)!r} cannot be read ({error.strerror}); check its permissions"
+        raise PieError("invalid-argument", message) from error

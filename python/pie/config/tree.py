@@ -109,7 +109,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = "X-Pie-User"
     operators: Annotated[
         tuple[str, ...],
-        Meta(description="Users who see and end what is anybody's, where no key says what they may do: named by a proxy, or by themselves."),
+        Meta(description="Users who see and end what is anybody's, where no key says what they may do."),
     ] = ()
     audit_log: Annotated[
         str,

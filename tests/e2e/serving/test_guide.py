@@ -41,6 +41,7 @@ def run(line: str, folder: Path, served: Served) -> str:
 
 def test_every_snippet_of_the_guide_runs(served: Served, tmp_path: Path) -> None:
     n_commands = 0
+    numbers: dict[str, str] = {}
     for language, text in BLOCKS:
         if language == "python":
             name = text.splitlines()[0].removeprefix("# ")
@@ -53,10 +54,16 @@ def test_every_snippet_of_the_guide_runs(served: Served, tmp_path: Path) -> None
             if line == "pie serve":
                 assert printed.splitlines()[-1] == f"serving at {ADDRESS}"
                 continue
+            for written, pid in numbers.items():
+                line = line.replace(written, pid)  # noqa: PLW2901
             if line.startswith("pie logs "):
                 asyncio.run(has_written(served, int(line.split()[2])))
             shown = run(line, tmp_path, served)
             n_commands += 1
+            if " --detach " in line:
+                numbers[printed.strip()] = shown.strip()
+                assert shown.strip().isdigit()
+                continue
             if line != "pie ps":
                 assert shown == printed, line
             else:

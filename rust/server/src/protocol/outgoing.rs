@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::body::Body;
 use crate::auth::Identity;
 use crate::faults;
-use crate::auth::Identity;
 
 /// The hello of the server.
 pub(crate) fn hello(instance: &str, who: &Identity, limits: &Value) -> Body {

@@ -1,0 +1,32 @@
+"""`pie snapshot`: the contexts that programs saved in a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pie.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from pie.client import Client
+
+_COLUMNS = ("MODEL", "NAME", "TOKENS")
+
+
+async def print_snapshots(client: Client, *, all_users: bool, as_json: bool) -> int:
+    """Prints a line for each snapshot of the user, or of everybody."""
+    snapshots = await client.snapshots(all_users=all_users)
+    if as_json:
+        print_json(snapshots)
+        return 0
+    rows = [(snapshot.model, snapshot.name, str(snapshot.tokens)) for snapshot in snapshots]
+    if all_users:
+        print_table(("USER", *_COLUMNS), [(snapshot.user or "", *row) for snapshot, row in zip(snapshots, rows, strict=True)])
+    else:
+        print_table(_COLUMNS, rows)
+    return 0
+
+
+async def delete(client: Client, model: str, name: str, owner: str | None) -> int:
+    """Deletes a snapshot, one of `owner` for an operator."""
+    await client.delete_snapshot(model, name, user=owner)
+    return 0

@@ -1,0 +1,232 @@
+"""What belongs to another user is answered as if it were not there, byte for byte; and nothing that one may ask for tells of others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from support.command import PATIENCE_S
+from support.serving import MODEL, Served, serving
+
+# Saves a context, tells so, and waits for a message.
+KEEPER = """
+from inferlet import Context, Model, session
+
+
+async def main(input):
+    ctx = Context(Model.load("default")).user("a secret of 1968")
+    await ctx.flush()
+    ctx.save("vault")
+    session.send("ready")
+    await session.receive()
+"""
+MANIFEST = '[package]\nname = "keeper"\nversion = "1.0.0"\n'
+ABSENT_DIGEST = "sha256:" + "0a" * 32
+
+
+class Raw:
+    """A client that speaks the raw protocol."""
+
+    def __init__(self, served: Served, user: str) -> None:
+        self._socket: ClientConnection = connect(served.url, max_size=None, ping_interval=None)
+        self._socket.send(json.dumps({"type": "hello", "protocol": 1, "user": user}))
+        self.hello = json.loads(self._socket.recv(PATIENCE_S))
+        assert self.hello["user"] == user
+
+    def ask(self, kind: str, **fields: Any) -> str:
+        """The text of the answer to a request; its `id` is always 7."""
+        self._socket.send(json.dumps({"id": 7, "type": kind, **fields}))
+        return self._answer()
+
+    def ask_binary(self, kind: str, payload: bytes, **fields: Any) -> str:
+        """The same of a request with bytes."""
+        header = json.dumps({"id": 7, "type": kind, **fields}).encode()
+        self._socket.send(struct.pack("<I", len(header)) + header + payload)
+        return self._answer()
+
+    def ok(self, kind: str, **fields: Any) -> Any:
+        """What is answered where nothing is wrong."""
+        answer = json.loads(self.ask(kind, **fields))
+        assert "ok" in answer, answer
+        return answer["ok"]
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _answer(self) -> str:
+        while True:
+            frame = self._socket.recv(PATIENCE_S)
+            if isinstance(frame, str) and json.loads(frame).get("id") == 7:
+                return frame
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A server with things of vera, and somebody else at it."""
+
+    served: Served
+    vera: Raw
+    spy: Raw
+    digest: str
+    running: int
+    ended: int
+    before: dict[str, str]
+    """What the spy was told before vera came."""
+
+
+LOOKS = ("programs", "processes", "snapshots", "stats")
+
+
+def looked(spy: Raw) -> dict[str, str]:
+    """What the lists and the figures tell the spy, but for the time."""
+    told = {kind: spy.ask(kind, **({"all": True} if kind == "processes" else {})) for kind in LOOKS}
+    stats = json.loads(told["stats"])
+    assert stats["ok"].pop("uptime_s") >= 0
+    return told | {"stats": json.dumps(stats)}
+
+
+def launched(client: Raw, program: str) -> int:
+    """A detached process of the keeper, which has saved its context."""
+    pid: int = client.ok("launch", program=program, detached=True)["pid"]
+    while "ready" not in client.ok("logs", pid=pid, follow=True)["text"]:
+        pass
+    return pid
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    from pie.client.programs import read_package
+
+    folder: Path = tmp_path_factory.mktemp("identities")
+    (folder / "keeper.py").write_text(KEEPER)
+    data = read_package(folder / "keeper.py", None).launchable()
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    with serving(folder / "server") as served:
+        spy = Raw(served, "spy")
+        before = looked(spy)
+        vera = Raw(served, "vera")
+        assert '"ok"' in vera.ask_binary("upload", data, digest=digest, bytes=len(data), offset=0, last=True)
+        vera.ok("install", name="keeper", version="1.0.0", digest=digest, manifest=MANIFEST)
+        running, ended = launched(vera, "keeper"), launched(vera, "keeper")
+        vera.ok("terminate", pid=ended)
+        while not vera.ok("logs", pid=ended, after=2**40, follow=True)["ended"]:
+            pass
+        yield Scene(served, vera, spy, digest, running, ended, before)
+        vera.close()
+        spy.close()
+
+
+def absent_pid(scene: Scene) -> int:
+    """A number of as many digits that no process has."""
+    taken = {scene.running, scene.ended}
+    return next(pid for pid in range(10 ** (len(str(scene.running)) - 1), 2**40) if pid not in taken)
+
+
+OF_PROCESSES: dict[str, dict[str, Any]] = {
+    "attach": {},
+    "detach": {},
+    "send": {"text": "x"},
+    "signal": {"text": "x"},
+    "close_input": {},
+    "terminate": {},
+    "outcome": {},
+    "logs": {},
+    "logs followed": {"follow": True},
+}
+
+
+@pytest.mark.parametrize("verb", OF_PROCESSES)
+@pytest.mark.parametrize("state", ["running", "ended"])
+def test_a_process_of_another_is_none(scene: Scene, verb: str, state: str) -> None:
+    foreign: int = getattr(scene, state)
+    absent = absent_pid(scene)
+    kind = verb.split(maxsplit=1)[0]
+    there = scene.spy.ask(kind, pid=foreign, **OF_PROCESSES[verb])
+    nowhere = scene.spy.ask(kind, pid=absent, **OF_PROCESSES[verb])
+    assert there.replace(str(foreign), "PID") == nowhere.replace(str(absent), "PID")
+    assert json.loads(there)["error"]["code"] == "unknown-process"
+
+
+@pytest.mark.parametrize("state", ["running", "ended"])
+def test_a_file_for_a_process_of_another_goes_nowhere(scene: Scene, state: str) -> None:
+    foreign: int = getattr(scene, state)
+    absent = absent_pid(scene)
+    there = scene.spy.ask_binary("file", b"x", pid=foreign)
+    nowhere = scene.spy.ask_binary("file", b"x", pid=absent)
+    assert there.replace(str(foreign), "PID") == nowhere.replace(str(absent), "PID")
+
+
+OF_NAMES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "launch by name": ("launch", {"program": "keeper"}, {"program": "absent"}),
+    "launch by version": ("launch", {"program": "keeper@1.0.0"}, {"program": "absent@1.0.0"}),
+    "launch by digest": ("launch", {"program": "DIGEST"}, {"program": ABSENT_DIGEST}),
+    "uninstall": ("uninstall", {"name": "keeper", "version": "1.0.0"}, {"name": "absent", "version": "1.0.0"}),
+    "install by digest": (
+        "install",
+        {"name": "mine", "version": "1", "digest": "DIGEST"},
+        {"name": "mine", "version": "1", "digest": ABSENT_DIGEST},
+    ),
+    "delete_snapshot": ("delete_snapshot", {"model": MODEL, "name": "vault"}, {"model": MODEL, "name": "vaulx"}),
+    "delete_snapshot of": (
+        "delete_snapshot",
+        {"model": MODEL, "name": "vault", "user": "vera"},
+        {"model": MODEL, "name": "vault", "user": "nobo"},
+    ),
+    "uninstall of": (
+        "uninstall",
+        {"name": "keeper", "version": "1.0.0", "user": "vera"},
+        {"name": "keeper", "version": "1.0.0", "user": "nobo"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_NAMES)
+def test_a_name_of_another_is_none(scene: Scene, case: str) -> None:
+    kind, foreign, absent = OF_NAMES[case]
+    foreign = {name: scene.digest if value == "DIGEST" else value for name, value in foreign.items()}
+    there, nowhere = scene.spy.ask(kind, **foreign), scene.spy.ask(kind, **absent)
+    for one, other in zip(foreign.values(), absent.values(), strict=True):
+        if one != other:
+            there, nowhere = there.replace(one, "GIVEN"), nowhere.replace(other, "GIVEN")
+    assert there == nowhere
+    assert "error" in json.loads(there)
+
+
+@pytest.mark.parametrize("kind", ["programs", "processes", "snapshots"])
+def test_only_operators_see_everybody(scene: Scene, kind: str) -> None:
+    assert json.loads(scene.spy.ask(kind, all_users=True))["error"]["code"] == "not-permitted"
+
+
+def test_nothing_that_one_may_look_at_tells_of_others(scene: Scene) -> None:
+    assert looked(scene.spy) == scene.before
+    assert [process["pid"] for process in scene.vera.ok("processes")["processes"]] == [scene.running]
+    assert [program["name"] for program in scene.vera.ok("programs")["programs"]] == ["keeper"]
+    assert [snapshot["name"] for snapshot in scene.vera.ok("snapshots")["snapshots"]] == ["vault"]
+    stats = scene.vera.ok("stats")
+    assert (stats["n_live"], stats["n_ended"], stats["models"][MODEL]["n_snapshots"]) == (1, 1, 1)
+    assert stats["n_tokens"] > 0
+    assert "server" not in stats
+
+
+def test_numbers_of_processes_do_not_count(scene: Scene) -> None:
+    assert scene.running < 2**31
+    assert abs(scene.ended - scene.running) != 1
+    assert min(scene.ended, scene.running) > 10
+
+
+def test_what_vera_has_is_as_it_was(scene: Scene) -> None:
+    """Runs last in this file: all of the above tried to change it."""
+    scene.vera.ok("send", pid=scene.running, text="go")
+    while not (logs := scene.vera.ok("logs", pid=scene.running, after=2**40, follow=True))["ended"]:
+        assert logs
+    assert scene.vera.ok("outcome", pid=scene.running)["outcome"]["kind"] == "return"
+    scene.vera.ok("delete_snapshot", model=MODEL, name="vault")
+    scene.vera.ok("uninstall", name="keeper", version="1.0.0")
