@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ class Asker:
     """A client that speaks the raw protocol, one request at a time."""
 
     def __init__(self, url: str, hello: dict[str, Any]) -> None:
-        self._socket: ClientConnection = connect(url, max_size=None, ping_interval=None, compression=None)
+        opened = connect(url, max_size=None, ping_interval=None, compression=None)
+        self._socket: ClientConnection = ExitStack().enter_context(opened)
         self._socket.send(json.dumps({"type": "hello", "protocol": 1, **hello}))
         self._socket.recv(_PATIENCE_S)
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ class Raw:
     """A client that speaks the raw protocol."""
 
     def __init__(self, served: Served, user: str) -> None:
-        self._socket: ClientConnection = connect(served.url, max_size=None, ping_interval=None)
+        self._open = ExitStack()
+        self._socket: ClientConnection = self._open.enter_context(connect(served.url, max_size=None, ping_interval=None))
         self._socket.send(json.dumps({"type": "hello", "protocol": 1, "user": user}))
         self.hello = json.loads(self._socket.recv(PATIENCE_S))
         assert self.hello["user"] == user
@@ -59,7 +61,7 @@ class Raw:
         return answer["ok"]
 
     def close(self) -> None:
-        self._socket.close()
+        self._open.close()
 
     def _answer(self) -> str:
         while True:
