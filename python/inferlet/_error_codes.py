@@ -143,7 +143,7 @@ class ErrorCode(StrEnum):
     LIMIT_KEYS = "limit-keys"
     """The data folder holds as many keys as it can."""
     LIMIT_CONNECTIONS = "limit-connections"
-    """Too many clients are connected."""
+    """Too many clients are connected, in all, of the user or of the address."""
     LIMIT_UPLOAD = "limit-upload"
     """An upload is larger than one may be, or too many wait."""
     UPLOAD_DAMAGED = "upload-damaged"

@@ -138,7 +138,7 @@ export const ERROR_CODES = [
   'unknown-key',
   /** The data folder holds as many keys as it can. */
   'limit-keys',
-  /** Too many clients are connected. */
+  /** Too many clients are connected, in all, of the user or of the address. */
   'limit-connections',
   /** An upload is larger than one may be, or too many wait. */
   'limit-upload',

@@ -139,7 +139,7 @@ pub enum ErrorCode {
     UnknownKey,
     /// The data folder holds as many keys as it can.
     LimitKeys,
-    /// Too many clients are connected.
+    /// Too many clients are connected, in all, of the user or of the address.
     LimitConnections,
     /// An upload is larger than one may be, or too many wait.
     LimitUpload,

@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 /// How often it is looked what is held.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Bytes that are worth it: giving back takes milliseconds, and who allocates next pays for new pages.
-const WORTH_BYTES: u64 = 16 << 20;
+const WORTH_BYTES: u64 = 4 << 20;
 /// What lies in the allocator's hands in large pieces, and comes from clients. The memories of programs do not.
 const LARGE: [Purpose; 3] = [Purpose::Frame, Purpose::Answer, Purpose::Upload];
 
