@@ -8,9 +8,12 @@ use crate::guest::{bytes, check, events, host_with, launch, plain, returned, tal
 
 const TRUE: &str = r#"(func (export "run") (param i32 i32) (result i32) (call $ok (i32.const 1024) (i32.const 4)))"#;
 
-/// A host of little memory: two compilations at once have 32 MiB of it, and one user 72 MiB.
+/// A host in which one user may hold 72 MiB, and several together more.
 fn small() -> Host {
-    host_with(|config| config.memory_bytes = 256 << 20)
+    host_with(|config| {
+        config.memory_bytes = 1 << 30;
+        config.user_memory_bytes = Some(72 << 20);
+    })
 }
 
 fn nothing_is_held(host: &Host) {
