@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("brle", "components", "host_calls", "packed", "pages", "prefix_tree", "programs", "protocol", "scheduler")
+TARGETS = ("brle", "components", "host_calls", "packed", "pages", "prefix_tree", "programs", "protocol", "scheduler", "scripts")
 OPERATIONS = ("pages", "prefix_tree", "programs", "scheduler")
 """Those whose input is a list of operations, of two bytes each."""
 WRAPPER = ROOT / "tools" / "fuzz_rustc.sh"

@@ -15,8 +15,9 @@ import pytest
 from hostile import binaries
 from hostile.running import NEIGHBOUR, SEED
 from pie.compiler import COMMAND
-from pie.config import ModelConfig
+from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
+from pie.errors import PieError
 from pie.programs import Component, Source
 from support.engines import started
 from support.launching import finish, typescript_source
@@ -198,6 +199,41 @@ def test_bombs_of_two_users_do_not_keep_a_third_from_compiling(tmp_path: Path) -
 def test_what_is_legal_runs(engine: Engine, name: str, text: str, value: object) -> None:
     outcome = finish(engine.launch(typescript_source(text)))
     assert (outcome.value, outcome.message) == (value, None), name
+
+
+def large(number: int, n_bytes: int = 8 << 20) -> Source:
+    """A program with much that it does not look at, which waits for a message."""
+    text = 'import { session } from "inferlet";\nexport async function main() { session.send("idle"); await session.receive(); }\n'
+    files = (("data.bin", bytes([number]) * n_bytes), ("main.js", text.encode()))
+    return Source("javascript", files, "main.js")
+
+
+def test_a_large_program_is_held_by_its_instance_alone() -> None:
+    n_bytes = 8 << 20
+    with Engine() as engine:
+        launched = []
+        grown = []
+        for number in range(4):
+            before = rss_bytes()
+            process = engine.launch(large(number, n_bytes))
+            event = process.next_event(GREAT_S)
+            assert event is not None
+            assert event.text == "idle"
+            launched.append(process)
+            grown.append(rss_bytes() - before)
+        # The first one loads the runtime. A copy in the memory of the instance, and what the allocator of this process keeps of the file.
+        assert min(grown[1:]) < 2 * n_bytes, grown
+
+
+def test_a_program_beyond_the_budget_of_its_user_is_refused() -> None:
+    with Engine(EngineConfig(memory_bytes=128 << 20, user_memory_bytes=24 << 20)) as engine:
+        with pytest.raises(PieError) as caught:
+            engine.launch(large(1, 16 << 20), username="mallory")
+        assert caught.value.code == "limit-engine-memory"
+        assert "programs" in caught.value.message
+        event = engine.launch(large(2, 1 << 20), username="ada").next_event(GREAT_S)
+        assert event is not None
+        assert event.text == "idle"
 
 
 def test_a_worker_has_nothing_but_its_streams() -> None:

@@ -22,6 +22,7 @@ mod packed;
 #[cfg(feature = "libfuzzer")]
 mod programs;
 mod protocol;
+mod scripts;
 mod world;
 
 pub use brle::brle;
@@ -33,3 +34,4 @@ pub use pie_core::fuzzing::{pages, prefix_tree, scheduler};
 #[cfg(feature = "libfuzzer")]
 pub use programs::programs;
 pub use protocol::protocol;
+pub use scripts::scripts;

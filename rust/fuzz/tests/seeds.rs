@@ -54,3 +54,12 @@ fn built_programs_and_manifests_are_read_or_refused() {
 fn clients_that_send_anything_are_answered_or_closed_and_others_served() {
     check(pie_fuzz::protocol, 200);
 }
+
+#[test]
+fn scripts_are_answered_by_their_worker_or_refused_by_name() {
+    let worker = [env!("CARGO_BIN_EXE_pie-fuzz-worker").to_owned()];
+    check(
+        |input| pie_fuzz::scripts(&input[..input.len().min(64)], &worker),
+        40,
+    );
+}

@@ -318,6 +318,7 @@ impl Host {
             stack_bytes: self.shared.config.stack_bytes,
             input_bytes: 0,
         };
+        let program = program.held(&self.shared.budget, username)?;
         let number = self.next_check.fetch_sub(1, Ordering::Relaxed);
         let (record, ending) = self.begin_process(number, Instant::now(), given)?;
         let life = Box::pin(task::check(ending, program));
@@ -332,7 +333,7 @@ impl Host {
     /// Launches a program. What is wrong with the program itself is its last event.
     ///
     /// # Errors
-    /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for one more, `limit-message` for an input that is
+    /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for it, `limit-message` for an input that is
     /// too long, `invalid-argument` for arguments or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
         let (record, task) = self.admitted(launch, None)?;
@@ -410,6 +411,7 @@ impl Host {
             stack_bytes: self.shared.config.stack_bytes,
             input_bytes: input.len(),
         };
+        let program = program.held(&self.shared.budget, &given.username)?;
         let pid = self.numbers.give();
         let (record, ending) = self.begin_process(pid, launched, given)?;
         let life = Box::pin(task::run(ending, program, input));

@@ -30,6 +30,7 @@ impl ProcessState {
                 "a language runtime asked for the files of its program twice; keep them",
             ));
         };
+        source.charge = None;
         Ok(files
             .iter()
             .map(|(path, content)| File {

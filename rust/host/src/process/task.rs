@@ -15,7 +15,7 @@ use super::stdio::Output;
 use crate::Error;
 use crate::host::{Shared, stopped};
 use crate::interface::bindings::exports::pie::inferlet::run;
-use crate::program::Program;
+use crate::program::Held;
 use crate::program::artefact::Prepared;
 use crate::program::opened::Code;
 use crate::program::source::Given as GivenSource;
@@ -85,7 +85,7 @@ impl Drop for Ending {
 
 /// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
 /// before the last event can be read.
-pub(crate) async fn run(mut ending: Ending, program: Program, input: String) {
+pub(crate) async fn run(mut ending: Ending, program: Held, input: String) {
     let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
@@ -105,7 +105,7 @@ pub(crate) async fn run(mut ending: Ending, program: Program, input: String) {
 }
 
 /// Looks at a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing is.
-pub(crate) async fn check(mut ending: Ending, program: Program) {
+pub(crate) async fn check(mut ending: Ending, program: Held) {
     let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
@@ -127,16 +127,23 @@ pub(crate) async fn check(mut ending: Ending, program: Program) {
 async fn execute(
     host: Arc<Shared>,
     record: Arc<Record>,
-    program: Program,
+    program: Held,
     input: String,
     outputs: &[Output; 2],
 ) -> Result<String, Failure> {
+    let Held { program, charge } = program;
     let opened = program.opened(&host.config.limits).await?;
     let input = match &opened.manifest {
         Some(manifest) => manifest.checked_input(input)?,
         None => input,
     };
-    let (prepared, source) = prepare(&host, &opened.code, &record.username).await?;
+    let (prepared, mut source) = prepare(&host, &opened.code, &record.username).await?;
+    match &mut source {
+        Some(source) => source.charge = Some(charge),
+        None => drop(charge),
+    }
+    // A process that runs holds nothing of its program but what its runtime has not taken yet.
+    drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
     let mut store = new_store(host, record.clone(), source, outputs);
     let result = call(&prepared, &mut store, &record, &input).await;
@@ -170,9 +177,13 @@ async fn execute(
 async fn examine(
     host: Arc<Shared>,
     record: Arc<Record>,
-    program: Program,
+    program: Held,
     outputs: &[Output; 2],
 ) -> Result<(), Failure> {
+    let Held {
+        program,
+        charge: _charge,
+    } = program;
     let opened = program.opened(&host.config.limits).await?;
     let (prepared, source) = prepare(&host, &opened.code, &record.username).await?;
     let Some(source) = source else {

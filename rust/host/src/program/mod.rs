@@ -8,6 +8,7 @@ pub(crate) mod confine;
 pub(crate) mod disk;
 pub(crate) mod failures;
 pub(crate) mod fields;
+pub(crate) mod holders;
 pub(crate) mod manifest;
 pub(crate) mod opened;
 pub(crate) mod packed;
@@ -37,6 +38,7 @@ use source::LazySource;
 pub use source::{Language, SourceBundle};
 
 use crate::Error;
+use crate::budget::{Budget, Charge};
 use crate::limits::Limits;
 
 /// What can be launched, any number of times. What has to be done once for it is done at its first launch.
@@ -62,6 +64,21 @@ impl Program {
         }
     }
 
+    /// The program as a process of `user` holds it, charged to them.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(crate) fn held(self, budget: &Arc<Budget>, user: &str) -> Result<Held, Error> {
+        let charge = match &self.form {
+            Form::Component(component) => component.hold(budget, user),
+            Form::Source(source) => source.hold(budget, user),
+        }?;
+        Ok(Held {
+            program: self,
+            charge,
+        })
+    }
+
     /// What is in it.
     ///
     /// # Errors
@@ -82,6 +99,13 @@ impl Program {
             ..opened
         })
     }
+}
+
+/// A program that a process holds until its runtime has it.
+pub(crate) struct Held {
+    pub(crate) program: Program,
+    /// For its bytes.
+    pub(crate) charge: Arc<Charge>,
 }
 
 /// A WebAssembly component of the world `pie:inferlet/inferlet`, or a built program ([`Packed`]).

@@ -7,10 +7,12 @@ use tokio::sync::OnceCell;
 
 use super::Component;
 use super::artefact;
+use super::holders::Holders;
 use super::manifest::Manifest;
 use super::packed::{Packed, runtime_name};
 use super::source::{LazySource, SourceBundle};
 use crate::Error;
+use crate::budget::{Budget, Charge};
 use crate::limits::Limits;
 
 /// Code that can be made ready.
@@ -49,6 +51,7 @@ pub(crate) struct Opened {
 pub(crate) struct LazyComponent {
     component: Component,
     opened: OnceCell<Result<Opened, Error>>,
+    holders: Holders,
 }
 
 impl LazyComponent {
@@ -56,7 +59,16 @@ impl LazyComponent {
         Self {
             component,
             opened: OnceCell::new(),
+            holders: Holders::default(),
         }
+    }
+
+    /// Charges `user` for its bytes.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(crate) fn hold(&self, budget: &Arc<Budget>, user: &str) -> Result<Arc<Charge>, Error> {
+        self.holders.hold(budget, user, self.component.n_bytes())
     }
 
     /// What is in it; see [`Opened::new`]. Looks off the threads that run programs.

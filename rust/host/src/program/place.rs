@@ -1,15 +1,16 @@
-//! What is made once for all who ask: each of them waits for a turn of their own, and whoever gets the first turn makes it.
+//! What is made once for all who ask: each user waits for a turn of their own, once, and whoever gets the first turn makes it.
 
+use std::collections::HashSet;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use super::turns::{Turn, Turns};
 use crate::Error;
+use crate::sync::lock;
 
 /// How long work goes on while somebody waits who has used less; it doubles each time that the work has to begin anew, so that it comes to
 /// its end.
@@ -35,6 +36,8 @@ impl Shift {
 pub(crate) struct Place<T> {
     outcome: OnceLock<Result<T, Error>>,
     is_being_made: AtomicBool,
+    /// The users who wait for a turn.
+    queued: Mutex<HashSet<String>>,
     n_given_up: AtomicU32,
     changed: Notify,
 }
@@ -44,6 +47,7 @@ impl<T> Default for Place<T> {
         Self {
             outcome: OnceLock::new(),
             is_being_made: AtomicBool::new(false),
+            queued: Mutex::default(),
             n_given_up: AtomicU32::new(0),
             changed: Notify::new(),
         }
@@ -80,15 +84,19 @@ impl<T: Clone> Place<T> {
             if let Some(outcome) = self.get() {
                 return outcome.clone();
             }
-            if self.is_being_made.load(Ordering::Acquire) {
+            let queued = if self.is_settling() {
+                None
+            } else {
+                self.queue(user)
+            };
+            let Some(queued) = queued else {
                 changed.await;
                 continue;
-            }
-            let turn = tokio::select! {
-                biased;
-                () = changed => continue,
-                turn = turns.take(user) => turn?,
             };
+            let Some(turn) = self.turn(turns, user).await? else {
+                continue;
+            };
+            drop(queued);
             let Some(making) = self.begin() else {
                 continue;
             };
@@ -102,6 +110,34 @@ impl<T: Clone> Place<T> {
         }
     }
 
+    /// Whether somebody makes it, or has made it.
+    fn is_settling(&self) -> bool {
+        self.is_being_made.load(Ordering::Acquire) || self.get().is_some()
+    }
+
+    /// A turn of `user`; none where somebody else begins to make it before.
+    async fn turn(&self, turns: &Arc<Turns>, user: &str) -> Result<Option<Turn>, Error> {
+        let mut turn = pin!(turns.take(user));
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.is_settling() {
+                return Ok(None);
+            }
+            tokio::select! {
+                biased;
+                () = changed => {}
+                turn = &mut turn => return turn.map(Some),
+            }
+        }
+    }
+
+    /// Enters the queue for a user; none where they are in it already.
+    fn queue<'a>(&'a self, user: &'a str) -> Option<Queued<'a, T>> {
+        let is_new = lock(&self.queued).insert(user.to_owned());
+        is_new.then(|| Queued(self, user))
+    }
+
     /// Begins to make it; none where somebody else does.
     fn begin(&self) -> Option<Making<'_, T>> {
         if self.is_being_made.swap(true, Ordering::AcqRel) {
@@ -109,6 +145,16 @@ impl<T: Clone> Place<T> {
         }
         self.changed.notify_waiters();
         Some(Making(self))
+    }
+}
+
+/// The wait of a user for a turn; where it ends without one, another launch of theirs waits on.
+struct Queued<'a, T>(&'a Place<T>, &'a str);
+
+impl<T> Drop for Queued<'_, T> {
+    fn drop(&mut self) {
+        lock(&self.0.queued).remove(self.1);
+        self.0.changed.notify_waiters();
     }
 }
 
@@ -124,12 +170,9 @@ impl<T> Drop for Making<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::sync::lock;
 
     /// Lets a future wait for what it waits for.
     async fn pending<F: Future + Unpin>(future: &mut F) {
@@ -162,6 +205,22 @@ mod tests {
         finish.send(7).unwrap();
         assert_eq!(first.await.unwrap(), 7);
         assert_eq!(second.await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_user_waits_for_one_turn_however_often_they_ask() {
+        let (turns, place) = (Turns::new(1), Place::<u32>::default());
+        let busy = turns.take("b").await.unwrap();
+        let ask = || Box::pin(place.made(&turns, "a", |_| async { Some(Ok(1)) }));
+        let (mut first, mut second) = (ask(), ask());
+        pending(&mut first).await;
+        pending(&mut second).await;
+        assert_eq!(turns.n_waiting_of("a"), 1);
+        drop(first);
+        pending(&mut second).await;
+        assert_eq!(turns.n_waiting_of("a"), 1);
+        drop(busy);
+        assert_eq!(second.await.unwrap(), 1);
     }
 
     #[tokio::test]

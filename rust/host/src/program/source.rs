@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use pie_core::ErrorCode;
 use sha2::{Digest, Sha256};
 
+use super::holders::Holders;
+use crate::budget::{Budget, Charge};
 use crate::{Error, Limits};
 
 /// The most files that a program may have.
@@ -69,6 +71,8 @@ pub(crate) struct Given {
     /// None once the runtime has them.
     pub(crate) files: Option<Arc<Files>>,
     pub(crate) entry: String,
+    /// For the files, as long as they are held.
+    pub(crate) charge: Option<Arc<Charge>>,
 }
 
 /// The sources of a program, and what is found out about them when they are first launched.
@@ -81,6 +85,7 @@ pub(crate) struct LazySource {
     scripts_digest: OnceLock<[u8; 32]>,
     /// The files without types, once they are there.
     plain: OnceLock<Arc<Files>>,
+    holders: Holders,
 }
 
 impl LazySource {
@@ -96,6 +101,7 @@ impl LazySource {
             checked: OnceLock::new(),
             scripts_digest: OnceLock::new(),
             plain: OnceLock::new(),
+            holders: Holders::default(),
         }
     }
 
@@ -107,6 +113,14 @@ impl LazySource {
     /// Bytes of its files.
     pub(crate) fn n_bytes(&self) -> usize {
         self.files.values().map(|content| content.len()).sum()
+    }
+
+    /// Charges `user` for its bytes.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(crate) fn hold(&self, budget: &Arc<Budget>, user: &str) -> Result<Arc<Charge>, Error> {
+        self.holders.hold(budget, user, self.n_bytes())
     }
 
     /// What the runtime gets, where nothing is left to be done for it.
@@ -128,6 +142,7 @@ impl LazySource {
         Given {
             files: Some(files.clone()),
             entry: self.entry.clone(),
+            charge: None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::sync::lock;
 
 /// Turns that one user may wait for at once, and all users together.
-const MAX_WAITING_OF_USER: usize = 64;
+const MAX_WAITING_OF_USER: usize = 256;
 const MAX_WAITING: usize = 1024;
 /// The time in which a half of what was used is forgotten.
 const HALF_LIFE_S: f64 = 60.0;
