@@ -14,7 +14,20 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("brle", "components", "host_calls", "packed", "pages", "prefix_tree", "programs", "protocol", "scheduler", "scripts")
+TARGETS = (
+    "brle",
+    "components",
+    "host_calls",
+    "packed",
+    "pages",
+    "prefix_tree",
+    "programs",
+    "protocol",
+    "scheduler",
+    "scripts",
+    "templates",
+    "tokenizers",
+)
 OPERATIONS = ("pages", "prefix_tree", "programs", "scheduler")
 """Those whose input is a list of operations, of two bytes each."""
 WRAPPER = ROOT / "tools" / "fuzz_rustc.sh"
@@ -23,6 +36,9 @@ MAX_INPUT_BYTES = 4096
 MAX_OPERATIONS_BYTES = 512
 SLOWEST_INPUT_S = 60
 MEMORY_MB = 4096
+SMALL = ("templates", "tokenizers")
+"""Those that may take no more memory than a model folder may."""
+SMALL_MEMORY_MB = 512
 
 
 def build(target: str) -> Path:
@@ -46,7 +62,7 @@ def command(target: str, program: Path, seconds: int, one_input: Path | None) ->
         "max_total_time": seconds,
         "max_len": MAX_OPERATIONS_BYTES if target in OPERATIONS else MAX_INPUT_BYTES,
         "timeout": SLOWEST_INPUT_S,
-        "rss_limit_mb": MEMORY_MB,
+        "rss_limit_mb": SMALL_MEMORY_MB if target in SMALL else MEMORY_MB,
         "print_final_stats": 1,
         "artifact_prefix": f"{WORK / 'found' / target}-",
     }

@@ -81,6 +81,7 @@ def test_weights_are_not_read_into_memory(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text()) | {"vocab_size": vocab_size, "tie_word_embeddings": True}
     (folder / "config.json").write_text(json.dumps(config))
     end = len(content) - 8 - length
+    header["unused"] = header["model.embed_tokens.weight"]
     header["model.embed_tokens.weight"] = {"dtype": "BF16", "shape": [vocab_size, 48], "data_offsets": [end, end + vocab_size * 96]}
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])

@@ -22,7 +22,7 @@ CRATE_LAYERS = {
     "pie-host": {"pie-core", "pie-text"},
     "pie-server": {"pie-host"},
     "pie-python": {"pie-core", "pie-host", "pie-kernels", "pie-server"},
-    "pie-fuzz": {"pie-core", "pie-host", "pie-server"},
+    "pie-fuzz": {"pie-core", "pie-host", "pie-server", "pie-text"},
     "pie-interleavings": set(),
     "inferlet": {"inferlet-macros"},
     "inferlet-macros": set(),

@@ -18,8 +18,11 @@ import numpy.typing as npt
 from pie.models.config import check_regular, invalid_model, parse_json_object
 from pie.models.spec import Shape, StoredDtypeName
 
-MAX_HEADER_BYTES = 100_000_000
-"""The limit of the format."""
+MAX_HEADER_BYTES = 8 << 20
+"""Of 40,000 tensors and more; the largest models have some thousands a file. What is in it is held as objects, ten times as large."""
+
+MAX_TENSORS = 1 << 16
+"""No file holds more tensors."""
 
 _DTYPES: dict[str, tuple[StoredDtypeName, int]] = {"BF16": ("bfloat16", 2), "F16": ("float16", 2), "F32": ("float32", 4)}
 
@@ -57,12 +60,33 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise invalid_model(f"{path}: the file is empty; fetch it again") from None
     header, start = _header(path, mapped)
     data = np.frombuffer(mapped, np.uint8)[start:]
-    return {name: _tensor(path, name, entry, data) for name, entry in header.items() if name != "__metadata__"}
+    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    if len(entries) > MAX_TENSORS:
+        raise invalid_model(f"{path}: holds {len(entries)} tensors, and the limit is {MAX_TENSORS}; use a model in more files")
+    tensors = {name: _tensor(path, name, entry, data) for name, entry in entries.items()}
+    _check_places(path, {name: entry["data_offsets"] for name, entry in entries.items()}, len(data))
+    return tensors
+
+
+def _check_places(path: Path, places: dict[str, list[int]], n_bytes: int) -> None:
+    """The format has the tensors lie one after the other, without gaps, up to the end: else some would be read from another's bytes."""
+    at, before = 0, "the header"
+    for name, (start, end) in sorted(places.items(), key=lambda place: place[1]):
+        if start != at:
+            how = "overlaps" if start < at else "leaves a gap behind"
+            raise invalid_model(f"{path}: {name} begins at byte {start} and {how} {before}, which ends at {at}; fetch the file again")
+        at, before = end, name
+    if at != n_bytes:
+        raise invalid_model(f"{path}: {n_bytes - at} bytes lie behind {before}, the last of its tensors; fetch the file again")
 
 
 def _header(path: Path, mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(mapped[:8], "little")
-    if len(mapped) < 8 or length > min(MAX_HEADER_BYTES, len(mapped) - 8):
+    if MAX_HEADER_BYTES < length <= len(mapped) - 8:
+        raise invalid_model(
+            f"{path}: its header has {length} bytes, and the limit is {MAX_HEADER_BYTES}; use a model in more files"
+        )
+    if len(mapped) < 8 or length > len(mapped) - 8:
         raise invalid_model(f"{path}: not a safetensors file, or cut off ({len(mapped)} bytes); fetch it again")
     header = parse_json_object(path, mapped[8 : 8 + length], "its header: ")
     return header, 8 + length

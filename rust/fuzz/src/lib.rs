@@ -23,6 +23,8 @@ mod packed;
 mod programs;
 mod protocol;
 mod scripts;
+mod templates;
+mod tokenizers;
 mod world;
 
 pub use brle::brle;
@@ -35,3 +37,5 @@ pub use pie_core::fuzzing::{pages, prefix_tree, scheduler};
 pub use programs::programs;
 pub use protocol::protocol;
 pub use scripts::scripts;
+pub use templates::templates;
+pub use tokenizers::tokenizers;

@@ -63,3 +63,13 @@ fn scripts_are_answered_by_their_worker_or_refused_by_name() {
         40,
     );
 }
+
+#[test]
+fn templates_of_random_words_end() {
+    check(pie_fuzz::templates, 300);
+}
+
+#[test]
+fn tokenizers_of_random_steps_are_loaded_or_refused() {
+    check(pie_fuzz::tokenizers, 300);
+}

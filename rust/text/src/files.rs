@@ -15,20 +15,28 @@ pub(crate) const REMEDY: &str =
 
 /// The bytes of a file of at most `limit` bytes; `None` when there is no such file.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
-    let file = match fs::File::open(path) {
-        Ok(file) => file,
+    // Before it is opened: a pipe would wait for whoever writes.
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() > limit => {
+            return Err(too_large(path, limit));
+        }
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => {
+            return Err(Error::Model(format!(
+                "{} is not a file; {REMEDY}",
+                path.display()
+            )));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(path, &error)),
-    };
+    }
+    let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut bytes = Vec::new();
     file.take(limit + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > limit {
-        return Err(Error::Model(format!(
-            "{} is larger than the limit of {limit} bytes; {REMEDY}",
-            path.display()
-        )));
+        return Err(too_large(path, limit));
     }
     Ok(Some(bytes))
 }
@@ -60,6 +68,13 @@ pub(crate) fn read_json(path: &Path) -> Result<Option<Value>> {
 /// The error of a file whose content cannot be used.
 pub(crate) fn damaged(path: &Path, why: &str) -> Error {
     Error::Model(format!("{} is damaged: {why}; {REMEDY}", path.display()))
+}
+
+fn too_large(path: &Path, limit: u64) -> Error {
+    Error::Model(format!(
+        "{} is larger than the limit of {limit} bytes; {REMEDY}",
+        path.display()
+    ))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {

@@ -2,10 +2,14 @@
 
 /// The longest text of one `encode`, of one `decode` and of one chat message, in bytes. Encoding takes about a microsecond a byte.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
-/// The largest `tokenizer.json`, in bytes.
-pub const MAX_TOKENIZER_FILE_BYTES: u64 = 256 << 20;
+/// The largest `tokenizer.json`, in bytes. Those of the largest vocabularies have half of it.
+pub const MAX_TOKENIZER_FILE_BYTES: u64 = 64 << 20;
+/// The most values in the model of a `tokenizer.json`: entries of its vocabulary, and three for each of its merges.
+pub const MAX_TOKENIZER_VALUES: usize = 4 << 20;
+/// The most steps by which a tokenizer normalizes and splits.
+pub const MAX_TOKENIZER_STEPS: usize = 64;
 /// The largest of the other configuration files, a chat template included, in bytes.
-pub const MAX_CONFIG_FILE_BYTES: u64 = 16 << 20;
+pub const MAX_CONFIG_FILE_BYTES: u64 = 4 << 20;
 /// The longest chat template, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 /// The most words (names, texts, numbers, signs) of a chat template.
@@ -18,8 +22,14 @@ pub const MAX_TAG_WORDS: usize = 1 << 12;
 pub const RENDERING_BYTES: usize = 32 << 20;
 /// And for each byte of its contents.
 pub const RENDERING_BYTES_PER_CONTENT_BYTE: usize = 48;
-/// The largest rendering of a conversation, in bytes.
-pub const MAX_RENDERED_BYTES: usize = 32 << 20;
+/// What a template may write around the contents of a conversation, in bytes.
+pub const MAX_RENDERED_BYTES: usize = 2 << 20;
+/// What it may write for each byte of content.
+pub const MAX_RENDERED_TIMES: usize = 8;
+/// What is kept of the renderings of a template, in bytes.
+pub const MAX_KEPT_BYTES: usize = 16 << 20;
+/// The longest special token, in bytes.
+pub const MAX_SPECIAL_TOKEN_BYTES: usize = 4 << 10;
 /// Instructions that one rendering of a template may execute.
 pub const MAX_TEMPLATE_FUEL: u64 = 4_000_000;
 /// The text that a decoder holds, that of its reply and of its queued events, in bytes: a quarter of a million tokens, since a program

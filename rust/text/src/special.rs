@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::files;
+use crate::limits::MAX_SPECIAL_TOKEN_BYTES;
 
 /// The special tokens that a checkpoint names: `bos_token`, `eos_token` and their like. A template sees them as variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,11 +44,21 @@ impl SpecialTokens {
             let Some(config) = files::read_json(&dir.join(file))? else {
                 continue;
             };
+            let path = dir.join(file);
             for name in NAMES {
                 // A text, or an object that describes the token.
                 let token = config[name]
                     .as_str()
                     .or_else(|| config[name]["content"].as_str());
+                if let Some(token) = token.filter(|token| token.len() > MAX_SPECIAL_TOKEN_BYTES) {
+                    return Err(files::damaged(
+                        &path,
+                        &format!(
+                            "its {name} has {} bytes, and the limit is {MAX_SPECIAL_TOKEN_BYTES}",
+                            token.len()
+                        ),
+                    ));
+                }
                 if let Some(token) =
                     token.filter(|_| !tokens.iter().any(|(known, _)| known == name))
                 {

@@ -110,6 +110,77 @@ fn renderings_are_bounded() {
     assert!(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").contains("recursion"));
 }
 
+#[test]
+fn what_a_source_may_need_of_a_compiler_is_bounded() {
+    let compile = |source: &str| ChatTemplate::new(source, SpecialTokens::default());
+    for source in [
+        format!("{{{{ {}1 }}}}", "not ".repeat(100_000)),
+        format!("{{{{ {}1 }}}}", "1+".repeat(100_000)),
+        format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(30_000)),
+        "{{ 'a' * 100000000 }}".to_owned(),
+        "{{ 7 in [1] * 10 ** 18 }}".to_owned(),
+        "x".repeat(2 << 20),
+    ] {
+        let error = compile(&source).unwrap_err();
+        assert_eq!(error.code(), "template-error");
+        assert!(error.to_string().contains("too large"), "{error}");
+    }
+    // The deepest that are compiled.
+    for source in [
+        format!("{{{{ {}1 }}}}", "not ".repeat(4_090)),
+        format!("{{{{ x{} }}}}", "+1".repeat(2_040)),
+        format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(16_000)),
+        "{{ '-' * 80 }}".to_owned(),
+    ] {
+        compile(&source).unwrap();
+    }
+}
+
+#[test]
+fn values_are_bounded_in_depth_and_hold_no_namespace() {
+    let nested = |value: &str| {
+        error_of(&format!(
+            "{{% set ns = namespace(s=[]) %}}{{% for i in range(1000) %}}{{% set ns.s = {value} %}}{{% endfor %}}"
+        ))
+    };
+    assert!(nested("[ns.s]").contains("nested deeper than the limit of 100"));
+    assert!(nested("{'a': ns.s}").contains("nested deeper than the limit of 100"));
+    assert!(nested("ns.s|batch(1)|list + [ns.s]").contains("limit"));
+    for value in ["ns", "[ns]", "loop", "{'a': [loop]}", "namespace(a=ns)"] {
+        assert!(
+            nested(value).contains("cannot keep a namespace or a loop"),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn what_python_writes_for_lists_is_written_however_they_were_made() {
+    check_expression("[1, 2][0:]", "[1, 2]");
+    check_expression("['a'] + ['b']", "['a', 'b']");
+    check_expression("(['a'] + ['b'])[::-1]", "['b', 'a']");
+    check_expression("['a'] * 2", "['a', 'a']");
+    check_expression("{'a': 1}.items()", "[['a', 1]]");
+    check_expression("'abc'.count('')", "4");
+    check_expression("'a' ~ 1 ~ none", "a1None");
+    check_expression(
+        "[1 < 2 < 3, 1 in [1], 'a' in {'a': 1}]",
+        "[True, True, True]",
+    );
+    check_expression(
+        "[{'a': {'b': 'c'}}['a']['b'], 'abc'[1], [1, 2][-1]]",
+        "['c', 'b', 2]",
+    );
+    check_expression("dict(a=1, **{'b': 2})", "{'a': 1, 'b': 2}");
+}
+
+#[test]
+fn what_a_template_says_of_an_error_is_shortened() {
+    let said = error_of("{% set k = 100000 %}{{ raise_exception('a' * k) }}");
+    assert!(said.len() < 3000, "{}", said.len());
+    assert!(said.ends_with("a ..."));
+}
+
 /// A model directory of its own, removed when dropped.
 struct Dir(PathBuf);
 

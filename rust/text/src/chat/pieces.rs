@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Role;
 use crate::error::{Error, Result};
+use crate::limits::MAX_KEPT_BYTES;
 use crate::template::{ChatTemplate, Message};
 use crate::tokenizer::Tokenizer;
 
@@ -76,9 +77,37 @@ pub(super) struct Pieces {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     /// Sketches by who speaks; none when the template reads the clock.
-    known: Mutex<HashMap<Vec<Role>, Arc<Sketch>>>,
+    known: Mutex<Known<Arc<Sketch>>>,
     /// What is written behind the last of these turns to open the assistant's; none when the template reads the clock.
-    cues: Mutex<HashMap<Vec<Role>, Option<Arc<str>>>>,
+    cues: Mutex<Known<Option<Arc<str>>>>,
+}
+
+/// What was found for the places of a conversation.
+struct Known<T> {
+    found: HashMap<Vec<Role>, T>,
+    n_bytes: usize,
+}
+
+impl<T> Known<T> {
+    fn new() -> Mutex<Self> {
+        Mutex::new(Self {
+            found: HashMap::new(),
+            n_bytes: 0,
+        })
+    }
+
+    /// Keeps what was found for a place, which has so many bytes; of too much all is forgotten.
+    fn keep(&mut self, roles: Vec<Role>, found: T, n_bytes: usize) {
+        if n_bytes > MAX_KEPT_BYTES {
+            return;
+        }
+        self.n_bytes += n_bytes;
+        if self.found.len() >= MAX_FRAMES || self.n_bytes > MAX_KEPT_BYTES {
+            self.found.clear();
+            self.n_bytes = n_bytes;
+        }
+        self.found.insert(roles, found);
+    }
 }
 
 impl Pieces {
@@ -86,8 +115,8 @@ impl Pieces {
         Self {
             tokenizer,
             template,
-            known: Mutex::new(HashMap::new()),
-            cues: Mutex::new(HashMap::new()),
+            known: Known::new(),
+            cues: Known::new(),
         }
     }
 
@@ -154,14 +183,15 @@ impl Pieces {
     /// What the template writes behind the last of `roles` where the assistant's turn is to be opened; `None` when it leaves that message out.
     fn tail(&self, roles: Vec<Role>, last: usize) -> Result<Option<Arc<str>>> {
         let known = || self.cues.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tail) = known().get(&roles) {
+        if let Some(tail) = known().found.get(&roles) {
             return Ok(tail.clone());
         }
         let whole = self.render(&roles, true)?;
         let tail: Option<Arc<str>> =
             only(&whole, &mark(last)).map(|at| whole[at + mark(last).len()..].into());
         if !self.template.reads_clock() {
-            keep(&mut known(), roles, tail.clone());
+            let n_bytes = tail.as_deref().map_or(0, str::len);
+            known().keep(roles, tail.clone(), n_bytes);
         }
         Ok(tail)
     }
@@ -229,12 +259,14 @@ impl Pieces {
     /// The sketch of the last of `roles` after the others.
     fn sketch(&self, roles: Vec<Role>) -> Result<Arc<Sketch>> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sketch) = known().get(&roles) {
+        if let Some(sketch) = known().found.get(&roles) {
             return Ok(Arc::clone(sketch));
         }
         let sketch = Arc::new(self.draw(&roles)?);
         if !self.template.reads_clock() {
-            keep(&mut known(), roles, Arc::clone(&sketch));
+            let texts = [&sketch.before, &sketch.after, &sketch.closing];
+            let n_bytes = texts.iter().map(|text| text.len()).sum();
+            known().keep(roles, Arc::clone(&sketch), n_bytes);
         }
         Ok(sketch)
     }
@@ -370,14 +402,6 @@ impl Pieces {
             .collect();
         self.template.render(&messages, cue)
     }
-}
-
-/// Keeps what was found for a place; of too many all are forgotten.
-fn keep<T>(known: &mut HashMap<Vec<Role>, T>, roles: Vec<Role>, found: T) {
-    if known.len() >= MAX_FRAMES {
-        known.clear();
-    }
-    known.insert(roles, found);
 }
 
 /// What stands for the content of the message at `place`: a word that no template changes or writes itself.

@@ -9,7 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions,
 use super::budget::charge;
 use super::prices::{charge_filter, charge_method, only_glances};
 use super::weight::{
-    ITEM_BYTES, check_storable, compared, gathered, glance, made, n_items, sought, weigh,
+    ITEM_BYTES, check_storable, compared, gathered, glance, made, n_items, reached, sought, weigh,
 };
 
 /// What a macro takes that is made while a template runs, with what it encloses. Those of a template are made once.
@@ -282,7 +282,7 @@ fn add_operators(environment: &mut Environment<'static>) {
     environment.add_filter(op::GATHERED, |value: Value| gathered(value));
     environment.add_filter(op::ITEM, |subject: &Value, key: &Value| {
         weigh(key)?;
-        glance(subject)?;
+        reached(subject)?;
         subject.get_item(key)
     });
     environment.add_filter(op::MAP, |entries: &[Value]| {

@@ -85,12 +85,17 @@ struct Tag {
     n_products: usize,
     /// The product of all numbers in it, each as at least 2.
     numbers: f64,
+    /// Whether an argument begins, where `*` and `**` multiply nothing.
+    begins: bool,
 }
 
 impl Tag {
     fn word(&mut self, token: &Token<'_>) {
         self.n_words += 1;
+        let begins = self.begins;
+        self.begins = matches!(token, Token::ParenOpen | Token::Comma);
         let number = match token {
+            Token::Mul | Token::Pow if begins => return,
             Token::Str(text) => {
                 self.n_text_bytes += text.len();
                 return;

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use minijinja::machinery::{Instruction, Instructions};
+use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
 use super::builtins::op;
@@ -111,6 +112,12 @@ fn replace<'s>(
         I::EmitRaw(text) => {
             put(I::LoadConst(Value::from(*text)));
             put(I::Emit);
+        }
+        // A sum or a product of constant lists, which the compiler computed.
+        I::LoadConst(value) if value.kind() == ValueKind::Iterable => {
+            put(I::LoadConst(Value::from(
+                value.try_iter()?.collect::<Vec<Value>>(),
+            )));
         }
         I::StringConcat => put(apply(op::CONCAT, 2)?),
         I::Add => {

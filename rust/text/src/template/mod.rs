@@ -24,7 +24,7 @@ use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind, Value, 
 use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::limits::{
-    MAX_RENDERED_BYTES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES,
+    MAX_RENDERED_BYTES, MAX_RENDERED_TIMES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES,
     RENDERING_BYTES_PER_CONTENT_BYTE,
 };
 use crate::special::SpecialTokens;
@@ -170,9 +170,12 @@ impl ChatTemplate {
             ));
         };
         let text: String = rendered?;
-        if text.len() > MAX_RENDERED_BYTES {
+        let limit = MAX_RENDERED_BYTES + MAX_RENDERED_TIMES * n_content_bytes;
+        if text.len() > limit {
             return Err(Error::Template(format!(
-                "the chat template wrote more than the limit of {MAX_RENDERED_BYTES} bytes; use a shorter conversation"
+                "the chat template wrote {} bytes, and the limit is {limit}: {MAX_RENDERED_BYTES}, and {MAX_RENDERED_TIMES} for each byte of content; use \
+                 a shorter conversation, or another template",
+                text.len()
             )));
         }
         Ok(text)
@@ -194,6 +197,9 @@ fn raise_exception(message: String) -> std::result::Result<Value, JinjaError> {
 
 fn strftime(now: NaiveDateTime, format: &str) -> std::result::Result<String, JinjaError> {
     use fmt::Write as _;
+    // Two characters stand for a date and a time at most.
+    const FIELD_BYTES: usize = 32;
+    budget::charge(format.len().saturating_mul(FIELD_BYTES))?;
     let mut text = String::new();
     match write!(text, "{}", now.format(format)) {
         Ok(()) => Ok(text),
@@ -214,9 +220,9 @@ fn explain(error: &JinjaError) -> Error {
         error.source()
     });
     if let Some(Raised(message)) = causes.into_iter().find_map(|cause| cause.downcast_ref()) {
-        return Error::Template(format!(
+        return Error::Template(shortened(format!(
             "the chat template refused the conversation: {message}"
-        ));
+        )));
     }
     let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| {
         error.source()
@@ -242,5 +248,18 @@ fn explain(error: &JinjaError) -> Error {
             detail.unwrap_or("no details")
         ),
     };
-    Error::Template(message)
+    Error::Template(shortened(message))
+}
+
+/// A message that a template wrote some of, as far as anybody reads it.
+fn shortened(mut message: String) -> String {
+    const MAX_MESSAGE_BYTES: usize = 2048;
+    if message.len() > MAX_MESSAGE_BYTES {
+        let end = (0..=MAX_MESSAGE_BYTES)
+            .rev()
+            .find(|&at| message.is_char_boundary(at));
+        message.truncate(end.unwrap_or(0));
+        message.push_str(" ...");
+    }
+    message
 }

@@ -3,7 +3,7 @@
 use minijinja::{Error, Value};
 
 use super::budget::charge;
-use super::weight::{ITEM_BYTES, Weight, glance, weigh};
+use super::weight::{ITEM_BYTES, Weight, reached, weigh};
 
 /// What a text becomes where each of its characters becomes an item of a list.
 const CHARACTER_BYTES: usize = 32;
@@ -174,7 +174,7 @@ pub(super) fn charge_filter(name: &str, arguments: &[Value]) -> Result<(), Error
         return Ok(());
     };
     if only_glances(name) {
-        glance(subject)?;
+        reached(subject)?;
         return rest
             .iter()
             .try_for_each(|argument| weigh(argument).map(drop));

@@ -140,6 +140,17 @@ pub(super) fn glance(value: &Value) -> Result<(), Error> {
     charge(VISIT_BYTES + value.as_str().map_or(0, str::len) / SCAN)
 }
 
+/// Charges for reaching an item of a value: what makes its items as they are asked for makes those before it too.
+///
+/// # Errors
+/// Where the budget ends.
+pub(super) fn reached(value: &Value) -> Result<(), Error> {
+    if value.kind() == ValueKind::Iterable {
+        return weigh(value).map(drop);
+    }
+    glance(value)
+}
+
 /// How many items a list holds.
 pub(super) fn n_items(value: &Value) -> Option<usize> {
     value.as_object()?.enumerator_len()

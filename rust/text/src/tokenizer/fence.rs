@@ -11,6 +11,8 @@ use tokenizers::{
     PreTokenizedString, Token, Tokenizer,
 };
 
+use super::screen::Bounded;
+
 /// A set of added tokens that content may not become.
 pub(crate) struct Fence {
     ids: BTreeSet<u32>,
@@ -64,8 +66,8 @@ pub(crate) struct Match {
 }
 
 /// The added tokens of `added` that a text spells, in order.
-pub(crate) fn matches(tokenizer: &Tokenizer, added: &AddedVocabulary, text: &str) -> Vec<Match> {
-    matches_of(&added.extract_and_normalize(tokenizer.get_normalizer(), text))
+pub(super) fn matches(normalizer: &Bounded<'_>, added: &AddedVocabulary, text: &str) -> Vec<Match> {
+    matches_of(&added.extract_and_normalize(Some(normalizer), text))
 }
 
 fn matches_of(split: &PreTokenizedString) -> Vec<Match> {
@@ -83,15 +85,19 @@ fn matches_of(split: &PreTokenizedString) -> Vec<Match> {
 }
 
 /// The first half of encoding: `text` split at its added tokens and normalized, where the byte range `content` holds none of the fence.
-pub(crate) fn split(
+pub(super) fn split(
     tokenizer: &Tokenizer,
+    normalizer: &Bounded<'_>,
     text: &str,
     content: Range<usize>,
     fence: &Fence,
 ) -> tokenizers::Result<PreTokenizedString> {
     let whole = tokenizer
         .get_added_vocabulary()
-        .extract_and_normalize(tokenizer.get_normalizer(), text);
+        .extract_and_normalize(Some(normalizer), text);
+    normalizer.check()?;
+    // Each text is counted anew.
+    let normalizer = &normalizer.again();
     let touches = |found: &Match| {
         // Spaces that a token of the template swallows may be the content's.
         let spelled = text.get(found.range.clone()).unwrap_or_default();
@@ -112,19 +118,24 @@ pub(crate) fn split(
     ];
     let mut found = Vec::new();
     for (part, added) in parts {
-        for each in matches(tokenizer, added, text.get(part.clone()).unwrap_or_default()) {
+        for each in matches(
+            normalizer,
+            added,
+            text.get(part.clone()).unwrap_or_default(),
+        ) {
             found.push(Match {
                 id: each.id,
                 range: part.start + each.range.start..part.start + each.range.end,
             });
         }
     }
-    split_at(tokenizer, text, &found)
+    normalizer.check()?;
+    split_at(&normalizer.again(), text, &found)
 }
 
 /// `text` with the tokens of `found` set in their places and the rest normalized.
 fn split_at(
-    tokenizer: &Tokenizer,
+    normalizer: &Bounded<'_>,
     text: &str,
     found: &[Match],
 ) -> tokenizers::Result<PreTokenizedString> {
@@ -152,9 +163,7 @@ fn split_at(
         }
         Ok(pieces)
     })?;
-    if let Some(normalizer) = tokenizer.get_normalizer() {
-        split.normalize(|piece| normalizer.normalize(piece))?;
-    }
+    split.normalize(|piece| normalizer.normalize(piece))?;
     Ok(split)
 }
 

@@ -1,6 +1,7 @@
 //! The tokenizer of a checkpoint: text to ids and back.
 
 mod fence;
+mod screen;
 mod split_regex;
 mod vocab;
 
@@ -16,6 +17,7 @@ use crate::limits::{MAX_TEXT_BYTES, MAX_TOKENIZER_FILE_BYTES};
 use crate::special::SpecialTokens;
 
 pub(crate) use fence::Fence;
+use screen::{Bounded, screen};
 use vocab::Vocab;
 
 /// The tokenizer of a checkpoint, read from its `tokenizer.json`.
@@ -24,6 +26,8 @@ use vocab::Vocab;
 /// immutable; share it in an [`Arc`](std::sync::Arc).
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    /// How many bytes its normalizer makes of one at most.
+    growth: usize,
     vocab: Vocab,
     /// Keeps content from becoming one of the tokens that the checkpoint declares special.
     fence: Fence,
@@ -79,13 +83,16 @@ impl Tokenizer {
     }
 
     fn parse(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
-        serde_json::from_slice::<serde::de::IgnoredAny>(bytes)
-            .map_err(|error| format!("it is not JSON: {error}"))?;
-        caught(|| Self::build(bytes, model_vocab_size))
+        let growth = screen(bytes)?;
+        caught(|| Self::build(bytes, model_vocab_size, growth))
             .unwrap_or_else(|| Err("its parts do not fit each other".to_owned()))
     }
 
-    fn build(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
+    fn build(
+        bytes: &[u8],
+        model_vocab_size: u32,
+        growth: usize,
+    ) -> std::result::Result<Self, String> {
         let inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| error.to_string())?;
         let vocab = Vocab::new(&inner, model_vocab_size)?;
         let special = inner
@@ -98,6 +105,7 @@ impl Tokenizer {
         let split_regex = split_regex::of(&inner);
         Ok(Self {
             inner,
+            growth,
             vocab,
             fence,
             unknown,
@@ -112,7 +120,9 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         encoded(text, || {
             let added = self.inner.get_added_vocabulary();
-            let split = added.extract_and_normalize(self.inner.get_normalizer(), text);
+            let normalizer = self.normalizer(text);
+            let split = added.extract_and_normalize(Some(&normalizer), text);
+            normalizer.check()?;
             self.ids(split, |normalized| {
                 self.inner.get_model().tokenize(normalized)
             })
@@ -200,17 +210,25 @@ impl Tokenizer {
 
     /// The added tokens that `text` spells, whether special or not.
     pub(crate) fn added_tokens_in(&self, text: &str) -> Vec<u32> {
-        fence::matches(&self.inner, self.inner.get_added_vocabulary(), text)
-            .into_iter()
-            .map(|found| found.id)
-            .collect()
+        fence::matches(
+            &self.normalizer(text),
+            self.inner.get_added_vocabulary(),
+            text,
+        )
+        .into_iter()
+        .map(|found| found.id)
+        .collect()
     }
 
     /// A text split at the added tokens that it spells; the parts, joined, are the text.
     pub(crate) fn split_at_added<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut parts = Vec::new();
         let mut done = 0;
-        for found in fence::matches(&self.inner, self.inner.get_added_vocabulary(), text) {
+        for found in fence::matches(
+            &self.normalizer(text),
+            self.inner.get_added_vocabulary(),
+            text,
+        ) {
             for end in [found.range.start, found.range.end] {
                 parts.extend(text.get(done..end).filter(|part| !part.is_empty()));
                 done = end;
@@ -241,7 +259,9 @@ impl Tokenizer {
         fence: &Fence,
     ) -> Result<Vec<u32>> {
         encoded(text, || {
-            let split = fence::split(&self.inner, text, content, fence)?;
+            let normalizer = self.normalizer(text);
+            let split = fence::split(&self.inner, &normalizer, text, content, fence)?;
+            normalizer.check()?;
             self.ids(split, |normalized| {
                 let tokens = self.inner.get_model().tokenize(normalized)?;
                 fence::defuse(&self.inner, tokens, normalized, |id| {
@@ -271,6 +291,11 @@ impl Tokenizer {
             }
         }
         Ok(ids)
+    }
+
+    /// The normalizer for one text.
+    fn normalizer(&self, text: &str) -> Bounded<'_> {
+        Bounded::new(self.inner.get_normalizer(), self.growth, text.len())
     }
 
     fn list(&self, keep: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<Vec<u8>>) {

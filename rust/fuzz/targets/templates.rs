@@ -1,0 +1,4 @@
+//! Chat templates.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pie_fuzz::templates(data));
