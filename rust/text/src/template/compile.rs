@@ -52,7 +52,7 @@ pub(super) fn compile(source: &str) -> Result<Compiled, Error> {
     let compiling = thread::Builder::new()
         .name("pie-template".to_owned())
         .stack_size(STACK_BYTES)
-        .spawn(|| Compiled::try_attach_to_cart(source, |source| generate(source)))
+        .spawn(|| Compiled::try_attach_to_cart(source, generate))
         .map_err(|error| {
             let why = format!("no thread can be started to compile it: {error}");
             Error::new(ErrorKind::InvalidOperation, why)
