@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn the_budget_is_asked_in_steps() {
-        let budget = Budget::new(64 << 20, Some(64 << 10));
+        // The floor of a user, and the most of one, are 64 KiB.
+        let budget = Budget::new(4 << 20, Some(64 << 10));
         let charge = budget.account("ada").empty(Purpose::Queue);
         let mut holding = Holding::new(charge);
         for (held, charged) in [
