@@ -20,6 +20,7 @@ from pie.backends.base import Capabilities, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
+from pie.config.environment import with_libraries
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from pie.isolation.supervisor import supervise
@@ -94,7 +95,7 @@ class Engine:
             stack_bytes=config.stack_bytes,
             memory_bytes=users_bytes(models, config.memory_bytes),
             user_memory_bytes=config.user_memory_bytes or None,
-            compiler=COMMAND,
+            compiler=with_libraries(COMMAND),
             limits=dict(limits or {}),
         )
         self._driver_timeout_s = config.driver_timeout_s

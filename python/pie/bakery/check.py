@@ -5,6 +5,7 @@ from __future__ import annotations
 from pie import _engine
 from pie.compiler import COMMAND
 from pie.config import Flags, load
+from pie.config.environment import with_libraries
 from pie.errors import PieError
 from pie.programs import RUNTIMES
 
@@ -27,7 +28,7 @@ def check(program: bytes) -> None:
         runtimes_dir=str(RUNTIMES),
         stack_bytes=config.engine.stack_bytes,
         max_processes=config.engine.max_processes,
-        compiler=COMMAND,
+        compiler=with_libraries(COMMAND),
         limits=dict(config.limits),
     )
     try:

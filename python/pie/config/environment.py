@@ -35,6 +35,9 @@ VARIABLES = (
         "`~/.cache` if not given.",
     ),
     Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),
+    Variable(
+        "LD_LIBRARY_PATH", "Where shared libraries lie; workers that read programs get it, and nothing else of the environment."
+    ),
     Variable("HOME", "The user's own folder, which `~` stands for at the beginning of a path."),
 )
 """Every variable that is read beside those of the settings; for the reference."""
@@ -43,6 +46,12 @@ VARIABLES = (
 def environment() -> Mapping[str, str]:
     """The environment of this process, as it is at the moment."""
     return dict(os.environ)
+
+
+def with_libraries(command: tuple[str, ...]) -> tuple[str, ...]:
+    """`command`, run where the libraries of this process are found: an engine gives its workers no environment."""
+    folders = os.environ.get("LD_LIBRARY_PATH")
+    return ("/usr/bin/env", f"LD_LIBRARY_PATH={folders}", *command) if folders else command
 
 
 def home() -> Path:

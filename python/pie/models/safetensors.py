@@ -83,9 +83,7 @@ def _check_places(path: Path, places: dict[str, list[int]], n_bytes: int) -> Non
 def _header(path: Path, mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(mapped[:8], "little")
     if MAX_HEADER_BYTES < length <= len(mapped) - 8:
-        raise invalid_model(
-            f"{path}: its header has {length} bytes, and the limit is {MAX_HEADER_BYTES}; use a model in more files"
-        )
+        raise invalid_model(f"{path}: its header has {length} bytes, and the limit is {MAX_HEADER_BYTES}; use a model in more files")
     if len(mapped) < 8 or length > len(mapped) - 8:
         raise invalid_model(f"{path}: not a safetensors file, or cut off ({len(mapped)} bytes); fetch it again")
     header = parse_json_object(path, mapped[8 : 8 + length], "its header: ")

@@ -357,7 +357,7 @@ mod tests {
             })
             .collect();
         let held: u64 = greedy.iter().map(Charge::n_bytes).sum();
-        assert!(held >= TOTAL / 2 && held <= TOTAL / 2 + 10 * 100, "{held}");
+        assert!((TOTAL / 2..=TOTAL / 2 + 10 * 100).contains(&held), "{held}");
         let late: Vec<_> = (0..22)
             .map(|n| {
                 let account = budget.account(&format!("late {n}"));

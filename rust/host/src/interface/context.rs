@@ -62,7 +62,7 @@ impl Context {
         let length = engine.length(self.id)? as usize;
         let room = length.saturating_add(tokens.len());
         lock(&self.tokens).add(tokens.len(), room)?;
-        Ok(engine.append(self.id, tokens)?)
+        engine.append(self.id, tokens)
     }
 
     /// Charges tokens that were generated.

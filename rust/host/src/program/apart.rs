@@ -23,8 +23,6 @@ const LOOK_AT_END: Duration = Duration::from_micros(200);
 const MAX_SAID_BYTES: u64 = 2048;
 /// What is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
-/// What a worker keeps of the environment: where its libraries are.
-const KEPT_VARIABLES: &[&str] = &["LD_LIBRARY_PATH"];
 
 /// One piece of work.
 pub(crate) struct Job<'a> {
@@ -157,14 +155,9 @@ impl Job<'_> {
         let (program, arguments) = self.command.split_first().ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::InvalidInput, "the command is empty")
         })?;
-        let mut command = Command::new(program);
-        command.args(arguments).env_clear();
-        for name in KEPT_VARIABLES {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        command
+        Command::new(program)
+            .args(arguments)
+            .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -163,7 +163,10 @@ fn a_launch_for_which_there_is_no_room_is_refused() {
     );
     let launch = |input: &str| host.launch(Launch::new(waits.clone(), input));
     let long = format!("\"{}\"", "x".repeat(2 << 20));
-    assert_eq!(launch(&long).unwrap_err().code, ErrorCode::LimitEngineMemory);
+    assert_eq!(
+        launch(&long).unwrap_err().code,
+        ErrorCode::LimitEngineMemory
+    );
     let mut processes = Vec::new();
     let refused = loop {
         match launch("null") {
