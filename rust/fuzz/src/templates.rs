@@ -150,7 +150,7 @@ fn statement(
         4 => tag(bytes, source, ["{% set x = ", " %}"], depth)?,
         5 => {
             source.push_str("{% for i in ");
-            source.push_str(*bytes.choose(&[
+            source.push_str(bytes.choose(&[
                 "range(60)",
                 "range(100000)",
                 "ns.a",
