@@ -35,9 +35,7 @@ VARIABLES = (
         "`~/.cache` if not given.",
     ),
     Variable("CARGO_TARGET_DIR", "The folder under which cargo builds Rust programs; `pie-build/target` in the cache folder if not given."),
-    Variable(
-        "LD_LIBRARY_PATH", "Where shared libraries lie; workers that read programs get it, and nothing else of the environment."
-    ),
+    Variable("LD_LIBRARY_PATH", "Where shared libraries lie; workers that read programs get it, and nothing else of the environment."),
     Variable("HOME", "The user's own folder, which `~` stands for at the beginning of a path."),
 )
 """Every variable that is read beside those of the settings; for the reference."""
