@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,16 +26,33 @@ def interrupt(running: subprocess.Popen[str]) -> None:
     assert "Traceback" not in stderr
 
 
+@contextmanager
+def held_back(path: Path) -> Iterator[Callable[[], None]]:
+    """A file whose opening takes as long as the body; what is given waits until somebody begins to open it.
+
+    The kernel holds up whoever opens a file that another process has a lease of, and tells that process by a signal.
+    """
+    told, tells = os.pipe()
+    before = signal.signal(signal.SIGIO, lambda _number, _frame: os.write(tells, b"."))
+    file = os.open(path, os.O_RDWR)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield lambda: None if select.select([told], [], [], PATIENCE_S)[0] else pytest.fail("nobody opens the file")
+    finally:
+        os.close(file)
+        signal.signal(signal.SIGIO, before)
+        os.close(told)
+        os.close(tells)
+
+
 @pytest.mark.parametrize("driver", [[], ["--dummy"]], ids=["cpu", "dummy"])
 def test_while_a_tokenizer_loads(tmp_path: Path, driver: list[str]) -> None:
-    """A tokenizer whose end never comes: a pipe. Whoever opens it for writing waits until the engine has begun to read."""
     (tmp_path / "p.py").write_text("def main(input):\n    pass\n")
     model = tmp_path / "model"
     shutil.copytree(EMBEDDED_FOLDER, model)
-    (model / "tokenizer.json").unlink()
-    os.mkfifo(model / "tokenizer.json")
-    running = start(["run", "p.py", "--model", str(model), *driver], tmp_path)
-    with (model / "tokenizer.json").open("wb"):
+    with held_back(model / "tokenizer.json") as wait_until_opened:
+        running = start(["run", "p.py", "--model", str(model), *driver], tmp_path)
+        wait_until_opened()
         interrupt(running)
 
 

@@ -1,6 +1,6 @@
 """Kills and stops the process of a driver in the middle of programs, many times, and looks whether any token was lost or doubled.
 
-    python tools/kill_drivers.py --kills 200 --stops 50 --tokens 1000000
+    python tests/e2e/kill_drivers.py --kills 200 --stops 50 --tokens 1000000
 
 Two rounds. In the first, programs draw at random on the dummy driver, whose rows depend on every slot that they see; their tokens have to
 be those of a run without a loss. In the second, each token has to be the one after the last, for as many tokens as are asked for. Prints a
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pie._engine import Model, Process
 from pie.backends.base import Driver
