@@ -26,14 +26,18 @@ __all__ = [
     "Server",
     "Setting",
     "__version__",
+    "add_key",
+    "check_access",
     "check_address",
     "compile_worker",
     "die_with_parent",
     "init_logging",
     "limit_settings",
+    "list_keys",
     "pack_program",
     "read_manifest",
     "read_packed",
+    "revoke_key",
 ]
 
 __version__: str
