@@ -59,7 +59,7 @@ def test_a_closed_stdout_is_nothing_to_complain_of(tmp_path: Path, arguments: st
         (["run", "p.py", "--model", "locked"], "error[invalid-model]: "),
         (["config", "show", "--config", "locked/c.toml"], "error[invalid-config]: the configuration file 'locked/c.toml' cannot be read"),
         (["run", "locked/p.py", "--dummy"], "error[unknown-program]: 'locked/p.py' cannot be the path of a program: Permission denied"),
-        (["run", "locked", "--dummy"], "error[unknown-program]: 'locked/Pie.toml' cannot be read: Permission denied"),
+        (["run", "locked", "--dummy"], "error[unknown-program]: 'locked' cannot be read: Permission denied"),
         (["run", "mine.py", "--dummy"], "error[unknown-program]: 'mine.py' cannot be read: Permission denied"),
         (
             ["build", "p.py", "-o", "locked/x.wasm"],

@@ -12,7 +12,8 @@ from support.launching import ROOT, run
 
 CASES: list[tuple[Any, str, tuple[str, ...]]] = [
     ({"error": {"text": "boom"}}, "program-error", ("boom",)),
-    ({"error": {"text": "[out-of-pages] none left"}}, "out-of-pages", ("none left",)),
+    # A code that the engine did not give is the program's own word.
+    ({"error": {"text": "[out-of-pages] none left"}}, "program-error", ("none left",)),
     ({"error": {"text": "[no-such-code] text"}}, "program-error", ("[no-such-code] text",)),
     ({"unknown_model": {"name": "nobody"}}, "unknown-model", ("nobody",)),
     ({"unmet": {"token": 4_000_000_000}}, "invalid-token", ("4000000000",)),

@@ -31,12 +31,14 @@ class Attack:
     n_programs: int
     waits: bool = False
     """For a message, when it has done what it does."""
+    catches: bool = True
+    """What its body throws, to answer with the code."""
 
     @property
     def program(self) -> Source:
         """The program."""
-        wait = "await session.receive();" if self.waits else ""
-        tried = f"try {{ {self.body} }} catch (error) {{ code = error.code ?? error.name; }}"
+        wait = "await session.receive().catch(() => {});" if self.waits else ""
+        tried = f"try {{ {self.body} }} catch (error) {{ code = error.code ?? error.name; }}" if self.catches else self.body
         return typescript_source(
             "import { Context, Model, Sampler, session } from 'inferlet';\n"
             "export async function main(input) {\n"
@@ -46,7 +48,7 @@ class Attack:
 
 
 ATTACKS = {
-    "arrays": Attack("held.push(new Uint8Array(60 << 20).fill(1));", 8, waits=True),
+    "arrays": Attack("held.push(new Uint8Array(60 << 20).fill(1));", 8, waits=True, catches=False),
     "encodes": Attack("model.tokenizer().encode('ab c'.repeat(1 << 20));", 6),
     "short encodes": Attack("for (let i = 0; i < 20; i++) model.tokenizer().encode('ab c'.repeat(1 << 14));", 4),
     "messages of a chat": Attack("new Context(model).user('ab c'.repeat(1 << 20));", 6),
