@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arbitrary::Unstructured;
-use pie_host::{Component, Host, HostConfig, runtime_name};
+use pie_host::{Component, Host, HostConfig, Numbering, runtime_name};
 use pie_server::{Server, ServerConfig};
 use tempfile::TempDir;
 
@@ -86,8 +86,12 @@ fn served() -> &'static Served {
         // Echoes to which nobody speaks end by themselves.
         host.limits.wall = Some(Duration::from_secs(1));
         let program = guest::talking_bytes(guest::ECHO);
+        let host = Arc::new(Host::new(host).unwrap());
+        let server = Server::start(host.clone(), config).unwrap();
+        // Processes by their counts, so that messages meet some of them.
+        host.number_by(Numbering::default());
         let served = Served {
-            server: Server::start(Arc::new(Host::new(host).unwrap()), config).unwrap(),
+            server,
             digest: runtime_name(&Component::new(program.clone()).digest()),
             program,
             last_pid: AtomicU64::new(0),
