@@ -21,6 +21,7 @@ NOT_NUMBERS = (
     "trusted_proxies",
     "user_header",
     "operators",
+    "host_names",
     "audit_log",
     "allowed_origins",
     "log_level",

@@ -111,6 +111,15 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Users who see and end what is anybody's, where no key says what they may do."),
     ] = ()
+    host_names: Annotated[
+        tuple[str, ...],
+        Meta(
+            description=(
+                "What clients call the server beside its address, as in `pie.example.org` or `pie.example.org:8443`: those who sign their "
+                "hello sign that name."
+            )
+        ),
+    ] = ()
     audit_log: Annotated[
         str,
         Meta(

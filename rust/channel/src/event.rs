@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
 
 /// Looks before the processor is offered to others between two looks: the other side may be among them.
@@ -89,6 +89,8 @@ impl Event {
         loop {
             // Said before looking once more: who makes it so from now on will wake.
             sleeps.store(1, Ordering::SeqCst);
+            // Neither side may see its own store and miss that of the other: whoever makes it so swaps `sleeps` after its own store.
+            fence(Ordering::SeqCst);
             let woken = if is_there() {
                 Some(Woken::There)
             } else {

@@ -106,14 +106,20 @@ async fn serve(
         _ = &mut giving_up => return,
         greeted = timeout(shared.config.handshake_timeout, greet(stream, peer, &shared)) => greeted,
     };
-    // From now on the place among the handshakes is free.
-    drop((giving_up, charge));
     match greeted {
-        Ok(Greeted::Admitted(wire, admitted)) => connection::run(wire, admitted, shared).await,
+        Ok(Greeted::Admitted(wire, admitted)) => {
+            // From now on the place among the handshakes is free.
+            drop((giving_up, charge));
+            connection::run(wire, admitted, shared).await;
+        }
         Ok(Greeted::Refused(wire)) => {
             let Wire { reader, writer } = wire;
             drop(writer);
-            reader.linger().await;
+            tokio::select! {
+                _ = &mut giving_up => {}
+                () = reader.linger() => {}
+            }
+            drop(charge);
         }
         Err(_) => {}
     }

@@ -82,7 +82,7 @@ impl Server {
         let audit = Audit::open(config.auth.audit_log.as_deref())?;
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;
-        let authority = Authority::open(&config.auth, &config.data_dir, address.ip())?;
+        let authority = Authority::open(&config.auth, &config.data_dir, address)?;
         let registry =
             Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
         // The folder is this server's own from here on.
@@ -202,7 +202,7 @@ pub fn check_access(
     let found = (host, port).to_socket_addrs();
     let address = found.map_err(|error| unusable(host, port, &error))?.next();
     match address {
-        Some(address) => Authority::open(auth, data_dir, address.ip()).map(drop),
+        Some(address) => Authority::open(auth, data_dir, address).map(drop),
         None => Ok(()),
     }
 }

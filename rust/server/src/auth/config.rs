@@ -1,6 +1,6 @@
 //! What the configuration says of who may come in.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use ipnet::IpNet;
@@ -36,6 +36,8 @@ pub struct AuthConfig {
     pub user_header: String,
     /// Users that are operators where no key says what they are.
     pub operators: Vec<String>,
+    /// What clients call the server, beside its address, as in their `Host` header: `pie.example.org` or `pie.example.org:8443`.
+    pub host_names: Vec<String>,
     /// The file of the audit lines; none: they go to the log.
     pub audit_log: Option<PathBuf>,
 }
@@ -48,6 +50,7 @@ impl Default for AuthConfig {
             trusted_proxies: Vec::new(),
             user_header: "x-pie-user".to_owned(),
             operators: Vec::new(),
+            host_names: Vec::new(),
             audit_log: None,
         }
     }
@@ -85,7 +88,7 @@ impl AuthConfig {
         Ok(true)
     }
 
-    /// Sets a list by its name: `trusted_proxies` or `operators`. False for another name.
+    /// Sets a list by its name: `trusted_proxies`, `operators` or `host_names`. False for another name.
     ///
     /// # Errors
     /// `invalid-config` for a value that cannot be.
@@ -115,9 +118,45 @@ impl AuthConfig {
                 }
                 self.operators = values;
             }
+            "host_names" => {
+                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+                if let Some(value) = values
+                    .iter()
+                    .find(|value| value.is_empty() || !value.bytes().all(is_plain))
+                {
+                    let expected = "names of hosts, as in pie.example.org and pie.example.org:8443";
+                    return Err(refused(name, value, expected));
+                }
+                self.host_names = values;
+            }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// True for a `Host` header by which clients call a server at `address`. What a client signs names its server by that header, so another
+    /// server cannot have it sign for this one.
+    pub(super) fn is_called(&self, host: &str, address: SocketAddr) -> bool {
+        if self
+            .host_names
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(host))
+        {
+            return true;
+        }
+        let own = match address.port() {
+            80 => Some(host.to_ascii_lowercase()),
+            port => host
+                .strip_suffix(&format!(":{port}"))
+                .map(str::to_ascii_lowercase),
+        };
+        let Some(own) = own else {
+            return false;
+        };
+        let is_loopback = address.ip().to_canonical().is_loopback();
+        let literal = own.trim_start_matches('[').trim_end_matches(']');
+        let is_own = |ip: IpAddr| ip == address.ip() || (is_loopback && ip.is_loopback());
+        (is_loopback && own == "localhost") || literal.parse().is_ok_and(is_own)
     }
 
     /// True for a proxy whose word is taken.
@@ -182,6 +221,37 @@ mod tests {
         config
             .is_on(address.into(), n_keys)
             .map_err(|error| error.message)
+    }
+
+    #[test]
+    fn a_server_is_called_by_its_address_and_its_names() {
+        let mut config = AuthConfig::default();
+        let names = vec!["Pie.example.org".to_owned()];
+        assert!(config.set_list("host_names", names).unwrap());
+        let called = |host, address: &str| config.is_called(host, address.parse().unwrap());
+        for (host, address) in [
+            ("localhost:8080", "127.0.0.1:8080"),
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            ("[::1]:8080", "127.0.0.1:8080"),
+            ("10.0.0.7:8080", "10.0.0.7:8080"),
+            ("10.0.0.7", "10.0.0.7:80"),
+            ("pie.example.org", "0.0.0.0:8080"),
+        ] {
+            assert!(called(host, address), "{host} {address}");
+        }
+        for (host, address) in [
+            ("", "127.0.0.1:8080"),
+            ("localhost:8081", "127.0.0.1:8080"),
+            ("localhost", "127.0.0.1:8080"),
+            ("localhost:8080", "10.0.0.7:8080"),
+            ("evil.example:8080", "127.0.0.1:8080"),
+            ("10.0.0.8:8080", "10.0.0.7:8080"),
+            ("pie.example.org:8080", "0.0.0.0:8080"),
+        ] {
+            assert!(!called(host, address), "{host} {address}");
+        }
+        let refused = config.set_list("host_names", vec!["a/b".to_owned()]);
+        assert!(refused.unwrap_err().message.contains("names of hosts"));
     }
 
     #[test]

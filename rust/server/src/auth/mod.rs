@@ -12,7 +12,7 @@ mod presented;
 mod public_key;
 mod records;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -121,6 +121,7 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Authority {
     config: AuthConfig,
+    address: SocketAddr,
     is_on: bool,
     keys: Arc<Keys>,
     attempts: Mutex<Attempts>,
@@ -134,15 +135,16 @@ impl Authority {
     pub(crate) fn open(
         config: &AuthConfig,
         data_dir: &Path,
-        address: IpAddr,
+        address: SocketAddr,
     ) -> Result<Self, Error> {
         let keys = Keys::open(data_dir)?;
-        let is_on = config.is_on(address, keys.n_usable())?;
-        if !is_on && !address.to_canonical().is_loopback() {
+        let is_on = config.is_on(address.ip(), keys.n_usable())?;
+        if !is_on && !address.ip().to_canonical().is_loopback() {
             tracing::warn!(%address, "server.allow_anonymous: whoever reaches this address may be anybody");
         }
         Ok(Self {
             config: config.clone(),
+            address,
             is_on,
             keys: Arc::new(keys),
             attempts: Mutex::default(),
@@ -194,6 +196,13 @@ impl Authority {
                 let message = "a hello with a public key names its user; add \"user\"";
                 return Err(Error::new(ErrorCode::InvalidArgument, message));
             };
+            if !self.config.is_called(&shown.host, self.address) {
+                let message = format!(
+                    "this server does not know that it is called {:?}, so it cannot tell whether a signature is for it; have its operator add that to server.host_names",
+                    shown.host
+                );
+                return Err(Error::new(ErrorCode::InvalidArgument, message));
+            }
             let challenge = Challenge::new(&shown.host, &user, PublicKey::parse(&line)?)?;
             return Ok(Verdict::Challenged(challenge));
         }

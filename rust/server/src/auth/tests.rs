@@ -21,8 +21,12 @@ impl Case {
         };
         change(&mut config, folder.path());
         Self {
-            authority: Authority::open(&config, folder.path(), IpAddr::from([127, 0, 0, 1]))
-                .unwrap(),
+            authority: Authority::open(
+                &config,
+                folder.path(),
+                SocketAddr::from(([127, 0, 0, 1], 80)),
+            )
+            .unwrap(),
             audit: Audit::open(None).unwrap(),
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -243,7 +247,8 @@ fn a_public_key_needs_its_user_its_signature_and_its_record() {
     use ring::signature::Ed25519KeyPair;
     let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
-    let case = Case::new(AuthMode::On, |_, folder| {
+    let case = Case::new(AuthMode::On, |config, folder| {
+        config.host_names = vec!["h:1".to_owned()];
         add_key(
             folder,
             NewKey {
@@ -290,6 +295,20 @@ fn a_public_key_needs_its_user_its_signature_and_its_record() {
         Err(ErrorCode::AuthenticationFailed)
     );
     assert_eq!(enter("bob", "h:1"), Err(ErrorCode::AuthenticationFailed));
+    // Another server, which hands on what this one asks, calls it by its own name.
+    let relayed = Presented {
+        host: "other:1".to_owned(),
+        ..here()
+    };
+    let claim = Claim {
+        user: Some("alice".to_owned()),
+        public_key: Some(line.to_owned()),
+        key: None,
+    };
+    assert_eq!(
+        case.judge(claim, &relayed).unwrap_err().code,
+        ErrorCode::InvalidArgument
+    );
     let nameless = Claim {
         public_key: Some(line.to_owned()),
         ..Claim::default()
