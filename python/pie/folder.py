@@ -250,6 +250,18 @@ def read_file(path: Path, max_bytes: int) -> bytes:
         os.close(opened)
 
 
+def read_opened(folder: int, name: str, path: Path, max_bytes: int) -> bytes:
+    """The bytes of the file at a name in an open folder, which `path` names in errors. No link is followed.
+
+    Raises OSError as `open` does, PieError `invalid-program` as `read_file`.
+    """
+    opened = os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        return _content(opened, path, max_bytes)
+    finally:
+        os.close(opened)
+
+
 def _content(opened: int, path: Path, max_bytes: int) -> bytes:
     """What an open file holds. What says less than it holds, as files of `/proc` do, is read no further than the limit."""
     status = os.fstat(opened)

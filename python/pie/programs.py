@@ -30,6 +30,7 @@ RUNTIMES = Path(__file__).resolve().parent / "runtimes"
 
 _MAX_SHOWN_CHARS = 200
 
+_TOP = PurePosixPath()
 _LANGUAGES: dict[str, Language] = {".py": "python", ".js": "javascript", ".mjs": "javascript", ".ts": "javascript"}
 _ENTRIES = (
     "main.py",
@@ -46,7 +47,13 @@ _ENTRIES = (
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "build", "dist", "venv"})
 # Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next time.
 _SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
-_PYTHON_IMPORT = re.compile(r"^[ \t]*((?:from[ \t][^\n(#]*import[ \t]*\([^)]*\)|(?:from|import)[ \t][^\n#;]*))", re.MULTILINE)
+_MAX_SCANNED_BYTES = 4 << 20
+"""The longest file whose imports are looked for."""
+_MAX_NAME_PARTS = 64
+"""No file is looked for beyond so many parts of a dotted name."""
+_MAX_IMPORT_CHARS = 1 << 16
+"""The longest list in parentheses after `import` in a file that does not parse."""
+_PYTHON_IMPORT = re.compile(r"^[ \t]*((?:from|import)[ \t][^\n#;]*)", re.MULTILINE)
 _SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\bimport\s*\()\s*(['"])(\.{1,2}/[^'"\n]+)\1""")
 
 
@@ -151,41 +158,47 @@ def _folder(path: Path) -> Folder:
 
 def _bundle(folder: Folder, path: Path, base: PurePosixPath) -> tuple[tuple[str, bytes], ...]:
     """The files below `base` by their paths there. Their sizes are summed before the first is read."""
-    room = _Room(path / base)
+    room = _Room(path, base)
     found: list[PurePosixPath] = []
     for name, size_bytes in folder.walk(base, skips=_SKIPPED_FOLDERS):
         if not name.name.endswith(_SKIPPED_FILES):
             room.take(size_bytes)
             found.append(name)
-    room = _Room(path / base)
+    room = _Room(path, base)
     return tuple((str(name), room.read(folder, base / name)) for name in found)
 
 
 class _Room:
     """What the files of a program may still have; PieError `invalid-program` for more."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, folder: Path, base: PurePosixPath = _TOP) -> None:
+        self._folder = folder
+        self._base = base
         self._n_files = MAX_BUNDLE_FILES
-        self._n_bytes = MAX_BUNDLE_BYTES
+        self.n_bytes = MAX_BUNDLE_BYTES
+        """What may still be read."""
 
-    def take(self, size_bytes: int) -> None:
-        self._n_files -= 1
-        self._n_bytes -= size_bytes
-        if self._n_files < 0 or self._n_bytes < 0:
+    def check(self, size_bytes: int) -> None:
+        """Refuses a file of such a size where there is no room for it."""
+        if self._n_files < 1 or self.n_bytes < size_bytes:
             raise PieError(
                 "invalid-program",
-                f"the program in {str(self._path)!r} is larger than {MAX_BUNDLE_FILES} files or {MAX_BUNDLE_BYTES >> 20} MiB; "
-                "move what it does not need out of its folder",
+                f"the program in {str(self._folder / self._base)!r} is larger than {MAX_BUNDLE_FILES} files or "
+                f"{MAX_BUNDLE_BYTES >> 20} MiB; move what it does not need out of its folder",
             )
 
+    def take(self, size_bytes: int) -> None:
+        self.check(size_bytes)
+        self._n_files -= 1
+        self.n_bytes -= size_bytes
+
     def read(self, folder: Folder, name: PurePosixPath) -> bytes:
-        """The content of a file, no more of which is read than there is room for."""
-        room_bytes = self._n_bytes
-        self.take(folder.size(name))
-        content = folder.read(name, room_bytes)
+        """The content of a file, no more of which is read than there is room for, however it grew since it was looked at."""
+        self.check(folder.size(name))
+        content = folder.read(name, self.n_bytes)
         if content is None:
-            raise PieError("unknown-program", f"{str(self._path / name.name)!r} cannot be read: it was removed meanwhile")
+            raise PieError("unknown-program", f"{str(self._folder / name)!r} cannot be read: it was removed meanwhile")
+        self.take(len(content))
         return content
 
 
@@ -202,16 +215,22 @@ def _reachable(
             continue
         # Whoever names the entry means what it leads to, and so it alone may be a link out of the folder.
         found[path] = room.read(folder, path) if found else _entry(entry, room)
+        if len(found[path]) > _MAX_SCANNED_BYTES and path.suffix in _LANGUAGES:
+            message = f"{len(found[path])} bytes, more than the {_MAX_SCANNED_BYTES} in which imports are looked for"
+            remedy = f"split it, or make {_ENTRIES[0]} the entry of a folder, which is taken whole"
+            raise PieError("invalid-program", f"{str(entry.parent / path)!r} has {message}; {remedy}")
         waiting.extend(imports(folder, path, found[path]))
     return tuple((str(path), content) for path, content in found.items())
 
 
 def _entry(path: Path, room: _Room) -> bytes:
     try:
-        room.take(path.stat().st_size)
-        return read_file(path, MAX_BUNDLE_BYTES)
+        room.check(path.stat().st_size)
+        content = read_file(path, room.n_bytes)
     except OSError as error:
         raise PieError("unknown-program", f"{str(path)!r} cannot be read: {error.strerror}") from error
+    room.take(len(content))
+    return content
 
 
 def _python_imports(folder: Folder, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
@@ -234,17 +253,34 @@ def _import_statements(content: bytes) -> Iterator[ast.AST]:
         yield from ast.walk(ast.parse(content))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Python of the language runtime may be newer than this one: it judges the file, and is to find what that imports.
-        for statement in _PYTHON_IMPORT.findall(content.decode("utf-8", "replace")):
+        for statement in _import_texts(content.decode("utf-8", "replace")):
             with suppress(SyntaxError, ValueError):
                 yield from ast.walk(ast.parse(statement))
 
 
+def _import_texts(text: str) -> Iterator[str]:
+    """What looks like an import statement in a text, in time in proportion to its length."""
+    end = close = 0
+    while match := _PYTHON_IMPORT.search(text, end):
+        statement, end = match[1], match.end()
+        head, opening, names = statement.partition("(")
+        if opening and ")" not in names and head.rstrip(" \t").endswith("import"):
+            # Found once for all lines that stand before it.
+            if 0 <= close < end:
+                close = text.find(")", end)
+            if 0 <= close - end <= _MAX_IMPORT_CHARS:
+                statement, end = text[match.start(1) : close + 1], close + 1
+        yield statement
+
+
 def _python_files(folder: Folder, name: str) -> list[PurePosixPath]:
     """The files that importing the dotted `name` runs, packages on the way included."""
-    files = []
-    parts = name.split(".")
+    files: list[PurePosixPath] = []
+    parts = name.split(".")[:_MAX_NAME_PARTS]
     for depth in range(1, len(parts) + 1):
         module = PurePosixPath(*parts[:depth])
+        if depth > 1 and not folder.is_dir(module.parent):
+            break
         files += [file for file in (module / "__init__.py", module.with_suffix(".py")) if folder.is_file(file)]
     return files
 

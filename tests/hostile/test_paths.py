@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from pie import folder as folder_module
+from pie import programs as programs_module
 from pie.bakery.build import build
 from pie.bakery.project import open_project
 from pie.cli.tables import print_table
@@ -321,10 +322,128 @@ def test_a_real_bind_mount_is_told_from_a_folder(project: Path) -> None:
         text=True,
         check=False,
     )
-    # Who may not mount cannot be attacked by mounts either.
-    if "mounted" in made.stdout:
-        assert "is a mount inside" in made.stderr
+    # Who may not mount is told so, and nothing was read.
+    refused_by = "is a mount inside of the program's folder" if "mounted" in made.stdout else "not permitted"
+    assert refused_by in made.stderr.lower() + made.stderr
+    assert made.returncode != 0
     assert SECRET not in made.stdout + made.stderr
+
+
+def test_a_mount_of_the_system_is_told_from_a_folder() -> None:
+    with Folder(Path("/")) as top, pytest.raises(PieError, match="is a mount inside of the program's folder"):
+        top.read(PurePosixPath("proc/self/status"))
+
+
+@pytest.mark.parametrize("made", ["link to a folder", "link to a file", "folder"])
+def test_the_default_output_is_a_regular_file_or_new(project: Path, made: str) -> None:
+    place, home = project / "dist/project.wasm", project.parent / "home"
+    place.parent.mkdir()
+    if made == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("../../home" if made == "link to a folder" else "../../home/secret.txt")
+    with pytest.raises(PieError, match="is not replaced") as caught:
+        build(project)
+    assert caught.value.code == "build-failed"
+    assert str(place) in caught.value.message
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+    assert sorted(path.name for path in home.iterdir()) == ["secret.py", "secret.txt"]
+    assert (home / "secret.txt").read_text() == SECRET
+
+
+def test_a_dist_that_is_a_link_is_refused_inside_too(project: Path) -> None:
+    (project / "data").mkdir()
+    (project / "dist").symlink_to("data")
+    with pytest.raises(PieError, match="is a link, and nothing is written through it"):
+        build(project)
+    assert not list((project / "data").iterdir())
+
+
+def test_a_dist_that_becomes_a_link_is_not_written_through(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = project.parent / "home"
+    really_replace = os.replace
+
+    def swapping(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        if not (project / "dist").is_symlink():
+            (project / "dist").rename(project / "moved")
+            (project / "dist").symlink_to("../home")
+        really_replace(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "replace", swapping)
+    build(project)
+    assert sorted(path.name for path in (project / "moved").iterdir()) == ["Pie.toml", "project.wasm"]
+    assert sorted(path.name for path in home.iterdir()) == ["secret.py", "secret.txt"]
+
+
+def test_a_file_that_grows_while_it_is_read_is_held_to_the_limit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs_module, "MAX_BUNDLE_BYTES", 1000)
+    really_size = Folder.size
+
+    def growing(self: Folder, path: PurePosixPath) -> int:
+        """Makes the file longer, after it was looked at."""
+        size_bytes = really_size(self, path)
+        (project / path).write_text("#" * 600)
+        return size_bytes
+
+    monkeypatch.setattr(Folder, "size", growing)
+    with pytest.raises(PieError, match=r"(main|helper)\.py' has 600 bytes, more than the 400") as caught:
+        load_program(project)
+    assert caught.value.code == "invalid-program"
+
+
+def test_a_file_that_is_removed_meanwhile_is_named_by_its_path(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(project, {"data/a.txt": "a"})
+    really_size = Folder.size
+
+    def removing(self: Folder, path: PurePosixPath) -> int:
+        size_bytes = really_size(self, path)
+        if path.name == "a.txt":
+            (project / path).unlink()
+        return size_bytes
+
+    monkeypatch.setattr(Folder, "size", removing)
+    with pytest.raises(PieError, match="removed meanwhile") as caught:
+        load_program(project)
+    assert repr(str(project / "data/a.txt")) in caught.value.message
+
+
+def test_imports_of_a_file_that_does_not_parse_are_found_in_linear_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+
+    class Text(str):
+        __slots__ = ()
+
+        def find(self, *arguments: object) -> int:
+            searched.append(arguments)
+            return str.find(self, *arguments)  # type: ignore[arg-type]
+
+    lines = "from helper import (\n" * 1000
+    assert list(programs_module._import_texts(Text(lines))) == ["from helper import ("] * 1000
+    assert len(searched) == 1
+    found = list(programs_module._import_texts("def main(:\n  from a import (b,\n    c)\nimport helper  # why\n"))
+    assert found == ["from a import (b,\n    c)", "import helper  "]
+    (project / "main.py").write_text("def main(:\nfrom helper import (\n  N,\n)\n")
+    assert set(content(project / "main.py")) == {"main.py", "helper.py"}
+
+
+def test_a_long_dotted_name_costs_what_is_there(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    really_open = Folder._open
+
+    def counting(self: Folder, path: PurePosixPath) -> int:
+        looked.append(path)
+        return really_open(self, path)
+
+    monkeypatch.setattr(Folder, "_open", counting)
+    (project / "main.py").write_text("import " + ".".join(["a"] * 10_000) + "\n")
+    assert set(content(project / "main.py")) == {"main.py"}
+    assert len(looked) < 10
+
+
+def test_a_source_too_long_to_look_for_imports_in_is_refused(project: Path) -> None:
+    (project / "main.py").write_text("#" * ((4 << 20) + 1))
+    with pytest.raises(PieError, match="more than the 4194304 in which imports are looked for"):
+        load_program(project / "main.py")
 
 
 def test_nothing_is_written_through_links(project: Path) -> None:

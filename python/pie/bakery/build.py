@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,10 @@ from pie import _engine
 from pie.bakery import cargo, npm, pure_python
 from pie.bakery.check import check
 from pie.bakery.manifest import Manifest, new_manifest
+from pie.bakery.output import Output, named_folder, own_folder
 from pie.bakery.project import Project, open_project
 from pie.errors import PieError
-from pie.folder import MAX_PROJECT_FILE_BYTES, check_inside, read_file
+from pie.folder import MAX_PROJECT_FILE_BYTES, check_inside
 from pie.programs import MANIFEST_FILE, MAX_COMPONENT_BYTES, RUNTIMES, Component, Source
 
 _DIST = "dist"
@@ -51,18 +51,26 @@ def build(path: Path, output: Path | None = None, *, standalone: bool = False) -
     manifest = project.manifest or new_manifest(project.name)
     wasm, runtime = _program(project, manifest, standalone=standalone)
     check(wasm)
+    name = f"{manifest.name}{_SUFFIX}"
+    folder: AbstractContextManager[Output]
     if output is None:
         check_inside(project.folder, _DIST)
-    target = _target(output or project.folder / _DIST / f"{manifest.name}{_SUFFIX}", manifest)
-    beside = _manifest_place(target, manifest)
-    _write(target, wasm)
-    _write(beside, manifest.text.encode())
-    return Built(target, beside, manifest, len(wasm), _digest(wasm), runtime)
+        folder = own_folder(project.folder, _DIST)
+    else:
+        target = _target(output, name)
+        folder, name = named_folder(target.parent), target.name
+    with folder as opened:
+        if output is None:
+            opened.check(name)
+        beside = _manifest_name(opened, name, manifest)
+        opened.write(name, wasm)
+        opened.write(beside, manifest.text.encode())
+    return Built(opened.path / name, opened.path / beside, manifest, len(wasm), _digest(wasm), runtime)
 
 
-def _target(output: Path, manifest: Manifest) -> Path:
-    """Where the program goes: the file itself, or into the folder."""
-    target = output / f"{manifest.name}{_SUFFIX}" if output.is_dir() else output
+def _target(output: Path, name: str) -> Path:
+    """Where the program goes that the user named a place for: the file itself, or into the folder."""
+    target = output / name if output.is_dir() else output
     if target.exists() and not target.is_file():
         raise PieError("build-failed", f"{str(target)!r} is no regular file; name another output")
     return target
@@ -129,43 +137,28 @@ def _merged(own: dict[str, bytes], others: dict[str, bytes]) -> dict[str, bytes]
     return own | others
 
 
-def _manifest_place(wasm: Path, manifest: Manifest) -> Path:
+def _manifest_name(folder: Output, wasm: str, manifest: Manifest) -> str:
     """`Pie.toml` beside the program; `NAME.Pie.toml` where there is another one, which may be written by hand.
 
     One that says what the program that is there carries was written with it.
     """
-    place = wasm.with_name(MANIFEST_FILE)
-    try:
-        is_free = not place.exists() or read_file(place, MAX_PROJECT_FILE_BYTES) in {manifest.text.encode(), _carried_manifest(wasm)}
-    except (OSError, PieError):
-        is_free = False
-    return place if is_free else wasm.with_name(f"{wasm.stem}.{MANIFEST_FILE}")
+    if not folder.has(MANIFEST_FILE):
+        return MANIFEST_FILE
+    there = folder.held(MANIFEST_FILE, MAX_PROJECT_FILE_BYTES)
+    is_free = there is not None and (there == manifest.text.encode() or there == _carried_manifest(folder, wasm))
+    return MANIFEST_FILE if is_free else f"{wasm.removesuffix(_SUFFIX)}.{MANIFEST_FILE}"
 
 
-def _carried_manifest(wasm: Path) -> bytes | None:
-    """What the program at a path carries, if one is there."""
+def _carried_manifest(folder: Output, wasm: str) -> bytes | None:
+    """What the program at a name carries, if one is there."""
+    content = folder.held(wasm, MAX_COMPONENT_BYTES)
+    if content is None:
+        return None
     try:
-        packed = _engine.read_packed(read_file(wasm, MAX_COMPONENT_BYTES))
-    except (OSError, PieError):
+        packed = _engine.read_packed(content)
+    except PieError:
         return None
     return packed["manifest"].encode() if packed is not None and packed["manifest"] is not None else None
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes at once, so that nobody reads half of a program; what is there already stays untouched."""
-    try:
-        if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except OSError as error:
-        raise PieError("build-failed", f"{str(path)!r} cannot be written: {error.strerror}") from error
 
 
 def _digest(content: bytes) -> str:

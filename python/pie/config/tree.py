@@ -34,9 +34,13 @@ _MAX_TIME_S = 300_000_000
 class EngineConfig(Struct, frozen=True, kw_only=True):
     """`[engine]`: the engine itself."""
 
-    data_dir: Annotated[Path, Meta(description="Where installed programs are kept.", extra={"default": "~/.pie"})] = with_default(
-        default_factory=data_folder
-    )
+    data_dir: Annotated[
+        Path,
+        Meta(
+            description="Where installed programs, the API keys (`keys.json`) and what process numbers are made of are kept.",
+            extra={"default": "~/.pie"},
+        ),
+    ] = with_default(default_factory=data_folder)
     cache_dir: Annotated[
         Path,
         Meta(
@@ -75,7 +79,8 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
             ge=0,
             le=_MAX_TIME_S,
             description=(
-                "How long a driver may take for a batch until its requests fail, and new ones wait until it answers; 0: any time. "
+                "How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is then killed "
+                "and started again; without, new requests wait until it answers. "
                 "Take many times what the largest batch takes: a slow driver is no faster for being given up."
             ),
         ),
