@@ -38,3 +38,14 @@ def test_none_may_be_allowed() -> None:
     restarts.lost(100.0, ran=True)
     assert restarts.is_exhausted(100.0)
     assert restarts.wait_s(100.0) == 60.0
+
+
+def test_nobody_waits_for_one_that_cannot_be_started_again() -> None:
+    restarts, given_up = Restarts(10), []
+    restarts.lost(100.0, ran=True)
+    for n in range(4):
+        given_up.append(restarts.is_given_up)
+        restarts.lost(101.0 + n, ran=False)
+    assert given_up == [False, False, False, True]
+    restarts.lost(200.0, ran=True)
+    assert not restarts.is_given_up

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -75,7 +75,8 @@ class IsolatedDriver:
         process = self._running()
         if self._n_under_way == 0:
             self._since_s = time.monotonic()
-        process.end.send(batch.words.data, batch.n_rows)
+        with self._losing():
+            process.end.send(batch.words.data, batch.n_rows)
         self._n_under_way += 1
         return partial(self._answer, process)
 
@@ -133,6 +134,19 @@ class IsolatedDriver:
             raise DriverLostError("it is not started")
         return self._process
 
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """What is raised between a batch and its answer ends the process: the next answer would be taken for another's."""
+        try:
+            yield
+        except DriverLostError:
+            raise
+        except Exception as error:
+            raise self._lost(f"could not be spoken with ({type(error).__name__}: {error})") from error
+        except BaseException:
+            self._lost("was interrupted")
+            raise
+
     def _lost(self, reason: str) -> DriverLostError:
         self._n_under_way = 0
         self._end(at_once=True)
@@ -141,12 +155,13 @@ class IsolatedDriver:
     def _answer(self, process: DriverProcess) -> npt.NDArray[np.float32]:
         if process is not self._running():
             raise DriverLostError("it was started again meanwhile")
-        self._wait(process)
+        with self._losing():
+            self._wait(process)
+            answer = process.end.take()
+            if answer is None:
+                raise DriverError("it answered and there is no answer")
         self._n_under_way -= 1
         self._since_s = time.monotonic()
-        answer = process.end.take()
-        if answer is None:
-            raise DriverError("the driver answered and there is no answer")
         outcome, slot, n_rows, n_most_rows, text = answer
         if outcome == "failed":
             raise DriverError(text)

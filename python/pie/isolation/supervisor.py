@@ -22,6 +22,10 @@ _FIRST_DELAY_S = 0.1
 _MAX_DELAY_S = 10.0
 
 
+_VAIN_STARTS = 3
+"""Starts in a row that may fail before requests are refused."""
+
+
 class Restarts:
     """When a driver that is lost may be started again: at once where it ran, later and later where it never does."""
 
@@ -34,6 +38,11 @@ class Restarts:
         """It is lost; `ran` says whether it was open."""
         self._n_in_vain = 0 if ran else self._n_in_vain + 1
         self._lost_s.append(now_s)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it could not be started so often in a row that nobody should wait for it; it is tried all the same."""
+        return self._n_in_vain >= _VAIN_STARTS
 
     def is_exhausted(self, now_s: float) -> bool:
         """Whether it was lost more often within a minute than it may be."""
@@ -77,7 +86,9 @@ def _start_again(model: _engine.Model, driver: IsolatedDriver, restarts: Restart
     while not model.stopped:
         now_s = time.monotonic()
         wait_s = restarts.wait_s(now_s)
-        if restarts.is_exhausted(now_s):
+        if restarts.is_given_up:
+            model.set_state("failed", reason, detail)
+        elif restarts.is_exhausted(now_s):
             model.set_state("failed", f"{reason}; this happened too often (model.NAME.restarts_per_minute)", detail)
         else:
             model.set_state("restarting", reason, detail)
@@ -91,6 +102,10 @@ def _start_again(model: _engine.Model, driver: IsolatedDriver, restarts: Restart
         except PieError as error:
             # What the error says may name paths of this machine, which are for its operator alone.
             reason, detail = f"its driver cannot be started again ({error.code})", error.message
+            restarts.lost(time.monotonic(), ran=False)
+            continue
+        except Exception as error:  # where the system has no memory, processes or descriptors left
+            reason, detail = "its driver cannot be started again (internal)", f"{type(error).__name__}: {error}"
             restarts.lost(time.monotonic(), ran=False)
             continue
         model.set_state("serving", "", "")
