@@ -293,6 +293,18 @@ impl Charge {
         // Shrinking is never refused.
         drop(self.resize(left));
     }
+
+    /// Makes it stand also for what `other` stood for, which nothing can refuse. Those of another user or purpose stay apart and are given back.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        let is_alike = self.purpose == other.purpose
+            && self.account.user == other.account.user
+            && Arc::ptr_eq(&self.account.budget, &other.account.budget);
+        if is_alike {
+            self.n_bytes = self
+                .n_bytes
+                .saturating_add(std::mem::take(&mut other.n_bytes));
+        }
+    }
 }
 
 impl Drop for Charge {

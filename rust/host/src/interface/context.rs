@@ -136,6 +136,7 @@ impl Context {
         let (before, after) = self.model.with_engine(|engine| {
             let before = engine.seq_len(self.id)?;
             engine.truncate(self.id, n_tokens)?;
+            lock(&self.tokens).truncate(engine.length(self.id)? as usize);
             Ok::<_, Error>((before, engine.seq_len(self.id)?))
         })?;
         turns.truncate(before, after);

@@ -1,7 +1,8 @@
 //! What the tokens of a context are charged with.
 //!
 //! A fork shares the tokens of its original, so each token is charged once: to the context that it was added to, until that one and all that were
-//! forked from it afterwards are gone.
+//! forked from it afterwards are gone. A context takes back as its own what it alone still has, so that what it shares is never more than a few
+//! parts, and what it truncates is charged no more.
 
 use std::sync::Arc;
 
@@ -11,18 +12,28 @@ use crate::process::holding::Holding;
 
 /// What a token takes in the engine: four bytes, and its part of the node of its page.
 pub(crate) const TOKEN_BYTES: usize = 24;
-/// The most contexts of which one shares tokens; beyond, a fork is charged with all of its tokens anew.
+/// The most parts that a context shares with others; one with more is charged with all of its tokens anew when it is forked.
 const MAX_SHARED: usize = 16;
 
 /// The tokens of one context.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     account: Account,
-    /// For those that were added since it was last forked.
+    /// For those that it shares with nobody: the last ones.
     own: Holding,
     n_own: usize,
-    /// Of those that it has in common with others.
-    shared: Vec<Arc<Holding>>,
+    /// Of those that it has in common with others. Whoever shares a part shares those before it.
+    shared: Vec<Arc<Part>>,
+    /// So many of the first tokens are charged by what is shared.
+    n_shared: usize,
+}
+
+/// Tokens that several contexts have in common.
+#[derive(Debug)]
+struct Part {
+    holding: Holding,
+    /// So many tokens come before them.
+    start: usize,
 }
 
 impl Tokens {
@@ -34,38 +45,75 @@ impl Tokens {
             own,
             n_own: 0,
             shared: Vec::new(),
+            n_shared: 0,
         }
     }
 
     /// `n_tokens` more come in, which makes `length`: what was truncated meanwhile is charged no more.
     ///
     /// # Errors
-    /// `limit-engine-memory`, and nothing has changed.
+    /// `limit-engine-memory`, and what is held stays charged.
     pub(crate) fn add(&mut self, n_tokens: usize, length: usize) -> Result<(), Error> {
-        let n_own = self.n_own.saturating_add(n_tokens).min(length);
+        self.take_back();
+        let room = length.saturating_sub(self.n_shared);
+        let n_own = self.n_own.saturating_add(n_tokens).min(room);
         self.own.set(n_own.saturating_mul(TOKEN_BYTES))?;
         self.n_own = n_own;
         Ok(())
     }
 
+    /// `length` tokens are left.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.take_back();
+        self.n_shared = self.n_shared.min(length);
+        self.n_own = length - self.n_shared;
+        self.own.shrink(self.n_own.saturating_mul(TOKEN_BYTES));
+    }
+
     /// Those of a fork of `length` tokens.
     ///
     /// # Errors
-    /// `limit-engine-memory`.
+    /// `limit-engine-memory`, and what is held stays charged.
     pub(crate) fn fork(&mut self, length: usize) -> Result<Self, Error> {
-        let mut fork = Self::new(self.account.clone());
+        self.truncate(length);
         if self.n_own > 0 {
+            let is_full = self.shared.len() >= MAX_SHARED;
+            let n_own = if is_full { length } else { self.n_own };
+            self.own.set(n_own.saturating_mul(TOKEN_BYTES))?;
+            if is_full {
+                self.shared.clear();
+                self.n_shared = 0;
+            }
             let own = Holding::new(self.account.empty(Purpose::Text));
-            self.shared
-                .push(Arc::new(std::mem::replace(&mut self.own, own)));
+            self.shared.push(Arc::new(Part {
+                holding: std::mem::replace(&mut self.own, own),
+                start: self.n_shared,
+            }));
             self.n_own = 0;
+            self.n_shared = length;
         }
-        if self.shared.len() <= MAX_SHARED {
-            fork.shared.clone_from(&self.shared);
-        } else {
-            fork.add(length, length)?;
-        }
+        let mut fork = Self::new(self.account.clone());
+        fork.shared.clone_from(&self.shared);
+        fork.n_shared = self.n_shared;
         Ok(fork)
+    }
+
+    /// Makes its own what it alone still has: the last parts, because whoever has one has those before it too.
+    fn take_back(&mut self) {
+        while let Some(last) = self.shared.pop() {
+            match Arc::try_unwrap(last) {
+                Ok(part) => {
+                    let start = part.start.min(self.n_shared);
+                    self.n_own = self.n_own.saturating_add(self.n_shared - start);
+                    self.n_shared = start;
+                    self.own.absorb(part.holding);
+                }
+                Err(last) => {
+                    self.shared.push(last);
+                    return;
+                }
+            }
+        }
     }
 }
 
@@ -117,5 +165,93 @@ mod tests {
         }
         drop(tokens);
         assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn forks_that_are_dropped_again_leave_nothing_behind() {
+        for (n_kept, n_added) in [(0, 1), (N, 1), (0, 1000), (N, 1000)] {
+            let budget = Budget::new(64 << 20, Some(32 << 20));
+            let mut tokens = Tokens::new(budget.account("ada"));
+            tokens.add(n_kept, n_kept).unwrap();
+            let _beside = tokens.fork(n_kept).unwrap();
+            let (before, length) = (budget.held_bytes(), n_kept + n_added);
+            let most = before + (n_added * TOKEN_BYTES) as u64 + (32 << 10);
+            for _ in 0..100_000 {
+                tokens.add(n_added, length).unwrap();
+                drop(tokens.fork(length).unwrap());
+                assert!(tokens.shared.len() <= 2);
+                assert!(budget.held_bytes() <= most);
+                tokens.truncate(n_kept);
+            }
+            assert!(tokens.shared.capacity() <= 2 * MAX_SHARED);
+            assert_eq!(budget.held_bytes(), before);
+        }
+    }
+
+    #[test]
+    fn one_of_which_many_forks_live_keeps_few_and_is_charged_anew() {
+        let budget = Budget::new(64 << 20, Some(32 << 20));
+        let mut tokens = Tokens::new(budget.account("ada"));
+        let mut forks = Vec::new();
+        for length in 1..=1000 {
+            tokens.add(1, length).unwrap();
+            forks.push(tokens.fork(length).unwrap());
+            assert!(tokens.shared.len() <= MAX_SHARED);
+        }
+        // Every sixteenth fork may be charged with all that came before.
+        let most = (1000 / MAX_SHARED + 1) * (1000 * TOKEN_BYTES + (16 << 10));
+        assert!(budget.held_bytes() <= most as u64);
+        assert!(budget.held_bytes() > 0);
+        drop(forks);
+        tokens.truncate(1000);
+        assert!(tokens.shared.is_empty());
+        assert!(budget.held_bytes() >= (1000 * TOKEN_BYTES) as u64);
+        assert!(budget.held_bytes() <= (1000 * TOKEN_BYTES + (32 << 10)) as u64);
+        tokens.truncate(0);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_truncated_of_a_shared_part_and_added_again_is_charged() {
+        let budget = Budget::new(64 << 20, Some(32 << 20));
+        let mut first = Tokens::new(budget.account("ada"));
+        first.add(N, N).unwrap();
+        let once = budget.held_bytes();
+        let second = first.fork(N).unwrap();
+        first.truncate(N / 2);
+        assert_eq!(budget.held_bytes(), once);
+        first.add(N / 2, N).unwrap();
+        assert!(budget.held_bytes() >= once + (N / 2 * TOKEN_BYTES) as u64);
+        let third = first.fork(N).unwrap();
+        drop((second, third));
+        first.truncate(N);
+        assert_eq!(first.n_own, N);
+        assert!(budget.held_bytes() >= (N * TOKEN_BYTES) as u64);
+        assert!(budget.held_bytes() <= once + (32 << 10));
+        drop(first);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_refused_fork_leaves_what_is_held_charged() {
+        let budget = Budget::new(64 << 20, Some(1 << 20));
+        let mut tokens = Tokens::new(budget.account("ada"));
+        let most = (1 << 20) / TOKEN_BYTES / 4 * 3;
+        tokens.add(most, most).unwrap();
+        let mut forks = vec![tokens.fork(most).unwrap()];
+        let mut length = most;
+        let refused = loop {
+            length += 1;
+            tokens.add(1, length).unwrap();
+            match tokens.fork(length) {
+                Ok(fork) => forks.push(fork),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.code, pie_core::ErrorCode::LimitEngineMemory);
+        assert_eq!(tokens.shared.len(), MAX_SHARED);
+        assert!(budget.held_bytes() >= (most * TOKEN_BYTES) as u64);
+        drop(forks);
+        tokens.fork(length).unwrap();
     }
 }

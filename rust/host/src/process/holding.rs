@@ -42,6 +42,11 @@ impl Holding {
         // Less is never refused.
         drop(self.set(n_bytes));
     }
+
+    /// It holds also what `other` of the same user held, until it is set anew.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.0.absorb(other.0);
+    }
 }
 
 #[cfg(test)]

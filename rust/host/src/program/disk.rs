@@ -155,7 +155,7 @@ impl DiskCache {
 /// # Errors
 /// Those of wasmtime, where the worker was another version.
 pub(crate) fn load_code(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the code comes through a file without a name from the process that this engine started to compile it.
+    // SAFETY: the code comes through a pipe from the process that this engine started to compile it.
     unsafe { Component::deserialize(engine, code) }
 }
 
