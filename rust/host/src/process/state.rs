@@ -294,11 +294,7 @@ impl ProcessState {
         seed_wasi(&mut wasi, record.launch_seed);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.resources);
-        let memory = MemoryLimiter::new(
-            limits.memory_bytes,
-            record.footprint.clone(),
-            source.is_some(),
-        );
+        let memory = MemoryLimiter::new(limits.memory_bytes, record.footprint.clone());
         Self {
             wasi: wasi.build(),
             table,

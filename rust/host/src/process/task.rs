@@ -137,7 +137,7 @@ async fn execute(
         Some(manifest) => manifest.checked_input(input)?,
         None => input,
     };
-    let (prepared, mut source) = prepare(&host, &opened.code, &record.username).await?;
+    let (prepared, mut source, is_own) = prepare(&host, &opened.code, &record.username).await?;
     match &mut source {
         Some(source) => source.charge = Some(charge),
         None => drop(charge),
@@ -146,6 +146,9 @@ async fn execute(
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
     let mut store = new_store(host, record.clone(), source, outputs);
+    if is_own {
+        store.data_mut().memory.share_image();
+    }
     let result = call(&prepared, &mut store, &record, &input).await;
     let refused = store.data().memory.refused().cloned();
     match result {
@@ -185,13 +188,16 @@ async fn examine(
         charge: _charge,
     } = program;
     let opened = program.opened(&host.config.limits).await?;
-    let (prepared, source) = prepare(&host, &opened.code, &record.username).await?;
+    let (prepared, source, is_own) = prepare(&host, &opened.code, &record.username).await?;
     let Some(source) = source else {
         return Ok(());
     };
     let stack_bytes = host.config.stack_bytes;
     let compile = host.config.limits.compile;
     let mut store = new_store(host, record.clone(), Some(source), outputs);
+    if is_own {
+        store.data_mut().memory.share_image();
+    }
     let result = tokio::time::timeout(compile, check_source(&prepared, &mut store)).await;
     let refused = store.data().memory.refused().cloned();
     let Ok(result) = result else {
@@ -274,16 +280,18 @@ async fn call(
         .await
 }
 
+/// The code, its sources where a language runtime runs them, and whether that runtime is the engine's own.
 async fn prepare(
     host: &Shared,
     code: &Code,
     user: &str,
-) -> Result<(Arc<Prepared>, Option<GivenSource>), Failure> {
+) -> Result<(Arc<Prepared>, Option<GivenSource>, bool), Failure> {
     let source = match code {
         Code::Component(_) => None,
         Code::Source { source, .. } => Some(host.programs.source(source, user).await?),
     };
-    Ok((host.programs.code(code, user).await?, source))
+    let prepared = host.programs.code(code, user).await?;
+    Ok((prepared, source, host.programs.is_run_by_own(code).await?))
 }
 
 async fn past_wall_limit(limit: Option<Duration>) -> Error {

@@ -47,6 +47,11 @@ impl KeptRuntimes {
         (component.digest == *digest).then_some(component)
     }
 
+    /// True when the runtime of a digest is there.
+    pub(crate) fn has(&self, digest: &[u8; 32]) -> bool {
+        self.path(digest).is_file()
+    }
+
     /// Keeps a runtime. Failing to is no error: programs that name it run as long as this engine brings it.
     pub(crate) fn keep(&self, component: &Component) {
         drop(self.write(component));

@@ -258,6 +258,28 @@ impl ProgramStore {
         self.component(World::Runtime, &component, user).await
     }
 
+    /// True when a runtime that came with an engine runs the code: a program may bring one of its own.
+    ///
+    /// # Errors
+    /// Those of [`blocking`].
+    pub(crate) async fn is_run_by_own(self: &Arc<Self>, code: &Code) -> Result<bool, Error> {
+        let (language, digest) = match code {
+            Code::Component(_) => return Ok(false),
+            Code::Source { source, runtime } => match runtime {
+                RuntimeChoice::Any => return Ok(true),
+                RuntimeChoice::Named(digest) => (source.language(), *digest),
+                RuntimeChoice::Carried(component) => (source.language(), component.digest),
+            },
+        };
+        let store = self.clone();
+        // A program may name by its digest what another one brought.
+        let is_own = move || {
+            store.runtime_of(language).digest() == Some(digest)
+                || store.kept.as_ref().is_some_and(|kept| kept.has(&digest))
+        };
+        blocking(is_own).await
+    }
+
     /// The runtime of a language.
     ///
     /// # Errors
@@ -564,6 +586,7 @@ mod tests {
 
     use super::*;
     use crate::interface;
+    use crate::program::source::SourceBundle;
     use crate::program::turns::Turn;
     use crate::sandbox::wasm_engine;
 
@@ -596,6 +619,46 @@ mod tests {
             busy.push(store.compiling.take(&format!("another {n}")).await.unwrap());
         }
         busy
+    }
+
+    #[tokio::test]
+    async fn only_a_runtime_that_came_with_an_engine_is_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("python.wasm");
+        std::fs::write(&path, b"the runtime").unwrap();
+        let config = Arc::new(HostConfig {
+            python_runtime: Some(path),
+            data_dir: Some(dir.path().join("data")),
+            ..HostConfig::default()
+        });
+        let engine = wasm_engine(&config).unwrap();
+        let linkers = interface::linkers(&engine).unwrap();
+        let store = Arc::new(ProgramStore::new(config, engine, linkers).unwrap());
+        let [own, kept, other] =
+            [&b"the runtime"[..], b"an older one", b"another"].map(Component::new);
+        store.kept.as_ref().unwrap().keep(&kept);
+        let sources = Arc::new(LazySource::new(SourceBundle {
+            language: Language::Python,
+            files: Arc::default(),
+            entry: "main.py".to_owned(),
+        }));
+        for (runtime, expected) in [
+            (RuntimeChoice::Any, true),
+            (RuntimeChoice::Carried(own.clone()), true),
+            (RuntimeChoice::Carried(other.clone()), false),
+            (RuntimeChoice::Named(own.digest), true),
+            (RuntimeChoice::Named(kept.digest), true),
+            (RuntimeChoice::Named(other.digest), false),
+        ] {
+            let source = sources.clone();
+            let code = Code::Source { source, runtime };
+            assert_eq!(
+                store.is_run_by_own(&code).await.unwrap(),
+                expected,
+                "{code:?}"
+            );
+        }
+        assert!(!store.is_run_by_own(&Code::Component(own)).await.unwrap());
     }
 
     #[tokio::test]

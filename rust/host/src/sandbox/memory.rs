@@ -56,16 +56,23 @@ impl Refused {
 }
 
 impl MemoryLimiter {
-    /// A limiter over `limit` bytes. The first memory of a language runtime is its image, which all its instances share until they write.
-    pub(crate) fn new(limit: u64, footprint: Arc<Footprint>, is_runtime: bool) -> Self {
+    /// A limiter over `limit` bytes.
+    pub(crate) fn new(limit: u64, footprint: Arc<Footprint>) -> Self {
         Self {
             limit,
             used: 0,
             footprint,
-            first: if is_runtime { u64::MAX } else { FIRST_BYTES },
+            first: FIRST_BYTES,
             last_growth: Growth::default(),
             refused: None,
         }
+    }
+
+    /// The memories begin as the image of a language runtime of the engine's own, which all its instances share until they write.
+    ///
+    /// One that a user brings has no such right: it could begin with any number of pages.
+    pub(crate) fn share_image(&mut self) {
+        self.first = u64::MAX;
     }
 
     /// Charges what the host holds behind a handle of the program: `before` bytes until now, `after` from now on.
@@ -169,7 +176,7 @@ mod tests {
     fn limiter(limit: u64) -> MemoryLimiter {
         let budget = Budget::new(64 * MIB, Some(32 * MIB));
         let footprint = Footprint::new(&budget.account("ada"), MIB).unwrap();
-        MemoryLimiter::new(limit, Arc::new(footprint), false)
+        MemoryLimiter::new(limit, Arc::new(footprint))
     }
 
     fn refused(limiter: &MemoryLimiter) -> Option<u64> {
@@ -210,6 +217,16 @@ mod tests {
             .memory_grow_failed(wasmtime::Error::msg("no slot"))
             .unwrap();
         assert!(limiter.memory_growing(0, 90, None).unwrap());
+    }
+
+    #[test]
+    fn only_the_image_of_an_own_runtime_is_not_charged_at_first() {
+        let n_bytes = usize::try_from(40 * MIB).unwrap();
+        let mut brought = limiter(u64::MAX);
+        assert!(!brought.memory_growing(0, n_bytes, None).unwrap());
+        let mut own = limiter(u64::MAX);
+        own.share_image();
+        assert!(own.memory_growing(0, n_bytes, None).unwrap());
     }
 
     #[test]
