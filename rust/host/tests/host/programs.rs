@@ -145,7 +145,7 @@ fn a_language_without_a_runtime_is_named() {
     check(
         &failed(&host, &bundle.into()),
         "invalid-config",
-        &["/nowhere/python.wasm", "cannot be read"],
+        &["python", "cannot be read"],
     );
     assert!(!host.is_prepared(Language::Python));
 }
