@@ -105,8 +105,14 @@ async def run(target: Target, program: Program) -> None:
         processes = [process for process in launched if not isinstance(process, BaseException)]
         if not processes:
             raise next(fault for fault in launched if isinstance(fault, BaseException))
-        await asyncio.wait([asyncio.ensure_future(process.result()) for process in processes], timeout=_PATIENCE_S)
-        await asyncio.gather(*(process.terminate() for process in processes), return_exceptions=True)
+        results = [asyncio.ensure_future(process.result()) for process in processes]
+        try:
+            await asyncio.wait(results, timeout=_PATIENCE_S)
+            await asyncio.gather(*(process.terminate() for process in processes), return_exceptions=True)
+        finally:
+            for result in results:
+                result.cancel()
+            await asyncio.gather(*results, return_exceptions=True)
 
 
 async def large_programs(target: Target) -> None:
