@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -21,8 +22,10 @@ from pie.backends.base import Driver, DriverOptions
 from pie.config import EMBEDDED_FOLDER, ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
-from pie.isolation import driver as isolation
+from pie.isolation import driver as isolated_driver
+from pie.isolation import process as isolation
 from pie.isolation.driver import IsolatedDriver
+from pie.isolation.process import DriverProcess
 from support import isolated
 from support.engines import started
 from support.isolated import COLLECTING, STEPPING, VOCAB_SIZE, wait_for
@@ -125,7 +128,7 @@ def test_killed_in_the_middle_of_many_programs(expected: list[list[int]], follow
 
 
 def test_stopped_it_is_killed_and_started_again(expected: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "_STOPPED_S", 0.1)
+    monkeypatch.setattr(isolation, "STOPPED_S", 0.1)
     with serving(isolated.dummy) as (engine, model, driver):
         processes = launch(engine)
         wait_for(batches_from(model, 4), "batches run")
@@ -208,16 +211,49 @@ def test_one_that_cannot_be_started_again_tells_nothing_of_this_machine(tmp_path
 OPENINGS: list[tuple[Callable[[], Driver], str, str]] = [
     (isolated.refuses, "invalid-model", "^the weights are of another model$"),
     (isolated.breaks, "internal", "^the driver cannot be opened: ZeroDivisionError: a bug of the driver$"),
+    (
+        isolated.stops,
+        "driver-lost",
+        r"^the process of the driver was stopped \(SIGSTOP\) for 2 s, and was killed while the driver was opened$",
+    ),
     (isolated.dies, "driver-lost", "^the process of the driver ended with exit code 9 while the driver was opened$"),
     (partial(isolated.dummy, vocab_size=4000), "invalid-config", "answers rows of 4000 logits, and 4096 are expected"),
 ]
 
 
-@pytest.mark.parametrize(("opening", "code", "says"), OPENINGS, ids=["refuses", "breaks", "dies", "another vocabulary"])
+@pytest.mark.parametrize(("opening", "code", "says"), OPENINGS, ids=["refuses", "breaks", "stops", "dies", "another vocabulary"])
 def test_a_driver_that_cannot_be_opened_says_why(opening: Callable[[], Driver], code: str, says: str) -> None:
     with pytest.raises(PieError, match=says) as caught:
         IsolatedDriver(opening, VOCAB_SIZE)
     assert caught.value.code == code
+
+
+def test_what_cannot_be_told_to_the_process_starts_none() -> None:
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        IsolatedDriver(lambda: isolated.dummy(), VOCAB_SIZE)  # noqa: PLW0108  # a function that cannot be pickled
+    assert children() == []
+
+
+def test_an_error_between_a_batch_and_its_answer_loses_the_process(expected: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next answer would be taken for that of another batch."""
+    breaks = iter([None] * 3)
+
+    def reasons(process: DriverProcess) -> isolation.Stopping:
+        if next(breaks, "over") is None:
+            raise ValueError("a bug of the engine")
+        return isolation.Stopping(process)
+
+    monkeypatch.setattr(isolated_driver, "Stopping", reasons)
+    with serving(isolated.dummy) as (engine, model, _):
+        assert [end.value[0] for end in outcomes(launch(engine))] == expected
+        assert model.stats()["n_device_losses"] == 3
+
+
+def children() -> list[str]:
+    """The processes of drivers that this one has."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    found = [pid for task in tasks for pid in task.read_text(encoding="ascii").split()]
+    return [pid for pid in found if b"pie.isolation.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def test_a_setting_that_is_refused_is_refused_the_same() -> None:
@@ -258,6 +294,7 @@ PARENT = """
 import sys, time
 from functools import partial
 from pie.isolation.driver import IsolatedDriver
+from pie.isolation.process import DriverProcess
 from support import isolated
 
 driver = IsolatedDriver(isolated.dummy, 4096)

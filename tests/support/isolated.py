@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -146,6 +147,12 @@ def breaks() -> Driver:
 def dies() -> Driver:
     """Ends its process where it should be opened."""
     os._exit(9)
+
+
+def stops() -> Driver:
+    """Is stopped where it should be opened, and goes on only where somebody lets it."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return dummy()
 
 
 def opens_once(flag: Path) -> Driver:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pie.backends.base import Capabilities, DriverError, DriverLostError, FailedSequencesError
 from pie.errors import PieError
-from pie.isolation.process import DriverProcess
+from pie.isolation.process import DriverProcess, Stopping
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _SLICE_S = 0.25
 """How often a process that does not answer is looked at."""
-_STOPPED_S = 2.0
-"""How long a process may be stopped before it counts as lost."""
 
 
 class IsolatedDriver:
@@ -174,7 +172,7 @@ class IsolatedDriver:
         return logits
 
     def _wait(self, process: DriverProcess) -> None:
-        stopped_s = None
+        stopping = Stopping(process)
         while (answered := process.end.wait(process.watched, _SLICE_S)) is not True:
             if answered is False:
                 process.kill()  # it has ended: how is known when it was waited for
@@ -182,9 +180,8 @@ class IsolatedDriver:
             now_s = time.monotonic()
             if self._timeout_s and now_s - self._since_s > self._timeout_s:
                 raise self._lost(f"did not answer the batch within {self._timeout_s:g} s, engine.driver_timeout_s, and was killed")
-            stopped_s = (stopped_s or now_s) if process.is_stopped() else None
-            if stopped_s is not None and now_s - stopped_s > _STOPPED_S:
-                raise self._lost(f"was stopped (SIGSTOP) for {_STOPPED_S:g} s, and was killed")
+            if stopping.is_lost():
+                raise self._lost(Stopping.REASON)
 
 
 def _reasons(text: str) -> dict[int, str]:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 _SLICE_S = 0.1
 _GRACE_S = 1.0
 """How long a process that was told to end may take."""
+STOPPED_S = 2.0
+"""How long a process may be stopped before it counts as lost."""
+_ORDER_S = 10.0
+"""How long it may take until the process has taken what it is to open."""
+_DEATH_S = 5.0
+"""How long a process that was killed is waited for: one that the system holds in a call ends when that does, and nobody waits for it."""
 _STDERR = 2
 
 
@@ -35,17 +42,25 @@ class DriverProcess:
 
     def __init__(self, keeper: Executor, vocab_size: int, opening: Callable[[], Driver]) -> None:
         """Starts it. `keeper` has one thread, which lives as long as the process may: the system kills a process with that thread."""
+        order = pickle.dumps(opening)
         self.end = _engine.HostEnd(vocab_size, wire.LOOKING_S)
         self._connection, theirs = socket.socketpair()
         self.watched = -1
         try:
             with theirs:
                 self._popen = keeper.submit(_start, self.end.descriptors(), theirs.fileno()).result()
-            self.watched = os.pidfd_open(self._popen.pid)
-            with suppress(BrokenPipeError, ConnectionResetError):  # its end is told where its capabilities are waited for
-                wire.send(self._connection, pickle.dumps(opening))
         except BaseException:
             self._connection.close()
+            raise
+        try:
+            self.watched = os.pidfd_open(self._popen.pid)
+            self._connection.settimeout(_ORDER_S)
+            with suppress(BrokenPipeError, ConnectionResetError):  # its end is told where its capabilities are waited for
+                wire.send(self._connection, order)
+        except BaseException as error:
+            self.close(at_once=True)
+            if isinstance(error, TimeoutError):
+                raise PieError("driver-lost", f"the process of the driver took no order for {_ORDER_S:g} s, and was killed") from None
             raise
 
     @property
@@ -56,10 +71,10 @@ class DriverProcess:
     def capabilities(self, is_wanted: Callable[[], bool]) -> Capabilities:
         """What its driver serves, when that was opened.
 
-        Raises PieError: that of `open_driver`, `driver-lost` where the process ends before it has said anything, and `engine-stopped` where
-        `is_wanted` says no in the meantime.
+        Raises PieError: that of `open_driver`, `driver-lost` where the process ends or is stopped before it has said anything, and
+        `engine-stopped` where `is_wanted` says no in the meantime. It may take as long as the weights take to load.
         """
-        frame, said = wire.Frame(), None
+        frame, said, stopping = wire.Frame(), None, Stopping(self)
         self._connection.settimeout(_SLICE_S)
         while said is None:
             try:
@@ -67,8 +82,10 @@ class DriverProcess:
             except TimeoutError:
                 if not is_wanted():
                     raise PieError("engine-stopped", "the engine was stopped while a driver was opened") from None
+                if stopping.is_lost():
+                    raise PieError("driver-lost", f"the process of the driver {stopping.REASON} while the driver was opened") from None
             except (EOFError, ConnectionResetError):
-                self._popen.wait()
+                self.kill()  # whoever has closed the connection is about to end
                 raise PieError("driver-lost", f"the process of the driver {self.ending()} while the driver was opened") from None
         content = json.loads(said)
         if "error" in content:
@@ -101,9 +118,10 @@ class DriverProcess:
             return f"was killed by signal {-code}"
 
     def kill(self) -> None:
-        """Ends it, whatever it does, and waits until it has."""
+        """Ends it, whatever it does, and waits until it has, for as long as a process takes to die."""
         self._popen.kill()
-        self._popen.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_DEATH_S)
 
     def close(self, *, at_once: bool) -> None:
         """Has it end by itself, or where it does not, or should go `at_once`, kills it. A second call does nothing."""
@@ -115,6 +133,23 @@ class DriverProcess:
         if self.watched >= 0:
             os.close(self.watched)
             self.watched = -1
+
+
+class Stopping:
+    """Looks at a process that does not answer: one that was stopped for long is lost."""
+
+    REASON = f"was stopped (SIGSTOP) for {STOPPED_S:g} s, and was killed"
+
+    def __init__(self, process: DriverProcess) -> None:
+        """Looks at nothing yet."""
+        self._process = process
+        self._since_s: float | None = None
+
+    def is_lost(self) -> bool:
+        """To be asked again and again; stopped between two questions and not at them does not count."""
+        now_s = time.monotonic()
+        self._since_s = (self._since_s or now_s) if self._process.is_stopped() else None
+        return self._since_s is not None and now_s - self._since_s > STOPPED_S
 
 
 def _start(channel: list[int], connection: int) -> subprocess.Popen[bytes]:
