@@ -29,6 +29,8 @@ const MAX_WAITING: usize = 4096;
 const MAX_TEXT_CHARS: usize = 200;
 /// Ids of keys that stand in a line.
 const MAX_IDS: usize = 20;
+/// Lines a minute about clients that were not let in: anybody can make them. What is beyond is counted.
+const MAX_TURNED_AWAY: u32 = 600;
 /// How often a failing disk is told of.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,35 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Audit {
     /// None: to the log.
     file: Option<Writer>,
+    turned_away: Mutex<TurnedAway>,
+}
+
+/// Clients that were not let in, within the running minute.
+#[derive(Debug, Default)]
+struct TurnedAway {
+    since: Option<Instant>,
+    n_told: u32,
+    /// That no line tells of, since the last line.
+    n_untold: u64,
+}
+
+impl TurnedAway {
+    /// Counts one more. Some: it is to be told of, and so many before it were not.
+    fn tell(&mut self, now: Instant) -> Option<u64> {
+        const MINUTE: Duration = Duration::from_secs(60);
+        if self
+            .since
+            .is_none_or(|since| now.saturating_duration_since(since) >= MINUTE)
+        {
+            (self.since, self.n_told) = (Some(now), 0);
+        }
+        if self.n_told == MAX_TURNED_AWAY {
+            self.n_untold += 1;
+            return None;
+        }
+        self.n_told += 1;
+        Some(std::mem::take(&mut self.n_untold))
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +85,10 @@ impl Audit {
     /// `invalid-config` for a file that cannot be written, `internal` when no thread can be started.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path else {
-            return Ok(Self { file: None });
+            return Ok(Self {
+                file: None,
+                turned_away: Mutex::default(),
+            });
         };
         let file = opened(path).map_err(|error| {
             let message = format!(
@@ -80,7 +114,10 @@ impl Audit {
             thread: Mutex::new(Some(thread)),
             n_lost,
         };
-        Ok(Self { file: Some(writer) })
+        Ok(Self {
+            file: Some(writer),
+            turned_away: Mutex::default(),
+        })
     }
 
     /// A client has done something, or was refused. `object` is what it did it to, as the client wrote it.
@@ -100,11 +137,14 @@ impl Audit {
         }));
     }
 
-    /// Somebody was not let in.
+    /// Somebody was not let in. Of so many a minute that they would push aside what clients did, a part is counted only.
     pub(crate) fn turned_away(&self, address: IpAddr, user: &str, error: &Error) {
+        let Some(n_untold) = lock(&self.turned_away).tell(Instant::now()) else {
+            return;
+        };
         self.write(&json!({
             "time": now_s(), "user": plain(user), "role": null, "key": null, "address": address.to_string(),
-            "verb": "hello", "object": "", "outcome": error.code.as_str(),
+            "verb": "hello", "object": "", "outcome": error.code.as_str(), "n_untold": n_untold,
         }));
     }
 
@@ -253,6 +293,19 @@ mod tests {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
+    }
+
+    #[test]
+    fn strangers_push_nothing_aside() {
+        let (mut away, start) = (TurnedAway::default(), Instant::now());
+        for _ in 0..MAX_TURNED_AWAY {
+            assert_eq!(away.tell(start), Some(0));
+        }
+        for _ in 0..5 {
+            assert_eq!(away.tell(start + Duration::from_secs(59)), None);
+        }
+        assert_eq!(away.tell(start + Duration::from_secs(60)), Some(5));
+        assert_eq!(away.tell(start + Duration::from_secs(60)), Some(0));
     }
 
     #[test]

@@ -200,6 +200,8 @@ impl Uploads {
         }
         self.reserve(payload.len())?;
         if let Some(arriving) = self.arriving.get_mut(&id) {
+            // Exactly as much as was reserved; growing by doubling would hold twice as much.
+            arriving.bytes.reserve_exact(payload.len());
             arriving.bytes.extend_from_slice(payload);
             arriving.touched = Instant::now();
         }

@@ -126,9 +126,16 @@ impl Job<'_> {
                 drop(closed);
                 answer
             };
-            scope.spawn(write);
-            let said = scope.spawn(move || read_some(stderr));
-            let answer = scope.spawn(read);
+            let begin = || thread::Builder::new().name("pie-worker-io".to_owned());
+            let begun = begin().spawn_scoped(scope, write).and_then(|_| {
+                let said = begin().spawn_scoped(scope, move || read_some(stderr))?;
+                Ok((said, begin().spawn_scoped(scope, read)?))
+            });
+            let (said, answer) = begun.map_err(|error| {
+                // The system has no thread left. Those that there are end with the worker.
+                worker.end();
+                Error::internal(format!("a worker cannot be spoken with: {error}"))
+            })?;
             let waited = worker.wait(self.wall, wanted, &is_closed);
             // What reads and writes ends with the process.
             worker.end();
@@ -258,7 +265,11 @@ fn fault(status: ExitStatus, said: String) -> Option<Fault> {
         return Some(Fault::TooMuchMemory);
     }
     Some(match status.signal() {
-        Some(libc::SIGXCPU | libc::SIGKILL) => Fault::TooLong,
+        Some(libc::SIGXCPU) => Fault::TooLong,
+        // Says nothing of what it worked at, so it is tried again when it is asked for again.
+        Some(libc::SIGKILL) => Fault::Internal(
+            "the compiler was killed, perhaps for want of memory; try again".to_owned(),
+        ),
         Some(libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT | libc::SIGILL) => Fault::Crashed,
         _ => Fault::Internal(format!("the compiler ended with {status}: {said}")),
     })
@@ -278,7 +289,6 @@ mod tests {
                 Some(Fault::Invalid("no".to_owned())),
             ),
             (libc::SIGXCPU, "", Some(Fault::TooLong)),
-            (libc::SIGKILL, "", Some(Fault::TooLong)),
             (libc::SIGSEGV, "", Some(Fault::Crashed)),
             (
                 libc::SIGABRT,
@@ -297,6 +307,8 @@ mod tests {
                 "{status}"
             );
         }
+        let killed = fault(ExitStatus::from_raw(libc::SIGKILL), String::new());
+        assert!(matches!(killed, Some(Fault::Internal(_))), "{killed:?}");
         let unknown = fault(ExitStatus::from_raw(libc::SIGSYS), String::new());
         assert!(matches!(unknown, Some(Fault::Internal(_))), "{unknown:?}");
     }

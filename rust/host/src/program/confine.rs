@@ -55,9 +55,11 @@ pub(super) fn limit(cpu_s: u64, memory_bytes: u64) -> Result<(), Error> {
         ),
     ];
     bounds.into_iter().try_for_each(|(resource, most)| {
+        // A second more, so that what is over its time ends by a signal of its own: SIGKILL is of somebody who needed its memory.
+        let spare = u64::from(resource == libc::RLIMIT_CPU);
         let bound = libc::rlimit {
             rlim_cur: most,
-            rlim_max: most,
+            rlim_max: most + spare,
         };
         // SAFETY: the pointer is to a live local of the type that the call reads.
         if unsafe { libc::setrlimit(resource, &raw const bound) } == 0 {

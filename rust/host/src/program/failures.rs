@@ -45,14 +45,16 @@ impl<K: Copy + Eq + Hash> Failures<K> {
         let mut failures = lock(&self.0);
         let (error, since) = failures.get(key)?;
         let age = now.saturating_duration_since(*since);
-        let Some(left) = AGE.checked_sub(age).filter(|left| !left.is_zero()) else {
+        if age >= AGE {
             failures.remove(key);
             return None;
-        };
+        }
         let mut error = error.clone();
         if error.code == ErrorCode::LimitCompile {
-            let (age, left) = (age.as_secs(), left.as_secs());
-            error.message += &format!(" (found {age} s ago; it is tried again in {left} s)");
+            // Not when: another user may have found it.
+            let most = AGE.as_secs();
+            error.message +=
+                &format!(" (as was found before; it is tried again after at most {most} s)");
         }
         Some(error)
     }
@@ -82,7 +84,7 @@ mod tests {
         assert_eq!(told.code, ErrorCode::LimitCompile);
         assert_eq!(
             told.message,
-            "it took too long (found 100 s ago; it is tried again in 500 s)"
+            "it took too long (as was found before; it is tried again after at most 600 s)"
         );
         assert!(failures.at(&1, start + AGE).is_none());
         assert!(failures.at(&2, start).is_none());
