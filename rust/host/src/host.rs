@@ -16,6 +16,7 @@ use crate::model::registry::Models;
 use crate::model::state::ModelState;
 use crate::model::{Model, ModelConfig, dummy, watch};
 use crate::numbering::{Numbering, Numbers};
+use crate::process::standing::Standings;
 use crate::process::state::{Given, Record};
 use crate::process::task::{self, Ending};
 use crate::process::{Process, Reader, ServedProcess, Serving, pace};
@@ -87,6 +88,8 @@ pub(crate) struct Shared {
     pub(crate) encoding: Arc<Turns>,
     /// Where programs run that compute without waiting, and where long texts are encoded.
     pub(crate) background: Handle,
+    /// What users take of the threads that run programs.
+    pub(crate) standings: Arc<Standings>,
     live: Mutex<Live>,
     all_ended: Condvar,
 }
@@ -173,6 +176,7 @@ impl Host {
             checking: Turns::new(PARALLEL_CHECKS),
             encoding: Turns::new(PARALLEL_TEXTS),
             background: runtimes.background.handle().clone(),
+            standings: Arc::new(Standings::new(runtimes.foreground.metrics().num_workers())),
             live: Mutex::default(),
             all_ended: Condvar::new(),
         };
@@ -325,6 +329,7 @@ impl Host {
         self.spawn(pace::run(
             life,
             record.clone(),
+            self.shared.standings.clone(),
             self.shared.background.clone(),
         ))?;
         Ok(Check::new(Process::new(record), turn))
@@ -415,7 +420,12 @@ impl Host {
         let pid = self.numbers.give();
         let (record, ending) = self.begin_process(pid, launched, given)?;
         let life = Box::pin(task::run(ending, program, input));
-        let task = pace::run(life, record.clone(), self.shared.background.clone());
+        let task = pace::run(
+            life,
+            record.clone(),
+            self.shared.standings.clone(),
+            self.shared.background.clone(),
+        );
         Ok((record, task))
     }
 

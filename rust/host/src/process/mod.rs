@@ -8,6 +8,7 @@ pub(crate) mod pace;
 pub(crate) mod queue;
 pub(crate) mod random;
 mod served;
+pub(crate) mod standing;
 pub(crate) mod state;
 pub(crate) mod stated;
 pub(crate) mod stdio;

@@ -1,5 +1,6 @@
 //! Where a program runs. One that waits often runs on the threads of programs; one that computes without waiting is handed to threads of
-//! lower priority, until it waits again. So programs that spin share what the model and the programs that use it leave.
+//! lower priority, until it waits again. So do programs of a user who owes time to others. So programs that spin, and storms of short ones,
+//! share what the model and the programs that use it leave.
 //!
 //! Nothing that a program can see depends on where it runs.
 
@@ -7,10 +8,11 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
+use super::standing::{Standing, Standings};
 use super::state::Record;
 
 /// Processor time that a program may use without waiting before it is handed to the background: a few times what a language runtime
@@ -22,8 +24,16 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub(crate) type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs a process to its end, on the calling runtime and on `background` in turns.
-pub(crate) async fn run(mut life: Life, record: Arc<Record>, background: Handle) {
-    while foreground(&mut life, &record).await == Turn::Computes {
+pub(crate) async fn run(
+    mut life: Life,
+    record: Arc<Record>,
+    users: Arc<Standings>,
+    background: Handle,
+) {
+    let user = users.of(&record.username);
+    let mut waits = false;
+    while foreground(&mut life, &record, &users, &user, waits).await == Turn::Computes {
+        waits = true;
         let record = record.clone();
         let turn = background.spawn(async move {
             let turn = in_background(&mut life, &record).await;
@@ -46,15 +56,29 @@ enum Turn {
     Waits,
 }
 
-/// Runs until the process has ended, or has computed for [`PATIENCE`] without waiting.
-async fn foreground(life: &mut Life, record: &Record) -> Turn {
+/// Runs until the process has ended, has computed for [`PATIENCE`] without waiting, or wakes while its user owes time to others. One that
+/// `waits` has to be polled once before it can wake.
+async fn foreground(
+    life: &mut Life,
+    record: &Record,
+    users: &Standings,
+    user: &Standing,
+    mut waits: bool,
+) -> Turn {
     let mut waited_at = record.cpu.used();
     poll_fn(|context| {
-        if life.as_mut().poll(context).is_ready() {
+        if !std::mem::take(&mut waits) && user.owes(Instant::now()) {
+            return Poll::Ready(Turn::Computes);
+        }
+        let before = record.cpu.used();
+        let ended = life.as_mut().poll(context).is_ready();
+        let (used, now) = (record.cpu.used(), Instant::now());
+        user.spend(used.saturating_sub(before), now);
+        users.count(now);
+        if ended {
             return Poll::Ready(Turn::Ended);
         }
         record.settle_memory();
-        let used = record.cpu.used();
         if !record.cpu.take_yielded() {
             waited_at = used;
         } else if used.saturating_sub(waited_at) >= PATIENCE {
