@@ -2,6 +2,16 @@
 //!
 //! A step is a few hundred operations of microseconds each, so handing one out must cost far less than that: here one store
 //! and one load a thread (0.1 us measured; a general-purpose pool takes 9 to 45 us). Between steps the threads sleep.
+//!
+//! Nobody waits for a thread that has not begun: on a machine that is busy with other things, the system may let it run milliseconds later,
+//! and there are hundreds of operations in a step. The caller does what nobody else takes, then closes the operation.
+//!
+//! | `state` | who changes it | next |
+//! |---|---|---|
+//! | closed, nobody has joined | the caller, who has written the next operation | open |
+//! | open | threads that join, each once an operation, and leave | open |
+//! | open | the caller, whose own part is over | closed |
+//! | closed, some have joined | threads that leave; the caller waits for the last one | closed, nobody has joined |
 #![allow(unsafe_code)] // The operation lives on the caller's stack while the threads run it.
 
 use std::cell::UnsafeCell;
@@ -23,6 +33,13 @@ const SPINS_BEFORE_YIELD: u32 = 1_000;
 /// Rows that a thread takes at once: enough work to be worth handing out.
 const ROWS_AT_ONCE: usize = 4;
 
+/// A bit of the state: threads may join the operation.
+const OPEN: u64 = 1 << 15;
+/// The bits of the state that count the threads which have joined and not left.
+const JOINED: u64 = OPEN - 1;
+/// The place of the operation's number in the state.
+const EPOCH_SHIFT: u32 = 16;
+
 /// A call of the closure that the caller lent to the pool.
 #[derive(Clone, Copy)]
 struct Job {
@@ -31,18 +48,16 @@ struct Job {
 }
 
 struct Shared {
-    /// Counts jobs; a change hands out the job.
-    epoch: AtomicU64,
-    /// Threads that have not finished the job.
-    running: AtomicUsize,
+    /// The number of the job, [`OPEN`], and [`JOINED`].
+    state: AtomicU64,
     job: UnsafeCell<Job>,
     stopping: AtomicBool,
     panicked: AtomicBool,
     parked: Vec<AtomicBool>,
 }
 
-// SAFETY: `job` is written only while no thread runs one (`running` is 0), and read only after the change of `epoch` that
-// follows the write; the pointer in it is used while its owner waits in `Pool::run`.
+// SAFETY: `job` is written only while `state` is closed and nobody has joined, and read only by threads that have joined, which they can
+// while it is open, after the write; the pointer in it is used until they leave, for which its owner waits in `Pool::run`.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -58,8 +73,7 @@ impl Pool {
     pub(crate) fn new(n_threads: usize) -> Result<Self> {
         let n_helpers = n_threads.saturating_sub(1);
         let shared = Arc::new(Shared {
-            epoch: AtomicU64::new(0),
-            running: AtomicUsize::new(0),
+            state: AtomicU64::new(0),
             job: UnsafeCell::new(Job {
                 call: call_nothing,
                 data: std::ptr::null(),
@@ -93,26 +107,30 @@ impl Pool {
         self.threads.len() + 1
     }
 
-    /// Calls `f(thread_idx)` once on each thread and returns when all calls have.
+    /// Calls `f(thread_idx)` here, as thread 0, and at most once on each other thread that has time, and returns when all calls have. So `f`
+    /// takes its work from where the others take theirs.
     pub(crate) fn run<F: Fn(usize) + Sync>(&mut self, f: &F) -> Result<()> {
         let shared = &*self.shared;
-        shared.running.store(self.threads.len(), Ordering::Relaxed);
-        // SAFETY: no thread runs a job: the former call of this function waited for all of them.
+        // SAFETY: nobody has joined: the former call of this function closed its job and waited for those who had.
         unsafe {
             *shared.job.get() = Job {
                 call: call::<F>,
                 data: std::ptr::from_ref(f).cast(),
             }
         };
-        shared.epoch.fetch_add(1, Ordering::SeqCst);
+        let epoch = (shared.state.load(Ordering::Relaxed) >> EPOCH_SHIFT) + 1;
+        shared
+            .state
+            .store(epoch << EPOCH_SHIFT | OPEN, Ordering::SeqCst);
         for (thread, parked) in self.threads.iter().zip(&shared.parked) {
             if parked.load(Ordering::SeqCst) {
                 thread.thread().unpark();
             }
         }
         let own = catch_unwind(AssertUnwindSafe(|| f(0)));
+        shared.state.fetch_and(!OPEN, Ordering::AcqRel);
         let mut spins = 0u32;
-        while shared.running.load(Ordering::Acquire) != 0 {
+        while shared.state.load(Ordering::Acquire) & JOINED != 0 {
             spins += 1;
             if spins < SPINS_BEFORE_YIELD {
                 std::hint::spin_loop();
@@ -178,7 +196,9 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        self.shared
+            .state
+            .fetch_add(1 << EPOCH_SHIFT, Ordering::SeqCst);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             // A thread catches the panics of its jobs, so there is nothing that joining could report.
@@ -191,11 +211,15 @@ fn serve(shared: &Shared, helper_idx: usize) {
     let _environment = FloatEnvironment::enter();
     let mut seen = 0;
     loop {
-        seen = next_epoch(shared, &shared.parked[helper_idx], seen);
+        let state = next_epoch(shared, &shared.parked[helper_idx], seen);
+        seen = state >> EPOCH_SHIFT;
         if shared.stopping.load(Ordering::SeqCst) {
             return;
         }
-        // SAFETY: the epoch changed after the job was written, and its owner waits until `running` is 0.
+        if !join(shared, state) {
+            continue;
+        }
+        // SAFETY: this thread has joined: the job is written, and its owner waits until it has left.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe {
             let job = *shared.job.get();
             (job.call)(job.data, helper_idx + 1);
@@ -203,16 +227,34 @@ fn serve(shared: &Shared, helper_idx: usize) {
         if done.is_err() {
             shared.panicked.store(true, Ordering::Relaxed);
         }
-        shared.running.fetch_sub(1, Ordering::Release);
+        shared.state.fetch_sub(1, Ordering::Release);
     }
 }
 
+/// Joins the job that was open in `state`. False: it is over.
+fn join(shared: &Shared, mut state: u64) -> bool {
+    let epoch = state >> EPOCH_SHIFT;
+    while state & OPEN != 0 && state >> EPOCH_SHIFT == epoch {
+        match shared.state.compare_exchange_weak(
+            state,
+            state + 1,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return true,
+            Err(now) => state = now,
+        }
+    }
+    false
+}
+
+/// The state, once it is that of another job than `seen`.
 fn next_epoch(shared: &Shared, parked: &AtomicBool, seen: u64) -> u64 {
     let mut spins = 0;
     loop {
-        let epoch = shared.epoch.load(Ordering::Acquire);
-        if epoch != seen {
-            return epoch;
+        let state = shared.state.load(Ordering::Acquire);
+        if state >> EPOCH_SHIFT != seen {
+            return state;
         }
         spins += 1;
         if spins <= SPINS_BEFORE_PARK {
@@ -220,8 +262,8 @@ fn next_epoch(shared: &Shared, parked: &AtomicBool, seen: u64) -> u64 {
             continue;
         }
         parked.store(true, Ordering::SeqCst);
-        // Looked at again after the flag: whoever changes the epoch looks at the flag afterwards.
-        while shared.epoch.load(Ordering::SeqCst) == seen {
+        // Looked at again after the flag: whoever hands out a job looks at the flag afterwards.
+        while shared.state.load(Ordering::SeqCst) >> EPOCH_SHIFT == seen {
             std::thread::park();
         }
         parked.store(false, Ordering::SeqCst);
@@ -269,10 +311,44 @@ mod tests {
     fn a_panic_on_any_thread_is_an_error_and_the_pool_lives_on() {
         let mut pool = Pool::new(2).unwrap();
         for guilty in [0, 1] {
-            let result = pool.run(&|thread_idx| assert!(thread_idx != guilty));
+            // The caller waits for the other thread, which may come late.
+            let came = AtomicBool::new(false);
+            let result = pool.run(&|thread_idx| {
+                match thread_idx {
+                    0 => {
+                        while !came.load(Ordering::Acquire) {
+                            std::hint::spin_loop()
+                        }
+                    }
+                    _ => came.store(true, Ordering::Release),
+                }
+                assert!(thread_idx != guilty);
+            });
             assert!(result.is_err());
             assert!(pool.run(&|_| ()).is_ok());
         }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_has_not_begun() {
+        let mut pool = Pool::new(2).unwrap();
+        let seen = AtomicBool::new(false);
+        let shared = Arc::clone(&pool.shared);
+        while !shared.parked[0].load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        // As if its core were taken: it is not woken.
+        shared.parked[0].store(false, Ordering::SeqCst);
+        for n in 1..100 {
+            let done = AtomicUsize::new(0);
+            pool.for_each(n, 1, |range, thread_idx| {
+                seen.fetch_or(thread_idx != 0, Ordering::Relaxed);
+                done.fetch_add(range.len(), Ordering::Relaxed);
+            })
+            .unwrap();
+            assert_eq!(done.into_inner(), n);
+        }
+        assert!(!seen.into_inner());
     }
 
     #[test]
