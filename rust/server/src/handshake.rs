@@ -89,11 +89,10 @@ pub(crate) async fn greet(
 /// Gives a client its place, and charges what its connection holds.
 fn admit(client: Client, shared: &Arc<Shared>) -> Result<Admitted, Error> {
     let Identity { user, address, .. } = &client.identity;
+    // Before the place, for which another client may have to go.
+    let account = shared.host.budget().account(user);
+    let charge = account.charge(Purpose::Frame, CONNECTION_BYTES)?;
     let (place, lost) = shared.places.enter(user, (*address).into())?;
-    let charge = place
-        .user()
-        .account
-        .charge(Purpose::Frame, CONNECTION_BYTES)?;
     Ok(Admitted {
         client,
         place,

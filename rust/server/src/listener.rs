@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pie_host::Purpose;
@@ -35,8 +35,8 @@ pub(crate) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let giving_up = handshakes.begin(peer.ip().into());
-                    clients.spawn(serve(stream, peer.ip(), shared.clone(), giving_up));
+                    let begun = handshakes.begin(peer.ip().into());
+                    clients.spawn(serve(stream, peer.ip(), shared.clone(), begun));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted");
@@ -57,30 +57,63 @@ async fn reached(phase: &mut watch::Receiver<Phase>, awaited: Phase) {
     drop(phase.wait_for(|phase| *phase >= awaited).await);
 }
 
-/// Those that have not said hello, the oldest first. Dropping a sender ends the handshake.
+/// Those that have not said hello, the oldest first.
 #[derive(Default)]
-struct Handshakes(VecDeque<(Address, oneshot::Sender<()>)>);
+struct Handshakes(VecDeque<Handshake>);
+
+/// One of them. Dropping it ends the handshake.
+struct Handshake {
+    peer: Address,
+    /// Whom the peer forwards, once it has said so as a proxy that is trusted.
+    forwarded: Arc<OnceLock<Address>>,
+    given_up: oneshot::Sender<()>,
+}
+
+impl Handshake {
+    /// Whom it counts for.
+    fn address(&self) -> Address {
+        *self.forwarded.get().unwrap_or(&self.peer)
+    }
+}
+
+/// The client's side of a handshake.
+struct Begun {
+    forwarded: Arc<OnceLock<Address>>,
+    /// Ends when the handshake has to.
+    giving_up: oneshot::Receiver<()>,
+}
 
 impl Handshakes {
     /// Counts one more, for which another one gives way where there are too many.
-    fn begin(&mut self, address: Address) -> oneshot::Receiver<()> {
-        self.0.retain(|(_, handshake)| !handshake.is_closed());
+    fn begin(&mut self, peer: Address) -> Begun {
+        self.0.retain(|handshake| !handshake.given_up.is_closed());
         if self.0.len() >= MAX_HANDSHAKES {
             self.give_one_up();
         }
         let (given_up, giving_up) = oneshot::channel();
-        self.0.push_back((address, given_up));
-        giving_up
+        let forwarded = Arc::default();
+        self.0.push_back(Handshake {
+            peer,
+            forwarded: Arc::clone(&forwarded),
+            given_up,
+        });
+        Begun {
+            forwarded,
+            giving_up,
+        }
     }
 
     /// Ends the oldest of the address that has the most.
     fn give_one_up(&mut self) {
         let mut n_of: HashMap<Address, usize> = HashMap::new();
-        for (address, _) in &self.0 {
-            *n_of.entry(*address).or_default() += 1;
+        for handshake in &self.0 {
+            *n_of.entry(handshake.address()).or_default() += 1;
         }
         let most = n_of.values().max().copied().unwrap_or(0);
-        let oldest = self.0.iter().position(|(address, _)| n_of[address] == most);
+        let oldest = self
+            .0
+            .iter()
+            .position(|handshake| n_of[&handshake.address()] == most);
         if let Some(oldest) = oldest {
             self.0.remove(oldest);
         }
@@ -92,7 +125,10 @@ async fn serve(
     stream: TcpStream,
     peer: IpAddr,
     shared: Arc<Shared>,
-    mut giving_up: oneshot::Receiver<()>,
+    Begun {
+        forwarded,
+        mut giving_up,
+    }: Begun,
 ) {
     // Small messages go out at once; where the system refuses, they go out a little later.
     drop(stream.set_nodelay(true));
@@ -104,7 +140,7 @@ async fn serve(
     let greeted = tokio::select! {
         biased;
         _ = &mut giving_up => return,
-        greeted = timeout(shared.config.handshake_timeout, greet(stream, peer, &shared)) => greeted,
+        greeted = timeout(shared.config.handshake_timeout, greet(stream, peer, &forwarded, &shared)) => greeted,
     };
     match greeted {
         Ok(Greeted::Admitted(wire, admitted)) => {
@@ -132,12 +168,18 @@ enum Greeted {
     Refused(Wire),
 }
 
-async fn greet(stream: TcpStream, peer: IpAddr, shared: &Arc<Shared>) -> Greeted {
+async fn greet(
+    stream: TcpStream,
+    peer: IpAddr,
+    forwarded: &OnceLock<Address>,
+    shared: &Arc<Shared>,
+) -> Greeted {
     let mut wire = Wire::new(stream, handshake::bounds(shared));
-    if let Some(shown) = http::answer(&mut wire, peer, shared).await
-        && let Some(admitted) = handshake::greet(&mut wire, &shown, shared).await
-    {
-        return Greeted::Admitted(wire, admitted);
+    if let Some(shown) = http::answer(&mut wire, peer, shared).await {
+        forwarded.get_or_init(|| shown.address.into());
+        if let Some(admitted) = handshake::greet(&mut wire, &shown, shared).await {
+            return Greeted::Admitted(wire, admitted);
+        }
     }
     Greeted::Refused(wire)
 }
@@ -150,11 +192,11 @@ mod tests {
         IpAddr::from([192, 0, 2, last]).into()
     }
 
-    fn given_up(waiting: &mut [oneshot::Receiver<()>]) -> Vec<usize> {
+    fn given_up(waiting: &mut [Begun]) -> Vec<usize> {
         let closed = Err(oneshot::error::TryRecvError::Closed);
         let waiting = waiting.iter_mut().enumerate();
         waiting
-            .filter_map(|(n, giving_up)| (giving_up.try_recv() == closed).then_some(n))
+            .filter_map(|(n, begun)| (begun.giving_up.try_recv() == closed).then_some(n))
             .collect()
     }
 
@@ -169,6 +211,23 @@ mod tests {
         assert_eq!(given_up(&mut honest), Vec::<usize>::new());
         assert_eq!(given_up(&mut greedy), (0..12).collect::<Vec<_>>());
         assert_eq!(handshakes.0.len(), MAX_HANDSHAKES);
+    }
+
+    #[test]
+    fn clients_of_a_trusted_proxy_count_for_where_they_are() {
+        let proxy = at(1);
+        let mut handshakes = Handshakes::default();
+        let mut honest = vec![handshakes.begin(proxy)];
+        assert!(honest[0].forwarded.set(at(2)).is_ok());
+        let mut greedy: Vec<_> = (1..MAX_HANDSHAKES)
+            .map(|_| handshakes.begin(proxy))
+            .collect();
+        for begun in &greedy {
+            assert!(begun.forwarded.set(at(3)).is_ok());
+        }
+        honest.push(handshakes.begin(proxy));
+        assert_eq!(given_up(&mut honest), Vec::<usize>::new());
+        assert_eq!(given_up(&mut greedy), [0]);
     }
 
     #[test]

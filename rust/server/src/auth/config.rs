@@ -188,6 +188,11 @@ impl AuthConfig {
                 "server.auth = \"off\" lets whoever reaches {address} be anybody; leave it out and add keys with `pie key add`, or set \
                  server.allow_anonymous = true if nobody but you reaches that address"
             )
+        } else if !is_on && is_public && !self.operators.is_empty() {
+            format!(
+                "server.operators names who sees and ends everything, and with server.auth = \"off\" whoever reaches {address} may take such a name; \
+                 leave server.operators out, or server.auth"
+            )
         } else {
             return Ok(is_on);
         };
@@ -293,6 +298,13 @@ mod tests {
                 true)
             .is_err()
         );
+        let anonymous_operators = |config: &mut AuthConfig| {
+            config.allow_anonymous = true;
+            config.set_list("operators", vec!["ada".to_owned()]).unwrap();
+        };
+        let message = is_on(AuthMode::Off, PUBLIC, 0, anonymous_operators).unwrap_err();
+        assert!(message.contains("server.operators"), "{message}");
+        assert_eq!(is_on(AuthMode::Off, HOME, 0, anonymous_operators), Ok(false));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(super) struct Change {
 pub(super) struct Keys {
     path: PathBuf,
     state: Mutex<State>,
+    /// Held while the file is read, so that what was read last is what counts.
+    reading: Mutex<()>,
     changed: watch::Sender<()>,
 }
 
@@ -71,6 +73,7 @@ impl Keys {
         Ok(Self {
             path,
             state: Mutex::new(state),
+            reading: Mutex::default(),
             changed: watch::Sender::new(()),
         })
     }
@@ -78,6 +81,7 @@ impl Keys {
     /// Reads the file again if it has changed. One that cannot be read any more lets nobody in: a key that was revoked might be in it.
     /// Slow: looks at the disk.
     pub(super) fn refresh(&self) -> Option<Change> {
+        let _one_at_a_time = lock(&self.reading);
         let stamp = stamp_of(&self.path);
         if lock(&self.state).stamp == stamp {
             return None;

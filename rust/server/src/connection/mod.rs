@@ -83,9 +83,8 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
     drop((session, outbox));
     // A client that takes what is left byte by byte goes without the rest.
     writer::finish(writing, goodbye.time.unwrap_or(shared.config.idle_timeout)).await;
-    drop(place);
     reader.linger().await;
-    drop(charge);
+    drop((place, charge));
     tracing::info!(connection = id.0, reason = goodbye.reason, "disconnected");
 }
 

@@ -4,7 +4,7 @@
 //! launch. A file holds the first count that is not used, the key, and the number below which numbers were given before there was a key. It
 //! is written ahead, so that a server that was killed leaves counts out and repeats none.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -125,7 +125,8 @@ impl Numbers {
         writeln!(file, "{first} {} {plain_below}", hex(key))?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
-        Ok(())
+        // The rename itself has to last: no number is given twice.
+        File::open(folder)?.sync_all()
     }
 }
 

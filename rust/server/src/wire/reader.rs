@@ -25,6 +25,8 @@ use crate::protocol::violation;
 pub(crate) const BUFFER_BYTES: usize = 8 << 10;
 /// Bytes of a large message that are read at once.
 const STRIDE_BYTES: usize = 64 << 10;
+/// Frames of one message, each of which takes its time however little it brings. The largest message in frames of 256 bytes has as many.
+const MAX_FRAMES: usize = 1 << 16;
 /// Bytes of the payload of a control frame, by RFC 6455.
 const MAX_CONTROL_BYTES: u64 = 125;
 /// How long, and how much of, what a client still sends is thrown away after the goodbye: closing with bytes unread would take the goodbye back.
@@ -84,6 +86,7 @@ struct Frame {
 
 struct Partial {
     is_text: bool,
+    n_frames: usize,
     bytes: Vec<u8>,
     charge: Option<Charge>,
 }
@@ -263,9 +266,15 @@ impl MessageReader {
         }
         let message = self.message.get_or_insert_with(|| Partial {
             is_text: matches!(header.opcode, OpCode::Data(Data::Text)),
+            n_frames: 0,
             bytes: Vec::new(),
             charge: None,
         });
+        message.n_frames += 1;
+        if message.n_frames > MAX_FRAMES {
+            let message = format!("a message came in more than {MAX_FRAMES} frames; send fewer and larger ones");
+            return Err(Error::new(ErrorCode::LimitFrame, message));
+        }
         let Bounds {
             max_bytes,
             max_name,

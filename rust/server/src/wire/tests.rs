@@ -189,6 +189,19 @@ fn frames_that_are_none_are_refused() {
 }
 
 #[test]
+fn a_message_of_very_many_frames_is_refused() {
+    with_wire(|mut client, mut wire| async move {
+        let mut sent = frame(0x01, b"");
+        sent.extend(frame(0x00, b"").repeat(1 << 16));
+        let (written, read) = tokio::join!(client.write_all(&sent), wire.reader.next());
+        written.unwrap();
+        let (code, message) = refused(read.unwrap_err());
+        assert_eq!(code, ErrorCode::LimitFrame);
+        assert!(message.contains("65536 frames"), "{message}");
+    });
+}
+
+#[test]
 fn bytes_are_charged_while_they_come_and_given_back_with_the_message() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
