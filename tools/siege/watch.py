@@ -22,15 +22,19 @@ class Figures:
 
 
 def figures(pid: int) -> Figures:
-    """Those of a process that runs; memory is summed over its children, the rest is its own."""
+    """Those of a process that runs; memory is summed over its children, without that of files, the rest is its own.
+
+    What several of them share is counted once, as far as one of them has all of it.
+    """
     status = _status(pid)
     children = list(_children(pid))
-    rss = int(status.get("VmRSS", "0").split()[0])
+    all_of_them = [status]
     for child in children:
         with suppress(OSError):
-            rss += int(_status(child).get("RssAnon", "0").split()[0])
+            all_of_them.append(_status(child))
+    rss_kib = sum(_kib(of, "RssAnon") for of in all_of_them) + max(_kib(of, "RssShmem") for of in all_of_them)
     n_descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    return Figures(rss << 10, int(status["Threads"]), n_descriptors, len(children))
+    return Figures(rss_kib << 10, int(status["Threads"]), n_descriptors, len(children))
 
 
 async def peak(pid: int, stop: asyncio.Event) -> int:
@@ -47,6 +51,10 @@ async def peak(pid: int, stop: asyncio.Event) -> int:
 def _status(pid: int) -> dict[str, str]:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _kib(status: dict[str, str], name: str) -> int:
+    return int(status.get(name, "0").split()[0])
 
 
 def _children(pid: int) -> Iterator[int]:
