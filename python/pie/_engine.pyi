@@ -38,6 +38,7 @@ __all__ = [
     "read_manifest",
     "read_packed",
     "revoke_key",
+    "take_short_turns",
 ]
 
 __version__: str
@@ -448,6 +449,9 @@ class DriverEnd:
 
 def die_with_parent(parent: int) -> bool:
     """Has the system kill this process when the thread that started it ends. False: the process `parent` has ended already. Linux only."""
+
+def take_short_turns() -> None:
+    """Has this thread, and those that it starts, run in short turns, so that it gets a core quickly when it wakes. Linux 6.12 and later."""
 
 MAX_TEXT_BYTES: int
 """Bytes of what a driver in a process of its own may say of a batch."""

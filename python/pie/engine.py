@@ -56,6 +56,7 @@ class _Served:
 
     def drive(self) -> None:
         """Runs its batches until the engine stops."""
+        _engine.take_short_turns()
         if isinstance(self.driver, IsolatedDriver):
             supervise(self.model, self.driver, restarts_per_minute=self.restarts_per_minute, observe=self.observe)
         elif self.driver is not None:

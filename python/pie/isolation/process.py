@@ -159,7 +159,7 @@ def _start(channel: list[int], connection: int) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,  # what a program prints is not what its driver prints
         pass_fds=[connection, *channel],
-        start_new_session=True,
+        process_group=0,  # not a session of its own, in which Linux would weigh it against all threads of the engine together, by no priority
     )
 
 

@@ -65,6 +65,7 @@ def main(order: Order) -> int:
         signal.signal(number, signal.SIG_IGN)
     if not _engine.die_with_parent(order.parent):
         return 0
+    _engine.take_short_turns()
     faulthandler.enable()
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")

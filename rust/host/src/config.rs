@@ -30,7 +30,8 @@ pub struct HostConfig {
     pub worker_threads: usize,
     /// How much lower the priority of those threads is than the driver's, in steps of `nice`, 0 to 19.
     pub worker_niceness: u8,
-    /// The same of the threads that run programs which compute without waiting, 0 to 19; never less than `worker_niceness`.
+    /// The same of the first thread that runs programs which compute without waiting, 0 to 19; never less than `worker_niceness`. The
+    /// others do so when no other thread wants the core.
     pub background_niceness: u8,
     /// Processes that may live at once.
     pub max_processes: u32,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -158,12 +158,19 @@ impl Host {
             None => format!("{:016x}", random_seed()?),
         };
         let runtimes = Runtimes {
-            foreground: async_runtime(&config, "pie-worker", config.worker_niceness)?,
-            background: async_runtime(
-                &config,
-                "pie-background",
-                config.background_niceness.max(config.worker_niceness),
-            )?,
+            foreground: async_runtime(&config, "pie-worker", {
+                let niceness = config.worker_niceness;
+                move || priority::lower_this_thread(niceness)
+            })?,
+            background: async_runtime(&config, "pie-background", {
+                let niceness = config.background_niceness.max(config.worker_niceness);
+                let has_one = AtomicBool::new(false);
+                // One of them gets its part of a core however busy the others are, so that what computes for long comes to an end.
+                move || match has_one.swap(true, Ordering::Relaxed) {
+                    false => priority::lower_this_thread(niceness),
+                    true => priority::idle_this_thread(),
+                }
+            })?,
         };
         let ticker = Ticker::start(engine.clone())?;
         let shared = Shared {
@@ -531,12 +538,16 @@ impl Drop for Host {
     }
 }
 
-fn async_runtime(config: &HostConfig, name: &'static str, niceness: u8) -> Result<Runtime, Error> {
+fn async_runtime(
+    config: &HostConfig,
+    name: &'static str,
+    on_thread_start: impl Fn() + Send + Sync + 'static,
+) -> Result<Runtime, Error> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder
         .enable_time()
         .thread_name(name)
-        .on_thread_start(move || priority::lower_this_thread(niceness));
+        .on_thread_start(on_thread_start);
     if config.worker_threads > 0 {
         builder.worker_threads(config.worker_threads);
     }

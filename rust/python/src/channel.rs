@@ -218,6 +218,12 @@ pub(crate) fn die_with_parent(py: Python<'_>, parent: u32) -> PyResult<bool> {
     Ok(std::os::unix::process::parent_id() == parent)
 }
 
+/// Has this thread, and those that it starts, run in short turns; see the stub.
+#[pyfunction]
+pub(crate) fn take_short_turns() {
+    pie_host::take_short_turns();
+}
+
 fn area(py: Python<'_>, view: Option<View>, is_writable: bool) -> PyResult<PyArea> {
     let made = view.map(|view| PyArea { view, is_writable });
     made.ok_or_else(|| raise(py, Error::internal("there is no such slot")))

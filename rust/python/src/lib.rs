@@ -29,7 +29,7 @@ mod _engine {
     use super::batch::PyBatch;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use super::channel::{PyArea, PyDriverEnd, PyHostEnd, die_with_parent};
+    use super::channel::{PyArea, PyDriverEnd, PyHostEnd, die_with_parent, take_short_turns};
     #[pymodule_export]
     use super::config::{PySetting, limit_settings};
     #[pymodule_export]
