@@ -54,7 +54,14 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
     ] = 5
     background_niceness: Annotated[
         int,
-        Meta(ge=0, le=19, description="The same of programs that compute for long without waiting; never less than `worker_niceness`."),
+        Meta(
+            ge=0,
+            le=19,
+            description=(
+                "The same of programs that compute for long without waiting, never less than `worker_niceness`, and of one thread: "
+                "the others that run such programs do so when no other thread wants the core."
+            ),
+        ),
     ] = 10
     max_processes: Annotated[int, Meta(ge=1, le=20_000, description="Processes that may live at once.")] = 256
     stack_bytes: Annotated[int, Meta(ge=64 << 10, le=256 << 20, description="Bytes of stack that a program may use.")] = 32 << 20
@@ -325,7 +332,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
                 "No result depends on it."
             ),
         ),
-    ] = 0.005
+    ] = 0.003
     run_ahead: Annotated[
         bool,
         Meta(description="Whether the next token of a program that steps by itself is computed before it asks. No result depends on it."),

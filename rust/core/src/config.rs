@@ -114,7 +114,7 @@ impl EngineConfig {
             max_user_waiting: None,
             end_tokens: Vec::new(),
             hold_ns: 2_000_000,
-            shared_step_ns: 5_000_000,
+            shared_step_ns: 3_000_000,
             driver_timeout_ns: 60_000_000_000,
         }
     }

@@ -14,9 +14,10 @@ use crate::ids::UserId;
 /// can cost that one, and at least half of each batch is computing, not the cost of having a batch.
 const STRETCH: f64 = 2.0;
 /// So many times the configured step, or the shortest one that there can be, a batch may take where nobody decodes, but somebody may come who will.
-const RELAXED: f64 = 10.0;
-/// Tokens of a prefill that may run in any case.
+const RELAXED: f64 = 4.0;
+/// Tokens of a prefill that may run in any case, as far as they take no more than this part of the batch, and one at least.
 pub(super) const MIN_CHUNK: u32 = 16;
+const MIN_PART: f64 = 0.25;
 /// How long it counts that there was another user.
 const MEMORY_NS: u64 = 10_000_000_000;
 
@@ -110,6 +111,7 @@ impl Pace {
         }
         let asked =
             |demand: &Demand| demand.prefill_ns + if is_relaxed { 0.0 } else { demand.decode_ns };
+        let least_ns = MIN_PART * budget;
         let mut by_demand: Vec<(f64, UserId)> = demands
             .iter()
             .map(|(user, demand)| (asked(demand), *user))
@@ -129,6 +131,7 @@ impl Pace {
         Some(TimeShares {
             prices,
             left,
+            least_ns,
             bounds_decodes: !is_relaxed,
         })
     }
@@ -212,6 +215,8 @@ impl Pace {
 pub(super) struct TimeShares {
     prices: Prices,
     left: BTreeMap<UserId, Left>,
+    /// What one prefill may take in any case.
+    least_ns: f64,
     bounds_decodes: bool,
 }
 
@@ -231,7 +236,10 @@ impl TimeShares {
         let least = match ticket.is_decode() {
             true if !self.bounds_decodes => return u32::MAX,
             true => u32::from(!left.decodes),
-            false if n_prefilled == 0 => MIN_CHUNK,
+            false if n_prefilled == 0 => {
+                let n = self.prices.n_within(ticket.n_before, self.least_ns);
+                n.clamp(1, MIN_CHUNK)
+            }
             false => 0,
         };
         self.prices.n_within(ticket.n_before, left.ns).max(least)
