@@ -164,7 +164,7 @@ def test_a_program_that_takes_for_ever_to_read_is_ended_by_name_and_remembered(h
     assert first.message == "bomb.ts: removing its types took longer than limits.compile_s = 1 s; make it smaller, or raise the limit"
     again = finish(hasty.launch(bomb()))
     assert again.code == "limit-compile"
-    assert (again.message or "").startswith(first.message + " (found ")
+    assert (again.message or "").startswith(first.message + " (as was found before; ")
 
 
 def test_bombs_leave_no_thread_and_no_worker_behind(engine: Engine, alone: list[int]) -> None:
