@@ -76,6 +76,16 @@ class Folder:
                 return None
             return _content(found, self._path / path, max_bytes)
 
+    def names(self, path: PurePosixPath) -> frozenset[str]:
+        """The names of what lies in the folder at a path; none where there is none. Raises as `is_file`."""
+        with self._opened(path) as found:
+            if found is None or not stat.S_ISDIR(os.fstat(found).st_mode):
+                return frozenset()
+            try:
+                return frozenset(os.listdir(found))  # noqa: PTH208  # an open folder has no path
+            except OSError as error:
+                raise self._unreadable(path, error) from error
+
     def walk(self, base: PurePosixPath, *, skips: frozenset[str], with_hidden: bool = False) -> Iterator[tuple[PurePosixPath, int]]:
         """The paths of the files at any depth below `base`, relative to it, and their sizes; none of them is read.
 
@@ -217,11 +227,11 @@ class Folder:
         return PieError("invalid-program", f"{str(self._path / path)!r} cannot be read: {reason}")
 
 
-def read_project_file(folder: Path, name: str) -> bytes | None:
+def read_project_file(folder: Path, name: str, max_bytes: int = MAX_PROJECT_FILE_BYTES) -> bytes | None:
     """The bytes of a file that describes the project in a folder; None where there is none. Raises as `Folder.read`."""
     try:
         with Folder(folder) as opened:
-            return opened.read(PurePosixPath(name))
+            return opened.read(PurePosixPath(name), max_bytes)
     except OSError as error:
         raise PieError("unknown-program", f"{str(folder)!r} cannot be read: {error.strerror}") from error
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import os
-import re
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from pie.errors import PieError
 from pie.folder import Folder, read_file
+from pie.imports import Imports
 
 Language = Literal["python", "javascript"]
 
@@ -49,12 +45,6 @@ _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "build", 
 _SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
 _MAX_SCANNED_BYTES = 4 << 20
 """The longest file whose imports are looked for."""
-_MAX_NAME_PARTS = 64
-"""No file is looked for beyond so many parts of a dotted name."""
-_MAX_IMPORT_CHARS = 1 << 16
-"""The longest list in parentheses after `import` in a file that does not parse."""
-_PYTHON_IMPORT = re.compile(r"^[ \t]*((?:from|import)[ \t][^\n#;]*)", re.MULTILINE)
-_SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\bimport\s*\()\s*(['"])(\.{1,2}/[^'"\n]+)\1""")
 
 
 @dataclass(frozen=True)
@@ -117,9 +107,8 @@ def load_program(path: Path) -> Component | Source:
             "invalid-program",
             f"{str(path)!r} ends in {path.suffix!r}, which is no program; a program is a folder or ends in {known}",
         )
-    finder = _python_imports if language == "python" else _script_imports
     with _folder(path.parent) as folder:
-        return Source(language, _reachable(folder, path, finder), path.name)
+        return Source(language, _reachable(folder, path), path.name)
 
 
 def _shortened(path: Path) -> str:
@@ -202,11 +191,9 @@ class _Room:
         return content
 
 
-def _reachable(
-    folder: Folder, entry: Path, imports: Callable[[Folder, PurePosixPath, bytes], list[PurePosixPath]]
-) -> tuple[tuple[str, bytes], ...]:
+def _reachable(folder: Folder, entry: Path) -> tuple[tuple[str, bytes], ...]:
     """The entry and every file beside it that it imports, directly or not: a script's folder may be anyone's home."""
-    room = _Room(entry.parent)
+    room, imports = _Room(entry.parent), Imports(folder)
     found: dict[PurePosixPath, bytes] = {}
     waiting = [PurePosixPath(entry.name)]
     while waiting:
@@ -215,11 +202,13 @@ def _reachable(
             continue
         # Whoever names the entry means what it leads to, and so it alone may be a link out of the folder.
         found[path] = room.read(folder, path) if found else _entry(entry, room)
-        if len(found[path]) > _MAX_SCANNED_BYTES and path.suffix in _LANGUAGES:
+        if path.suffix not in _LANGUAGES:
+            continue
+        if len(found[path]) > _MAX_SCANNED_BYTES:
             message = f"{len(found[path])} bytes, more than the {_MAX_SCANNED_BYTES} in which imports are looked for"
             remedy = f"split it, or make {_ENTRIES[0]} the entry of a folder, which is taken whole"
             raise PieError("invalid-program", f"{str(entry.parent / path)!r} has {message}; {remedy}")
-        waiting.extend(imports(folder, path, found[path]))
+        waiting.extend(imports.of(path, found[path]))
     return tuple((str(path), content) for path, content in found.items())
 
 
@@ -231,72 +220,3 @@ def _entry(path: Path, room: _Room) -> bytes:
         raise PieError("unknown-program", f"{str(path)!r} cannot be read: {error.strerror}") from error
     room.take(len(content))
     return content
-
-
-def _python_imports(folder: Folder, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
-    if path.suffix != ".py":
-        return []
-    names: set[str] = set()
-    for node in _import_statements(content):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            package = path.parent.parts[: len(path.parent.parts) - node.level + 1] if node.level else ()
-            base = ".".join([*package, *([node.module] if node.module else [])])
-            names.update([base, *(f"{base}.{alias.name}".strip(".") for alias in node.names)])
-    return [file for name in sorted(names) if name for file in _python_files(folder, name)]
-
-
-def _import_statements(content: bytes) -> Iterator[ast.AST]:
-    """The import statements of a file, and what else stands there."""
-    try:
-        yield from ast.walk(ast.parse(content))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Python of the language runtime may be newer than this one: it judges the file, and is to find what that imports.
-        for statement in _import_texts(content.decode("utf-8", "replace")):
-            with suppress(SyntaxError, ValueError):
-                yield from ast.walk(ast.parse(statement))
-
-
-def _import_texts(text: str) -> Iterator[str]:
-    """What looks like an import statement in a text, in time in proportion to its length."""
-    end = close = 0
-    while match := _PYTHON_IMPORT.search(text, end):
-        statement, end = match[1], match.end()
-        head, opening, names = statement.partition("(")
-        if opening and ")" not in names and head.rstrip(" \t").endswith("import"):
-            # Found once for all lines that stand before it.
-            if 0 <= close < end:
-                close = text.find(")", end)
-            if 0 <= close - end <= _MAX_IMPORT_CHARS:
-                statement, end = text[match.start(1) : close + 1], close + 1
-        yield statement
-
-
-def _python_files(folder: Folder, name: str) -> list[PurePosixPath]:
-    """The files that importing the dotted `name` runs, packages on the way included."""
-    files: list[PurePosixPath] = []
-    parts = name.split(".")[:_MAX_NAME_PARTS]
-    for depth in range(1, len(parts) + 1):
-        module = PurePosixPath(*parts[:depth])
-        if depth > 1 and not folder.is_dir(module.parent):
-            break
-        files += [file for file in (module / "__init__.py", module.with_suffix(".py")) if folder.is_file(file)]
-    return files
-
-
-def _script_imports(folder: Folder, path: PurePosixPath, content: bytes) -> list[PurePosixPath]:
-    found = []
-    for match in _SCRIPT_IMPORT.finditer(content.decode("utf-8", "replace")):
-        target = PurePosixPath(os.path.normpath(path.parent / match[2]))
-        stem = target.with_suffix("") if target.suffix == ".js" else target
-        for file in (
-            target,
-            stem.with_suffix(".ts"),
-            target.with_name(target.name + ".js"),
-            target.with_name(target.name + ".ts"),
-        ):
-            if ".." not in file.parts and folder.is_file(file):
-                found.append(file)
-                break
-    return found

@@ -407,21 +407,7 @@ def test_a_file_that_is_removed_meanwhile_is_named_by_its_path(project: Path, mo
     assert repr(str(project / "data/a.txt")) in caught.value.message
 
 
-def test_imports_of_a_file_that_does_not_parse_are_found_in_linear_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    searched = []
-
-    class Text(str):
-        __slots__ = ()
-
-        def find(self, *arguments: object) -> int:
-            searched.append(arguments)
-            return str.find(self, *arguments)  # type: ignore[arg-type]
-
-    lines = "from helper import (\n" * 1000
-    assert list(programs_module._import_texts(Text(lines))) == ["from helper import ("] * 1000
-    assert len(searched) == 1
-    found = list(programs_module._import_texts("def main(:\n  from a import (b,\n    c)\nimport helper  # why\n"))
-    assert found == ["from a import (b,\n    c)", "import helper  "]
+def test_imports_of_a_file_that_does_not_parse_are_found(project: Path) -> None:
     (project / "main.py").write_text("def main(:\nfrom helper import (\n  N,\n)\n")
     assert set(content(project / "main.py")) == {"main.py", "helper.py"}
 
@@ -438,6 +424,24 @@ def test_a_long_dotted_name_costs_what_is_there(project: Path, monkeypatch: pyte
     (project / "main.py").write_text("import " + ".".join(["a"] * 10_000) + "\n")
     assert set(content(project / "main.py")) == {"main.py"}
     assert len(looked) < 10
+
+
+@pytest.mark.parametrize(("name", "text"), [("main.py", "import a{n}, main.b{n}\n"), ("main.js", "import './a{n}'; import './b/a{n}';\n")])
+def test_many_imports_cost_what_is_there(project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    looked = []
+    really_open = Folder._open
+
+    def counting(self: Folder, path: PurePosixPath) -> int:
+        looked.append(path)
+        return really_open(self, path)
+
+    monkeypatch.setattr(Folder, "_open", counting)
+    (project / name).write_text("".join(text.format(n=n) for n in range(10_000)))
+    assert set(content(project / name)) == {name}
+    assert len(looked) < 10
+    (project / name).write_text("".join(text.format(n=n) for n in range(40_000)))
+    with pytest.raises(PieError, match="imports more than 65536 modules"):
+        content(project / name)
 
 
 def test_a_source_too_long_to_look_for_imports_in_is_refused(project: Path) -> None:
