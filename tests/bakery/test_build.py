@@ -13,16 +13,18 @@ import pytest
 
 from host.programs import events
 from pie import _engine
-from pie.bakery import npm, pure_python
+from pie.bakery import npm
 from pie.bakery.build import Built, build
 from pie.bakery.manifest import parse_manifest, usage
 from pie.bakery.project import open_project
+from pie.bakery.requirements import requirements
 from pie.compiler import COMMAND
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.programs import RUNTIMES, Component
 from support.command import pie
 from support.folders import write
+from support.registries import SCOPE, index, registry
 from support.wheels import wheel
 
 PACKAGE = '[package]\nname = "mine"\nversion = "1.2.3"\n'
@@ -112,12 +114,22 @@ def test_the_manifest_of_an_earlier_build_is_replaced(tmp_path: Path) -> None:
     assert built.manifest_path.read_text() == (tmp_path / "Pie.toml").read_text()
 
 
-def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path) -> None:
-    name = wheel(tmp_path, "greetings", {"greetings/__init__.py": "def greet(name):\n    return f'Hello {name}'\n"})
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, which is all that the user's pip takes packages from."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name, value in index(folder).items():
+        monkeypatch.setenv(name, value)
+    return folder
+
+
+def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path, wheels: Path) -> None:
+    wheel(wheels, "greetings", {"greetings/__init__.py": "def greet(name):\n    return f'Hello {name}'\n"})
     write(
         tmp_path,
         {
-            "p/Pie.toml": PACKAGE + f'[program]\nentry = "src/main.py"\n[dependencies]\npython = ["../{name}"]\n',
+            "p/Pie.toml": PACKAGE + '[program]\nentry = "src/main.py"\n[dependencies]\npython = ["greetings>=1"]\n',
             "p/src/main.py": "import greetings\nasync def main(input):\n    return greetings.greet(input['name'])\n",
         },
     )
@@ -130,36 +142,49 @@ def test_pure_python_dependencies_are_bundled(engine: Engine, tmp_path: Path) ->
     assert done.stdout == "Hello Ada\n", done.stderr
 
 
-def test_a_compiled_extension_is_refused_by_name(tmp_path: Path) -> None:
-    name = wheel(tmp_path, "fast", {"fast/__init__.py": "", "fast/core.so": "machine code"})
-    write(tmp_path, {"p/main.py": ECHO, "p/requirements.txt": f"../{name}\n"})
+def test_a_compiled_extension_is_refused_by_name(tmp_path: Path, wheels: Path) -> None:
+    wheel(wheels, "fast", {"fast/__init__.py": "", "fast/core.so": "machine code"})
+    write(tmp_path, {"p/main.py": ECHO, "p/requirements.txt": "fast\n"})
     with pytest.raises(PieError, match=r"the dependency 'fast' has a compiled extension \(fast/core.so\)") as error:
         build(tmp_path / "p")
     assert error.value.code == "build-failed"
 
 
 def test_where_requirements_come_from(tmp_path: Path) -> None:
-    write(tmp_path, {"pyproject.toml": '[project]\nname = "p"\ndependencies = ["attrs", "inferlet>=0.1"]\n', "requirements.txt": ""})
-    manifest = parse_manifest(PACKAGE + '[dependencies]\npython = ["six"]\n')
-    assert pure_python.requirements(tmp_path, manifest) == ["six", "attrs", "-r", "requirements.txt"]
-    (tmp_path / "pyproject.toml").write_text("dependencies =")
-    with pytest.raises(PieError, match=r"pyproject\.toml cannot be read"):
-        pure_python.requirements(tmp_path, None)
-
-
-def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path) -> None:
     write(
         tmp_path,
         {
-            "lib/package.json": '{"name": "greetings", "version": "1.0.0", "type": "module", "main": "index.js"}',
-            "lib/index.js": "export const greet = (name) => `Hello ${name}`;\n",
-            "p/package.json": '{"name": "p", "type": "module", "dependencies": {"greetings": "file:../lib"}}',
-            "p/Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"\nentry = "src/main.ts"\n',
-            "p/src/main.ts": "import { greet } from 'greetings';\nimport { runtime } from 'inferlet';\n"
+            "pyproject.toml": '[project]\nname = "p"\ndependencies = ["attrs", "inferlet>=0.1"]\n',
+            "requirements.txt": "# what it needs\nrequests[socks, use_chardet] ~= 2.31 ; python_version > '3.8'  # the web\n\n"
+            "inferlet\nidna==3.7 \\\n  --hash=sha256:82fe\n",
+        },
+    )
+    manifest = parse_manifest(PACKAGE + '[dependencies]\npython = ["six"]\n')
+    assert requirements(tmp_path, manifest) == [
+        "six",
+        "attrs",
+        "requests[socks, use_chardet] ~= 2.31 ; python_version > '3.8'",
+        "idna==3.7    --hash=sha256:82fe",
+    ]
+    (tmp_path / "pyproject.toml").write_text("dependencies =")
+    with pytest.raises(PieError, match=r"pyproject\.toml cannot be read"):
+        requirements(tmp_path, None)
+
+
+def test_npm_dependencies_are_bundled(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        tmp_path,
+        {
+            "package.json": json.dumps({"name": "p", "type": "module", "dependencies": {f"{SCOPE}/greetings": "^1.0.0"}}),
+            "Pie.toml": PACKAGE + '[program]\nlanguage = "typescript"\nentry = "src/main.ts"\n',
+            "src/main.ts": f"import {{ greet }} from '{SCOPE}/greetings';\nimport {{ runtime }} from 'inferlet';\n"
             "export async function main(input: { name: string }): Promise<string> {\n  runtime.models();\n  return greet(input.name);\n}\n",
         },
     )
-    built = build(tmp_path / "p")
+    with registry({"greetings": {"index.js": "export const greet = (name) => `Hello ${name}`;\n"}}) as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        built = build(tmp_path)
     packed = _engine.read_packed(built.wasm.read_bytes())
     assert packed is not None
     assert sorted(packed["files"]) == [npm.BUNDLE]
@@ -193,6 +218,8 @@ def test_without_node_npm_dependencies_are_a_clear_error(tmp_path: Path, monkeyp
         ({"main.py": "", "pyproject.toml": "[project]\ndependencies = 'six'"}, "build-failed", "no list of texts"),
         ({"main.py": "", "pyproject.toml": "[project]\ndependencies = [5]"}, "build-failed", "no list of texts"),
         ({"main.py": "", "pyproject.toml": "[project]\ndependencies = ['-e.']"}, "build-failed", "'-e.' is an option of the installer"),
+        ({"main.py": "", "pyproject.toml": f"[{'a.' * 100_000}a]"}, "build-failed", "a key has more than 32 parts"),
+        ({"main.py": "", "pyproject.toml": "#" * 300_000}, "invalid-program", "more than the 262144"),
         ({"main.py": "", "pyproject.toml": "[project]\ndependencies = [' --pre']"}, "build-failed", "is an option of the installer"),
         ({"notes.txt": ""}, "invalid-program", "holds no program"),
     ],

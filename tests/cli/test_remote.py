@@ -17,6 +17,7 @@ import pytest
 from client.fake import Peer, fake_server
 from pie._engine import pack_program, read_packed
 from support.command import PATIENCE_S, pie, start
+from support.registries import index
 from support.wheels import wheel
 
 RUNNING = {
@@ -448,11 +449,13 @@ def test_a_program_is_built_and_described_as_for_an_engine_of_its_own(tmp_path: 
     assert (packed["entry"], packed["manifest"]) == ("app.py", (tmp_path / "Pie.toml").read_text())
 
 
-def test_dependencies_are_bundled_for_a_server(tmp_path: Path) -> None:
-    name = wheel(tmp_path, "greetings", {"greetings/__init__.py": "x = 1\n"})
+def test_dependencies_are_bundled_for_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel(tmp_path, "greetings", {"greetings/__init__.py": "x = 1\n"})
+    for name, value in index(tmp_path).items():
+        monkeypatch.setenv(name, value)
     (tmp_path / "p").mkdir()
     (tmp_path / "p/main.py").write_text(TELLER)
-    (tmp_path / "p/requirements.txt").write_text(f"../{name}\n")
+    (tmp_path / "p/requirements.txt").write_text("greetings\n")
     for words in (["run", "p"], ["install", "p"]):
         seen: list[dict[str, Any]] = []
         with serving(partial(take_one, seen=seen)) as address:

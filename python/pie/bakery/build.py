@@ -13,6 +13,7 @@ from pie.bakery.check import check
 from pie.bakery.manifest import Manifest, new_manifest
 from pie.bakery.output import Output, named_folder, own_folder
 from pie.bakery.project import Project, open_project
+from pie.bakery.requirements import requirements
 from pie.errors import PieError
 from pie.folder import MAX_PROJECT_FILE_BYTES, check_inside
 from pie.programs import MANIFEST_FILE, MAX_COMPONENT_BYTES, RUNTIMES, Component, Source
@@ -103,8 +104,7 @@ def _program(project: Project, manifest: Manifest, *, standalone: bool) -> tuple
         if source.language == "javascript":
             files, entry = npm.bundle(project.folder, _entry_file(project, source)), npm.BUNDLE
         else:
-            wanted = pure_python.requirements(project.folder, project.manifest)
-            files = _merged(files, pure_python.install(wanted, project.folder))
+            files = _merged(files, pure_python.install(requirements(project.folder, project.manifest)))
     try:
         runtime = (RUNTIMES / f"{source.language}.wasm").read_bytes()
     except OSError as error:
@@ -119,7 +119,7 @@ def _has_dependencies(project: Project) -> bool:
         return bool(project.manifest and project.manifest.python)
     if project.kind == "javascript":
         return npm.has_dependencies(project.folder)
-    return bool(pure_python.requirements(project.folder, project.manifest))
+    return bool(requirements(project.folder, project.manifest))
 
 
 def _entry_file(project: Project, source: Source) -> Path:

@@ -1,23 +1,54 @@
-"""The dependencies of a JavaScript or TypeScript program: bundled with it into one file by esbuild."""
+"""The dependencies of a JavaScript or TypeScript program: bundled with it into one file by esbuild.
+
+The author of a program may be anybody, so npm is given nothing but releases of the user's registries: `package.json` is looked
+at first, then the lock, which lists all that npm would fetch, and only what stands there is installed. No script of a package
+runs, and no tool of the project.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from pie.bakery.command import run
+from pie.bakery.toolchain.machine import cache_folder
 from pie.errors import PieError
 from pie.folder import read_file, read_project_file
 from pie.programs import MAX_DEPENDENCY_BYTES
 
 ESBUILD = "esbuild@0.25.12"
-"""What bundles where the project brings no esbuild of its own."""
+"""What bundles, whatever esbuild a project brings."""
 BUNDLE = "main.js"
 
 _PACKAGE = "package.json"
+_LOCK = "package-lock.json"
 _PACKAGES = "node_modules"
+_MAX_PACKAGE_BYTES = 1 << 20
+_MAX_LOCK_BYTES = 16 << 20
+_MAX_SHOWN_CHARS = 200
+_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+# Files by which a project would set options of npm, or a lock that npm prefers to the one that is looked at.
+_FOREIGN = {
+    ".npmrc": "put options of npm into the .npmrc of your home folder",
+    "npm-shrinkwrap.json": f"rename it to {_LOCK}",
+}
+_NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+_PACKAGE_NAME = r"(?:@[A-Za-z0-9._~-]+/)?[A-Za-z0-9._~-]+"
+# Versions, ranges of them, and tags; `npm:NAME@RANGE` is a package of the registry by another name. What begins with a dot, or ends as an
+# archive does, is a path to npm.
+_RELEASE = re.compile(
+    rf"(?![ \t]*+\.)(?!.*\.(?:tgz|tar|tar\.gz)[ \t]*$)(?:npm:{_PACKAGE_NAME}(?:@(?![ \t]*\.)|$))?[A-Za-z0-9.^~<>=|*+ \t_-]*",
+    re.IGNORECASE,
+)
+# In overrides, the version that the program itself asks for.
+_SAME_AS = re.compile(rf"\${_PACKAGE_NAME}")
+_REGISTRY = "registry.npmjs.org"
 _OPTIONS = (
     "--bundle",
     "--format=esm",
@@ -41,24 +72,14 @@ def has_dependencies(folder: Path) -> bool:
 
     Raises PieError `build-failed` where it cannot be read.
     """
-    path = folder / _PACKAGE
-    content = read_project_file(folder, _PACKAGE)
-    if content is None:
-        return False
-    try:
-        listed = json.loads(content).get("dependencies", {})
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise PieError("build-failed", f"{path} cannot be read: {error}") from error
-    if not isinstance(listed, dict):
-        raise PieError("build-failed", f'{path}: dependencies is no object; write it as {{"left-pad": "^1.3.0"}}')
-    return bool(listed.keys() - _PROVIDED)
+    return bool(_section(folder, _package(folder), "dependencies").keys() - _PROVIDED)
 
 
 def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
     """One file that holds the entry and all that it imports, but `inferlet`, which the runtime brings.
 
-    Installs what `package.json` names where `node_modules` is missing. Raises PieError `build-failed` with what npm or esbuild
-    said, and where a file that was bundled lies outside of the folder.
+    Installs what `package.json` names where `node_modules` is missing. Raises PieError `build-failed` for dependencies that are not
+    releases of a registry, with what npm or esbuild said, and where a file that was bundled lies outside of the folder.
     """
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
@@ -67,16 +88,130 @@ def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
         )
         raise PieError("build-failed", message)
     if not (folder / _PACKAGES).is_dir():
-        locked = read_project_file(folder, "package-lock.json") is not None
-        # Packages at a path are copied in: a link would leave the folder.
-        run([npm, "ci" if locked else "install", "--install-links", "--no-audit", "--no-fund", "--loglevel=error"], folder=folder)
-    own = folder / _PACKAGES / ".bin" / "esbuild"
-    esbuild: list[str | Path] = [own] if own.exists() else [shutil.which("npx") or "npx", "--yes", ESBUILD]
+        _install(npm, folder)
+    esbuild = _esbuild(npm)
     with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
         target, listing = Path(name) / BUNDLE, Path(name) / "inputs.json"
-        run([*esbuild, entry.relative_to(folder), *_OPTIONS, f"--metafile={listing}", f"--outfile={target}"], folder=folder)
+        run([esbuild, entry.relative_to(folder), *_OPTIONS, f"--metafile={listing}", f"--outfile={target}"], folder=folder)
         _check_inputs(folder, listing)
         return {BUNDLE: read_file(target, MAX_DEPENDENCY_BYTES)}
+
+
+def _install(npm: str, folder: Path) -> None:
+    """Makes `node_modules` of what the lock lists, which is made first where there is none."""
+    for name, remedy in _FOREIGN.items():
+        if read_project_file(folder, name) is not None:
+            raise PieError("build-failed", f"{str(folder / name)!r} would tell npm what to do, and comes with the program; {remedy}")
+    _check_package(folder)
+    if read_project_file(folder, _LOCK, _MAX_LOCK_BYTES) is None:
+        run([npm, "install", "--package-lock-only", *_NPM_OPTIONS], folder=folder)
+    _check_lock(npm, folder)
+    run([npm, "ci", *_NPM_OPTIONS], folder=folder)
+
+
+def _check_package(folder: Path) -> None:
+    """Refuses a `package.json` that names anything but releases of a registry."""
+    package = _package(folder)
+    if package.get("workspaces"):
+        raise PieError("build-failed", f"{folder / _PACKAGE}: workspaces are other folders of packages; build the program by itself")
+    for section in _SECTIONS:
+        for name, wanted in _section(folder, package, section).items():
+            _check_release(folder / _PACKAGE, f"{section}.{name}", wanted)
+    waiting = [("overrides", package.get("overrides", {}))]
+    while waiting:
+        place, wanted = waiting.pop()
+        if isinstance(wanted, dict):
+            waiting += [(f"{place}.{name}"[:_MAX_SHOWN_CHARS], inner) for name, inner in wanted.items()]
+        elif not (isinstance(wanted, str) and _SAME_AS.fullmatch(wanted)):
+            _check_release(folder / _PACKAGE, place, wanted)
+
+
+def _check_release(file: Path, place: str, wanted: object) -> None:
+    if not isinstance(wanted, str) or not _RELEASE.fullmatch(wanted):
+        message = (
+            f"{file}: {place[:_MAX_SHOWN_CHARS]} is {repr(wanted)[:_MAX_SHOWN_CHARS]}, which does not name a release in a registry, and "
+            'nothing else is installed; write a version as in "^1.3.0", and copy what lies at a path into the folder of the program'
+        )
+        raise PieError("build-failed", message)
+
+
+def _check_lock(npm: str, folder: Path) -> None:
+    """Refuses a lock by which npm would take a package from anywhere but the registries of the user."""
+    path = folder / _LOCK
+    lock = _object(path, read_project_file(folder, _LOCK, _MAX_LOCK_BYTES) or b"{}")
+    hosts: set[str | None] = {_REGISTRY}
+    asked = False
+    for name, entry in _locked(path, lock):
+        place = entry.get("resolved")
+        if place is None and not entry.get("link") and not _has_place(entry):
+            continue
+        scheme, host = _origin(place)
+        if scheme in {"http", "https"} and host not in hosts and not asked:
+            hosts, asked = hosts | _registries(npm), True
+        if entry.get("link") or _has_place(entry) or scheme not in {"http", "https"} or host not in hosts:
+            message = (
+                f"{path}: the package {name[:_MAX_SHOWN_CHARS]!r} comes from {repr(place or entry.get('version'))[:_MAX_SHOWN_CHARS]}, "
+                "which is not in a registry of yours, and nothing else is installed; depend on a release, and remove the lock"
+            )
+            raise PieError("build-failed", message)
+
+
+def _locked(path: Path, lock: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The packages of a lock in its present form; one in the form before that of npm 7 says as much."""
+    packages = lock.get("packages")
+    if not isinstance(packages, dict) or not all(isinstance(entry, dict) for entry in packages.values()):
+        raise PieError("build-failed", f"{path}: it is damaged or older than npm 7; remove it, and it is made anew")
+    for name in packages:
+        if name and (".." in name.split("/") or not name.startswith(f"{_PACKAGES}/")):
+            message = (
+                f"it lists {name[:_MAX_SHOWN_CHARS]!r}, which is not in {_PACKAGES}, so a package depends on what lies at a path; "
+                "depend on another one, and remove the lock, so that it is made anew"
+            )
+            raise PieError("build-failed", f"{path}: {message}")
+    yield from ((name, entry) for name, entry in packages.items() if name)
+
+
+def _has_place(entry: Mapping[str, Any]) -> bool:
+    """Whether the version of a locked package is a place, as in `file:../lib`."""
+    version = entry.get("version", "")
+    return not isinstance(version, str) or ":" in version or "/" in version
+
+
+def _origin(place: object) -> tuple[str, str | None]:
+    """The scheme and the host of an address; nothing where it is none."""
+    try:
+        address = urlsplit(place) if isinstance(place, str) else None
+        return (address.scheme, address.netloc) if address is not None else ("", None)
+    except ValueError:
+        return "", None
+
+
+def _registries(npm: str) -> set[str | None]:
+    """The hosts of the registries that npm was configured with by the user, whatever a project says."""
+    with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
+        said = json.loads(run([npm, "config", "list", "--json"], folder=Path(name)))
+    return {_origin(value)[1] for key, value in said.items() if key == "registry" or key.endswith(":registry")}
+
+
+def _esbuild(npm: str) -> Path:
+    """The esbuild that bundles, in a folder of its own: that of a project is a program of its author."""
+    place = cache_folder() / ESBUILD
+    command = place / _PACKAGES / ".bin" / "esbuild"
+    if command.exists():
+        return command
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".esbuild-", dir=place.parent) as name:
+            made = Path(name) / "made"
+            made.mkdir()
+            run([npm, "install", f"--prefix={made}", *_NPM_OPTIONS, ESBUILD], folder=made)
+            if not place.exists():
+                made.rename(place)
+    except OSError as error:
+        # Another build may have put it there meanwhile.
+        if not command.exists():
+            raise PieError("build-failed", f"{str(place)!r} cannot be made for esbuild: {error.strerror}") from error
+    return command
 
 
 def _check_inputs(folder: Path, listing: Path) -> None:
@@ -92,6 +227,31 @@ def _check_inputs(folder: Path, listing: Path) -> None:
             continue
         message = (
             f"the program imports {str(place)!r}, which lies outside of its folder {str(folder)!r}, and nothing outside is bundled; "
-            f"copy it into the folder, or, if it is a package that is linked into {_PACKAGES}, run `npm install --install-links`"
+            f"copy it into the folder, or, if it is a package that is linked into {_PACKAGES}, remove that folder and depend on a release"
         )
         raise PieError("build-failed", message)
+
+
+def _package(folder: Path) -> dict[str, Any]:
+    """What `package.json` says; nothing where there is none."""
+    content = read_project_file(folder, _PACKAGE, _MAX_PACKAGE_BYTES)
+    return {} if content is None else _object(folder / _PACKAGE, content)
+
+
+def _section(folder: Path, package: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Packages that `package.json` lists under a name."""
+    listed = package.get(name, {})
+    if not isinstance(listed, dict):
+        raise PieError("build-failed", f'{folder / _PACKAGE}: {name} is no object; write it as {{"left-pad": "^1.3.0"}}')
+    return listed
+
+
+def _object(path: Path, content: bytes) -> dict[str, Any]:
+    """A JSON object that a file holds."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise PieError("build-failed", f"{path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise PieError("build-failed", f"{path} cannot be read: it holds no object")
+    return found

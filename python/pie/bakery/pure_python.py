@@ -7,65 +7,35 @@ import re
 import shutil
 import sys
 import tempfile
-import tomllib
 from pathlib import Path, PurePosixPath
 
 from pie.bakery.command import run
-from pie.bakery.manifest import Manifest
 from pie.errors import PieError
-from pie.folder import Folder, read_project_file
+from pie.folder import Folder, read_file
 from pie.programs import MAX_DEPENDENCY_BYTES
 
 RUNTIME_PYTHON = "3.14"
 """The version of the language runtime, by which wheels are chosen."""
 
-_PYPROJECT = "pyproject.toml"
-_REQUIREMENTS = "requirements.txt"
 _NOT_BUNDLED = frozenset({"__pycache__"})
 _COMPILED = {".so", ".pyd", ".dll", ".dylib", ".a", ".wasm"}
 _NO_PURE = re.compile(
     r"(?:No matching distribution found for|satisfies the requirement|has no usable wheels|only-binary)\W*([A-Za-z0-9._-]+)"
 )
-_PROVIDED = re.compile(r"^\s*(inferlet|pie-engine)\b(?![.-])", re.IGNORECASE)
 
 
-def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
-    """The arguments by which the installer gets what a project in `folder` depends on: of its manifest, then of the files of Python's own.
+def install(wanted: list[str]) -> dict[str, bytes]:
+    """The files of the packages that `requirements` answered, by the paths under which they are imported.
 
-    What the runtime brings (`inferlet`) is left out. Raises PieError `build-failed` for a `pyproject.toml` that cannot be read.
-    """
-    wanted = list(manifest.python) if manifest else []
-    if (project := read_project_file(folder, _PYPROJECT)) is not None:
-        wanted += _listed(folder / _PYPROJECT, project)
-    if option := next((one for one in wanted if one.lstrip().startswith("-")), None):
-        message = f"the dependency {option!r} is an option of the installer; name a package, and put options into {_REQUIREMENTS}"
-        raise PieError("build-failed", message)
-    wanted = [one for one in wanted if not _PROVIDED.match(one)]
-    if read_project_file(folder, _REQUIREMENTS) is not None:
-        wanted += ["-r", _REQUIREMENTS]
-    return wanted
-
-
-def _listed(project: Path, content: bytes) -> list[str]:
-    """The dependencies in a `pyproject.toml`."""
-    try:
-        listed = tomllib.loads(content.decode()).get("project", {}).get("dependencies", [])
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise PieError("build-failed", f"{project} cannot be read: {error}") from error
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise PieError("build-failed", f'{project}: project.dependencies is no list of texts; write it as ["attrs>=25"]')
-    return listed
-
-
-def install(wanted: list[str], folder: Path) -> dict[str, bytes]:
-    """The files of the packages, by the paths under which they are imported. Relative paths in `wanted` start from `folder`.
-
+    The installer runs in a folder of its own: in that of the program it would take files of the program for its own modules and settings.
     Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not to be had.
     """
     with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
-        target = Path(name) / "packages"
+        folder, target = Path(name), Path(name) / "packages"
+        listed = folder / "requirements.txt"
+        listed.write_text("".join(f"{one}\n" for one in wanted), encoding="utf-8")
         try:
-            run([*_installer(target), *wanted], folder=folder)
+            run([*_installer(target), "-r", listed], folder=folder)
         except PieError as error:
             if found := _NO_PURE.search(error.message):
                 message = (
@@ -79,8 +49,16 @@ def install(wanted: list[str], folder: Path) -> dict[str, bytes]:
 
 def _installer(target: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target", str(target)]
-        return [*pip, "--only-binary=:all:", "--platform=any", "--implementation=py", "--abi=none", f"--python-version={RUNTIME_PYTHON}"]
+        pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+        return [
+            *pip,
+            f"--target={target}",
+            "--only-binary=:all:",
+            "--platform=any",
+            "--implementation=py",
+            "--abi=none",
+            f"--python-version={RUNTIME_PYTHON}",
+        ]
     if uv := shutil.which("uv"):
         return [
             uv,
@@ -123,6 +101,7 @@ def _is_about(path: PurePosixPath) -> bool:
 def _package_of(target: Path, file: PurePosixPath) -> str:
     """The distribution that brought a file."""
     for record in sorted(target.glob("*.dist-info/RECORD")):
-        if any(line.partition(",")[0] == file.as_posix() for line in record.read_text().splitlines()):
+        listed = read_file(record, MAX_DEPENDENCY_BYTES).decode("utf-8", "replace")
+        if any(line.partition(",")[0] == file.as_posix() for line in listed.splitlines()):
             return record.parent.name.partition("-")[0]
     return file.parts[0]
