@@ -100,6 +100,7 @@ class Engine:
             limits=dict(limits or {}),
         )
         self._driver_timeout_s = config.driver_timeout_s
+        self._driver_open_timeout_s = config.driver_open_timeout_s
         self._stopped = threading.Event()
         self._served: list[_Served] = []
         self._threads: list[threading.Thread] = []
@@ -210,7 +211,7 @@ class Engine:
         if options.isolate:
             if sys.platform != "linux":
                 raise PieError("invalid-config", f"isolate = true needs Linux, and this is {sys.platform}; set it to false")
-            return IsolatedDriver(opening, spec.vocab_size, timeout_s=self._driver_timeout_s)
+            return IsolatedDriver(opening, spec.vocab_size, timeout_s=self._driver_timeout_s, opening_timeout_s=self._driver_open_timeout_s)
         return None if name == "dummy" else opening()
 
     @property

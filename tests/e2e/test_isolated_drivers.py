@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -226,6 +229,77 @@ def test_a_driver_that_cannot_be_opened_says_why(opening: Callable[[], Driver], 
     with pytest.raises(PieError, match=says) as caught:
         IsolatedDriver(opening, VOCAB_SIZE)
     assert caught.value.code == code
+
+
+def test_one_that_does_not_open_is_killed_at_the_start_and_at_a_restart(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    says = r"did not open it within 0\.2 s, engine\.driver_open_timeout_s, and was killed; raise that"
+    driver = IsolatedDriver(partial(isolated.opens_late, flag), VOCAB_SIZE)
+    try:
+        flag.touch()
+        with pytest.raises(PieError, match=says):
+            IsolatedDriver(partial(isolated.opens_late, flag), VOCAB_SIZE, opening_timeout_s=0.2)
+        driver._opening_timeout_s = 0.2
+        with pytest.raises(PieError, match=says) as caught:
+            driver.restart()
+        assert caught.value.code == "driver-lost"
+        assert (driver.pid, children()) == (None, [])
+        # It is started as soon as it opens again.
+        flag.unlink()
+        driver._opening_timeout_s = 0.0
+        driver.restart()
+        assert children() == [str(driver.pid)]
+    finally:
+        driver.close()
+
+
+def held() -> tuple[list[str], list[str], list[str]]:
+    """The descriptors, the processes of drivers, and the threads that keep such a process."""
+    gc.collect()
+    descriptors = sorted(str(entry.readlink()) for entry in opened(Path("/proc/self/fd")))
+    return descriptors, children(), [thread.name for thread in threading.enumerate() if "keeper" in thread.name]
+
+
+def opened(folder: Path) -> list[Path]:
+    """The descriptors of a process, without that of the folder itself."""
+    return [entry for entry in folder.iterdir() if entry.exists() or entry.is_symlink()]
+
+
+FAILURES: list[Callable[[], Driver]] = [isolated.refuses, isolated.dies, partial(isolated.dummy, vocab_size=4000)]
+
+
+@pytest.mark.parametrize("opening", FAILURES, ids=["refuses", "dies", "another vocabulary"])
+def test_one_that_cannot_be_opened_leaves_nothing_behind(opening: Callable[[], Driver]) -> None:
+    def fail() -> None:
+        with pytest.raises(PieError):
+            IsolatedDriver(opening, VOCAB_SIZE)
+
+    fail()  # what is opened once for all is open
+    before = held()
+    fail()
+    assert held() == before
+
+
+def test_one_whose_start_is_interrupted_leaves_nothing_behind() -> None:
+    class Interrupted(ThreadPoolExecutor):
+        """Whoever waits for what it starts is interrupted."""
+
+        def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
+            future = super().submit(*arguments, **options)
+            interrupt = Future[Any]()
+            interrupt.set_exception(KeyboardInterrupt())
+            interrupt.add_done_callback = future.add_done_callback  # type: ignore[method-assign]
+            return interrupt
+
+    def fail() -> None:
+        with Interrupted(1, "pie-driver-keeper") as keeper, pytest.raises(KeyboardInterrupt):
+            DriverProcess(keeper, VOCAB_SIZE, isolated.dummy)
+
+    fail()
+    before = held()
+    fail()
+    assert held() == before
+    assert children() == []
 
 
 def test_what_cannot_be_told_to_the_process_starts_none() -> None:

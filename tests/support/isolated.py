@@ -155,6 +155,13 @@ def stops() -> Driver:
     return dummy()
 
 
+def opens_late(flag: Path) -> Driver:
+    """Does not open while a file is there."""
+    while flag.exists():
+        time.sleep(0.01)
+    return dummy()
+
+
 def opens_once(flag: Path) -> Driver:
     """Opens once, then no more: what it says then names a file of this machine."""
     if flag.exists():

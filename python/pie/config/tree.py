@@ -92,6 +92,17 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = 60.0
+    driver_open_timeout_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=_MAX_TIME_S,
+            description=(
+                "How long the process of a driver (`isolate`) may take to open it, at the start and after a loss; 0: any time. "
+                "Take many times what the weights take to load."
+            ),
+        ),
+    ] = 600.0
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):

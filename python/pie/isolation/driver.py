@@ -30,17 +30,20 @@ class IsolatedDriver:
     """Runs batches in another process; see `pie.backends.base.FollowingDriver`.
 
     Where that process is lost, `run`, `launch` and the functions that it answered raise DriverLostError, until `restart`. One that does not
-    answer a batch within `timeout_s` (0: it may take any time), or is stopped, is killed and lost.
+    answer a batch within `timeout_s`, does not open its driver within `opening_timeout_s` (0: it may take any time), or is stopped, is
+    killed and lost.
     """
 
-    def __init__(self, opening: Callable[[], Driver], vocab_size: int, *, timeout_s: float = 0.0) -> None:
+    def __init__(self, opening: Callable[[], Driver], vocab_size: int, *, timeout_s: float = 0.0, opening_timeout_s: float = 0.0) -> None:
         """Starts the process, in which `opening`, which can be pickled, opens a driver of as many logits a row.
 
-        Raises PieError: that of `opening`, `driver-lost` where the process ends before it is open, `invalid-config` for another vocabulary.
+        Raises PieError: that of `opening`, `driver-lost` where the process is lost before it is open, `invalid-config` for another
+        vocabulary.
         """
         self._opening = opening
         self._vocab_size = vocab_size
         self._timeout_s = timeout_s
+        self._opening_timeout_s = opening_timeout_s
         self._keeper = ThreadPoolExecutor(1, "pie-driver-keeper")
         self._process: DriverProcess | None = None
         self._n_under_way = 0
@@ -111,7 +114,7 @@ class IsolatedDriver:
         self._rows.clear()
         self._process = DriverProcess(self._keeper, self._vocab_size, self._opening)
         try:
-            found = self._process.capabilities(is_wanted)
+            found = self._process.capabilities(is_wanted, self._opening_timeout_s)
             if found.vocab_size != self._vocab_size:
                 message = f"the driver {found.backend} answers rows of {found.vocab_size} logits, and {self._vocab_size} are expected"
                 raise PieError("invalid-config", message, {"driver": found.vocab_size, "model": self._vocab_size})

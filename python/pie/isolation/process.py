@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,10 +47,16 @@ class DriverProcess:
         self._connection, theirs = socket.socketpair()
         self.watched = -1
         try:
-            with theirs:
-                self._popen = keeper.submit(_start, self.end.descriptors(), theirs.fileno()).result()
+            starting = keeper.submit(_start, self.end.descriptors(), theirs)
+        except BaseException:
+            theirs.close()
+            self._connection.close()
+            raise
+        try:
+            self._popen = starting.result()
         except BaseException:
             self._connection.close()
+            starting.add_done_callback(_end_started)  # whoever waited for it was interrupted
             raise
         try:
             self.watched = os.pidfd_open(self._popen.pid)
@@ -68,13 +74,13 @@ class DriverProcess:
         """Its number."""
         return self._popen.pid
 
-    def capabilities(self, is_wanted: Callable[[], bool]) -> Capabilities:
-        """What its driver serves, when that was opened.
+    def capabilities(self, is_wanted: Callable[[], bool], timeout_s: float) -> Capabilities:
+        """What its driver serves, when that was opened, which may take `timeout_s` (0: any time).
 
-        Raises PieError: that of `open_driver`, `driver-lost` where the process ends or is stopped before it has said anything, and
-        `engine-stopped` where `is_wanted` says no in the meantime. It may take as long as the weights take to load.
+        Raises PieError: that of `open_driver`, `driver-lost` where the process ends, is stopped or is late before it has said anything,
+        and `engine-stopped` where `is_wanted` says no in the meantime.
         """
-        frame, said, stopping = wire.Frame(), None, Stopping(self)
+        frame, said, stopping, since_s = wire.Frame(), None, Stopping(self), time.monotonic()
         self._connection.settimeout(_SLICE_S)
         while said is None:
             try:
@@ -84,6 +90,12 @@ class DriverProcess:
                     raise PieError("engine-stopped", "the engine was stopped while a driver was opened") from None
                 if stopping.is_lost():
                     raise PieError("driver-lost", f"the process of the driver {stopping.REASON} while the driver was opened") from None
+                if timeout_s and time.monotonic() - since_s > timeout_s:
+                    message = (
+                        f"the process of the driver did not open it within {timeout_s:g} s, engine.driver_open_timeout_s, and was killed; "
+                        "raise that if the weights take so long to load"
+                    )
+                    raise PieError("driver-lost", message) from None
             except (EOFError, ConnectionResetError):
                 self.kill()  # whoever has closed the connection is about to end
                 raise PieError("driver-lost", f"the process of the driver {self.ending()} while the driver was opened") from None
@@ -152,15 +164,26 @@ class Stopping:
         return self._since_s is not None and now_s - self._since_s > STOPPED_S
 
 
-def _start(channel: list[int], connection: int) -> subprocess.Popen[bytes]:
-    order = Order(parent=os.getpid(), connection=connection, channel=channel, path=sys.path)
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "pie.isolation.worker", order.written()],
-        stdin=subprocess.DEVNULL,
-        stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,  # what a program prints is not what its driver prints
-        pass_fds=[connection, *channel],
-        process_group=0,  # not a session of its own, in which Linux would weigh it against all threads of the engine together, by no priority
-    )
+def _start(channel: list[int], theirs: socket.socket) -> subprocess.Popen[bytes]:
+    """Starts the process with its end of the connection, which is then its alone."""
+    with theirs:
+        order = Order(parent=os.getpid(), connection=theirs.fileno(), channel=channel, path=sys.path)
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "pie.isolation.worker", order.written()],
+            stdin=subprocess.DEVNULL,
+            stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,  # what a program prints is not what its driver prints
+            pass_fds=[theirs.fileno(), *channel],
+            # Not a session of its own, in which Linux would weigh it against all threads of the engine together, by no priority.
+            process_group=0,
+        )
+
+
+def _end_started(starting: Future[subprocess.Popen[bytes]]) -> None:
+    """Ends a process that nobody wants, where it was started."""
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().kill()
+        with suppress(subprocess.TimeoutExpired):
+            starting.result().wait(_DEATH_S)
 
 
 def _is_open(descriptor: int) -> bool:
