@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pie.config import ModelConfig
 from pie.errors import PieError
-from pie.models.loader import weight_files
+from pie.models.loader import read_config, weight_files
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
@@ -20,6 +20,11 @@ _LEAST_BYTES = 64 << 20
 """What users get at least, however small the machine is."""
 _SWAP_BYTES = 2 << 30
 """The most that `swap_bytes = 0` takes."""
+_PROCESS_BYTES = 64 << 20
+"""What the process of a driver takes beside the model: an interpreter with numpy and the kernels, and texts and batches that are shared."""
+_SLOTS = 2
+"""Batches whose rows are kept for a driver in a process of its own: one that runs, and one that follows or whose rows are being read."""
+_LOGIT_BYTES = 4
 
 
 def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None) -> None:
@@ -44,18 +49,18 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
 def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int | None = None) -> int:
     """What all users together may make an engine with these models hold, in bytes.
 
-    `configured` where that is not 0; else three quarters of what the models, their swap and the engine itself leave of `machine` bytes
-    (those of this machine if not given). PieError `invalid-config` where what is configured exceeds the machine.
+    `configured` where that is not 0; else three quarters of what the models, their swap, their drivers and the engine itself leave of
+    `machine` bytes (those of this machine if not given). PieError `invalid-config` where what is configured exceeds the machine.
     """
     machine = machine_bytes() if machine is None else machine
-    taken = sum(needed_bytes(model) + _swap_bytes(model) for model in models)
+    taken = sum(needed_bytes(model) + _swap_bytes(model) + driver_bytes(model) for model in models)
     if configured == 0:
         return max((machine - taken - _BASE_BYTES) // 4 * 3, _LEAST_BYTES)
     if configured + taken > machine:
         raise PieError(
             "invalid-config",
-            f"engine.memory_bytes = {configured} ({_gib(configured)}) and what the models take ({_gib(taken)}, swap included) are more "
-            f"than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or swap_bytes; 0 takes what there is",
+            f"engine.memory_bytes = {configured} ({_gib(configured)}) and what the models take ({_gib(taken)}, swap and drivers included) "
+            f"are more than the {_gib(machine)} of this machine; lower it, or model.NAME.kv_bytes or swap_bytes; 0 takes what there is",
             {"memory_bytes": configured, "models_bytes": taken, "machine_bytes": machine},
         )
     return configured
@@ -65,6 +70,20 @@ def _swap_bytes(model: ModelConfig) -> int:
     if model.driver == "dummy":
         return 0
     return model.swap_bytes or min(0 if model.n_pages else model.kv_bytes, _SWAP_BYTES)
+
+
+def driver_bytes(model: ModelConfig) -> int:
+    """What the driver of a model takes at most beside what the model itself needs: rows of logits, and its process where it has one."""
+    if model.driver == "dummy" and not model.isolate:
+        return 0
+    try:
+        vocab_size = read_config(model.folder).vocab_size
+    except (OSError, PieError):
+        vocab_size = 0  # as below
+    # The row of each generation does not count for `max_batch_rows`, and one row more than is wanted has room.
+    n_rows = model.max_batch_rows + model.max_batch_seqs + 1
+    n_bytes = n_rows * vocab_size * _LOGIT_BYTES
+    return _SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes
 
 
 def needed_bytes(model: ModelConfig) -> int:

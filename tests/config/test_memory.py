@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pie.config import ModelConfig
+from pie.config import EMBEDDED_FOLDER, ModelConfig
 from pie.errors import PieError
-from pie.memory import machine_bytes, users_bytes
+from pie.memory import driver_bytes, machine_bytes, needed_bytes, users_bytes
 
 GIB = 1 << 30
 
@@ -27,9 +27,9 @@ def test_users_get_three_quarters_of_what_models_and_engine_leave(
 ) -> None:
     got = users_bytes(models, machine=machine)
     if expected is None:
-        # The weights of the embedded model are a few megabytes.
+        # The weights of the embedded model are a few megabytes, and so are its rows of logits.
         beside = machine - GIB - GIB // 2 - GIB // 4
-        assert (beside - (16 << 20)) // 4 * 3 <= got < beside // 4 * 3
+        assert (beside - (24 << 20)) // 4 * 3 <= got < beside // 4 * 3
     else:
         assert got == expected
 
@@ -41,11 +41,37 @@ def test_what_is_stated_is_taken_where_the_machine_has_it() -> None:
     assert raised.value.code == "invalid-config"
 
 
-def test_models_defaults_and_users_together_fit_the_machine() -> None:
-    models = (ModelConfig(), ModelConfig(name="other"))
+INTERPRETER = 64 << 20
+ENGINE = 256 << 20
+
+
+@pytest.mark.parametrize("isolated", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("rows", [{}, {"max_batch_rows": 4096, "max_batch_seqs": 4096}], ids=["few rows", "many rows"])
+def test_models_defaults_and_users_together_fit_the_machine(isolated: tuple[bool, ...], rows: dict[str, int]) -> None:
+    """Users have three quarters of what is left, and everything else is counted at its most."""
+    models = [ModelConfig(name=f"m{n}", isolate=isolate, **rows) for n, isolate in enumerate(isolated)]
+    taken = ENGINE
+    for model in models:
+        n_bytes = (model.max_batch_rows + model.max_batch_seqs + 1) * 4096 * 4
+        taken += 2 * model.kv_bytes + (2 * n_bytes + INTERPRETER if model.isolate else n_bytes)
+        taken += (EMBEDDED_FOLDER / "model.safetensors").stat().st_size
     for machine in (2 * GIB, 4 * GIB, 24 * GIB):
-        taken = sum(2 * model.kv_bytes for model in models)
-        assert users_bytes(models, machine=machine) + taken <= machine
+        users = users_bytes(models, machine=machine)
+        assert users + taken <= machine
+        assert users == (machine - taken) // 4 * 3
+
+
+def test_a_dummy_driver_in_a_process_of_its_own_is_counted() -> None:
+    beside, within = (users_bytes([ModelConfig(driver="dummy", isolate=isolate)], machine=4 * GIB) for isolate in (True, False))
+    assert beside == within - (INTERPRETER + 2 * 513 * 4096 * 4) // 4 * 3
+
+
+def test_what_is_stated_leaves_room_for_the_processes_of_drivers() -> None:
+    model = ModelConfig(isolate=True)
+    most = 4 * GIB - needed_bytes(model) - model.kv_bytes - driver_bytes(model)
+    assert users_bytes([model], most, machine=4 * GIB) == most
+    with pytest.raises(PieError, match=r"swap and drivers included"):
+        users_bytes([model], most + 1, machine=4 * GIB)
 
 
 @pytest.mark.parametrize(

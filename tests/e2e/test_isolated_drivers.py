@@ -29,6 +29,7 @@ from pie.isolation import driver as isolated_driver
 from pie.isolation import process as isolation
 from pie.isolation.driver import IsolatedDriver
 from pie.isolation.process import DriverProcess
+from pie.memory import driver_bytes
 from support import isolated
 from support.engines import started
 from support.isolated import COLLECTING, STEPPING, VOCAB_SIZE, wait_for
@@ -351,6 +352,15 @@ def test_the_process_has_nothing_of_the_engine_but_the_channel() -> None:
             assert sum(path.startswith("socket:") for path in opened) == 1
     finally:
         os.close(listener)
+
+
+def test_the_process_takes_no_more_than_is_counted_for_it() -> None:
+    with serving(isolated.dummy) as (engine, _, driver):
+        outcomes(launch(engine))
+        lines = Path(f"/proc/{driver.pid}/status").read_text(encoding="ascii").splitlines()
+    sizes = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    own = sum(int(sizes[name].split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
+    assert own <= driver_bytes(ModelConfig(driver="dummy", isolate=True))
 
 
 def test_it_leaves_signals_to_the_engine_and_ends_with_it() -> None:

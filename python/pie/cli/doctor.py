@@ -36,10 +36,11 @@ class Finding:
 
 def examine(flags: Flags) -> int:
     """Prints a line for each thing that was looked at; answers 1 where one of them fails."""
+    from pie.cli.serve import isolated
     from pie.config import load
 
     try:
-        config = load(flags)
+        config = isolated(load(flags))
     except PieError as error:
         _print(Finding("fail", "configuration", error.message))
         return EXIT_ERROR

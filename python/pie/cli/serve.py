@@ -30,7 +30,7 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
     """
     from pie.config import load
 
-    config = _isolated(load(flags), isolate)
+    config = isolated(load(flags), isolate)
 
     from pie._engine import check_access, check_address, init_logging  # the engine is large: mistakes above are told without it
     from pie.engine import Engine, serving_options
@@ -53,7 +53,7 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
             server.stop()
 
 
-def _isolated(config: Config, isolate: bool | None) -> Config:
+def isolated(config: Config, isolate: bool | None = None) -> Config:
     """The configuration, with what a server does where nothing is said."""
     from dataclasses import replace
 

@@ -72,7 +72,8 @@ class EngineConfig(Struct, frozen=True, kw_only=True):
             le=_MAX_BYTES,
             description=(
                 "Bytes that all users together may make the engine hold, beside the models: programs, texts, queues, messages, uploads; "
-                "at least 16 MiB. 0: three quarters of what the models leave of the machine's memory, or of the control group's."
+                "at least 16 MiB. 0: three quarters of what the models and their drivers leave of the machine's memory, or of the control "
+                "group's."
             ),
         ),
     ] = 0
