@@ -70,6 +70,24 @@ def test_a_sharded_folder_with_scaling_and_a_card(tmp_path: Path) -> None:
     assert (facts["end_tokens"], facts["chat_template"], len(facts["files"])) == ([{"id": 7, "text": None}], None, 3)
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [("BF16", "c07f"), ("BF16", "80ff"), ("F16", "007c"), ("F32", "0000c07f"), ("F32", "000080ff")])
+def test_weights_that_are_not_finite_are_named(tmp_path: Path, dtype: str, bits: str) -> None:
+    """Such a model is served, and each row that its weights reach is `bad-logits`: this says which weights."""
+    folder = write_checkpoint(tmp_path / "mine", dtype=dtype)
+    assert show(str(folder))["not_finite"] == []
+    path = folder / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    length = 8 + int.from_bytes(content[:8], "little")
+    start, end = json.loads(content[8:length])["model.norm.weight"]["data_offsets"]
+    content[length + end - len(bits) // 2 : length + end] = bytes.fromhex(bits)
+    assert start < end
+    path.write_bytes(content)
+    assert show(str(folder))["not_finite"] == ["model.norm.weight"]
+    assert show(str(folder), "--no-digest")["not_finite"] is None
+    line = next(line for line in pie("model", "show", str(folder)).stdout.splitlines() if line.startswith("damaged"))
+    assert "NaN or infinities in model.norm.weight: what uses them is bad-logits; fetch the model again" in line
+
+
 def test_weights_are_not_read_into_memory(tmp_path: Path) -> None:
     """A model of 1.5 GiB, its weight file a hole on disk, in a process that may hold a third of that."""
     folder = write_checkpoint(tmp_path / "large", num_hidden_layers=1)

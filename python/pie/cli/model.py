@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from pie.config import Flags, ModelConfig
 
 
+_MAX_SHOWN_TENSORS = 4
+
+
 def show_model(flags: Flags, *, digest: bool, as_json: bool) -> int:
     """Prints what the first model under these flags is; answers the exit code."""
     from pie.config import load
@@ -21,7 +24,8 @@ def show_model(flags: Flags, *, digest: bool, as_json: bool) -> int:
 def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:
     """What there is to say, as JSON values; units end the names.
 
-    PieError `invalid-model` where the folder cannot be served. Weights are mapped; only their digest reads them, in pieces.
+    PieError `invalid-model` where the folder cannot be served. Weights are mapped; only their digest, and the look
+    for numbers that are not finite, read them, in pieces.
     """
     from pie.backends.sizes import token_bytes
     from pie.models.description import describe, weights_digest
@@ -60,6 +64,7 @@ def model_facts(model: ModelConfig, *, digest: bool) -> dict[str, Any]:
         "kv_page_bytes": kv_token_bytes * model.page_size,
         "files": dict(said.files),
         "digest": weights_digest(model.folder, said.files) if digest else None,
+        "not_finite": [name for name, tensor in checkpoint.tensors.items() if not tensor.is_finite()] if digest else None,
         "card": said.card,
     }
 
@@ -85,5 +90,10 @@ def as_text(facts: dict[str, Any]) -> str:
         "keys and values": f"{facts['kv_token_bytes']:,} bytes a token, {facts['kv_page_bytes']:,} a page of {facts['page_tokens']}",
         "digest": facts["digest"] or "not computed",
     }
+    if broken := facts["not_finite"]:
+        more = f" and {len(broken) - _MAX_SHOWN_TENSORS} more" if len(broken) > _MAX_SHOWN_TENSORS else ""
+        lines["damaged"] = (
+            f"NaN or infinities in {', '.join(broken[:_MAX_SHOWN_TENSORS])}{more}: what uses them is bad-logits; fetch the model again"
+        )
     text = "\n".join(f"{name:<16} {value}" for name, value in lines.items())
     return f"{text}\n\n{facts['card']}" if facts["card"] else text

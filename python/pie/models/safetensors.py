@@ -24,6 +24,9 @@ MAX_HEADER_BYTES = 8 << 20
 MAX_TENSORS = 1 << 16
 """No file holds more tensors."""
 
+_PIECE_BYTES = 1 << 20
+_EXPONENTS = {"bfloat16": ("<u2", 0x7F80), "float16": ("<u2", 0x7C00), "float32": ("<u4", 0x7F800000)}
+"""How the bits of a number are read, and those that are all set where it is not finite."""
 _DTYPES: dict[str, tuple[StoredDtypeName, int]] = {"BF16": ("bfloat16", 2), "F16": ("float16", 2), "F32": ("float32", 4)}
 
 
@@ -37,6 +40,12 @@ class Tensor:
     shape: Shape
     data: npt.NDArray[np.uint8]
     """Its bytes, row-major, read-only, at any alignment; the map lives as long as they do."""
+
+    def is_finite(self) -> bool:
+        """Whether no number in it is NaN or an infinity; reads it in pieces."""
+        kind, exponent = _EXPONENTS[self.dtype]
+        pieces = (self.data[start : start + _PIECE_BYTES].view(kind) for start in range(0, len(self.data), _PIECE_BYTES))
+        return not any(bool(((words & exponent) == exponent).any()) for words in pieces)
 
     def float32(self) -> npt.NDArray[np.float32]:
         """The tensor as float32, copied; exact for every dtype."""
