@@ -111,6 +111,8 @@ class Folder:
             except OSError as error:
                 raise self._unreadable(path, error) from error
             for name in names:
+                if not _is_text(name):
+                    raise self._refused(path / name, "its name is not UTF-8, and files of a program have names in UTF-8; rename it")
                 try:
                     status = os.lstat(name, dir_fd=opened)
                 except FileNotFoundError:
@@ -292,6 +294,15 @@ def _content(opened: int, path: Path, max_bytes: int) -> bytes:
 def _too_large(path: Path, has: str, max_bytes: int) -> PieError:
     message = f"{str(path)!r} has {has}more than the {max_bytes} that are read of such a file; make it smaller, or name another one"
     return PieError("invalid-program", message)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name of the system is UTF-8; bytes that are not stand for themselves in it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _replaced(old: int, new: int) -> int:

@@ -86,11 +86,11 @@ def load_program(path: Path) -> Component | Source:
 
     Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one.
     """
+    check_path(path)
     try:
-        str(path).encode()
         is_folder, exists = path.is_dir(), path.exists()
-    except (OSError, ValueError) as error:  # too long, not UTF-8, a NUL in it
-        reason = "it is not UTF-8" if isinstance(error, UnicodeError) else getattr(error, "strerror", None) or str(error)
+    except (OSError, ValueError) as error:  # too long, a NUL in it
+        reason = getattr(error, "strerror", None) or str(error)
         raise PieError("unknown-program", f"{_shortened(path)!r} cannot be the path of a program: {reason}") from error
     if is_folder:
         return _load_folder(path)
@@ -109,6 +109,14 @@ def load_program(path: Path) -> Component | Source:
         )
     with _folder(path.parent) as folder:
         return Source(language, _reachable(folder, path), path.name)
+
+
+def check_path(path: Path) -> None:
+    """Refuses the path of a program, with PieError `unknown-program`, where it is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise PieError("unknown-program", f"{_shortened(path)!r} cannot be the path of a program: it is not UTF-8; rename it") from error
 
 
 def _shortened(path: Path) -> str:

@@ -232,6 +232,23 @@ def test_a_huge_component_is_refused_by_its_size(tmp_path: Path) -> None:
         assert "limits.component_bytes" in said
 
 
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_name_that_is_not_utf_8_is_refused_by_name(project: Path, arguments: tuple[str, ...]) -> None:
+    strange = os.fsdecode(b"\xff")
+    (project / f"{strange}.txt").write_text("")
+    assert "its name is not UTF-8" in refused([arguments[0], str(project), *arguments[1:]])
+    (project / f"{strange}.txt").unlink()
+    (project / "Pie.toml").write_text('[package]\nname = "p"\nversion = "1"\n')
+    project.rename(project.parent / strange)
+    assert "cannot be the path of a program: it is not UTF-8" in refused([arguments[0], str(project.parent / strange), *arguments[1:]])
+
+
+def test_arguments_that_are_not_utf_8_are_one_error() -> None:
+    strange = os.fsdecode(b"\xff")
+    said = refused(["key", "add", strange, "--user", strange])
+    assert said == "error[invalid-argument]: '\\udcff' is not UTF-8; give it in UTF-8, or rename the file\n"
+
+
 def test_sizes_are_summed_before_anything_is_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.bin", "b.bin"):
         (project / name).touch()

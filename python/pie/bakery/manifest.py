@@ -57,7 +57,8 @@ class Manifest:
 
 def parse_manifest(text: str, file: str = MANIFEST_FILE) -> Manifest:
     """The manifest of a text; PieError `invalid-manifest` names the file, the line, the field, its value and what is expected."""
-    fields = json.loads(_engine.read_manifest(text, file))
+    shown = file.encode("utf-8", "backslashreplace").decode()  # a path may be of any bytes
+    fields = json.loads(_engine.read_manifest(text, shown))
     parameters = fields["parameters"]
     return Manifest(
         text=text,

@@ -10,7 +10,7 @@ from pie import _engine
 from pie.bakery.manifest import Manifest, parse_manifest, read_own_manifest
 from pie.errors import PieError
 from pie.folder import Folder
-from pie.programs import MANIFEST_FILE, Component, Source, load_folder, load_program
+from pie.programs import MANIFEST_FILE, Component, Source, check_path, load_folder, load_program
 
 Kind: TypeAlias = Literal["rust", "python", "javascript"]
 
@@ -58,6 +58,7 @@ def open_project(path: Path, given: Manifest | None = None) -> Project:
 
 
 def _open(path: Path, given: Manifest | None) -> Project:
+    check_path(path)
     if not _is_folder(path):
         program = load_program(path)
         if isinstance(program, Component):

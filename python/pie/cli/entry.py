@@ -7,6 +7,8 @@ import sys
 from pie.cli.terminal import EXIT_ERROR, give_up_stdout, make_streams_sturdy, report
 from pie.errors import PieError
 
+_SHOWN_CHARS = 100
+
 
 def run(name: str) -> int:
     """Runs the command line as the script `name`; answers the exit code: that of the command, 1 after an error, which is told."""
@@ -17,6 +19,9 @@ def run(name: str) -> int:
         return exit_code
     except PieError as error:
         report(error.code, error.message)
+    except UnicodeEncodeError as error:  # of the command line or the environment, on the way to the engine
+        shown = repr(error.object[max(0, error.start - _SHOWN_CHARS) : error.end + _SHOWN_CHARS])
+        report("invalid-argument", f"{shown} is not UTF-8; give it in UTF-8, or rename the file")
     except OSError as error:
         if error.filename is None:
             give_up_stdout(error)
