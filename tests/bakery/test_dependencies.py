@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_no_file_of_a_program_is_a_module_of_the_installer(tmp_path: Path, monke
     monkeypatch.chdir(project)
     build(project)
     assert not ran.exists()
+
+
+def test_a_place_for_temporary_files_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"main.py": ECHO, "requirements.txt": "greetings"})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(PieError, match=r"the folder for temporary files cannot be used \(No such file or directory\); .* TMPDIR") as caught:
+        build(tmp_path)
+    assert caught.value.code == "build-failed"
 
 
 NOT_RELEASES: list[Any] = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pie.bakery.toolchain.machine import environment_with
@@ -27,6 +29,17 @@ def run(command: Sequence[str | Path], *, folder: Path, environment: Mapping[str
             "build-failed", f"`{_shown(words)}` ended with exit code {done.returncode}:\n{last_lines(done.stderr or done.stdout)}"
         )
     return done.stdout.decode("utf-8", "replace")
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for what is made on the way; PieError `build-failed` where none can be made or used, as on a full disk."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
+            yield Path(name)
+    except OSError as error:
+        message = f"the folder for temporary files cannot be used ({error.strerror}); make room there, or name another one with TMPDIR"
+        raise PieError("build-failed", message) from error
 
 
 def last_lines(output: bytes) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pie.bakery.command import run
+from pie.bakery.command import run, temporary_folder
 from pie.bakery.toolchain.machine import cache_folder
 from pie.errors import PieError
 from pie.folder import read_file, read_project_file
@@ -90,8 +90,8 @@ def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
     if not (folder / _PACKAGES).is_dir():
         _install(npm, folder)
     esbuild = _esbuild(npm)
-    with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
-        target, listing = Path(name) / BUNDLE, Path(name) / "inputs.json"
+    with temporary_folder() as made:
+        target, listing = made / BUNDLE, made / "inputs.json"
         run([esbuild, entry.relative_to(folder), *_OPTIONS, f"--metafile={listing}", f"--outfile={target}"], folder=folder)
         _check_inputs(folder, listing)
         return {BUNDLE: read_file(target, MAX_DEPENDENCY_BYTES)}
@@ -188,8 +188,8 @@ def _origin(place: object) -> tuple[str, str | None]:
 
 def _registries(npm: str) -> set[str | None]:
     """The hosts of the registries that npm was configured with by the user, whatever a project says."""
-    with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
-        said = json.loads(run([npm, "config", "list", "--json"], folder=Path(name)))
+    with temporary_folder() as elsewhere:
+        said = json.loads(run([npm, "config", "list", "--json"], folder=elsewhere))
     return {_origin(value)[1] for key, value in said.items() if key == "registry" or key.endswith(":registry")}
 
 

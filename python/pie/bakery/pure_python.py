@@ -6,10 +6,9 @@ import importlib.util
 import re
 import shutil
 import sys
-import tempfile
 from pathlib import Path, PurePosixPath
 
-from pie.bakery.command import run
+from pie.bakery.command import run, temporary_folder
 from pie.errors import PieError
 from pie.folder import Folder, read_file
 from pie.programs import MAX_DEPENDENCY_BYTES
@@ -30,8 +29,8 @@ def install(wanted: list[str]) -> dict[str, bytes]:
     The installer runs in a folder of its own: in that of the program it would take files of the program for its own modules and settings.
     Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not to be had.
     """
-    with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
-        folder, target = Path(name), Path(name) / "packages"
+    with temporary_folder() as folder:
+        target = folder / "packages"
         listed = folder / "requirements.txt"
         listed.write_text("".join(f"{one}\n" for one in wanted), encoding="utf-8")
         try:
