@@ -40,8 +40,8 @@ _FOREIGN = {
 }
 _NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 _PACKAGE_NAME = r"(?:@[A-Za-z0-9._~-]+/)?[A-Za-z0-9._~-]+"
-# Versions, ranges of them, and tags; `npm:NAME@RANGE` is a package of the registry by another name. What begins with a dot, or ends as an
-# archive does, is a path to npm.
+# Versions, ranges of them, and tags; `npm:NAME@RANGE` is a package of the registry by another name. What begins with a
+# dot, or ends as an archive does, is a path to npm.
 _RELEASE = re.compile(
     rf"(?![ \t]*+\.)(?!.*\.(?:tgz|tar|tar\.gz)[ \t]*$)(?:npm:{_PACKAGE_NAME}(?:@(?![ \t]*\.)|$))?[A-Za-z0-9.^~<>=|*+ \t_-]*",
     re.IGNORECASE,

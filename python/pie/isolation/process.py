@@ -173,7 +173,7 @@ def _start(channel: list[int], theirs: socket.socket) -> subprocess.Popen[bytes]
             stdin=subprocess.DEVNULL,
             stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,  # what a program prints is not what its driver prints
             pass_fds=[theirs.fileno(), *channel],
-            # Not a session of its own, in which Linux would weigh it against all threads of the engine together, by no priority.
+            # Not a session of its own: Linux would weigh that against all threads of the engine together, by no priority.
             process_group=0,
         )
 
