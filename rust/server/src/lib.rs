@@ -23,6 +23,7 @@ mod registry;
 mod requests;
 mod server;
 mod shared;
+mod threads;
 mod trimming;
 mod uploads;
 mod version;

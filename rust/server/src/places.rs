@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, Weak};
 
 use pie_host::{Account, Budget, Error, ErrorCode};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::ServerConfig;
 use crate::shared::lock;
+use crate::threads::{Part, Threads};
 
 /// Where a client connects from, as far as places are counted: a host, or of IPv6 the network of one customer (64 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +37,8 @@ pub(crate) struct User {
     pub(crate) account: Account,
     /// Bytes of uploads that they hold.
     pub(crate) upload_bytes: AtomicUsize,
-    /// Whoever of them has much to do does it in turns with the others: the user has one share of the threads, however many connect.
-    pub(crate) turns: Arc<Semaphore>,
+    /// Their part of the threads, however many connect.
+    pub(crate) part: Arc<Part>,
 }
 
 /// The places of connected clients.
@@ -46,6 +47,7 @@ pub(crate) struct Places {
     most_of_user: usize,
     most_of_address: usize,
     budget: Arc<Budget>,
+    threads: Threads,
     table: Mutex<Table>,
 }
 
@@ -96,6 +98,7 @@ impl Places {
             most_of_user: config.max_user_connections,
             most_of_address: config.max_address_connections,
             budget,
+            threads: Threads::new(),
             table: Mutex::default(),
         }
     }
@@ -139,7 +142,7 @@ impl Places {
             )));
         }
         let (kept, lost) = oneshot::channel();
-        let (user, number) = table.seat(user, address, kept, &self.budget);
+        let (user, number) = table.seat(user, address, kept, || self.user(user));
         let place = Place {
             places: self.clone(),
             user,
@@ -147,6 +150,16 @@ impl Places {
             number,
         };
         Ok((place, lost))
+    }
+
+    /// A user of whom nobody is connected.
+    fn user(&self, name: &str) -> User {
+        User {
+            name: name.to_owned(),
+            account: self.budget.account(name),
+            upload_bytes: AtomicUsize::new(0),
+            part: self.threads.part(),
+        }
     }
 }
 
@@ -163,7 +176,7 @@ impl Table {
         name: &str,
         address: Address,
         kept: oneshot::Sender<()>,
-        budget: &Arc<Budget>,
+        new: impl FnOnce() -> User,
     ) -> (Arc<User>, u64) {
         self.next += 1;
         self.n += 1;
@@ -179,14 +192,7 @@ impl Table {
             n: 0,
         });
         of_user.n += 1;
-        let user = of_user.user.upgrade().unwrap_or_else(|| {
-            Arc::new(User {
-                name: name.to_owned(),
-                account: budget.account(name),
-                upload_bytes: AtomicUsize::new(0),
-                turns: Arc::new(Semaphore::new(1)),
-            })
-        });
+        let user = of_user.user.upgrade().unwrap_or_else(|| Arc::new(new()));
         of_user.user = Arc::downgrade(&user);
         (user, self.next)
     }

@@ -22,6 +22,7 @@ use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Ack, Request};
 use crate::protocol::violation;
 use crate::shared::{Shared, lock};
+use crate::threads::Part;
 use crate::uploads::Uploads;
 
 /// What the audit will say of a request, once its outcome is known.
@@ -54,6 +55,8 @@ pub(crate) struct Session {
     /// Who the client is; shared with what goes on after a request.
     who: Arc<Identity>,
     user: String,
+    /// What the user has of the threads.
+    part: Arc<Part>,
     shared: Arc<Shared>,
     outbox: Outbox,
     replies: Replies,
@@ -76,6 +79,7 @@ impl Session {
             id,
             who,
             user: user.name.clone(),
+            part: user.part.clone(),
             shared,
             replies: Replies::new(outbox.clone(), user.account.clone()),
             outbox,
@@ -240,10 +244,15 @@ impl Session {
     /// Answers with what `work` gives when it is through.
     fn later(&mut self, id: u64, work: impl Future<Output = Answer> + Send + 'static) {
         let replies = self.replies.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             let answer = work.await;
             replies.answer(id, answer).await;
         });
+    }
+
+    /// Does work beside the requests that come.
+    fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(self.part.doing(work));
     }
 }
 

@@ -21,13 +21,12 @@ use crate::places::Places;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
 use crate::shared::{Phase, Shared, lock};
+use crate::threads::{LOOK_EVERY_TASKS, N_THREADS};
 use crate::trimming;
 use crate::{AuthConfig, ServerConfig};
 
 /// The file in the data folder that says which numbers of processes were given.
 const NUMBERS: &str = "process-numbers";
-/// Threads that serve connections; programs run on those of the host.
-const THREADS: usize = 2;
 /// Threads that read and write installed programs, at most.
 const BLOCKING_THREADS: usize = 4;
 /// Bytes that the system holds for one client: whether a slow one takes something shows only when a part of them has gone.
@@ -69,7 +68,8 @@ impl Server {
     pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(THREADS)
+            .worker_threads(N_THREADS)
+            .event_interval(LOOK_EVERY_TASKS)
             .max_blocking_threads(BLOCKING_THREADS)
             .thread_name("pie-server")
             .enable_all()

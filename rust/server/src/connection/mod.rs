@@ -1,7 +1,6 @@
 //! One client that has said hello: reads its messages, and lets go of everything when it is gone.
 
 pub(crate) mod attachments;
-mod turn;
 pub(crate) mod writer;
 
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tungstenite::protocol::frame::coding::CloseCode;
 
-use self::turn::Turn;
 use self::writer::{Goodbye, Outbox};
 use crate::handshake::{Admitted, close_code};
 use crate::processes::ConnectionId;
@@ -47,8 +45,9 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
         "connected"
     );
     let Wire { reader, writer } = wire;
+    let part = place.user().part.clone();
     let taken = writer.taken();
-    let (outbox, writing) = writer::start(writer, &shared.config);
+    let (outbox, writing) = writer::start(writer, &shared.config, &part);
     let who = Arc::new(client.identity);
     let authority = shared.clone();
     let mut connection = Connection {
@@ -60,7 +59,6 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
             shared.clone(),
             outbox.clone(),
         ),
-        turn: Turn::new(place.user().clone()),
         outbox,
         taken,
         lost,
@@ -69,7 +67,7 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
     let goodbye = tokio::select! {
         biased;
         () = authority.authority.gone(&who) => Goodbye::new(CloseCode::Policy, "the key is no longer good"),
-        goodbye = connection.read() => goodbye,
+        goodbye = part.doing(connection.read()) => goodbye,
     };
     let Connection {
         reader,
@@ -91,7 +89,6 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
 struct Connection {
     reader: MessageReader,
     session: Session,
-    turn: Turn,
     outbox: Outbox,
     taken: Taken,
     /// The place went to another client.
@@ -160,7 +157,6 @@ impl Connection {
                 }
                 Heard::Displaced => return self.displaced().await,
             };
-            self.turn.begin().await;
             let taken = tokio::select! {
                 biased;
                 taken = take(&mut self.session, &self.outbox, message) => taken,
@@ -173,19 +169,16 @@ impl Connection {
         }
     }
 
-    /// The next message, or what befalls the connection meanwhile. As long as the turn lasts, what is there already is taken first.
+    /// The next message, or what befalls the connection meanwhile. As long as its turn lasts, what is there already is
+    /// taken first.
     async fn hear(
         &mut self,
         phase: &mut watch::Receiver<Phase>,
         told_draining: bool,
         idle_at: Instant,
     ) -> Heard {
-        if self.turn.is_over() {
-            self.turn.give().await;
-        } else if let Some(message) = self.reader.next().now_or_never() {
+        if let Some(message) = self.reader.next().now_or_never() {
             return Heard::Message(message);
-        } else {
-            self.turn.rest();
         }
         let uploads_at = self.session.uploads_due();
         tokio::select! {
@@ -211,7 +204,6 @@ impl Connection {
                         if let Ok(Incoming::Ack(ack)) = payload.text().and_then(incoming::text_message) {
                             self.session.acknowledge(&ack);
                         }
-                        tokio::task::yield_now().await;
                     }
                     Ok(_) => {}
                     Err(_) => return,

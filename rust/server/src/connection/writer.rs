@@ -1,7 +1,7 @@
 //! What goes out to one client: answers and pings ahead of events, each write limited in time as long as the client takes nothing of it.
 //!
 //! Answers that wait are bounded in bytes, those of what they pin among them: whoever wants to add one waits for room first. Pongs have one
-//! place, for the newest: older ones need no answer.
+//! place, for the newest: older ones need no answer. Behind a pong goes one of what waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -17,6 +17,7 @@ use crate::ServerConfig;
 use crate::protocol::body::Body;
 use crate::protocol::outgoing;
 use crate::shared::lock;
+use crate::threads::Part;
 use crate::wire::MessageWriter;
 
 /// Answers that may wait.
@@ -149,7 +150,11 @@ impl Outbox {
 }
 
 /// Starts the writer of a connection.
-pub(crate) fn start(wire: MessageWriter, config: &ServerConfig) -> (Outbox, JoinHandle<()>) {
+pub(crate) fn start(
+    wire: MessageWriter,
+    config: &ServerConfig,
+    part: &Arc<Part>,
+) -> (Outbox, JoinHandle<()>) {
     let (answers, answers_receiver) = mpsc::channel(WAITING_ANSWERS);
     let (events, events_receiver) = mpsc::channel(WAITING_EVENTS);
     let outbox = Outbox {
@@ -169,7 +174,7 @@ pub(crate) fn start(wire: MessageWriter, config: &ServerConfig) -> (Outbox, Join
         said: outbox.said.clone(),
         ping_interval: config.ping_interval,
     };
-    (outbox, tokio::spawn(writer.run()))
+    (outbox, tokio::spawn(part.doing(writer.run())))
 }
 
 struct Writer {
@@ -196,15 +201,22 @@ impl Writer {
     async fn run(mut self) {
         let mut pings = interval_at(Instant::now() + self.ping_interval, self.ping_interval);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut was_pong = false;
         loop {
-            let next = tokio::select! {
-                biased;
-                () = self.pong.due.notified() => Next::Pong,
-                Some((answer, room)) = self.answers.recv() => Next::Answer(answer, room),
-                _ = pings.tick() => Next::Ping,
-                () = self.goodbye.notified() => Next::Goodbye,
-                Some(event) = self.events.recv() => Next::Event(event),
+            // A client that pings without end gets its answers and events all the same.
+            let passed_over = if was_pong { self.passed_over() } else { None };
+            let next = match passed_over {
+                Some(next) => next,
+                None => tokio::select! {
+                    biased;
+                    () = self.pong.due.notified() => Next::Pong,
+                    Some((answer, room)) = self.answers.recv() => Next::Answer(answer, room),
+                    _ = pings.tick() => Next::Ping,
+                    () = self.goodbye.notified() => Next::Goodbye,
+                    Some(event) = self.events.recv() => Next::Event(event),
+                },
             };
+            was_pong = matches!(next, Next::Pong);
             let written = match next {
                 Next::Answer(answer, room) => self.answer(answer, room).await,
                 Next::Event(event) if !event.wanted.load(Ordering::Acquire) => true,
@@ -237,6 +249,14 @@ impl Writer {
         }
     }
 
+    /// What waits while a pong goes out.
+    fn passed_over(&mut self) -> Option<Next> {
+        if let Ok((answer, room)) = self.answers.try_recv() {
+            return Some(Next::Answer(answer, room));
+        }
+        self.events.try_recv().ok().map(Next::Event)
+    }
+
     /// Writes an answer; false when the client is gone, or took nothing of it for as long as it may be silent.
     async fn answer(&mut self, answer: Answer, room: Room) -> bool {
         let Answer { body, charge, over } = answer;
@@ -251,5 +271,81 @@ pub(crate) async fn finish(writing: JoinHandle<()>, time: Duration) {
     let writer = writing.abort_handle();
     if timeout(time, writing).await.is_err() {
         writer.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use pie_host::Budget;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::threads::Threads;
+    use crate::wire::tests::connected;
+
+    /// Pongs that may come before anything else: the buffers of the system hold some of them.
+    const MANY: usize = 1_000_000;
+
+    /// Pongs that a client reads before its first text.
+    async fn n_pongs(client: &mut TcpStream) -> usize {
+        let mut n_pongs = 0;
+        loop {
+            let mut head = [0; 2];
+            client.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(head[1])];
+            client.read_exact(&mut payload).await.unwrap();
+            match head[0] {
+                0x8a => n_pongs += 1,
+                0x81 => return n_pongs,
+                other => panic!("a frame that begins with {other:x}"),
+            }
+            assert!(n_pongs < MANY, "only pongs come");
+        }
+    }
+
+    #[test]
+    fn a_client_that_pings_without_end_gets_its_answers_and_events() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let pinging = Arc::new(AtomicBool::new(true));
+        runtime.block_on(async {
+            let budget = Budget::new(64 << 20, None);
+            let (mut client, wire) = connected(&budget, 1, Duration::from_secs(60)).await;
+            let mut writer = wire.writer;
+            writer.set_patience(Duration::from_secs(60));
+            let config = ServerConfig::new(PathBuf::new());
+            let (outbox, writing) = start(writer, &config, &Threads::new().part());
+            let (pinger, is_pinging) = (outbox.clone(), pinging.clone());
+            let pinger = std::thread::spawn(move || {
+                while is_pinging.load(Ordering::Relaxed) {
+                    pinger.pong(Vec::new());
+                }
+            });
+            for n in 0..20 {
+                if n % 2 == 0 {
+                    outbox.notice(outgoing::draining()).await;
+                } else {
+                    let event = Outgoing {
+                        pid: 1,
+                        seq: n,
+                        event: Arc::new(Event::Stdout("x".to_owned())),
+                        wanted: Arc::new(AtomicBool::new(true)),
+                    };
+                    outbox.event(event).await;
+                }
+                n_pongs(&mut client).await;
+            }
+            pinging.store(false, Ordering::Relaxed);
+            pinger.join().unwrap();
+            outbox.close(CloseCode::Normal, "");
+            drop(client);
+            finish(writing, Duration::from_secs(10)).await;
+        });
     }
 }

@@ -30,7 +30,7 @@ impl Session {
             Content::Held(program) => launching.launch(id, program, note).await,
             Content::OnDisk(found) => {
                 let shared = self.shared.clone();
-                self.tasks.spawn(async move {
+                self.spawn(async move {
                     match blocking(move || shared.registry.load(found)).await {
                         Ok((label, program)) => {
                             launching.launcher.label = label;
@@ -191,7 +191,7 @@ impl Session {
                 let tail_bytes = fields.tail_bytes.unwrap_or(usize::MAX);
                 let kept = self.shared.config.log_bytes;
                 let replies = self.replies.clone();
-                self.tasks.spawn(async move {
+                self.spawn(async move {
                     if fields.follow.unwrap_or(false) {
                         process.log_grown(after).await;
                     }

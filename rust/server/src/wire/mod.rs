@@ -36,4 +36,4 @@ impl Wire {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,8 @@
 //! | in a frame of a message | some | some | its bytes; then, after the last frame, the message |
 //! | between two frames of a message | none | some | a header: of a continuation, a ping, a pong or a close |
 //!
-//! A control frame is taken whole out of the buffer, so that it never is a state.
+//! A control frame is taken whole out of the buffer, so that it never is a state. Others get their turn between two
+//! messages, and between two looks into the buffer, so that many small frames keep a thread no longer than messages do.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::{Message, Payload, SMALL_BYTES};
 use crate::protocol::violation;
+use crate::threads::Turns;
 
 /// Bytes that are read ahead: a whole control frame with its header, or the head of an HTTP request, fits.
 pub(crate) const BUFFER_BYTES: usize = 8 << 10;
@@ -75,6 +77,7 @@ pub(crate) struct MessageReader {
     message: Option<Partial>,
     /// When the first byte came of what is not whole.
     began: Option<Instant>,
+    turns: Turns,
 }
 
 struct Frame {
@@ -102,6 +105,7 @@ impl MessageReader {
             frame: None,
             message: None,
             began: None,
+            turns: Turns::new(),
         }
     }
 
@@ -116,6 +120,7 @@ impl MessageReader {
     /// `protocol-error`, `limit-message`, `limit-frame` for one that takes too long, `limit-engine-memory`; nothing can be read after one.
     pub(crate) async fn next(&mut self) -> Result<Message, Fault> {
         loop {
+            self.turns.pause().await;
             if let Some(message) = self.advance()? {
                 return Ok(message);
             }
@@ -272,7 +277,9 @@ impl MessageReader {
         });
         message.n_frames += 1;
         if message.n_frames > MAX_FRAMES {
-            let message = format!("a message came in more than {MAX_FRAMES} frames; send fewer and larger ones");
+            let message = format!(
+                "a message came in more than {MAX_FRAMES} frames; send fewer and larger ones"
+            );
             return Err(Error::new(ErrorCode::LimitFrame, message));
         }
         let Bounds {
@@ -355,6 +362,14 @@ impl MessageReader {
             self.bounds.time.as_secs_f64()
         );
         Error::new(ErrorCode::LimitFrame, message)
+    }
+}
+
+#[cfg(test)]
+impl MessageReader {
+    /// Gives others their turn as often as there is a place for it.
+    pub(super) fn pause_always(&mut self) {
+        self.turns = Turns::of(Duration::ZERO);
     }
 }
 

@@ -6,6 +6,7 @@ use pie_host::{Budget, ErrorCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::reader::BUFFER_BYTES;
 use super::*;
 use crate::protocol::body::Body;
 
@@ -37,7 +38,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A client and its connection, of which a message may have so many bytes.
-async fn connected(
+pub(crate) async fn connected(
     budget: &std::sync::Arc<Budget>,
     max_bytes: usize,
     time: Duration,
@@ -83,6 +84,43 @@ fn refused(fault: Fault) -> (ErrorCode, String) {
         Fault::Refused(error) => (error.code, error.message),
         Fault::Gone => panic!("gone"),
     }
+}
+
+/// How often a future gave its thread back before it was done, and what it came to.
+async fn counted<F: Future>(future: F) -> (usize, F::Output) {
+    let mut future = std::pin::pin!(future);
+    let mut n_pauses = 0;
+    let output = std::future::poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        n_pauses += usize::from(polled.is_pending());
+        polled
+    })
+    .await;
+    (n_pauses, output)
+}
+
+#[test]
+fn small_frames_without_end_keep_a_thread_no_longer_than_messages_do() {
+    with_wire(|mut client, mut wire| async move {
+        const N_FRAMES: usize = 16 << 10;
+        let mut sent = frame(0x02, b"");
+        for _ in 1..N_FRAMES {
+            sent.extend(frame(0x00, b""));
+        }
+        sent.extend(frame(0x80, b"x"));
+        let n_buffers = sent.len() / BUFFER_BYTES;
+        // All of it is there before the first byte is looked at, so that nothing has to be waited for.
+        let sending = tokio::spawn(async move {
+            client.write_all(&sent).await.unwrap();
+            client
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        wire.reader.pause_always();
+        let (n_pauses, message) = counted(wire.reader.next()).await;
+        assert_eq!(payload(message.unwrap()), b"x");
+        assert!(n_pauses >= n_buffers, "{n_pauses} in {n_buffers} buffers");
+        drop(sending.await.unwrap());
+    });
 }
 
 #[test]
