@@ -198,6 +198,19 @@ impl Processes {
         json!({ "processes": processes })
     }
 
+    /// How many of them there are.
+    pub(crate) fn n_listed(&self, user: Option<&str>, all: bool) -> usize {
+        let table = lock(&self.table);
+        let (n_live, n_ended) = match user {
+            Some(user) => {
+                let counts = table.counts_of(user);
+                (counts.n_live, counts.n_ended)
+            }
+            None => table.counts(),
+        };
+        if all { n_live + n_ended } else { n_live }
+    }
+
     /// What a user has launched.
     pub(crate) fn counts_of(&self, user: &str) -> Counts {
         lock(&self.table).counts_of(user)

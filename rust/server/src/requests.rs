@@ -106,8 +106,8 @@ impl Session {
         }
         let answer = match request.kind.as_str() {
             "ping" => request.fields::<incoming::Nothing>().map(|_| json!({})),
-            "programs" => self.programs(&mut request),
-            "snapshots" => self.snapshots(&mut request),
+            "programs" => return self.programs(request).await,
+            "snapshots" => return self.snapshots(request).await,
             "delete_snapshot" => self.delete_snapshot(&mut request),
             "stats" => self.stats(&mut request),
             "attach" => return self.attach(request).await,
@@ -116,7 +116,7 @@ impl Session {
             "close_input" => self.close_input(&mut request),
             "terminate" => self.terminate(&mut request),
             "outcome" => return self.outcome(&mut request).await,
-            "processes" => self.processes(&mut request),
+            "processes" => return self.processes(request).await,
             "launch" => return self.launch(request).await,
             "install" => return self.install(request).await,
             "uninstall" => return self.uninstall(request).await,

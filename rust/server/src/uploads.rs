@@ -17,6 +17,9 @@ use crate::protocol::{OPEN_REQUESTS, UPLOAD_PART_BYTES, violation};
 /// Uploads of one connection, those on their way among them: what each costs beside its bytes is bounded so.
 const MAX_UPLOADS: usize = 256;
 
+/// What has arrived of an upload gets room by so many bytes, so that many small parts do not move it many times.
+const STEP_BYTES: usize = UPLOAD_PART_BYTES;
+
 /// The uploads of one connection.
 pub(crate) struct Uploads {
     user: Arc<User>,
@@ -31,7 +34,7 @@ pub(crate) struct Uploads {
     refused: HashSet<u64>,
     /// By digest.
     arrived: HashMap<String, Arrived>,
-    /// The bytes of both.
+    /// The room of both.
     held_bytes: usize,
     charge: Charge,
 }
@@ -41,6 +44,8 @@ struct Arriving {
     digest: String,
     total_bytes: u64,
     bytes: Vec<u8>,
+    /// Bytes that it has room for; they are charged.
+    room_bytes: usize,
     /// When its last part came.
     touched: Instant,
 }
@@ -101,7 +106,7 @@ impl Uploads {
     /// `protocol-error`, which ends the connection, when the parts of too many are to be skipped.
     pub(crate) fn refuse(&mut self, id: u64, last: bool) -> Result<(), Error> {
         if let Some(arriving) = self.arriving.remove(&id) {
-            self.free(arriving.bytes.len());
+            self.free(arriving.room_bytes);
         }
         if last {
             return Ok(());
@@ -198,10 +203,8 @@ impl Uploads {
             );
             return Err(Error::new(ErrorCode::UploadDamaged, message));
         }
-        self.reserve(payload.len())?;
+        self.make_room(id, payload.len())?;
         if let Some(arriving) = self.arriving.get_mut(&id) {
-            // Exactly as much as was reserved; growing by doubling would hold twice as much.
-            arriving.bytes.reserve_exact(payload.len());
             arriving.bytes.extend_from_slice(payload);
             arriving.touched = Instant::now();
         }
@@ -227,9 +230,31 @@ impl Uploads {
             digest: digest.to_owned(),
             total_bytes,
             bytes: Vec::new(),
+            room_bytes: 0,
             touched: Instant::now(),
         };
         self.arriving.insert(id, arriving);
+        Ok(())
+    }
+
+    /// Makes room for `n_bytes` more of an upload, after charging them: a step at a time, and never beyond its end.
+    /// Growing by doubling would hold twice as much.
+    fn make_room(&mut self, id: u64, n_bytes: usize) -> Result<(), Error> {
+        let Some(arriving) = self.arriving.get(&id) else {
+            return Ok(());
+        };
+        let needed = arriving.bytes.len() + n_bytes;
+        let before = arriving.room_bytes;
+        if needed <= before {
+            return Ok(());
+        }
+        let total_bytes = usize::try_from(arriving.total_bytes).unwrap_or(usize::MAX);
+        let room = needed.next_multiple_of(STEP_BYTES).min(total_bytes);
+        self.reserve(room - before)?;
+        if let Some(arriving) = self.arriving.get_mut(&id) {
+            arriving.room_bytes = room;
+            arriving.bytes.reserve_exact(room - arriving.bytes.len());
+        }
         Ok(())
     }
 
@@ -294,5 +319,67 @@ impl Uploads {
 impl Drop for Uploads {
     fn drop(&mut self) {
         self.free(self.held_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::path::PathBuf;
+
+    use pie_host::Budget;
+
+    use super::*;
+    use crate::places::Places;
+
+    fn part(total_bytes: u64, offset: u64, last: bool) -> Upload {
+        Upload {
+            digest: format!("sha256:{}", "0".repeat(64)),
+            bytes: total_bytes,
+            offset,
+            last,
+        }
+    }
+
+    #[test]
+    fn an_upload_holds_room_for_what_arrived_and_moves_seldom() {
+        const TOTAL: u64 = 5 * STEP_BYTES as u64 / 2;
+        let budget = Budget::new(64 << 20, None);
+        let config = ServerConfig::new(PathBuf::new());
+        let places = Arc::new(Places::new(&config, budget.clone()));
+        let (place, _lost) = places
+            .enter("a", IpAddr::from([1, 2, 3, 4]).into())
+            .unwrap();
+        let mut uploads = Uploads::new(&config, place.user().clone());
+        let step = STEP_BYTES as u64;
+        // What it says that it will be is not held.
+        assert!(matches!(
+            uploads.part(1, part(TOTAL, 0, false), b"x"),
+            Ok(Part::More)
+        ));
+        assert_eq!(budget.held_bytes(), step);
+        let (mut n_moves, mut offset) = (0, 1);
+        while offset < TOTAL - 1 {
+            let at = uploads.arriving[&1].bytes.as_ptr();
+            let n_bytes = usize::try_from(TOTAL - 1 - offset).unwrap().min(1000);
+            let payload = vec![b'x'; n_bytes];
+            uploads
+                .part(1, part(TOTAL, offset, false), &payload)
+                .unwrap();
+            offset += n_bytes as u64;
+            n_moves += usize::from(uploads.arriving[&1].bytes.as_ptr() != at);
+        }
+        assert!(n_moves <= 2, "{n_moves}");
+        assert_eq!(budget.held_bytes(), TOTAL);
+        // Another one is no larger than it is.
+        uploads.part(2, part(3, 0, false), b"x").unwrap();
+        assert_eq!(budget.held_bytes(), TOTAL + 3);
+        uploads.refuse(2, false).unwrap();
+        let whole = uploads.part(1, part(TOTAL, TOTAL - 1, true), b"x").unwrap();
+        assert!(matches!(&whole, Part::Whole { bytes, .. } if bytes.len() as u64 == TOTAL));
+        assert_eq!(budget.held_bytes(), 2 * TOTAL);
+        drop(whole);
+        drop(uploads);
+        assert_eq!(budget.held_bytes(), 0);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::chat::Chat;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_HELD_BYTES, MAX_QUEUED_EVENTS};
-use crate::utf8::Utf8;
+use crate::utf8::{REPLACEMENT_BYTES, Utf8};
 
 /// What the tokens of one [`feed`](ChatDecoder::feed) meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +118,21 @@ impl ChatDecoder {
             + self.n_queued_bytes
             + self.queue.capacity() * size_of::<ChatEvent>()
             + self.stop.len() * size_of::<u64>()
+    }
+
+    /// The most bytes that it takes once it was fed these tokens, about: to charge its holder with before.
+    pub fn most_bytes(&self, tokens: &[u32]) -> usize {
+        let tokenizer = self.chat.tokenizer();
+        // What is beyond the bounds of a decoder is not taken.
+        let n_bytes = tokenizer.text_bytes(tokens) + self.utf8.n_held() * REPLACEMENT_BYTES;
+        let n_bytes = n_bytes.min((MAX_HELD_BYTES + 4) * REPLACEMENT_BYTES);
+        let is_event = |id: &&u32| self.stop.contains(id) || self.chat.is_control(**id);
+        let n_events = self.queue.len() + 2 + 2 * tokens.iter().filter(is_event).count();
+        let n_events = n_events.min(MAX_QUEUED_EVENTS + 2);
+        // What grows doubles its room at most.
+        let reply = 2 * (self.reply.capacity() + n_bytes);
+        let queue = 2 * self.queue.capacity().max(n_events) * size_of::<ChatEvent>();
+        self.held_bytes() + n_bytes + reply + queue
     }
 
     /// Forgets what was said and queued: for the next turn.

@@ -1,5 +1,8 @@
 //! Bytes that arrive in pieces, as text.
 
+/// Bytes of the text of a byte that is not UTF-8: U+FFFD.
+pub(crate) const REPLACEMENT_BYTES: usize = char::REPLACEMENT_CHARACTER.len_utf8();
+
 /// Decodes UTF-8 that arrives in pieces, as `String::from_utf8_lossy` decodes the whole, holding back a character until it is complete.
 #[derive(Debug, Default)]
 pub(crate) struct Utf8 {
@@ -29,6 +32,11 @@ impl Utf8 {
         }
         self.held.drain(..n_done);
         text
+    }
+
+    /// Bytes that are held back.
+    pub(crate) fn n_held(&self) -> usize {
+        self.held.len()
     }
 
     /// Gives up on the character that is held back: its replacement, or nothing.

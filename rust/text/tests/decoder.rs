@@ -50,6 +50,30 @@ fn one_event_a_feed_and_delta_before_done() {
 }
 
 #[test]
+fn what_it_will_hold_at_most_is_known_before_it_is_fed() {
+    let (mut it, encode) = decoder();
+    let torn: Vec<u32> = (0x80..0x100).collect();
+    let ends = encode("a<|im_end|>b<|im_start|>").repeat(40);
+    let parts = [
+        encode("H"),
+        encode(&"words and words ".repeat(300)),
+        torn.repeat(20),
+        vec![0xf0, 0x9f],
+        ends,
+        encode("<|im_end|>"),
+    ];
+    for n in 0..30 {
+        let tokens = &parts[n * 7 % parts.len()];
+        let most = it.most_bytes(tokens);
+        it.feed(tokens).unwrap();
+        assert!(it.held_bytes() <= most, "{} > {most}", it.held_bytes());
+        if n % 3 == 0 {
+            while it.feed(&[]).unwrap() != ChatEvent::Idle {}
+        }
+    }
+}
+
+#[test]
 fn characters_are_never_torn() {
     let (mut it, _) = decoder();
     let bytes = "é😀".bytes().map(u32::from);

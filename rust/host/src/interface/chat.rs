@@ -23,11 +23,16 @@ impl ProcessState {
         Ok(self.table.get(model)?.0.chat().clone())
     }
 
-    /// Charges a decoder with what it holds.
-    fn recharge(&mut self, this: &Resource<DecoderHandle>) -> wasmtime::Result<()> {
+    /// Charges a decoder with so many bytes.
+    fn recharge(
+        &mut self,
+        this: &Resource<DecoderHandle>,
+        n_bytes: impl FnOnce(&ChatDecoder) -> usize,
+    ) -> wasmtime::Result<()> {
         let handle = self.table.get_mut(this)?;
-        let before = std::mem::replace(&mut handle.charged_bytes, handle.decoder.held_bytes());
-        if self.memory.recharge(before, handle.charged_bytes) {
+        let n_bytes = n_bytes(&handle.decoder);
+        let before = std::mem::replace(&mut handle.charged_bytes, n_bytes);
+        if self.memory.recharge(before, n_bytes) {
             return Ok(());
         }
         Err(self.memory_refused())
@@ -111,9 +116,12 @@ impl HostDecoder for ProcessState {
     }
 
     fn feed(&mut self, this: Resource<DecoderHandle>, tokens: Vec<u32>) -> CallResult<chat::Event> {
-        let handle = self.table.get_mut(&this)?;
-        let event = handle.decoder.feed(&tokens).map_err(text_error)?;
-        self.recharge(&this).map_err(CallError::Trap)?;
+        let most = |decoder: &ChatDecoder| decoder.most_bytes(&tokens);
+        self.recharge(&this, most).map_err(CallError::Trap)?;
+        let event = self.table.get_mut(&this)?.decoder.feed(&tokens);
+        self.recharge(&this, ChatDecoder::held_bytes)
+            .map_err(CallError::Trap)?;
+        let event = event.map_err(text_error)?;
         Ok(match event {
             ChatEvent::Idle => chat::Event::Idle,
             ChatEvent::Delta(text) => chat::Event::Delta(text),
@@ -124,7 +132,7 @@ impl HostDecoder for ProcessState {
 
     fn reset(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
         self.table.get_mut(&this)?.decoder.reset();
-        self.recharge(&this)
+        self.recharge(&this, ChatDecoder::held_bytes)
     }
 
     fn drop(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {

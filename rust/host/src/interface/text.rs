@@ -3,7 +3,7 @@
 use pie_core::ErrorCode;
 
 use crate::Error;
-use crate::budget::Purpose;
+use crate::budget::{Charge, Purpose};
 use crate::host::{Shared, stopped};
 use crate::process::state::{ProcessState, Record};
 use crate::sandbox::trim::give_back_freed;
@@ -17,6 +17,19 @@ const WORK_BYTES: u64 = 448;
 const WORTH_TRIMMING_BYTES: u64 = 32 << 20;
 
 impl ProcessState {
+    /// Charges the user with what a call works on, until it is done; a short text is part of what each process is
+    /// charged with.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`.
+    pub(crate) fn charge_text(&self, n_bytes: usize) -> Result<Option<Charge>, Error> {
+        if n_bytes <= SHORT_TEXT_BYTES {
+            return Ok(None);
+        }
+        let account = &self.record.account;
+        account.charge(Purpose::Text, n_bytes as u64).map(Some)
+    }
+
     /// Runs work whose time and memory grow with `text`. Users take turns at long ones, which are done on threads of low priority.
     ///
     /// # Errors

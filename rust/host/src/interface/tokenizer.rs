@@ -36,12 +36,13 @@ impl HostTokenizer for ProcessState {
     }
 
     fn decode(&mut self, this: Resource<TokenizerHandle>, tokens: Vec<u32>) -> CallResult<String> {
-        Ok(self
-            .table
-            .get(&this)?
-            .0
-            .decode(&tokens)
-            .map_err(text_error)?)
+        let tokenizer = &self.table.get(&this)?.0;
+        // The bytes of the tokens, and the text that they make.
+        let n_bytes = 2 * tokenizer.text_bytes(&tokens).min(4 * MAX_TEXT_BYTES);
+        let charge = self.charge_text(n_bytes)?;
+        let text = tokenizer.decode(&tokens).map_err(text_error)?;
+        drop(charge);
+        Ok(text)
     }
 
     fn vocabs(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<Tokens> {

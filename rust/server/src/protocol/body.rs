@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use pie_host::{Event, Failure};
+use pie_host::{Event, Failure, LogText};
 use serde_json::Value;
 
 /// Bytes of a text that are escaped at once.
@@ -61,6 +61,23 @@ impl Body {
             }
             None => body.plain("null".to_owned()),
         }
+        body.plain("}}".to_owned());
+        body
+    }
+
+    /// The answer to `logs`.
+    pub(crate) fn log(id: u64, log: LogText) -> Self {
+        let LogText {
+            text,
+            next,
+            n_dropped_bytes,
+            ended,
+        } = log;
+        let mut body = Self::empty();
+        body.plain(format!(
+            "{{\"id\":{id},\"ok\":{{\"next\":{next},\"dropped_bytes\":{n_dropped_bytes},\"ended\":{ended}"
+        ));
+        body.quoted("text", &Arc::new(Event::Stdout(text)), Field::Text);
         body.plain("}}".to_owned());
         body
     }
@@ -356,6 +373,23 @@ mod tests {
         }
         let nothing = Body::outcome(6, None);
         assert_eq!(written(&nothing, 1), br#"{"id":6,"ok":{"outcome":null}}"#);
+    }
+
+    #[test]
+    fn a_log_is_held_as_it_is_and_escaped_as_it_is_written() {
+        let text = "\u{1}ä\"".repeat(5000);
+        let n_bytes = text.len();
+        let log = LogText {
+            text: text.clone(),
+            next: 7,
+            n_dropped_bytes: 3,
+            ended: true,
+        };
+        let body = Body::log(5, log);
+        assert!((n_bytes..n_bytes + 200).contains(&body.held_bytes()));
+        let read: Value = serde_json::from_slice(&written(&body, 100)).unwrap();
+        let expected = json!({ "text": text, "next": 7, "dropped_bytes": 3, "ended": true });
+        assert_eq!(read, json!({ "id": 5, "ok": expected }));
     }
 
     #[test]

@@ -215,6 +215,15 @@ impl Registry {
         json!({ "programs": programs })
     }
 
+    /// How many of them there are.
+    pub(crate) fn n_listed(&self, user: Option<&str>) -> usize {
+        let index = lock(&self.index);
+        match user {
+            Some(user) => index.n_programs_of.get(user).copied().unwrap_or(0),
+            None => index.n_programs,
+        }
+    }
+
     /// Finds what a user means by `name@version`, `name` or `sha256:...`.
     ///
     /// # Errors

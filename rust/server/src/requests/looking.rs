@@ -8,7 +8,11 @@ use serde_json::Map;
 
 use super::*;
 use crate::protocol::incoming::{DeleteSnapshot, Listing, Nothing, Processes};
+use crate::protocol::outgoing;
 use crate::shared::Phase;
+
+/// What a row of a list takes at most while it is made, and its text: a dozen short fields.
+const ROW_BYTES: usize = 2 << 10;
 
 impl Session {
     /// A process that the client may look at and end, and whose it is: one of their own, for an operator anybody's.
@@ -20,26 +24,70 @@ impl Session {
         processes.seen(&self.user, pid, self.who.is_operator())
     }
 
-    pub(super) fn processes(&self, request: &mut Request) -> Answer {
-        let Processes { all, all_users } = request.fields()?;
-        let everybody = permits::everybody(&self.who, all_users)?;
-        let of = (!everybody).then_some(self.user.as_str());
-        Ok(self.shared.processes.list(of, all.unwrap_or(false)))
+    pub(super) async fn processes(&self, mut request: Request) {
+        let id = request.id;
+        let asked = request.fields::<Processes>().and_then(|asked| {
+            let of = self.whose(asked.all_users)?;
+            Ok((of, asked.all.unwrap_or(false)))
+        });
+        let processes = &self.shared.processes;
+        match asked {
+            Ok((of, all)) => {
+                let n_rows = processes.n_listed(of, all);
+                self.listed(id, n_rows, || processes.list(of, all)).await;
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
     }
 
-    pub(super) fn programs(&self, request: &mut Request) -> Answer {
-        let Listing { all_users } = request.fields()?;
-        let everybody = permits::everybody(&self.who, all_users)?;
-        Ok(self
-            .shared
-            .registry
-            .list((!everybody).then_some(self.user.as_str())))
+    pub(super) async fn programs(&self, mut request: Request) {
+        let id = request.id;
+        let asked = request
+            .fields::<Listing>()
+            .and_then(|asked| self.whose(asked.all_users));
+        let registry = &self.shared.registry;
+        match asked {
+            Ok(of) => {
+                let n_rows = registry.n_listed(of);
+                self.listed(id, n_rows, || registry.list(of)).await;
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
     }
 
-    pub(super) fn snapshots(&self, request: &mut Request) -> Answer {
-        let Listing { all_users } = request.fields()?;
+    pub(super) async fn snapshots(&self, mut request: Request) {
+        let id = request.id;
+        let asked = request
+            .fields::<Listing>()
+            .and_then(|asked| self.whose(asked.all_users));
+        match asked {
+            Ok(of) => {
+                let n_of = |(_, model): (String, Arc<pie_host::Model>)| match of {
+                    Some(user) => model.user_stats(user).n_snapshots,
+                    None => model.stats().n_snapshots,
+                };
+                let n_rows = self.models().map(n_of).sum::<u64>();
+                let n_rows = usize::try_from(n_rows).unwrap_or(usize::MAX);
+                self.listed(id, n_rows, || self.all_snapshots(of)).await;
+            }
+            Err(error) => self.answer(id, Err(error)).await,
+        }
+    }
+
+    /// Whose things are listed; none: everybody's.
+    fn whose(&self, all_users: Option<bool>) -> Result<Option<&str>, Error> {
         let everybody = permits::everybody(&self.who, all_users)?;
-        let of = (!everybody).then_some(self.user.as_str());
+        Ok((!everybody).then_some(self.user.as_str()))
+    }
+
+    /// Answers with a list of so many rows; what comes in between is few.
+    async fn listed(&self, id: u64, n_rows: usize, list: impl FnOnce() -> Value) {
+        let made = || outgoing::answer(id, Ok(list()));
+        let most_bytes = n_rows.saturating_mul(ROW_BYTES);
+        self.replies.made(id, most_bytes, made).await;
+    }
+
+    fn all_snapshots(&self, of: Option<&str>) -> Value {
         let mut snapshots = Vec::new();
         for (model, named) in self.models() {
             let mut found = named.snapshots(of);
@@ -47,13 +95,13 @@ impl Session {
             for snapshot in found {
                 let mut row =
                     json!({ "model": model, "name": snapshot.name, "tokens": snapshot.n_tokens });
-                if everybody {
+                if of.is_none() {
                     row["user"] = json!(snapshot.user);
                 }
                 snapshots.push(row);
             }
         }
-        Ok(json!({ "snapshots": snapshots }))
+        json!({ "snapshots": snapshots })
     }
 
     pub(super) fn delete_snapshot(&self, request: &mut Request) -> Answer {

@@ -8,8 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use pie_host::{Account, Error, Purpose};
-use serde_json::Value;
+use pie_host::{Account, Charge, Error, Purpose};
 use tokio::sync::Notify;
 
 use super::Answer;
@@ -98,36 +97,41 @@ impl Replies {
         self.send(id, body, room).await;
     }
 
-    /// Answers a request with what `make` gives, once there is room for so many bytes.
-    pub(super) async fn answer_in_room(
-        &self,
-        id: u64,
-        n_bytes: usize,
-        make: impl FnOnce() -> Value,
-    ) {
-        if let Some(room) = self.outbox.room(n_bytes).await {
-            self.send(id, outgoing::answer(id, Ok(make())), Some(room))
-                .await;
-        }
+    /// Answers a request with what `make` gives. Making it takes at most so many bytes, for which there is room, and
+    /// which are charged, before.
+    pub(super) async fn made(&self, id: u64, most_bytes: usize, make: impl FnOnce() -> Body) {
+        let room = self.outbox.room(most_bytes).await;
+        let made = self.charge(most_bytes).map(|charge| (make(), charge));
+        let (body, charge) = made.unwrap_or_else(|error| (outgoing::answer(id, Err(error)), None));
+        self.hand_over(id, body, charge, room).await;
     }
 
     async fn send(&self, id: u64, body: Body, room: Option<Room>) {
+        let (body, charge) = match self.charge(body.held_bytes()) {
+            Ok(charge) => (body, charge),
+            Err(error) => (outgoing::answer(id, Err(error)), None),
+        };
+        self.hand_over(id, body, charge, room).await;
+    }
+
+    /// None for what is part of the connection.
+    fn charge(&self, n_bytes: usize) -> Result<Option<Charge>, Error> {
+        if n_bytes <= SMALL_BYTES {
+            return Ok(None);
+        }
+        let charge = self.account.charge(Purpose::Answer, n_bytes as u64)?;
+        Ok(Some(charge))
+    }
+
+    async fn hand_over(&self, id: u64, body: Body, charge: Option<Charge>, room: Option<Room>) {
         let Some(room) = room else {
             lock(&self.open.by_id).remove(&id);
             return;
         };
-        let n_bytes = body.held_bytes();
-        let charged = if n_bytes > SMALL_BYTES {
-            self.account
-                .charge(Purpose::Answer, n_bytes as u64)
-                .map(Some)
-        } else {
-            Ok(None)
-        };
-        let (body, charge) = match charged {
-            Ok(charge) => (body, charge),
-            Err(error) => (outgoing::answer(id, Err(error)), None),
-        };
+        let charge = charge.map(|mut charge| {
+            charge.shrink(charge.n_bytes().saturating_sub(body.held_bytes() as u64));
+            charge
+        });
         if let Some(state) = lock(&self.open.by_id).get_mut(&id) {
             *state = State::Answered;
         }
@@ -138,5 +142,53 @@ impl Replies {
         });
         let answer = writer::Answer { body, charge, over };
         self.outbox.answer(answer, room).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use pie_host::Budget;
+    use tokio::io::AsyncReadExt;
+    use tungstenite::protocol::frame::coding::CloseCode;
+
+    use super::*;
+    use crate::ServerConfig;
+    use crate::threads::Threads;
+    use crate::wire::tests::connected;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_is_too_large_is_refused_before_it_is_made() {
+        const MIB: usize = 1 << 20;
+        let budget = Budget::new(64 << 20, Some(2 << 20));
+        let (mut client, wire) = connected(&budget, 1, Duration::from_secs(60)).await;
+        let mut writer = wire.writer;
+        writer.set_patience(Duration::from_secs(60));
+        let config = ServerConfig::new(PathBuf::new());
+        let (outbox, writing) = writer::start(writer, &config, &Threads::new().part());
+        let replies = Replies::new(outbox.clone(), budget.account("a"));
+        for id in [1, 2] {
+            replies.open(id).await.unwrap();
+        }
+        replies
+            .made(1, 3 * MIB, || panic!("there is no room for it"))
+            .await;
+        let made = || {
+            assert_eq!(budget.held_bytes(), MIB as u64);
+            outgoing::answer(2, Ok("made".into()))
+        };
+        replies.made(2, MIB, made).await;
+        outbox.close(CloseCode::Normal, "");
+        writer::finish(writing, Duration::from_secs(10)).await;
+        let mut told = Vec::new();
+        client.read_to_end(&mut told).await.unwrap();
+        let told = String::from_utf8_lossy(&told);
+        assert!(
+            told.contains("limit-engine-memory") && told.contains("\"made\""),
+            "{told}"
+        );
+        assert_eq!(budget.held_bytes(), 0);
     }
 }

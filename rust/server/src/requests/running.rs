@@ -195,18 +195,16 @@ impl Session {
                     if fields.follow.unwrap_or(false) {
                         process.log_grown(after).await;
                     }
-                    let answer = || {
+                    let made = || {
                         let mut log = process.log(after, tail_bytes);
                         // The client reads on from `next`.
                         let n_bytes = log.text.floor_char_boundary(most);
                         log.next -= (log.text.len() - n_bytes) as u64;
                         log.text.truncate(n_bytes);
-                        json!({
-                            "text": log.text, "next": log.next, "dropped_bytes": log.n_dropped_bytes, "ended": log.ended,
-                        })
+                        Body::log(id, log)
                     };
                     // Many may be asked for at once: each is made only when there is room for it.
-                    replies.answer_in_room(id, most.min(tail_bytes).min(kept), answer).await;
+                    replies.made(id, tail_bytes.min(kept), made).await;
                 });
             }
             Err(error) => self.answer(id, Err(error)).await,

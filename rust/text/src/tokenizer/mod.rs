@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::limits::{MAX_TEXT_BYTES, MAX_TOKENIZER_FILE_BYTES};
 use crate::special::SpecialTokens;
+use crate::utf8::REPLACEMENT_BYTES;
 
 pub(crate) use fence::Fence;
 use screen::{Bounded, screen};
@@ -156,6 +157,12 @@ impl Tokenizer {
         }
         let bytes = self.vocab.strip_lead(&bytes);
         Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// The most bytes of text that tokens stand for: each of their bytes may become U+FFFD.
+    pub fn text_bytes(&self, tokens: &[u32]) -> usize {
+        let bytes = tokens.iter().filter_map(|&id| self.vocab.bytes(id));
+        bytes.map(<[u8]>::len).sum::<usize>() * REPLACEMENT_BYTES
     }
 
     /// Every id that has a token, with its raw bytes, in id order. The bytes of a sequence of tokens, joined, are the UTF-8 of its text.
