@@ -243,6 +243,9 @@ class Engine:
     def memory(self) -> dict[str, dict[str, int]]:
         """The bytes that users make the engine hold, by user and by what they are held for."""
 
+    def lacks_of_workers(self) -> list[str]:
+        """What the processes that read programs can do that they should not, as far as one of them has run."""
+
     def is_prepared(self, program: bytes | Literal["python", "javascript"]) -> bool:
         """Whether a component, or the runtime of a language, can start without being compiled first."""
 

@@ -236,6 +236,10 @@ class Engine:
         for language in get_args(Language):
             self._engine.prepare(language)
 
+    def lacks_of_workers(self) -> list[str]:
+        """What the processes that read programs can do that they should not, for want of means of this system; known once one has run."""
+        return self._engine.lacks_of_workers()
+
     def serve(self, config: Config) -> _engine.Server:
         """Opens the address of the configuration to clients, who are answered while the engine is driven, until `Server.stop`.
 

@@ -141,6 +141,9 @@ def _engine(config: Config) -> Iterator[Finding]:
         else:
             told = f"nothing in {_PROBE_S:g} s" if event is None else event.text
             yield Finding("fail", "program", f"one that returns 1 answers something else: {told}")
+        lacks = engine.lacks_of_workers()
+        told = "; ".join(lacks) if lacks else "the processes that read programs can use their three streams and nothing else"
+        yield Finding("warn" if lacks else "ok", "workers", told)
         engine.stop()
 
 

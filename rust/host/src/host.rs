@@ -207,6 +207,12 @@ impl Host {
         &self.shared.budget
     }
 
+    /// What the processes that read programs can do that they should not, for want of means of this system. Known once
+    /// one of them has run.
+    pub fn lacks_of_workers(&self) -> Vec<&'static str> {
+        self.shared.programs.lacks_of_workers()
+    }
+
     /// What each process may use.
     pub fn limits(&self) -> &Limits {
         &self.shared.config.limits

@@ -105,6 +105,10 @@ impl PyEngine {
         users.map(|(user, usage)| (user, held(usage))).collect()
     }
 
+    fn lacks_of_workers(&self) -> Vec<&'static str> {
+        self.0.lacks_of_workers()
+    }
+
     #[pyo3(signature = (
         name, path, *, vocab_size, max_context, page_size = None, n_pages = None, max_batch_tokens = None, prefill_chunk = None,
         max_batch_seqs = None, max_batch_rows = None, max_contexts = None, max_process_contexts = None,

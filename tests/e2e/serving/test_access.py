@@ -281,7 +281,7 @@ def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
     done = run(tmp_path, "doctor", "--dummy")
     assert done.returncode == 0, done.stdout + done.stderr
     found = {line.split()[1]: line.split()[0] for line in done.stdout.splitlines()}
-    assert found == dict.fromkeys(("configuration", "folder", "keys", "access", "memory", "model", "compiler", "program"), "ok")
+    assert found == dict.fromkeys(("configuration", "folder", "keys", "access", "memory", "model", "compiler", "program", "workers"), "ok")
     done = run(tmp_path, "doctor", "--dummy", server__host="0.0.0.0", engine__cache_dir="/proc/nowhere")
     assert done.returncode == 1
     assert [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("fail")][:2] == [

@@ -4,13 +4,14 @@ use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::confine::Lacking;
 use super::place::Shift;
 use super::worker::{EXIT_INVALID, Order, put};
 use crate::Error;
@@ -24,10 +25,42 @@ const MAX_SAID_BYTES: u64 = 2048;
 /// What is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// How workers are started, and what they said of themselves.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    /// The program that calls [`crate::compile_worker`], and its arguments.
+    command: Vec<String>,
+    /// The bits of [`Lacking`] that were told.
+    lacking: AtomicU8,
+}
+
+impl Workers {
+    pub(crate) fn new(command: Vec<String>) -> Self {
+        Self {
+            command,
+            lacking: AtomicU8::new(0),
+        }
+    }
+
+    /// Which steps of their confinement the system has refused so far.
+    pub(crate) fn lacking(&self) -> Lacking {
+        Lacking::from_bits(self.lacking.load(Ordering::Relaxed))
+    }
+
+    /// One said what it lacks; what is new is logged.
+    fn note(&self, lacking: Lacking) {
+        let known = self.lacking.fetch_or(lacking.bits(), Ordering::Relaxed);
+        for lack in Lacking::from_bits(lacking.bits() & !known).told() {
+            tracing::warn!(
+                "the system does not confine the processes that read programs as it should: {lack}; `pie doctor` shows what holds"
+            );
+        }
+    }
+}
+
 /// One piece of work.
 pub(crate) struct Job<'a> {
-    /// The program that calls [`crate::compile_worker`], and its arguments.
-    pub(crate) command: &'a [String],
+    pub(crate) workers: &'a Workers,
     pub(crate) order: Order,
     /// What the user supplied, in parts.
     pub(crate) supplied: &'a [&'a [u8]],
@@ -97,7 +130,7 @@ impl Job<'_> {
         let mut worker = self.start().map_err(|error| {
             Error::internal(format!(
                 "the compiler {:?} cannot be started: {error}",
-                self.command
+                self.workers.command
             ))
         })?;
         let order = serde_json::to_vec(&self.order).map_err(Error::internal)?;
@@ -121,7 +154,7 @@ impl Job<'_> {
             };
             let (closed, is_closed) = mpsc::channel::<()>();
             let read = move || {
-                let answer = read_all(stdout, self.most_bytes);
+                let answer = read_answer(stdout, self.most_bytes);
                 // Dropped, it says that there is no more.
                 drop(closed);
                 answer
@@ -139,9 +172,10 @@ impl Job<'_> {
             let waited = worker.wait(self.wall, wanted, &is_closed);
             // What reads and writes ends with the process.
             worker.end();
-            let answer = answer
+            let (lacking, answer) = answer
                 .join()
                 .map_err(|_| Error::internal("reading ended in a panic"))?;
+            self.workers.note(lacking);
             let said = said.join().unwrap_or_default();
             let status = match waited? {
                 Waited::Exit(status) => status,
@@ -159,7 +193,7 @@ impl Job<'_> {
     }
 
     fn start(&self) -> std::io::Result<Worker> {
-        let (program, arguments) = self.command.split_first().ok_or_else(|| {
+        let (program, arguments) = self.workers.command.split_first().ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::InvalidInput, "the command is empty")
         })?;
         Command::new(program)
@@ -231,6 +265,14 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// What a worker says of itself, which is nothing where it did not come so far, and its answer.
+fn read_answer(mut from: impl Read, most_bytes: usize) -> (Lacking, Vec<u8>) {
+    let mut bits = [0];
+    // What cannot be read is missing at the end, which is looked at.
+    drop(from.read_exact(&mut bits));
+    (Lacking::from_bits(bits[0]), read_all(from, most_bytes))
 }
 
 /// All of an output, and one byte more where it has more than it may.
@@ -311,6 +353,22 @@ mod tests {
         assert!(matches!(killed, Some(Fault::Internal(_))), "{killed:?}");
         let unknown = fault(ExitStatus::from_raw(libc::SIGSYS), String::new());
         assert!(matches!(unknown, Some(Fault::Internal(_))), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_worker_says_first_what_it_lacks() {
+        assert_eq!(
+            read_answer(&b"\x00ab"[..], 5),
+            (Lacking::default(), b"ab".to_vec())
+        );
+        assert_eq!(read_answer(&b""[..], 5), (Lacking::default(), Vec::new()));
+        let workers = Workers::new(Vec::new());
+        workers.note(read_answer(&b"\x04"[..], 5).0);
+        workers.note(read_answer(&b"\x00"[..], 5).0);
+        assert_eq!(
+            workers.lacking().told().collect::<Vec<_>>(),
+            ["they run as root (setresuid)"]
+        );
     }
 
     #[test]

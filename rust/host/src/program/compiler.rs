@@ -3,7 +3,7 @@
 
 use pie_core::ErrorCode;
 
-use super::apart::{Ended, Fault, Job, Wanted};
+use super::apart::{Ended, Fault, Job, Wanted, Workers};
 use super::artefact::invalid;
 use super::worker::{Order, Work};
 use crate::{Error, HostConfig};
@@ -14,12 +14,12 @@ const CODE_SLACK_BYTES: usize = 16 << 20;
 /// The most that is allowed, whatever the component.
 const MAX_CODE_BYTES: usize = 1 << 30;
 
-/// The machine code of a component, compiled by `command` in a process of its own; none where its shift was over. Blocks.
+/// The machine code of a component, compiled by a worker; none where its shift was over. Blocks.
 ///
 /// # Errors
 /// `invalid-program` for one that is damaged, `limit-compile` for one that takes too much, `engine-stopped` where nobody wants it.
 pub(crate) fn compile_apart(
-    command: &[String],
+    workers: &Workers,
     config: &HostConfig,
     bytes: &[u8],
     wanted: &Wanted,
@@ -28,7 +28,7 @@ pub(crate) fn compile_apart(
     let limits = &config.limits;
     let cpu_s = limits.compile.as_secs().saturating_add(1);
     let job = Job {
-        command,
+        workers,
         order: Order {
             work: Work::Compile {
                 n_threads,

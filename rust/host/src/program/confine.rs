@@ -7,6 +7,9 @@
 //! | [`filter`] | every call to the system but those for memory, threads that are there, and the three streams | Linux on x86-64 and ARM64 |
 //!
 //! A worker that makes another call is killed. Calls that libraries make in passing, and can do without, are refused instead.
+//!
+//! Limits that cannot be set end the worker. Where the system refuses any other step the rest holds, and the worker
+//! says which one it was ([`Lacking`]) before it reads what a user supplied.
 
 #![expect(
     unsafe_code,
@@ -20,21 +23,89 @@ const NOBODY: libc::uid_t = 65534;
 /// The three streams.
 const N_STREAMS: libc::c_uint = 3;
 
+/// A step that the system may refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Files,
+    Privileges,
+    Identity,
+    Memory,
+    Parent,
+    Calls,
+}
+
+impl Step {
+    const ALL: [Self; 6] = [
+        Self::Files,
+        Self::Privileges,
+        Self::Identity,
+        Self::Memory,
+        Self::Parent,
+        Self::Calls,
+    ];
+
+    /// What a worker can do where the step was refused.
+    fn lack(self) -> &'static str {
+        match self {
+            Self::Files => "they keep the open files of the engine (close_range)",
+            Self::Privileges => "they may gain privileges (no_new_privs)",
+            Self::Identity => "they run as root (setresuid)",
+            Self::Memory => "others of their user may read their memory (dumpable)",
+            Self::Parent => "they may outlive the engine (pdeathsig)",
+            Self::Calls => "they may make any call to the system (seccomp)",
+        }
+    }
+}
+
+/// The steps that the system refused, a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lacking(u8);
+
+impl Lacking {
+    /// As a worker sends it.
+    pub(crate) fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(super) fn note(&mut self, step: Step, holds: bool) {
+        if !holds {
+            self.0 |= 1 << step as u8;
+        }
+    }
+
+    /// What workers can do for it.
+    pub(crate) fn told(self) -> impl Iterator<Item = &'static str> {
+        let lacking = move |step: &Step| self.0 & (1 << *step as u8) != 0;
+        Step::ALL.into_iter().filter(lacking).map(Step::lack)
+    }
+}
+
 /// Leaves what was inherited behind. Where the system refuses a part of it, the rest holds.
-pub(super) fn leave() {
+pub(super) fn leave() -> Lacking {
+    let mut lacking = Lacking::default();
     // SAFETY: plain system calls on numbers. What stands behind the three streams belongs to nothing that goes on.
     unsafe {
-        libc::syscall(libc::SYS_close_range, N_STREAMS, libc::c_uint::MAX, 0);
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let closed = libc::syscall(libc::SYS_close_range, N_STREAMS, libc::c_uint::MAX, 0);
+        lacking.note(Step::Files, closed == 0);
+        let bound = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        lacking.note(Step::Privileges, bound == 0);
         if libc::geteuid() == 0 {
-            libc::setgroups(0, std::ptr::null());
-            libc::setresgid(NOBODY, NOBODY, NOBODY);
-            libc::setresuid(NOBODY, NOBODY, NOBODY);
+            let changed = libc::setgroups(0, std::ptr::null()) == 0
+                && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
+                && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0;
+            lacking.note(Step::Identity, changed);
         }
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        let hidden = libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        lacking.note(Step::Memory, hidden == 0);
         // After the change of identity, which clears it: the worker ends with the thread that waits for it.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        let tied = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        lacking.note(Step::Parent, tied == 0);
     }
+    lacking
 }
 
 /// Limits this process to so many seconds of processor time, and so many bytes beyond the address space that it has; it can make neither
@@ -90,14 +161,14 @@ pub(super) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Keeps all threads of this process from calls to the system that their work does not need. Where the system has no filters, the other
-/// bounds hold alone.
+/// Keeps all threads of this process from calls to the system that their work does not need; false where the system has
+/// no filters, and the other bounds hold alone.
 ///
 /// # Errors
 /// `internal` where the filter itself is wrong.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn filter() -> Result<(), Error> {
-    Ok(())
+pub(super) fn filter() -> Result<bool, Error> {
+    Ok(false)
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -167,14 +238,15 @@ mod filters {
     /// Calls that may not make memory executable: the number of the argument that says so.
     const PROTECTING: &[(libc::c_long, u8)] = &[(libc::SYS_mmap, 2), (libc::SYS_mprotect, 2)];
 
-    pub(in super::super) fn filter() -> Result<(), Error> {
+    pub(in super::super) fn filter() -> Result<bool, Error> {
         match apply_filter_all_threads(&refusing()?) {
             // The system has no filters.
-            Err(seccompiler::Error::Prctl(_) | seccompiler::Error::Seccomp(_)) => return Ok(()),
+            Err(seccompiler::Error::Prctl(_) | seccompiler::Error::Seccomp(_)) => return Ok(false),
             applied => applied.map_err(Error::internal)?,
         }
         // The last one: it forbids to apply more.
-        apply_filter_all_threads(&killing()?).map_err(Error::internal)
+        apply_filter_all_threads(&killing()?).map_err(Error::internal)?;
+        Ok(true)
     }
 
     /// Refuses what libraries try in passing.
@@ -250,9 +322,9 @@ mod tests {
 
     /// Confines this process, and tries what a worker could be made to do.
     fn probe(what: &str) -> ! {
-        leave();
+        let mut lacking = leave();
         limit(60, 1 << 30).unwrap();
-        filter().unwrap();
+        lacking.note(Step::Calls, filter().unwrap());
         // SAFETY: plain calls to the system, in a process of its own that ends here.
         let could = unsafe {
             match what {
@@ -280,6 +352,7 @@ mod tests {
                         != libc::MAP_FAILED
                 }
                 "root" => libc::setresuid(0, 0, 0) == 0,
+                "lacking" => lacking == Lacking::default(),
                 _ => false,
             }
         };
@@ -295,9 +368,24 @@ mod tests {
             probe(&what);
         }
         assert_eq!(probed("work").code(), Some(DONE));
+        assert_eq!(probed("lacking").code(), Some(DONE));
         assert_eq!(probed("open").code(), Some(REFUSED));
         for what in ["socket", "fork", "execute", "signal", "code", "root"] {
             assert_eq!(probed(what).signal(), Some(libc::SIGSYS), "{what}");
         }
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_told() {
+        let mut lacking = Lacking::default();
+        for step in Step::ALL {
+            lacking.note(step, step != Step::Identity && step != Step::Calls);
+        }
+        let told: Vec<_> = Lacking::from_bits(lacking.bits()).told().collect();
+        let expected = [
+            "they run as root (setresuid)",
+            "they may make any call to the system (seccomp)",
+        ];
+        assert_eq!(told, expected);
     }
 }

@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use super::Component;
-use super::apart::{GiveUp, Wanted};
+use super::apart::{GiveUp, Wanted, Workers};
 use super::artefact::{self, Prepared};
 use super::compiler::compile_apart;
 use super::disk::{self, DiskCache};
@@ -42,6 +42,8 @@ pub(crate) struct ProgramStore {
     kept: Option<Arc<KeptRuntimes>>,
     compiled: Mutex<Compiled>,
     failures: Failures<Key>,
+    /// None without a command for them.
+    workers: Option<Arc<Workers>>,
     stripper: Stripper,
     python: Runtime,
     javascript: Runtime,
@@ -107,6 +109,10 @@ impl ProgramStore {
             .map(Arc::new);
         let stopping = watch::Sender::new(());
         let compiling = Turns::new(PARALLEL_COMPILATIONS);
+        let workers = config
+            .compiler
+            .clone()
+            .map(|command| Arc::new(Workers::new(command)));
         Ok(Self {
             engine,
             programs: Arc::new(linkers.programs),
@@ -118,7 +124,13 @@ impl ProgramStore {
                 .map(|data_dir| Arc::new(KeptRuntimes::new(data_dir))),
             compiled: Mutex::default(),
             failures: Failures::default(),
-            stripper: Stripper::new(config.clone(), compiling.clone(), stopping.clone()),
+            stripper: Stripper::new(
+                config.clone(),
+                workers.clone(),
+                compiling.clone(),
+                stopping.clone(),
+            ),
+            workers,
             python: Runtime::new(Language::Python, config.python_runtime.clone()),
             javascript: Runtime::new(Language::JavaScript, config.javascript_runtime.clone()),
             compiling,
@@ -126,6 +138,12 @@ impl ProgramStore {
             stopping,
             config,
         })
+    }
+
+    /// What workers can do that they should not, as far as one has run.
+    pub(crate) fn lacks_of_workers(&self) -> Vec<&'static str> {
+        let workers = self.workers.as_ref();
+        workers.map_or_else(Vec::new, |workers| workers.lacking().told().collect())
     }
 
     /// What a language runtime gets of the sources that `user` supplied.
@@ -429,6 +447,7 @@ impl ProgramStore {
             engine: self.engine.clone(),
             disk: self.disk.clone(),
             config: self.config.clone(),
+            workers: self.workers.clone().filter(|_| user.is_some()),
             is_ours: user.is_none(),
             wanted: Wanted {
                 stopping: self.stopping.subscribe(),
@@ -455,6 +474,8 @@ struct Job {
     engine: Engine,
     disk: Option<Arc<DiskCache>>,
     config: Arc<HostConfig>,
+    /// None where it is compiled here.
+    workers: Option<Arc<Workers>>,
     /// Whether it is a language runtime that comes with the engine: no limits hold for it.
     is_ours: bool,
     /// The turn is given back when this is dropped.
@@ -475,10 +496,10 @@ impl Job {
         if !self.is_ours {
             shape::check(&component.bytes, &self.config.limits)?;
         }
-        let (compiled, code) = match self.config.compiler.as_deref().filter(|_| !self.is_ours) {
-            Some(command) => {
+        let (compiled, code) = match &self.workers {
+            Some(workers) => {
                 let bytes = &component.bytes;
-                let Some(code) = compile_apart(command, &self.config, bytes, &self.wanted)? else {
+                let Some(code) = compile_apart(workers, &self.config, bytes, &self.wanted)? else {
                     return Ok(None);
                 };
                 let compiled = disk::load_code(engine, &code).map_err(Error::internal)?;

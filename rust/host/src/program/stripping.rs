@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use pie_core::ErrorCode;
 use tokio::sync::watch;
 
-use super::apart::{Ended, Fault, GiveUp, Job, Wanted};
+use super::apart::{Ended, Fault, GiveUp, Job, Wanted, Workers};
 use super::compiler::{took_too_long, took_too_much};
 use super::failures::Failures;
 use super::place::{Place, Shift};
@@ -43,6 +43,8 @@ type Scripts = Arc<Place<Arc<Stripped>>>;
 /// Removes types, in turns of users.
 pub(crate) struct Stripper {
     config: Arc<HostConfig>,
+    /// None without a command for them.
+    workers: Option<Arc<Workers>>,
     kept: Mutex<Kept>,
     failures: Failures<[u8; 32]>,
     turns: Arc<Turns>,
@@ -67,11 +69,13 @@ impl Stripper {
     /// One whose workers take `turns`.
     pub(crate) fn new(
         config: Arc<HostConfig>,
+        workers: Option<Arc<Workers>>,
         turns: Arc<Turns>,
         stopping: watch::Sender<()>,
     ) -> Self {
         Self {
             config,
+            workers,
             kept: Mutex::default(),
             failures: Failures::default(),
             turns,
@@ -89,7 +93,7 @@ impl Stripper {
         source: &Arc<LazySource>,
         user: &str,
     ) -> Result<Given, Failure> {
-        let Some(command) = &self.config.compiler else {
+        let Some(workers) = &self.workers else {
             let message = "sources in JavaScript need a process that removes types, and the engine has no command for one; set compiler";
             return Err(Error::new(ErrorCode::InvalidConfig, message).into());
         };
@@ -98,7 +102,7 @@ impl Stripper {
             return Err(error.into());
         }
         let scripts = lock(&self.kept).entry(digest);
-        let strip = |shift| self.strip(command, source, shift);
+        let strip = |shift| self.strip(workers, source, shift);
         let outcome = scripts.made(&self.turns, user, strip).await;
         match &outcome {
             Ok(stripped) => lock(&self.kept).settled(digest, &scripts, stripped.n_bytes()),
@@ -121,7 +125,7 @@ impl Stripper {
     /// Strips off the threads that run programs; none where the shift was over.
     async fn strip(
         &self,
-        command: &[String],
+        workers: &Arc<Workers>,
         source: &Arc<LazySource>,
         shift: Shift,
     ) -> Option<Result<Arc<Stripped>, Error>> {
@@ -131,8 +135,8 @@ impl Stripper {
             given_up,
             shift,
         };
-        let (command, source, config) = (command.to_vec(), source.clone(), self.config.clone());
-        let work = move || strip(&command, &source, &config, &wanted);
+        let (workers, source, config) = (workers.clone(), source.clone(), self.config.clone());
+        let work = move || strip(&workers, &source, &config, &wanted);
         match tokio::task::spawn_blocking(work).await {
             Ok(outcome) => outcome.map(|stripped| stripped.map(Arc::new)).transpose(),
             Err(error) => Some(Err(Error::internal(error))),
@@ -142,7 +146,7 @@ impl Stripper {
 
 /// Strips the scripts of a program in a worker.
 fn strip(
-    command: &[String],
+    workers: &Workers,
     source: &LazySource,
     config: &HostConfig,
     wanted: &Wanted,
@@ -170,7 +174,7 @@ fn strip(
         .saturating_add(BYTES_OF_BYTE.saturating_mul(n_bytes as u64))
         .min(config.compile_bytes());
     let job = Job {
-        command,
+        workers,
         order: Order {
             work: Work::Strip,
             cpu_s: config.limits.compile.as_secs().saturating_add(1),

@@ -6,7 +6,8 @@
 //! | the order | JSON, of the engine |
 //! | what the user supplied | to the end; read once the process is confined |
 //!
-//! Standard output takes the result: machine code, or of each script an [`Answer`]. Standard error takes what went wrong.
+//! Standard output takes a byte, [`confine::Lacking`], once the process is confined, and then the result: machine code,
+//! or of each script an [`Answer`]. Standard error takes what went wrong.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -105,7 +106,7 @@ fn failed(error: &Error) -> i32 {
 
 /// Makes ready what the work needs and can only have before the process is confined, and does the work.
 fn prepared() -> Result<(), Error> {
-    confine::leave();
+    let lacking = confine::leave();
     let order = read_order()?;
     priority::lower_this_thread(NICENESS);
     let engine = match order.work {
@@ -118,7 +119,9 @@ fn prepared() -> Result<(), Error> {
     };
     let work = move || {
         confine::limit(order.cpu_s, order.memory_bytes)?;
-        confine::filter()?;
+        let mut lacking = lacking;
+        lacking.note(confine::Step::Calls, confine::filter()?);
+        answer(&[lacking.bits()])?;
         let mut supplied = Vec::new();
         std::io::stdin()
             .read_to_end(&mut supplied)
