@@ -12,6 +12,7 @@
 mod budget;
 mod config;
 mod host;
+mod identity;
 mod interface;
 mod limits;
 mod model;
@@ -25,6 +26,7 @@ mod sync;
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use config::HostConfig;
 pub use host::{Host, Launch};
+pub use identity::effective_user;
 pub use limits::Limits;
 pub use model::driver::Batch;
 pub use model::state::ModelState;

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use pie_host::{Error, ErrorCode};
+use pie_host::{Error, ErrorCode, effective_user};
 use serde::{Deserialize, Serialize};
 
 use super::public_key::PublicKey;
@@ -171,19 +171,17 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
 /// Reads a file of keys; one that is not there holds none.
 ///
 /// # Errors
-/// `invalid-config` for a file that cannot be read, that others may write, or that holds something else.
+/// `invalid-config` for a file that cannot be read, that others may write or own, or that holds something else.
 pub(super) fn read(path: &Path) -> Result<Vec<KeyRecord>, Error> {
     let mut text = String::new();
     match File::open(path) {
         Ok(file) => {
             let about = file.metadata().map_err(|error| unusable(path, &error))?;
-            if !about.is_file() || about.mode() & 0o022 != 0 || about.len() > MAX_FILE_BYTES {
+            check_writers(path, about.uid(), about.mode(), effective_user())?;
+            if !about.is_file() || about.len() > MAX_FILE_BYTES {
                 let message = format!(
-                    "the file {} of keys may be written by others, is too large or is not a file (mode {:o}, {} bytes); whoever writes it may come in: \
-                     look at it, then `chmod 600` it",
-                    path.display(),
-                    about.mode(),
-                    about.len()
+                    "{} is no file of keys, which has at most {MAX_FILE_BYTES} bytes; restore it, or remove it and add the keys again",
+                    path.display()
                 );
                 return Err(Error::new(ErrorCode::InvalidConfig, message));
             }
@@ -208,6 +206,25 @@ pub(super) fn read(path: &Path) -> Result<Vec<KeyRecord>, Error> {
             Err(Error::new(ErrorCode::InvalidConfig, message))
         }
     }
+}
+
+/// Refuses a file that anybody may write but this user, and root, who may write everything: whoever writes it may come
+/// in.
+fn check_writers(path: &Path, owner: u32, mode: u32, own: u32) -> Result<(), Error> {
+    let path = path.display();
+    let (fault, remedy) = if owner != own && owner != 0 {
+        let fault = format!("belongs to the user {owner}, and this runs as the user {own}");
+        (fault, format!("`chown {own}` it"))
+    } else if mode & 0o022 != 0 {
+        let fault = format!("may be written by others (mode {:o})", mode & 0o7777);
+        (fault, "`chmod 600` it".to_owned())
+    } else {
+        return Ok(());
+    };
+    let message = format!(
+        "the file {path} of keys {fault}; whoever writes it may come in: look at what it holds, then {remedy}"
+    );
+    Err(Error::new(ErrorCode::InvalidConfig, message))
 }
 
 /// Changes the keys of a data folder, all at once or not at all.
@@ -339,6 +356,36 @@ pub(super) mod tests {
             let error = list_keys(folder).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidConfig, "{content}");
             assert!(!error.message.contains("secret-part"));
+        }
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_may_write_is_refused_with_the_remedy() {
+        let told = |owner, mode, own| {
+            let checked = check_writers(Path::new("/data/keys.json"), owner, mode, own);
+            checked.map_err(|error| error.message)
+        };
+        for (owner, mode, own) in [(7, 0o100_600, 7), (0, 0o100_644, 7), (0, 0o100_600, 0)] {
+            assert_eq!(told(owner, mode, own), Ok(()));
+        }
+        for (owner, mode, own, remedy) in [
+            (8, 0o100_600, 7, "`chown 7` it"),
+            (7, 0o100_600, 0, "`chown 0` it"),
+            (7, 0o100_620, 7, "`chmod 600` it"),
+            (7, 0o100_602, 7, "`chmod 600` it"),
+        ] {
+            let told = told(owner, mode, own).unwrap_err();
+            assert!(told.ends_with(remedy), "{told}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        add_key(folder.path(), new("alice", Role::User)).unwrap();
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(path(folder.path()), Some(54321), None).is_ok() {
+            let error = list_keys(folder.path()).unwrap_err();
+            assert!(
+                error.message.contains("belongs to the user 54321"),
+                "{error}"
+            );
         }
     }
 
