@@ -32,6 +32,7 @@ __all__ = [
     "compile_worker",
     "die_with_parent",
     "init_logging",
+    "keep_small_pages",
     "limit_settings",
     "list_keys",
     "pack_program",
@@ -74,6 +75,12 @@ def init_logging(level: str) -> None:
 
 def compile_worker() -> NoReturn:
     """Works on a program as an engine orders on standard input, answers on standard output, and ends the process."""
+
+def keep_small_pages(alone: bool) -> None:
+    """Has this process, and those that it starts, have small pages alone, so that what programs met can be counted by page faults.
+
+    False: huge pages, too, as the system is set up.
+    """
 
 def limit_settings() -> list[Setting]:
     """Every limit of a process, in the order of the reference."""

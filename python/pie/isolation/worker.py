@@ -66,6 +66,7 @@ def main(order: Order) -> int:
     if not _engine.die_with_parent(order.parent):
         return 0
     _engine.take_short_turns()
+    _engine.keep_small_pages(alone=False)  # which the server may have asked for; weights are streamed from huge ones
     faulthandler.enable()
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")

@@ -40,6 +40,7 @@ pub use program::{
     Preparation, Program, SourceBundle, is_program_name, is_program_version, parse_digest,
     runtime_name,
 };
+pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;
 pub use sandbox::trim::give_back_freed;
 pub use settings::{Setting, Value};

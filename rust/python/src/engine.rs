@@ -345,6 +345,12 @@ pub(crate) fn compile_worker(py: Python<'_>) {
     py.detach(|| -> () { pie_host::compile_worker() });
 }
 
+/// Has this process have small pages alone, or huge ones too; see the stub.
+#[pyfunction]
+pub(crate) fn keep_small_pages(alone: bool) {
+    pie_host::keep_small_pages(alone);
+}
+
 fn language_of(py: Python<'_>, name: &str) -> PyResult<Language> {
     Language::from_name(name).map_err(|error| raise(py, error))
 }

@@ -8,7 +8,8 @@
 //! | met | pages that its threads met for the first time while it ran, as the kernel counts them: also those of the image of a language runtime, which a program shares until it writes to them, and of the stack |
 //!
 //! What is met is known when a turn of the program is over, so a program may be ahead of its charge by what it touches of image and stack in one
-//! turn. Pages that are only read count too, and memory that the allocator of the host gave back and took again counts twice. So what is met never
+//! turn. It is exact for pages of one size, so a server has no others ([`super::pages`]). Pages that are only read
+//! count too, and memory that the allocator of the host gave back and took again counts twice. So what is met never
 //! counts beyond everything that the program could touch.
 
 use std::sync::Mutex;

@@ -4,6 +4,7 @@ pub(crate) mod cpu;
 pub(crate) mod fault;
 pub(crate) mod footprint;
 pub(crate) mod memory;
+pub(crate) mod pages;
 pub(crate) mod priority;
 pub(crate) mod ticker;
 pub(crate) mod trim;
