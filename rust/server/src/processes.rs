@@ -173,8 +173,7 @@ impl Processes {
         let mut table = lock(&self.table);
         let entry = table.of_user(user, pid)?;
         let reader = entry.process.attach(window_bytes)?;
-        entry.holder = Some(connection);
-        entry.grace_until = None;
+        table.hold(pid, connection);
         Ok(reader)
     }
 

@@ -1,6 +1,6 @@
 //! The table behind the processes: owners, deadlines, and the bounds on what is kept. Time is an argument.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::shelf::{By, Kept, Shelf};
 use super::*;
@@ -58,8 +58,8 @@ pub(super) struct Table {
     ended: Shelf,
     /// Those that stand there no more, while a client that is attached takes the rest of their events.
     leaving: Shelf,
-    /// Ends of times of grace, the earliest first; one that does not stand in its entry is void.
-    grace: VecDeque<(Instant, u64)>,
+    /// When times of grace end, of the processes that have one: one each, however often their clients come and go.
+    grace: BTreeSet<(Instant, u64)>,
     /// No launches any more.
     draining: bool,
     /// Why every process is cancelled, also one that is just being launched.
@@ -82,7 +82,7 @@ impl Table {
             early: HashMap::new(),
             ended: Shelf::default(),
             leaving: Shelf::default(),
-            grace: VecDeque::new(),
+            grace: BTreeSet::new(),
             draining: false,
             cancelled: None,
         }
@@ -175,6 +175,9 @@ impl Table {
         let now = end.at;
         let user = entry.user.clone();
         entry.end = Some(end);
+        if let Some(until) = entry.grace_until.take() {
+            self.grace.remove(&(until, pid));
+        }
         self.release(&user);
         self.ended.push(user, kept);
         self.make_room(now);
@@ -235,6 +238,16 @@ impl Table {
         (self.n_live, self.ended.len())
     }
 
+    /// A connection is attached to a process, which belongs to it from then on.
+    pub(super) fn hold(&mut self, pid: u64, connection: ConnectionId) {
+        if let Some(entry) = self.entries.get_mut(&pid) {
+            entry.holder = Some(connection);
+            if let Some(until) = entry.grace_until.take() {
+                self.grace.remove(&(until, pid));
+            }
+        }
+    }
+
     pub(super) fn orphan(&mut self, connection: ConnectionId, grace_until: Instant) {
         for (pid, entry) in &mut self.entries {
             if entry.holder != Some(connection) {
@@ -243,17 +256,20 @@ impl Table {
             entry.holder = None;
             if !entry.detached && entry.end.is_none() {
                 entry.grace_until = Some(grace_until);
-                self.grace.push_back((grace_until, *pid));
+                self.grace.insert((grace_until, *pid));
             }
         }
     }
 
     /// Does what is due, and tells when something will be.
     pub(super) fn sweep(&mut self, now: Instant) -> Option<Instant> {
-        while let Some((until, pid)) = self.grace.pop_front_if(|(until, _)| *until <= now) {
-            if let Some(entry) = self.entries.get(&pid)
-                && entry.grace_until == Some(until)
-            {
+        while let Some(&(until, pid)) = self.grace.first() {
+            if until > now {
+                break;
+            }
+            self.grace.pop_first();
+            if let Some(entry) = self.entries.get_mut(&pid) {
+                entry.grace_until = None;
                 entry.process.cancel(&format!(
                     "no client was there for longer than server.grace_s = {} s; launch detached to live without one",
                     self.grace_s
@@ -267,7 +283,7 @@ impl Table {
             kept.process.forget();
         }
         let forgetting = [self.ended.next_due(), self.leaving.next_due()];
-        let ending = self.grace.front().map(|(until, _)| *until);
+        let ending = self.grace.first().map(|(until, _)| *until);
         forgetting.into_iter().flatten().chain(ending).min()
     }
 
