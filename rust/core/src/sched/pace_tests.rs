@@ -107,7 +107,7 @@ fn a_prefill_is_bounded_for_a_moment_after_another_user_has_decoded() {
     let mut queue = queue(4 * MS, prices(), &[ticket(1, 1, 1)]);
     queue.pace.tell(0, 1);
     assert_eq!(plan(&mut queue, LIMITS).len(), 1);
-    for (now_ns, n) in [(MS, 29), (40 * MS, 29), (41 * MS, 511)] {
+    for (now_ns, n) in [(MS, 29), (16 * MS, 29), (17 * MS, 511)] {
         queue.pace.tell(now_ns, 1);
         queue.push(ticket(2, 2, 511));
         assert_eq!(tokens(&plan(&mut queue, LIMITS)), [(2, n)], "at {now_ns}");
@@ -118,8 +118,8 @@ fn a_prefill_is_bounded_for_a_moment_after_another_user_has_decoded() {
 fn where_others_may_come_a_batch_is_not_longer_than_they_may_wait() {
     let mut queue = queue(4 * MS, prices(), &[ticket(1, 1, 1), ticket(2, 1, 2000)]);
     queue.pace.tell(0, 2);
-    // Ten times 4 ms, less 1 for the batch, 0.2 for the decode, and 0.1 for the sequence.
-    assert_eq!(tokens(&plan(&mut queue, LIMITS)), [(1, 1), (2, 387)]);
+    // Four times 4 ms, less 1 for the batch, 0.2 for the decode, and 0.1 for the sequence.
+    assert_eq!(tokens(&plan(&mut queue, LIMITS)), [(1, 1), (2, 147)]);
     queue.push(ticket(2, 1, 2000));
     queue.pace.tell(10_001 * MS, 1);
     assert_eq!(tokens(&plan(&mut queue, LIMITS)), [(2, 512)]);
