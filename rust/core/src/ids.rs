@@ -29,6 +29,10 @@ id!(
     RequestId, "request"
 );
 id!(
+    /// A pass of a context, in batches and in the queue. They count in the order of submission.
+    PassId, "pass"
+);
+id!(
     /// A context.
     ContextId, "context"
 );

@@ -6,7 +6,7 @@ use crate::batch::Adapter;
 use crate::budget::TokenBudget;
 use crate::errors::Error;
 use crate::generation::FinishReason;
-use crate::ids::{GeneratorId, RequestId};
+use crate::ids::{GeneratorId, PassId, RequestId};
 use crate::kv::Content;
 use crate::sampling::Params;
 
@@ -53,8 +53,7 @@ pub(crate) struct Pass {
     adapter: Adapter,
     /// What its tokens are charged to, when they are taken.
     pub(crate) budget: Option<TokenBudget>,
-    /// In the order of submission; its name in batches and in the queue.
-    pub(crate) arrival: u64,
+    pub(crate) id: PassId,
     /// Of its tokens, those that belong to the answer that is ready; the others ran ahead.
     n_answered: Option<u32>,
     /// Whether it goes on after its answer.
@@ -112,7 +111,7 @@ impl Pass {
             reads: None,
             adapter: Adapter::default(),
             budget: None,
-            arrival: 0,
+            id: PassId(0),
             n_answered: None,
             goes_ahead: false,
             slot,
@@ -276,7 +275,7 @@ impl Pass {
             reads: None,
             adapter: self.adapter,
             budget: self.budget.clone(),
-            arrival: self.arrival,
+            id: self.id,
             n_answered: None,
             goes_ahead: true,
             slot: self.slot + n_computed,

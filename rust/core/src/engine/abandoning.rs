@@ -31,12 +31,12 @@ impl Engine {
                 batch.abandoned = true;
                 n_abandoned += 1;
                 let sequences = batch.sequences.iter();
-                passes.extend(sequences.map(|sequence| (sequence.context, sequence.arrival)));
+                passes.extend(sequences.map(|sequence| (sequence.context, sequence.pass)));
             }
         }
         self.totals.n_failed_batches += n_abandoned as u64;
-        for (context, arrival) in passes {
-            self.fail(context, arrival, overdue(limit_ns));
+        for (context, pass) in passes {
+            self.fail(context, pass, overdue(limit_ns));
         }
         n_abandoned
     }

@@ -10,7 +10,7 @@ use super::{Idle, Rider, Running};
 use crate::batch::ArenaBuilder;
 use crate::context::Context;
 use crate::errors::Error;
-use crate::ids::{ContextId, PageId, RequestId};
+use crate::ids::{ContextId, PageId, PassId, RequestId};
 use crate::kv::{Claim, Content, Moves, Obstacle, PageCopy, PageStore, pages_for};
 use crate::sched::{Admission, Admit, Ticket, Work};
 use crate::slab::Slab;
@@ -25,7 +25,7 @@ pub(super) struct Planner<'a> {
     /// What computing a token costs.
     pub(super) token_ns: u64,
     /// A request that displaces every other, where none can run.
-    pub(super) urgent: Option<u64>,
+    pub(super) urgent: Option<PassId>,
     pub(super) contexts: &'a mut Slab<Context>,
     pub(super) store: &'a mut PageStore,
     pub(super) builder: &'a mut ArenaBuilder,
@@ -64,7 +64,7 @@ impl Admit for Planner<'_> {
             context.lease = Some(self.claim.batch);
             self.riders.push(Rider {
                 context: ticket.context,
-                arrival: ticket.arrival,
+                pass: ticket.pass,
             });
         }
         admission

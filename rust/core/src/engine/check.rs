@@ -138,7 +138,7 @@ impl Engine {
         for ticket in self.queue.iter() {
             let waits = |context: &Context| {
                 let pass = context.pass.as_ref();
-                pass.is_some_and(|pass| pass.arrival == ticket.arrival && pass.is_waiting())
+                pass.is_some_and(|pass| pass.id == ticket.pass && pass.is_waiting())
                     && pass.is_some_and(|pass| pass.is_ahead() == ticket.is_ahead)
                     && context.n_remaining() == ticket.n_tokens
             };

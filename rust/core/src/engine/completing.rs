@@ -6,7 +6,7 @@ use crate::batch::{DriverFailure, Sampled, SequenceRows};
 use crate::context::{Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::FinishReason;
-use crate::ids::{BatchId, ContextId, GeneratorId};
+use crate::ids::{BatchId, ContextId, GeneratorId, PassId};
 use crate::kv::{Lane, PageStore};
 
 /// Of so many batches of a user who is alone one tells what batches cost.
@@ -134,7 +134,7 @@ impl Engine {
         };
         // The next batch may have it already.
         context.lease = context.lease.filter(|&lease| lease != batch);
-        let goes_on = |pass: &Pass| pass.arrival == sequence.arrival;
+        let goes_on = |pass: &Pass| pass.id == sequence.pass;
         if let Some(copy) = sequence.copy {
             if copied && context.pass.as_ref().is_some_and(goes_on) {
                 context.lane.take_copy(&mut self.store, copy);
@@ -151,7 +151,7 @@ impl Engine {
         if let Some(context) = self.contexts.get_mut(id.0) {
             context.lease = None;
             let pass = context.pass.as_ref();
-            if pass.is_some_and(|pass| pass.arrival == rider.arrival) {
+            if pass.is_some_and(|pass| pass.id == rider.pass) {
                 context.trim(&mut self.store);
             } else {
                 // What was found for its pass may be none of the tokens of the one that was entered since.
@@ -173,7 +173,7 @@ impl Engine {
             .contexts
             .get(id.0)
             .and_then(|context| ticket(id, context, served));
-        if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.arrival)) {
+        if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.pass)) {
             self.queue.push(renewed);
         }
     }
@@ -193,7 +193,7 @@ impl Engine {
         if context
             .pass
             .as_ref()
-            .is_none_or(|pass| pass.arrival != sequence.arrival || !pass.is_in_flight())
+            .is_none_or(|pass| pass.id != sequence.pass || !pass.is_in_flight())
         {
             // The pass was cancelled or abandoned under way: what it wrote is dropped, when no batch uses it any more.
             self.totals.n_followers_dropped += u64::from(sequence.follows);
@@ -210,7 +210,7 @@ impl Engine {
         }
         let rows = match rows {
             Ok(rows) => rows,
-            Err(error) => return self.fail(sequence.context, sequence.arrival, error),
+            Err(error) => return self.fail(sequence.context, sequence.pass, error),
         };
         if let Some(next) = context.lease {
             lend(&mut self.in_flight, &mut self.store, next, &context.lane);
@@ -266,7 +266,7 @@ impl Engine {
                     && u64::from(n_drawn) >= budget.left()
                 {
                     let error = budget.exhausted(u64::from(n_drawn) + 1);
-                    return self.fail(sequence.context, sequence.arrival, error);
+                    return self.fail(sequence.context, sequence.pass, error);
                 }
                 finish.is_some()
             }
@@ -301,11 +301,11 @@ impl Engine {
     }
 
     /// Ends a pass with an error; what it computed is dropped. One that runs ahead just ends.
-    pub(super) fn fail(&mut self, id: ContextId, arrival: u64, error: Error) {
+    pub(super) fn fail(&mut self, id: ContextId, pass: PassId, error: Error) {
         let Some(context) = self.contexts.get_mut(id.0) else {
             return;
         };
-        let Some(pass) = context.pass.as_mut().filter(|pass| pass.arrival == arrival) else {
+        let Some(pass) = context.pass.as_mut().filter(|it| it.id == pass) else {
             return;
         };
         if pass.request.is_none() {

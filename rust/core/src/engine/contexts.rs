@@ -48,7 +48,7 @@ impl Engine {
             }
         }
         if let Some(pass) = pass {
-            self.queue.remove(pass.arrival);
+            self.queue.remove(pass.id);
             if let Some(request) = pass.request {
                 self.undo_generation(&pass);
                 let error = released();

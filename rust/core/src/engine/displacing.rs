@@ -173,7 +173,7 @@ impl Planner<'_> {
         let share = self.store.n_pages() / self.store.n_users().max(1);
         let above = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
         let asks_too_much = above(ticket.user, n);
-        let is_urgent = self.urgent == Some(ticket.arrival);
+        let is_urgent = self.urgent == Some(ticket.pass);
         let may_displace = |other: &Ticket| {
             if is_urgent || other.is_starved() {
                 return is_urgent;
@@ -187,7 +187,7 @@ impl Planner<'_> {
                         || ticket.is_starved()
                         || ticket.bid > other.bid
                         || ticket.bid == other.bid
-                            && (ticket.arrival < other.arrival
+                            && (ticket.pass < other.pass
                                 || (ticket.is_decode() && !other.is_decode()))
                 }
             }
@@ -195,9 +195,7 @@ impl Planner<'_> {
         let victim = others
             .iter()
             .filter(|other| {
-                other.arrival != ticket.arrival
-                    && self.can_go(other, is_urgent)
-                    && may_displace(other)
+                other.pass != ticket.pass && self.can_go(other, is_urgent) && may_displace(other)
             })
             .max_by_key(|other| {
                 (
@@ -205,7 +203,7 @@ impl Planner<'_> {
                     above(other.user, 0),
                     Reverse(other.bid),
                     !other.is_decode(),
-                    other.arrival,
+                    other.pass,
                 )
             });
         let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0))

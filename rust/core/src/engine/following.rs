@@ -44,7 +44,7 @@ impl Engine {
         let pass = context.pass.as_ref()?;
         let runs = context.lease == Some(batch.id)
             && !context.released
-            && pass.arrival == running.arrival
+            && pass.id == running.pass
             && pass.is_in_flight()
             && !pass.is_ahead()
             && context.lane.is_whole();

@@ -42,8 +42,8 @@ impl Engine {
             return;
         };
         for ticket in self.queue.iter().copied().collect::<Vec<Ticket>>() {
-            self.queue.remove(ticket.arrival);
-            self.fail(ticket.context, ticket.arrival, refusal.clone());
+            self.queue.remove(ticket.pass);
+            self.fail(ticket.context, ticket.pass, refusal.clone());
         }
     }
 }

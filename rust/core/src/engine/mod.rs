@@ -32,7 +32,7 @@ use crate::config::EngineConfig;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Generator, Seeds};
-use crate::ids::{BatchId, ContextId, GeneratorId, PageId, ProcessId, RequestId, UserId};
+use crate::ids::{BatchId, ContextId, GeneratorId, PageId, PassId, ProcessId, RequestId, UserId};
 use crate::kv::{Moves, PageCopy, PageStore};
 use crate::sched::{Hold, Pace, Queue, Work};
 use crate::slab::Slab;
@@ -76,7 +76,7 @@ pub struct Engine {
     refusal: Option<Error>,
     /// The latest time that was told.
     now_ns: u64,
-    n_arrivals: u64,
+    n_passes: u64,
     totals: stats::Totals,
 }
 
@@ -143,16 +143,14 @@ struct InFlight {
 #[derive(Clone, Copy, Debug)]
 struct Rider {
     context: ContextId,
-    /// The name of the pass.
-    arrival: u64,
+    pass: PassId,
 }
 
 /// A sequence of a batch that a driver runs.
 #[derive(Debug)]
 struct Running {
     context: ContextId,
-    /// The name of the pass.
-    arrival: u64,
+    pass: PassId,
     copy: Option<PageCopy>,
     /// Tokens that are ready when it is done.
     length: u32,
@@ -192,7 +190,7 @@ impl Engine {
             costs: Costs::default(),
             refusal: None,
             now_ns: 0,
-            n_arrivals: 0,
+            n_passes: 0,
             totals: stats::Totals::default(),
             config,
         })

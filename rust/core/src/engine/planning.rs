@@ -4,7 +4,7 @@ use super::admitting::Planner;
 use super::{Engine, InFlight};
 use crate::batch::{Batch, SampleJobs};
 use crate::errors::Error;
-use crate::ids::BatchId;
+use crate::ids::{BatchId, PassId};
 use crate::kv::{Claim, Moves};
 use crate::sched::{Limits, Ticket, Work};
 
@@ -66,8 +66,8 @@ impl Engine {
             let attempt = self.plan(now_ns, urgent, before);
             let n_ended = attempt.doomed.len() + attempt.n_done;
             for (ticket, error) in attempt.doomed {
-                self.queue.remove(ticket.arrival);
-                self.fail(ticket.context, ticket.arrival, error);
+                self.queue.remove(ticket.pass);
+                self.fail(ticket.context, ticket.pass, error);
             }
             if let Some(batch) = attempt.batch {
                 self.hold.release();
@@ -88,19 +88,19 @@ impl Engine {
             let Some(stuck) = self.queue.oldest() else {
                 return Plan::Idle;
             };
-            if urgent.replace(stuck.arrival) != Some(stuck.arrival) {
+            if urgent.replace(stuck.pass) != Some(stuck.pass) {
                 continue;
             }
-            self.queue.remove(stuck.arrival);
+            self.queue.remove(stuck.pass);
             self.fail(
                 stuck.context,
-                stuck.arrival,
+                stuck.pass,
                 Error::internal("no request can run and nothing can be displaced"),
             );
         }
     }
 
-    fn plan(&mut self, now_ns: u64, urgent: Option<u64>, before: Option<BatchId>) -> Attempt {
+    fn plan(&mut self, now_ns: u64, urgent: Option<PassId>, before: Option<BatchId>) -> Attempt {
         let id = BatchId(self.totals.n_batches + 1);
         let limits = Limits {
             n_tokens: self.config.max_batch_tokens,

@@ -6,7 +6,7 @@ use crate::config::EngineConfig;
 use crate::context::{Context, Draws, Pass, PassKind, RowOutput};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{FinishReason, Generator, Output, StepState};
-use crate::ids::{ContextId, GeneratorId, RequestId};
+use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
 use crate::kv::pages_for;
 use crate::sched::{Ticket, smoothed};
 
@@ -180,8 +180,8 @@ impl Engine {
         let state = self.contexts.get_mut(context.0)?;
         state.settle(page_size);
         let process = state.process;
-        let arrival = state.pass.as_ref()?.arrival;
-        let waits = self.queue.remove(arrival);
+        let pass = state.pass.as_ref()?.id;
+        let waits = self.queue.remove(pass);
         let pass = state.pass.as_mut()?;
         pass.asked_ns = waits.then_some(now_ns);
         let drawn = pass.promote(request);
@@ -232,7 +232,7 @@ impl Engine {
             return;
         };
         context.trim(&mut self.store);
-        self.queue.remove(pass.arrival);
+        self.queue.remove(pass.id);
         self.totals.n_ahead_dropped += 1;
         if let PassKind::Step(generator) = pass.kind
             && let Some(generator) = self.generators.get_mut(generator.0)
@@ -296,8 +296,8 @@ impl Engine {
         if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
             pass.answer(None, false);
         }
-        self.n_arrivals += 1;
-        pass.arrival = self.n_arrivals;
+        self.n_passes += 1;
+        pass.id = PassId(self.n_passes);
         let waits = pass.outcome.is_none();
         pass.asked_ns = waits.then_some(now_ns);
         let request = pass.request;
@@ -341,7 +341,7 @@ impl Engine {
             Ok(()) => match self.charge(context, &pass) {
                 Ok(()) => Some(Ok(self.fold(context, pass))),
                 Err(error) => {
-                    self.queue.remove(pass.arrival);
+                    self.queue.remove(pass.id);
                     self.give_up(context, &pass);
                     Some(Err(error))
                 }
@@ -421,7 +421,7 @@ impl Engine {
             return;
         };
         if let Some(pass) = state.pass.take() {
-            self.queue.remove(pass.arrival);
+            self.queue.remove(pass.id);
             self.give_up(context, &pass);
         }
     }
@@ -482,7 +482,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         user: context.lane.owner(),
         n_tokens: context.n_remaining(),
         n_before: context.lane.n_ready(),
-        arrival: pass.arrival,
+        pass: pass.id,
         served,
         n_refused: 0,
         refused_in: 0,

@@ -83,7 +83,7 @@ impl Planner<'_> {
         self.work.add(slots.start, slots.end - slots.start);
         self.running.push(Running {
             context: ticket.context,
-            arrival: ticket.arrival,
+            pass: ticket.pass,
             copy: copy.map(|(_, copy)| copy),
             length: slots.end,
             row,
@@ -112,7 +112,7 @@ impl Planner<'_> {
         self.totals.n_followers += 1;
         self.running.push(Running {
             context: ticket.context,
-            arrival: ticket.arrival,
+            pass: ticket.pass,
             copy: None,
             length: slots.end,
             row: Some(row),

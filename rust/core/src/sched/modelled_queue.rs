@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::queue::MAX_PASSED_OVER;
 use super::*;
-use crate::ids::{ContextId, ProcessId, UserId};
+use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
 type Outcome = Result<(), TestCaseError>;
 
@@ -87,7 +87,7 @@ struct Offer {
 
 /// Answers by choices in turn, and writes down what it was offered.
 struct Recorder<'a> {
-    waiting: &'a BTreeMap<u64, Ticket>,
+    waiting: &'a BTreeMap<PassId, Ticket>,
     choices: &'a [Choice],
     n_more: u32,
     offers: Vec<Offer>,
@@ -97,11 +97,9 @@ struct Recorder<'a> {
 
 impl Admit for Recorder<'_> {
     fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
-        let others: HashSet<u64> = others.iter().map(|other| other.arrival).collect();
+        let others: HashSet<PassId> = others.iter().map(|other| other.pass).collect();
         self.mistaken |= others.len() != self.waiting.len();
-        self.mistaken |= !others
-            .iter()
-            .all(|arrival| self.waiting.contains_key(arrival));
+        self.mistaken |= !others.iter().all(|pass| self.waiting.contains_key(pass));
         let said = match self.choices[self.offers.len() % self.choices.len()] {
             Choice::All => Admission::Planned(n),
             Choice::Some(some) => Admission::Planned(some.min(n)),
@@ -125,7 +123,7 @@ impl Admit for Recorder<'_> {
 /// The tokens that a ticket needs which stays.
 fn grown(ticket: &Ticket, n_more: u32) -> u32 {
     ticket.n_tokens
-        + if ticket.arrival.is_multiple_of(3) {
+        + if ticket.pass.0.is_multiple_of(3) {
             n_more
         } else {
             0
@@ -135,11 +133,11 @@ fn grown(ticket: &Ticket, n_more: u32) -> u32 {
 struct World {
     limits: Limits,
     queue: Queue,
-    /// By arrival.
-    waiting: BTreeMap<u64, Ticket>,
+    /// By pass.
+    waiting: BTreeMap<PassId, Ticket>,
     /// What runs and has more to do, with that.
     running: Vec<Ticket>,
-    n_arrivals: u64,
+    n_passes: u64,
     n_plans: u64,
     /// Batches in a row without a prefill, though one waited.
     n_passed_over: u32,
@@ -152,7 +150,7 @@ pub(crate) fn run(limits: Limits, ops: Vec<Op>) -> Outcome {
         queue: Queue::default(),
         waiting: BTreeMap::new(),
         running: Vec::new(),
-        n_arrivals: 0,
+        n_passes: 0,
         n_plans: 0,
         n_passed_over: 0,
     };
@@ -172,14 +170,14 @@ impl World {
                 n_tokens,
                 is_ahead,
             } => {
-                self.n_arrivals += 1;
+                self.n_passes += 1;
                 self.push(Ticket {
-                    context: ContextId(self.n_arrivals),
+                    context: ContextId(self.n_passes),
                     process: ProcessId(process),
                     user: UserId(user),
                     n_tokens,
                     n_before: 0,
-                    arrival: self.n_arrivals,
+                    pass: PassId(self.n_passes),
                     served: 0,
                     n_refused: 0,
                     refused_in: 0,
@@ -213,15 +211,15 @@ impl World {
             Op::EndProcess(process) => {
                 let process = ProcessId(process);
                 let of_process = |ticket: &&Ticket| ticket.process == process;
-                let ended: Vec<u64> = self
+                let ended: Vec<PassId> = self
                     .waiting
                     .values()
                     .filter(of_process)
-                    .map(|ticket| ticket.arrival)
+                    .map(|ticket| ticket.pass)
                     .collect();
-                for arrival in ended {
-                    self.waiting.remove(&arrival);
-                    prop_assert!(self.queue.remove(arrival));
+                for pass in ended {
+                    self.waiting.remove(&pass);
+                    prop_assert!(self.queue.remove(pass));
                 }
                 self.running.retain(|ticket| ticket.process != process);
                 self.queue.forget(process);
@@ -231,7 +229,7 @@ impl World {
     }
 
     fn push(&mut self, ticket: Ticket) {
-        self.waiting.insert(ticket.arrival, ticket);
+        self.waiting.insert(ticket.pass, ticket);
         self.queue.push(ticket);
     }
 
@@ -241,9 +239,9 @@ impl World {
         };
         let ticket = self.waiting.values().nth(index).copied();
         if let Some(ticket) = ticket {
-            self.waiting.remove(&ticket.arrival);
-            prop_assert!(self.queue.remove(ticket.arrival));
-            prop_assert!(!self.queue.remove(ticket.arrival));
+            self.waiting.remove(&ticket.pass);
+            prop_assert!(self.queue.remove(ticket.pass));
+            prop_assert!(!self.queue.remove(ticket.pass));
         }
         Ok(ticket)
     }
@@ -281,7 +279,7 @@ impl World {
         for Offer { ticket, said, .. } in offers {
             match said {
                 Admission::Planned(n) => {
-                    self.waiting.remove(&ticket.arrival);
+                    self.waiting.remove(&ticket.pass);
                     if n > 0 && n < ticket.n_tokens {
                         self.running.push(Ticket {
                             n_tokens: ticket.n_tokens - n,
@@ -293,7 +291,7 @@ impl World {
                     }
                 }
                 Admission::Refused => {
-                    self.waiting.entry(ticket.arrival).and_modify(|ticket| {
+                    self.waiting.entry(ticket.pass).and_modify(|ticket| {
                         ticket.n_refused += 1;
                         ticket.refused_in = n_plans;
                     });
@@ -312,8 +310,8 @@ impl World {
         let mut left = self.limits;
         let mut seen = HashSet::new();
         for Offer { ticket, n, said } in offers {
-            prop_assert!(seen.insert(ticket.arrival), "{:?} is offered twice", ticket);
-            prop_assert_eq!(self.waiting.get(&ticket.arrival), Some(ticket));
+            prop_assert!(seen.insert(ticket.pass), "{:?} is offered twice", ticket);
+            prop_assert_eq!(self.waiting.get(&ticket.pass), Some(ticket));
             let most = ticket.n_tokens.min(left.prefill_chunk).min(left.n_tokens);
             prop_assert!(
                 (1..=most).contains(n),
@@ -384,11 +382,8 @@ impl World {
         }
         let users: HashSet<UserId> = self.waiting.values().map(|ticket| ticket.user).collect();
         let share = (self.limits.n_tokens / users.len().max(1) as u32).max(1);
-        let is_offered = |ticket: &Ticket| {
-            offers
-                .iter()
-                .any(|offer| offer.ticket.arrival == ticket.arrival)
-        };
+        let is_offered =
+            |ticket: &Ticket| offers.iter().any(|offer| offer.ticket.pass == ticket.pass);
         let decodes = || self.waiting.values().filter(|ticket| ticket.is_decode());
         for ticket in decodes().filter(|ticket| !is_offered(ticket)) {
             // Where its user was offered one, a place was kept for each other user; some may not have taken it.
@@ -464,10 +459,10 @@ impl World {
     /// The queue has what waits, each once and as it is.
     fn verify(&self) -> Outcome {
         prop_assert_eq!(self.queue.len(), self.waiting.len());
-        let queued: BTreeMap<u64, Ticket> = self
+        let queued: BTreeMap<PassId, Ticket> = self
             .queue
             .iter()
-            .map(|ticket| (ticket.arrival, *ticket))
+            .map(|ticket| (ticket.pass, *ticket))
             .collect();
         prop_assert_eq!(&queued, &self.waiting);
         let asked = self.waiting.values().find(|ticket| !ticket.is_ahead);

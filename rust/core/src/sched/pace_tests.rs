@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::cost::{Prices, Work};
 use super::pace::MIN_CHUNK;
 use super::*;
-use crate::ids::{ContextId, ProcessId, UserId};
+use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
 const MS: u64 = 1_000_000;
 const LIMITS: Limits = Limits {
@@ -28,7 +28,7 @@ fn ticket(arrival: u64, user: u64, n_tokens: u32) -> Ticket {
         user: UserId(user),
         n_tokens,
         n_before: 0,
-        arrival,
+        pass: PassId(arrival),
         served: 0,
         n_refused: 0,
         refused_in: 0,
@@ -65,11 +65,11 @@ fn plan(queue: &mut Queue, limits: Limits) -> Vec<(Ticket, u32)> {
     all.0
 }
 
-/// What was planned, by arrival.
+/// What was planned, by pass.
 fn tokens(planned: &[(Ticket, u32)]) -> Vec<(u64, u32)> {
     planned
         .iter()
-        .map(|(ticket, n)| (ticket.arrival, *n))
+        .map(|(ticket, n)| (ticket.pass.0, *n))
         .collect()
 }
 
@@ -132,7 +132,7 @@ fn a_short_prompt_does_not_wait_for_a_long_one_of_another_user() {
     assert!(
         planned
             .iter()
-            .any(|(ticket, n)| (ticket.arrival, *n) == (2, 12))
+            .any(|(ticket, n)| (ticket.pass.0, *n) == (2, 12))
     );
     assert!(time_ns(&prices(), &planned) <= 10e6);
 }
@@ -148,7 +148,7 @@ fn many_rows_of_a_user_take_turns_beside_the_one_of_another() {
         // 9 ms at 0.2 ms a row.
         assert_eq!(planned.len(), 45);
         for (ticket, _) in planned {
-            *served.entry(ticket.arrival).or_insert(0) += 1;
+            *served.entry(ticket.pass.0).or_insert(0) += 1;
             queue.push(Ticket {
                 served: number,
                 ..ticket
@@ -293,7 +293,7 @@ proptest! {
         let most = 4 * u64::from(one.n_tokens) * tickets.len() as u64;
         for number in 1..=most {
             for (ticket, n) in plan(&mut queue, LIMITS) {
-                if ticket.arrival == one.arrival {
+                if ticket.pass == one.pass {
                     left -= n;
                     if left > 0 {
                         queue.push(Ticket { n_tokens: left, served: number, ..ticket });
@@ -303,7 +303,7 @@ proptest! {
                 } else {
                     n_arrivals += 1;
                     let n_tokens = if n_arrivals % 3 > 0 { 1 } else { 1 + (n_arrivals * 37 % 600) as u32 };
-                    queue.push(Ticket { arrival: n_arrivals, n_tokens, served: number, ..ticket });
+                    queue.push(Ticket { pass: PassId(n_arrivals), n_tokens, served: number, ..ticket });
                 }
             }
             if left == 0 {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::cost::Work;
 use super::pace::{Pace, TimeShares};
 use super::shares::Shares;
-use crate::ids::{ContextId, ProcessId, UserId};
+use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill goes first.
 pub(super) const MAX_PASSED_OVER: u32 = 4;
@@ -27,8 +27,8 @@ pub(crate) struct Ticket {
     pub(crate) n_tokens: u32,
     /// Tokens of its context that are computed.
     pub(crate) n_before: u32,
-    /// In the order of submission; its name.
-    pub(crate) arrival: u64,
+    /// In the order of submission.
+    pub(crate) pass: PassId,
     /// The number of the batch that served it last.
     pub(crate) served: u64,
     /// Batches for which it lacked pages, or room for its rows, since it was served.
@@ -99,8 +99,8 @@ pub(crate) struct Queue {
     n_passed_over: u32,
     /// The same before the last plan.
     n_passed_over_before: u32,
-    /// A request, by its arrival, that is offered before all others, where else none runs.
-    pub(crate) urgent: Option<u64>,
+    /// A request, by its pass, that is offered before all others, where else none runs.
+    pub(crate) urgent: Option<PassId>,
     n_plans: u64,
     /// How long a batch may take.
     pub(crate) pace: Pace,
@@ -148,11 +148,11 @@ impl Queue {
         }
     }
 
-    /// Takes the ticket of that arrival out. False: it does not wait.
-    pub(crate) fn remove(&mut self, arrival: u64) -> bool {
+    /// Takes the ticket of a pass out. False: it does not wait.
+    pub(crate) fn remove(&mut self, pass: PassId) -> bool {
         let n = self.len();
-        self.decodes.retain(|ticket| ticket.arrival != arrival);
-        self.prefills.retain(|ticket| ticket.arrival != arrival);
+        self.decodes.retain(|ticket| ticket.pass != pass);
+        self.prefills.retain(|ticket| ticket.pass != pass);
         self.len() < n
     }
 
@@ -185,7 +185,7 @@ impl Queue {
     /// The request that was submitted first; none where all that waits runs ahead.
     pub(crate) fn oldest(&self) -> Option<Ticket> {
         let asked = self.iter().filter(|ticket| !ticket.is_ahead);
-        asked.min_by_key(|ticket| ticket.arrival).copied()
+        asked.min_by_key(|ticket| ticket.pass).copied()
     }
 
     /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a prefill that is
@@ -217,7 +217,7 @@ impl Queue {
         for (place, index) in first.into_iter().enumerate() {
             order[place..=index].rotate_right(1);
         }
-        let urgent = |ticket: &Ticket| Some(ticket.arrival) == self.urgent;
+        let urgent = |ticket: &Ticket| Some(ticket.pass) == self.urgent;
         if let Some(index) = order.iter().position(urgent) {
             order[..=index].rotate_right(1);
         }
@@ -324,10 +324,10 @@ impl Queue {
         let n_places = limits.n_sequences.min(limits.n_tokens) as usize;
         if is_bounded || self.decodes.len() > n_places {
             self.decodes
-                .sort_by_key(|ticket| (ticket.served, ticket.arrival));
+                .sort_by_key(|ticket| (ticket.served, ticket.pass));
             take_turns(
                 &mut self.decodes,
-                |ticket| (ticket.served, ticket.arrival),
+                |ticket| (ticket.served, ticket.pass),
                 |_| 0,
             );
         }
@@ -337,14 +337,14 @@ impl Queue {
             self.last_prefill.clear();
             self.last_user.clear();
         } else if self.prefills.len() > 1 {
-            self.prefills.sort_by_key(|ticket| ticket.arrival);
+            self.prefills.sort_by_key(|ticket| ticket.pass);
             let (processes, users) = (&self.last_prefill, &self.last_user);
             take_turns(
                 &mut self.prefills,
                 |ticket| {
                     (
                         processes.get(&ticket.process).copied().unwrap_or(0),
-                        ticket.arrival,
+                        ticket.pass,
                     )
                 },
                 |user| users.get(&user).copied().unwrap_or(0),
@@ -410,11 +410,11 @@ impl<A: Admit> Round<'_, A> {
 /// keep their order.
 fn take_turns(
     tickets: &mut [Ticket],
-    turn: impl Fn(&Ticket) -> (u64, u64),
+    turn: impl Fn(&Ticket) -> (u64, PassId),
     turn_of_user: impl Fn(UserId) -> u64,
 ) {
     let mut of_process: HashMap<ProcessId, u32> = HashMap::new();
-    let mut rounds: Vec<(u32, (u64, u64), Ticket)> = tickets
+    let mut rounds: Vec<(u32, (u64, PassId), Ticket)> = tickets
         .iter()
         .map(|ticket| {
             (

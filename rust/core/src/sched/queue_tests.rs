@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ids::{ContextId, ProcessId, UserId};
+use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
 const LIMITS: Limits = Limits {
     n_tokens: 16,
@@ -20,7 +20,7 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         user: UserId(0),
         n_tokens,
         n_before: 0,
-        arrival: request,
+        pass: PassId(request),
         served: 0,
         n_refused: 0,
         refused_in: 0,
@@ -65,7 +65,7 @@ fn plan(queue: &mut Queue, limits: Limits, number: u64) -> Vec<(u64, u32)> {
     }
     planned
         .iter()
-        .map(|(ticket, n)| (ticket.arrival, *n))
+        .map(|(ticket, n)| (ticket.pass.0, *n))
         .collect()
 }
 
@@ -151,7 +151,7 @@ struct Crowded;
 
 impl Admit for Crowded {
     fn admit(&mut self, ticket: &Ticket, n: u32, _others: &[Ticket]) -> Admission {
-        match ticket.arrival {
+        match ticket.pass.0 {
             1 | 2 | 5 => Admission::NotYet,
             _ => Admission::Planned(n),
         }
@@ -177,7 +177,7 @@ fn what_follows_a_batch_waits_for_one_plan_only() {
     queue.plan(LIMITS, false, &mut Crowded);
     assert_eq!(queue.len(), 3);
     queue.drop_followers();
-    let left: Vec<u64> = queue.iter().map(|ticket| ticket.arrival).collect();
+    let left: Vec<u64> = queue.iter().map(|ticket| ticket.pass.0).collect();
     assert_eq!(left, [1, 2]);
 }
 
@@ -330,10 +330,10 @@ fn a_refused_prefill_keeps_younger_ones_back_only_while_others_run() {
             LIMITS,
             idle,
             &mut Offer(|ticket: &Ticket, n| {
-                if ticket.arrival == 1 {
+                if ticket.pass == PassId(1) {
                     return Admission::Refused;
                 }
-                planned.push(ticket.arrival);
+                planned.push(ticket.pass.0);
                 Admission::Planned(n)
             }),
         );
@@ -386,7 +386,7 @@ fn nothing_is_remembered_of_a_process_that_ended() {
     let mut queue = queue(&[ticket(1, 1, 50), ticket(2, 2, 50)]);
     assert_eq!(plan(&mut queue, limits, 1), [(1, 8)]);
     assert_eq!(plan(&mut queue, limits, 2), [(2, 8)]);
-    queue.remove(2);
+    queue.remove(PassId(2));
     queue.forget(ProcessId(2));
     // It is the turn of process 1, unless process 2 is a new one.
     queue.push(ticket(3, 2, 50));
@@ -410,10 +410,10 @@ fn tokens_that_one_user_lacks_memory_for_go_to_another() {
         one,
         true,
         &mut Offer(|ticket: &Ticket, n| {
-            if ticket.arrival == 1 {
+            if ticket.pass == PassId(1) {
                 return Admission::Refused;
             }
-            planned.push((ticket.arrival, n));
+            planned.push((ticket.pass.0, n));
             Admission::Planned(n)
         }),
     );
@@ -459,7 +459,7 @@ proptest! {
         let planned = plan(&mut queue(&tickets), limits, 1);
         let got: HashMap<u64, u32> = planned.iter().copied().collect();
         prop_assert_eq!(got.len(), planned.len(), "somebody has two places");
-        let n_got = |ticket: &Ticket| got.get(&ticket.arrival).copied().unwrap_or(0);
+        let n_got = |ticket: &Ticket| got.get(&ticket.pass.0).copied().unwrap_or(0);
         let asked = |ticket: &Ticket| ticket.n_tokens.min(prefill_chunk);
         let n_all: u32 = got.values().sum();
         prop_assert!(n_all <= n_tokens);
@@ -489,13 +489,13 @@ proptest! {
         for number in 1..=most as u64 {
             let before: Vec<Ticket> = queue.iter().copied().collect();
             for (arrival, n) in plan(&mut queue, limits, number) {
-                let served = before.iter().find(|ticket| ticket.arrival == arrival).copied();
-                if arrival == one.arrival {
+                let served = before.iter().find(|ticket| ticket.pass.0 == arrival).copied();
+                if arrival == one.pass.0 {
                     left -= n;
                 } else if let Some(served) = served.filter(|served| served.n_tokens == n) {
                     n_arrivals += 1;
                     let n_tokens = 1 + (n_arrivals % 9) as u32;
-                    queue.push(Ticket { arrival: n_arrivals, context: ContextId(n_arrivals), n_tokens, served: number, ..served });
+                    queue.push(Ticket { pass: PassId(n_arrivals), context: ContextId(n_arrivals), n_tokens, served: number, ..served });
                 }
             }
             if left == 0 {
