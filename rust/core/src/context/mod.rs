@@ -1,7 +1,11 @@
 //! A context: a sequence of tokens, apart from where its pages are.
 
 mod pass;
+mod phase;
+#[cfg(test)]
+mod phase_tests;
 mod reads;
+mod tokens;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,6 +17,7 @@ use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
 pub(crate) use pass::{Draws, Pass, PassKind};
 pub use reads::RowOutput;
 pub(crate) use reads::{Read, Reads};
+pub(crate) use tokens::Tokens;
 
 /// The state of a context.
 ///
@@ -149,6 +154,11 @@ impl Context {
     /// Tokens that a batch has to compute before there is anything to draw; a token that is read again counts.
     pub(crate) fn n_remaining(&self) -> u32 {
         self.end().saturating_sub(self.lane.n_ready()).max(1)
+    }
+
+    /// What the next pass takes: the pending token and the buffer.
+    pub(crate) fn to_take(&self) -> Tokens {
+        Tokens::taken(self.n_tokens, self.pending, &self.buffer)
     }
 
     /// Digest of the fork path and of all tokens.
@@ -325,7 +335,8 @@ impl Context {
 
     /// Brings the lane back to what the program sees, unless a pass goes on or a batch uses it: then the end of the lease does.
     pub(crate) fn trim(&mut self, store: &mut PageStore) {
-        if self.lease.is_none() && !self.pass.as_ref().is_some_and(Pass::counts) {
+        let counts = |pass: &Pass| pass.error().is_none();
+        if self.lease.is_none() && !self.pass.as_ref().is_some_and(counts) {
             self.roll_back(store);
         }
     }

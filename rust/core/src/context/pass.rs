@@ -10,7 +10,9 @@ use crate::ids::{GeneratorId, PassId, RequestId};
 use crate::kv::Content;
 use crate::sampling::Params;
 
+use super::phase::Phase;
 use super::reads::Reads;
+use super::tokens::Tokens;
 
 /// What a pass is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +37,11 @@ pub(crate) struct Draws {
     pub(crate) origin: u64,
 }
 
-/// A pass that was submitted and not yet taken, or that runs ahead of the program. How far it is tells the lane of its context.
-///
-/// A step that was answered runs ahead: the token that it drew is computed and the next one drawn before the program asks. Nothing that a program
-/// can see depends on it. When the answer is taken, what ran ahead stays as a pass of its own ([`Pass::split`]), and the next step
-/// takes it over if it asks for the same ([`Pass::promote`]).
+/// A pass that was submitted and not yet taken, or that runs ahead of the program. How far it is computed tells the lane of its context, and where it
+/// stands its [`Phase`].
 #[derive(Debug)]
 pub(crate) struct Pass {
-    /// None: it runs ahead, and nobody asked for it yet.
-    pub(crate) request: Option<RequestId>,
+    pub(crate) id: PassId,
     pub(crate) kind: PassKind,
     /// How the token behind its last one is drawn; none in a flush and in a forward pass.
     pub(crate) draws: Option<Draws>,
@@ -53,87 +51,57 @@ pub(crate) struct Pass {
     adapter: Adapter,
     /// What its tokens are charged to, when they are taken.
     pub(crate) budget: Option<TokenBudget>,
-    pub(crate) id: PassId,
-    /// Of its tokens, those that belong to the answer that is ready; the others ran ahead.
-    n_answered: Option<u32>,
-    /// Whether it goes on after its answer.
-    goes_ahead: bool,
-    /// The slot of its first token.
-    slot: u32,
-    /// Where the sequence stands: the tokens taken from the context, then those drawn.
-    content: Content,
-    n_taken: u32,
-    n_buffered: usize,
-    /// Tokens that were given with the pass itself.
-    n_given: u32,
+    tokens: Tokens,
+    phase: Phase,
+    /// Batches ran a part of it and none its end: what it holds is not taken away before one did.
+    is_partway: bool,
     /// Since when it waits for its first batch at the wish of a program, in nanoseconds; none where it does not.
     pub(crate) asked_ns: Option<u64>,
     /// Of its tokens, those that were found computed.
     pub(crate) n_found: u32,
     /// What its masks and the rows that it keeps take, in bytes.
     pub(crate) n_bytes: usize,
-    /// Whether a batch runs it.
-    in_flight: bool,
-    /// Whether batches ran a part of it, and none its end yet: what it holds is not taken away before one did.
-    pub(crate) is_partway: bool,
-    /// Why the generation ended, when it did.
-    pub(crate) finish: Option<FinishReason>,
-    /// Set when there is nothing left to run.
-    pub(crate) outcome: Option<Result<(), Error>>,
 }
 
 impl Pass {
-    /// A pass that takes a pending token and what is buffered, behind `slot` tokens.
-    pub(crate) fn new(
+    /// A pass that a program asks for.
+    pub(crate) const fn new(
+        id: PassId,
         request: RequestId,
         kind: PassKind,
-        slot: u32,
-        pending: Option<u32>,
-        buffer: &[u32],
+        tokens: Tokens,
     ) -> Self {
-        let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
-        Self::of(request, kind, slot, Content::plain(tokens), buffer.len(), 0)
+        Self::in_phase(id, Phase::Waiting(request), kind, tokens)
     }
 
-    /// A pass that takes these tokens behind `slot` others: what is pending, `n_buffered` of the buffer, and `n_given` that came with it.
-    pub(crate) fn of(
-        request: RequestId,
-        kind: PassKind,
-        slot: u32,
-        content: Content,
-        n_buffered: usize,
-        n_given: u32,
-    ) -> Self {
+    const fn in_phase(id: PassId, phase: Phase, kind: PassKind, tokens: Tokens) -> Self {
         Self {
-            request: Some(request),
+            id,
             kind,
             draws: None,
             reads: None,
-            adapter: Adapter::default(),
+            adapter: Adapter {
+                id: 0,
+                version: 0,
+                zo_seed: None,
+            },
             budget: None,
-            id: PassId(0),
-            n_answered: None,
-            goes_ahead: false,
-            slot,
-            n_taken: content.len(),
-            content,
-            n_buffered,
-            n_given,
+            tokens,
+            phase,
+            is_partway: false,
             asked_ns: None,
             n_found: 0,
             n_bytes: 0,
-            in_flight: false,
-            is_partway: false,
-            finish: None,
-            outcome: None,
         }
     }
 
     /// The same, computed with an adapter.
-    pub(crate) fn with_adapter(mut self, adapter: Adapter) -> Self {
-        self.adapter = adapter;
-        self.content = self.content.with_adapter(adapter, self.slot);
-        self
+    pub(crate) fn with_adapter(self, adapter: Adapter) -> Self {
+        Self {
+            adapter,
+            tokens: self.tokens.with_adapter(adapter),
+            ..self
+        }
     }
 
     /// What its tokens are computed with.
@@ -141,29 +109,37 @@ impl Pass {
         self.adapter
     }
 
+    /// The request that it serves; none where it runs ahead as a pass of its own.
+    pub(crate) const fn request(&self) -> Option<RequestId> {
+        self.phase.request()
+    }
+
     /// Tokens of the buffer that it took.
     pub(crate) const fn n_buffered(&self) -> usize {
-        self.n_buffered
+        self.tokens.n_buffered()
     }
 
     /// Its tokens with what they depend on.
     pub(crate) const fn content(&self) -> &Content {
-        &self.content
+        self.tokens.content()
     }
 
-    /// Tokens that it drew, without those that ran ahead.
+    /// Tokens that it drew, without those that ran ahead of its answer.
     pub(crate) fn drawn(&self) -> &[u32] {
-        &self.content.tokens()[self.n_taken as usize..self.n_asked() as usize]
+        self.tokens.drawn(self.n_asked())
     }
 
-    /// Its tokens, without those that ran ahead.
+    /// Its tokens, without those that ran ahead of its answer.
     fn n_asked(&self) -> u32 {
-        self.n_answered.unwrap_or(self.content.len())
+        match self.phase {
+            Phase::Answered { n_tokens, .. } => n_tokens,
+            _ => self.tokens.len(),
+        }
     }
 
     /// Its tokens: those taken and those drawn.
     pub(crate) fn n_tokens(&self) -> u32 {
-        self.content.len()
+        self.tokens.len()
     }
 
     /// Tokens that are computed when it is done: all but the last one drawn.
@@ -181,13 +157,13 @@ impl Pass {
         match self.kind {
             PassKind::Flush => 0,
             PassKind::Step(_) | PassKind::Run(_) => 1,
-            PassKind::Forward { .. } => self.n_given,
+            PassKind::Forward { .. } => self.tokens.n_given(),
         }
     }
 
     /// Tokens that enter the context with its result, beside those that were there.
     pub(crate) fn n_entering(&self) -> usize {
-        self.n_given as usize + self.drawn().len()
+        self.tokens.n_given() as usize + self.drawn().len()
     }
 
     /// Whether the full pages that it leaves are committed when the program goes on.
@@ -208,96 +184,107 @@ impl Pass {
             .unwrap_or(u32::MAX)
     }
 
-    /// Whether what it computed counts: it has not failed.
-    pub(crate) const fn counts(&self) -> bool {
-        !matches!(self.outcome, Some(Err(_)))
-    }
-
     /// Its tokens in these slots, where all of them are its own and plain.
     pub(crate) fn tokens_at(&self, slots: Range<u32>) -> Option<&[u32]> {
-        let start = slots.start.checked_sub(self.slot)?;
-        let tokens = self.content.tokens();
-        tokens
-            .get(start as usize..(slots.end - self.slot) as usize)
-            .filter(|_| self.content.is_plain())
+        self.tokens.at(slots)
     }
 
     /// Whether it waits for a batch.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.in_flight && (self.outcome.is_none() || self.goes_ahead) && !self.has_run_ahead()
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.phase.is_waiting()
     }
 
     /// Whether a batch runs it.
-    pub(crate) const fn is_in_flight(&self) -> bool {
-        self.in_flight
+    pub(crate) const fn is_running(&self) -> bool {
+        self.phase.is_running()
+    }
+
+    /// Whether batches ran a part of it, and none its end yet.
+    pub(crate) const fn is_partway(&self) -> bool {
+        self.is_partway
+    }
+
+    /// Whether what it waits for was not asked for yet.
+    pub(crate) const fn is_ahead(&self) -> bool {
+        !matches!(self.phase, Phase::Waiting(_) | Phase::Running(_))
+    }
+
+    /// Whether its answer or its error can be taken.
+    pub(crate) const fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Answered { .. } | Phase::Failed(..))
+    }
+
+    /// Why it failed, if it did: what it computed does not count then.
+    pub(crate) const fn error(&self) -> Option<&Error> {
+        match &self.phase {
+            Phase::Failed(_, error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why the generation ended, where the answer is ready and it did.
+    pub(crate) const fn finish(&self) -> Option<FinishReason> {
+        match self.phase {
+            Phase::Answered { finish, .. } => finish,
+            _ => None,
+        }
     }
 
     /// Tokens of an answer that is ready that are computed: they are the context's to keep.
     pub(crate) fn n_kept(&self) -> u32 {
-        match self.outcome {
-            Some(Ok(())) => self.n_computed(),
+        match self.phase {
+            Phase::Answered { .. } => self.n_computed(),
             _ => 0,
         }
     }
+}
 
-    /// Whether what it waits for was not asked for yet.
-    pub(crate) fn is_ahead(&self) -> bool {
-        self.request.is_none() || self.outcome.is_some()
+/// The transitions of its phase: see there. Each returns false, and changes nothing, where the phase does not have it.
+impl Pass {
+    /// A batch runs it. `ends` tells whether to its end.
+    pub(crate) fn start(&mut self, ends: bool) -> bool {
+        let starts = self.phase.start();
+        if starts {
+            self.is_partway = !ends;
+        }
+        starts
     }
 
-    /// Whether it drew a token ahead.
-    fn has_run_ahead(&self) -> bool {
-        let n_asked = self.n_answered.unwrap_or(self.n_taken);
-        (self.request.is_none() || self.n_answered.is_some()) && self.content.len() > n_asked
+    /// The batch is done, with a token that was drawn or without one.
+    pub(crate) fn stop(&mut self, token: Option<u32>) -> bool {
+        let Some(token) = token else {
+            return self.phase.stop();
+        };
+        let draws = self.phase.draw();
+        if draws {
+            self.tokens.push(token, self.adapter);
+        }
+        draws
     }
 
     /// The answer is ready. `goes_ahead` tells whether the pass goes on.
-    pub(crate) fn answer(&mut self, finish: Option<FinishReason>, goes_ahead: bool) {
-        (self.finish, self.outcome) = (finish, Some(Ok(())));
-        self.n_answered = Some(self.content.len());
-        self.goes_ahead = goes_ahead;
+    pub(crate) fn answer(&mut self, finish: Option<FinishReason>, goes_ahead: bool) -> bool {
+        self.phase.answer(self.tokens.len(), finish, goes_ahead)
     }
 
     /// Forgets what ran ahead of the answer, and goes no further.
-    pub(crate) fn stop_ahead(&mut self) {
-        (self.in_flight, self.goes_ahead) = (false, false);
-        self.content.truncate(self.n_asked(), self.slot);
+    pub(crate) fn stop_ahead(&mut self) -> bool {
+        self.tokens.truncate(self.n_asked());
+        self.phase.stop_ahead()
     }
 
     /// What runs ahead of an answer that is taken, as a pass of its own; none where nothing does.
     pub(crate) fn split(&self) -> Option<Self> {
-        let n_answered = self.n_answered.filter(|_| self.goes_ahead)?;
+        let phase = self.phase.split()?;
         let n_computed = self.n_computed();
+        let tokens = self.tokens.split(n_computed, self.n_asked() - n_computed);
         Some(Self {
-            request: None,
-            kind: self.kind,
             draws: self.draws,
-            reads: None,
             adapter: self.adapter,
             budget: self.budget.clone(),
-            id: self.id,
-            n_answered: None,
-            goes_ahead: true,
-            slot: self.slot + n_computed,
-            content: self.content.part(n_computed..self.content.len(), self.slot),
-            n_taken: n_answered - n_computed,
-            n_buffered: 0,
-            n_given: 0,
-            asked_ns: None,
-            n_found: 0,
-            n_bytes: 0,
-            in_flight: self.in_flight,
             is_partway: self.is_partway,
-            finish: None,
-            outcome: None,
+            ..Self::in_phase(self.id, phase, self.kind, tokens)
         })
-    }
-
-    /// Somebody asks for what ran ahead. Answers the token that was drawn already.
-    pub(crate) fn promote(&mut self, request: RequestId) -> Option<u32> {
-        self.request = Some(request);
-        self.goes_ahead = false;
-        self.drawn().last().copied()
     }
 
     /// Whether it runs ahead of a step of `generator` that draws by `params` and `seed` behind `pending`.
@@ -309,31 +296,19 @@ impl Pass {
         pending: Option<u32>,
     ) -> bool {
         let draws_alike = |draws: &Draws| draws.params == *params && Some(draws.seed) == seed;
-        self.request.is_none()
+        matches!(self.phase, Phase::Ahead(_))
             && self.kind == PassKind::Step(generator)
             && self.draws.as_ref().is_some_and(draws_alike)
-            && self.content.tokens().first().copied() == pending
+            && self.content().tokens().first().copied() == pending
     }
 
-    /// A batch runs it.
-    pub(crate) const fn start(&mut self) {
-        self.in_flight = true;
+    /// A program asks for what ran ahead.
+    pub(crate) fn promote(&mut self, request: RequestId) -> bool {
+        self.phase.promote(request)
     }
 
-    /// The batch is done. Answers whether it was running.
-    pub(crate) const fn stop(&mut self) -> bool {
-        std::mem::replace(&mut self.in_flight, false)
-    }
-
-    /// Ends the pass with an error: what it computed counts no more.
-    pub(crate) fn fail(&mut self, error: Error) {
-        (self.in_flight, self.goes_ahead) = (false, false);
-        self.outcome = Some(Err(error));
-    }
-
-    /// Adds a token that was drawn.
-    pub(crate) fn push(&mut self, token: u32) {
-        let slot = self.slot + self.content.len();
-        self.content.push(token, self.adapter, slot);
+    /// Ends the pass with an error: what it computed does not count.
+    pub(crate) fn fail(&mut self, error: Error) -> bool {
+        self.phase.fail(error)
     }
 }

@@ -83,9 +83,10 @@ impl Planner<'_> {
             return self.follow(ticket);
         }
         let Some(context) = self.contexts.get(ticket.context.0) else {
+            self.totals.faults.count("what is queued has no context");
             return Admission::NotYet;
         };
-        if context.lease.is_some() || context.pass.is_none() {
+        if context.lease.is_some() {
             return Admission::NotYet;
         }
         let end = context.end();
@@ -134,7 +135,7 @@ impl Planner<'_> {
     /// A context had `n_before` tokens and found more. Also where it has to wait: what it found then is its own from now on.
     fn note_found(&mut self, id: ContextId, n_before: u32) {
         let Some(context) = self.contexts.get_mut(id.0) else {
-            return;
+            return self.totals.faults.count("what is queued has no context");
         };
         let n_found = context.n_once_ready(self.store).saturating_sub(n_before);
         self.totals.n_hits += u64::from(n_found > 0);
@@ -153,22 +154,29 @@ impl Planner<'_> {
         copy: Option<PageCopy>,
     ) -> Admission {
         let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+            self.totals.faults.count("what is queued has no context");
             return Admission::NotYet;
         };
         let (n_ready, end) = (context.lane.n_ready(), context.end());
         let Some(pass) = context.pass.as_mut() else {
+            self.totals.faults.count("what is queued has no pass");
             return Admission::NotYet;
         };
         if n_ready == end && !pass.wants_rows() {
-            pass.answer(None, false);
+            let answered = pass.answer(None, false);
+            self.totals.faults.expect(
+                answered,
+                "a pass with nothing left to compute does not wait",
+            );
             self.totals.waited(pass.asked_ns.take(), self.now_ns);
-            self.done.push((ticket.context, pass.request));
+            self.done.push((ticket.context, pass.request()));
             return Admission::Planned(0);
         }
         let reread = n_ready == end;
         let start = n_ready - u32::from(reread);
         let wanted = start..start + n.min(end - start).max(1);
         let Some(context) = self.contexts.get(ticket.context.0) else {
+            self.totals.faults.count("what is queued has no context");
             return Admission::NotYet;
         };
         let content = context.content_unless_plain(self.store, wanted.clone());
@@ -211,16 +219,19 @@ impl Planner<'_> {
     /// What ran ahead has lost its pages: it is computed again when it is asked for, and not before.
     fn forget_ahead(&mut self, id: ContextId) {
         let Some(context) = self.contexts.get_mut(id.0) else {
-            return;
+            return self.totals.faults.count("what is queued has no context");
         };
         if context
             .pass
-            .take_if(|pass| pass.request.is_none())
+            .take_if(|pass| pass.request().is_none())
             .is_some()
         {
             context.trim(self.store);
         } else if let Some(pass) = &mut context.pass {
-            pass.stop_ahead();
+            let stops = pass.stop_ahead();
+            self.totals
+                .faults
+                .expect(stops, "what ran ahead has no answer");
             context.roll_back(self.store);
         }
         self.totals.n_ahead_dropped += 1;

@@ -14,6 +14,11 @@ impl Engine {
     /// # Errors
     /// A sentence that names the first that is broken: a fault of the engine.
     pub fn check(&self) -> Result<(), String> {
+        if let Some((n, first)) = self.totals.faults.first() {
+            return Err(format!(
+                "{n} times something was as it cannot be, first: {first}"
+            ));
+        }
         self.check_pages()?;
         for (id, context) in self.contexts.iter() {
             self.check_context(ContextId(id), context)
@@ -115,7 +120,7 @@ impl Engine {
         for (id, context) in self.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
             n_waiting += usize::from(pass.is_waiting());
-            let Some(request) = pass.request else {
+            let Some(request) = pass.request() else {
                 continue;
             };
             if !matches!(self.requests.get(&request), Some(RequestState::Active(owner)) if owner.0 == id)
@@ -159,7 +164,7 @@ impl Engine {
                 context
                     .pass
                     .as_ref()
-                    .is_some_and(|pass| pass.request.is_some())
+                    .is_some_and(|pass| pass.request().is_some())
             })
             .count();
         let n_active = self

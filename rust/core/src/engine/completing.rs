@@ -130,7 +130,8 @@ impl Engine {
     /// The batch has let go of the pages of a context. `copied` tells whether its page copies were made.
     fn end_lease(&mut self, sequence: &Running, batch: BatchId, copied: bool) {
         let Some(context) = self.contexts.get_mut(sequence.context.0) else {
-            return;
+            let faults = &mut self.totals.faults;
+            return faults.count("a context is gone while a batch runs it");
         };
         // The next batch may have it already.
         context.lease = context.lease.filter(|&lease| lease != batch);
@@ -193,7 +194,7 @@ impl Engine {
         if context
             .pass
             .as_ref()
-            .is_none_or(|pass| pass.id != sequence.pass || !pass.is_in_flight())
+            .is_none_or(|pass| pass.id != sequence.pass || !pass.is_running())
         {
             // The pass was cancelled or abandoned under way: what it wrote is dropped, when no batch uses it any more.
             self.totals.n_followers_dropped += u64::from(sequence.follows);
@@ -221,7 +222,6 @@ impl Engine {
         let Some(pass) = context.pass.as_mut() else {
             return;
         };
-        pass.stop();
         let (kind, is_ahead) = (pass.kind, pass.is_ahead());
         let token = match &mut pass.reads {
             None => rows.first_token(),
@@ -230,20 +230,21 @@ impl Engine {
                 None
             }
         };
-        if let Some(token) = token {
-            pass.push(token);
-        }
+        let stops = pass.stop(token);
+        let faults = &mut self.totals.faults;
+        faults.expect(stops, "what a batch ran does not run");
         if is_ahead {
             if pass.is_waiting() {
                 return self.go_on(sequence.context, batch.0);
             }
             return self.rest(sequence.context);
         }
-        let request = pass.request;
+        let request = pass.request();
         let done = match (kind, token) {
             (PassKind::Flush | PassKind::Forward { .. }, _) => {
                 if whole {
-                    pass.answer(None, false);
+                    let answers = pass.answer(None, false);
+                    faults.expect(answers, "what a batch ran is answered already");
                 }
                 whole
             }
@@ -261,7 +262,8 @@ impl Engine {
                     generator.judge(token, n_drawn, length, end_tokens, max_context)
                 });
                 if finish.is_some() {
-                    pass.answer(finish, false);
+                    let answers = pass.answer(finish, false);
+                    faults.expect(answers, "what a batch ran is answered already");
                 } else if let Some(budget) = &pass.budget
                     && u64::from(n_drawn) >= budget.left()
                 {
@@ -294,7 +296,7 @@ impl Engine {
             let context = self.contexts.get(context.0);
             let pass = context.and_then(|context| context.pass.as_ref());
             // What runs ahead is in the next batch without anybody's coming back.
-            if !pass.is_some_and(|pass| pass.is_waiting() || pass.is_in_flight()) {
+            if !pass.is_some_and(|pass| pass.is_waiting() || pass.is_running()) {
                 self.hold.expect(id, generator.return_ns, now_ns);
             }
         }
@@ -308,17 +310,15 @@ impl Engine {
         let Some(pass) = context.pass.as_mut().filter(|it| it.id == pass) else {
             return;
         };
-        if pass.request.is_none() {
+        let request = pass.request();
+        if request.is_none() {
             context.pass = None;
             context.trim(&mut self.store);
-        } else if pass.is_ahead() {
-            pass.stop_ahead();
+        } else if pass.stop_ahead() {
             if context.lease.is_none() {
                 context.roll_back(&mut self.store);
             }
-        } else {
-            pass.fail(error);
-            let request = pass.request;
+        } else if pass.fail(error) {
             context.trim(&mut self.store);
             self.ready.extend(request);
         }

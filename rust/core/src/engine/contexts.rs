@@ -49,12 +49,12 @@ impl Engine {
         }
         if let Some(pass) = pass {
             self.queue.remove(pass.id);
-            if let Some(request) = pass.request {
+            if let Some(request) = pass.request() {
                 self.undo_generation(&pass);
                 let error = released();
                 self.requests
                     .insert(request, RequestState::Failed { process, error });
-                if pass.outcome.is_none() {
+                if !pass.is_ready() {
                     self.ready.push(request);
                 }
             }

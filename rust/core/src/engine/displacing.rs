@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 
 use super::admitting::Planner;
 use super::{Engine, Idle};
-use crate::context::Context;
+use crate::context::{Context, Pass};
 use crate::ids::ContextId;
 use crate::kv::{Obstacle, PageCopy};
 use crate::sched::Ticket;
@@ -28,6 +28,7 @@ impl Engine {
     /// A context has no pass any more, or none that runs: its pages may go when its program has had the time that it usually takes to come back.
     pub(super) fn rest(&mut self, id: ContextId) {
         let Some(context) = self.contexts.get_mut(id.0) else {
+            // It was released, and its batch is done.
             return;
         };
         let generator = context
@@ -218,7 +219,7 @@ impl Planner<'_> {
     /// Whether the context of a request that waits holds pages that may be taken away.
     fn can_go(&self, ticket: &Ticket, is_urgent: bool) -> bool {
         self.contexts.get(ticket.context.0).is_some_and(|context| {
-            let began = context.pass.as_ref().is_some_and(|pass| pass.is_partway);
+            let began = context.pass.as_ref().is_some_and(Pass::is_partway);
             let has_all = context.lane.n_missing(self.store, context.end()) == 0;
             let repays = context.spared_until_ns > self.now_ns && !is_urgent;
             let is_spared = began && has_all || repays;
@@ -229,5 +230,5 @@ impl Planner<'_> {
 
 /// Whether nothing of a context waits for a batch or runs in one.
 fn is_idle(context: &Context) -> bool {
-    context.lease.is_none() && !context.pass.as_ref().is_some_and(|pass| pass.is_waiting())
+    context.lease.is_none() && !context.pass.as_ref().is_some_and(Pass::is_waiting)
 }

@@ -45,7 +45,7 @@ impl Engine {
         let runs = context.lease == Some(batch.id)
             && !context.released
             && pass.id == running.pass
-            && pass.is_in_flight()
+            && pass.is_running()
             && !pass.is_ahead()
             && context.lane.is_whole();
         let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
@@ -101,15 +101,17 @@ impl Engine {
     /// Takes a pass on that has more to compute: where the next batch has it already, it runs; if not, it waits.
     pub(super) fn go_on(&mut self, id: ContextId, served: u64) {
         let Some(context) = self.contexts.get_mut(id.0) else {
-            return;
+            return self.totals.faults.count("what goes on has no context");
         };
         if context.lease.is_some() {
-            if let Some(pass) = &mut context.pass {
-                pass.start();
-            }
-            return;
+            let starts = context.pass.as_mut().is_some_and(|pass| pass.start(true));
+            let faults = &mut self.totals.faults;
+            return faults.expect(starts, "what is followed does not wait");
         }
-        self.queue.extend(ticket(id, context, served));
+        let ticket = ticket(id, context, served);
+        let faults = &mut self.totals.faults;
+        faults.expect(ticket.is_some(), "what goes on has no pass");
+        self.queue.extend(ticket);
     }
 }
 

@@ -7,7 +7,7 @@ use super::contexts::live_mut;
 use super::requests::Progress;
 use crate::batch::Adapter;
 use crate::brle;
-use crate::context::{Context, Pass, PassKind, Read, Reads};
+use crate::context::{Context, Pass, PassKind, Read, Reads, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Traits};
@@ -140,8 +140,9 @@ impl Engine {
             commits: !forward.leaves_working_pages,
         };
         let (content, n_buffered) = (self.content_of(state, forward)?, state.buffer.len());
-        let mut pass = Pass::of(request, kind, first, content, n_buffered, n_given)
-            .with_adapter(forward.adapter);
+        let tokens = Tokens::given(first, content, n_buffered, n_given);
+        let pass = Pass::new(self.next_pass(), request, kind, tokens);
+        let mut pass = pass.with_adapter(forward.adapter);
         pass.n_bytes = n_bytes;
         if !forward.rows.is_empty() {
             let reads = self.reads_of(context, forward, first + n_skipped)?;

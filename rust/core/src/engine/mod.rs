@@ -11,6 +11,7 @@ mod completing;
 mod contexts;
 mod costs;
 mod displacing;
+mod faults;
 mod following;
 mod forward;
 mod generators;
@@ -29,7 +30,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use crate::batch::ArenaBuilder;
 use crate::budget::TokenBudget;
 use crate::config::EngineConfig;
-use crate::context::Context;
+use crate::context::{Context, Pass};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Generator, Seeds};
 use crate::ids::{BatchId, ContextId, GeneratorId, PageId, PassId, ProcessId, RequestId, UserId};
@@ -261,7 +262,7 @@ impl Engine {
                 .contexts
                 .get(context.0)
                 .and_then(|context| context.pass.as_ref());
-            if let Some(request) = pass.and_then(|pass| pass.request) {
+            if let Some(request) = pass.and_then(Pass::request) {
                 self.cancel(request);
             }
             self.release(context);

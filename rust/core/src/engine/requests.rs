@@ -3,7 +3,7 @@
 use super::contexts::live_mut;
 use super::{Engine, Forward, RequestState};
 use crate::config::EngineConfig;
-use crate::context::{Context, Draws, Pass, PassKind, RowOutput};
+use crate::context::{Context, Draws, Pass, PassKind, RowOutput, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{FinishReason, Generator, Output, StepState};
 use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
@@ -85,14 +85,8 @@ impl Engine {
         context: ContextId,
         now_ns: u64,
     ) -> Result<Progress> {
-        let state = self.idle_context(context, "flushed")?;
-        let pass = Pass::new(
-            request,
-            PassKind::Flush,
-            state.n_tokens(),
-            state.pending,
-            &state.buffer,
-        );
+        let tokens = self.idle_context(context, "flushed")?.to_take();
+        let pass = Pass::new(self.next_pass(), request, PassKind::Flush, tokens);
         self.enter(context, pass, now_ns)
     }
 
@@ -127,8 +121,11 @@ impl Engine {
         let generator = self.generator(id)?;
         let pass = match generator.end(length, max_context) {
             Some(reason) => {
-                let mut pass = Pass::new(request, kind, length, None, &[]);
-                pass.answer(Some(reason), false);
+                let tokens = Tokens::taken(length, None, &[]);
+                let mut pass = Pass::new(self.next_pass(), request, kind, tokens);
+                let answers = pass.answer(Some(reason), false);
+                let faults = &mut self.totals.faults;
+                faults.expect(answers, "a pass that was made does not wait");
                 pass
             }
             None => self.generation_pass(request, id, kind)?,
@@ -184,7 +181,10 @@ impl Engine {
         let waits = self.queue.remove(pass);
         let pass = state.pass.as_mut()?;
         pass.asked_ns = waits.then_some(now_ns);
-        let drawn = pass.promote(request);
+        let promotes = pass.promote(request);
+        let faults = &mut self.totals.faults;
+        faults.expect(promotes, "what ran ahead has a request");
+        let drawn = pass.uncomputed();
         let state = self.contexts.get(context.0)?;
         if waits {
             self.queue
@@ -216,7 +216,9 @@ impl Engine {
         let (model_end, max_context) = (&self.config.end_tokens, self.config.max_context);
         let finish = generator.judge(token, 1, length, model_end, max_context);
         let goes_ahead = finish.is_none() && runs_ahead(&self.config, generator);
-        pass.answer(finish, goes_ahead);
+        let answers = pass.answer(finish, goes_ahead);
+        let faults = &mut self.totals.faults;
+        faults.expect(answers, "a step that has its token is answered already");
         if goes_ahead {
             self.go_on(id, self.totals.n_batches);
         }
@@ -228,7 +230,7 @@ impl Engine {
         let Some(context) = self.contexts.get_mut(id.0) else {
             return;
         };
-        let Some(pass) = context.pass.take_if(|pass| pass.request.is_none()) else {
+        let Some(pass) = context.pass.take_if(|pass| pass.request().is_none()) else {
             return;
         };
         context.trim(&mut self.store);
@@ -242,7 +244,12 @@ impl Engine {
         self.rest(id);
     }
 
-    fn generation_pass(&self, request: RequestId, id: GeneratorId, kind: PassKind) -> Result<Pass> {
+    fn generation_pass(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        kind: PassKind,
+    ) -> Result<Pass> {
         let generator = self.generator(id)?;
         if let Some(budget) = self.budget(generator.process) {
             // A generation draws a token at least; one that could not enter is not drawn.
@@ -262,21 +269,23 @@ impl Engine {
                 .map_or(0, |process| process.seeds.seed(origin))
         };
         let seed = generator.seed.unwrap_or_else(derived);
-        let pass = Pass::new(
-            request,
-            kind,
-            state.n_tokens(),
-            state.pending,
-            &state.buffer,
-        );
-        let mut pass = pass.with_adapter(generator.adapter);
-        pass.budget = self.budget(generator.process).cloned();
-        pass.draws = Some(Draws {
+        let draws = Draws {
             params: generator.params,
             seed,
             origin,
-        });
+        };
+        let (tokens, adapter) = (state.to_take(), generator.adapter);
+        let budget = self.budget(generator.process).cloned();
+        let pass = Pass::new(self.next_pass(), request, kind, tokens);
+        let mut pass = pass.with_adapter(adapter);
+        (pass.budget, pass.draws) = (budget, Some(draws));
         Ok(pass)
+    }
+
+    /// The name of the next pass.
+    pub(super) const fn next_pass(&mut self) -> PassId {
+        self.n_passes += 1;
+        PassId(self.n_passes)
     }
 
     /// Puts a pass on its context, and into the queue if there is something to compute.
@@ -294,13 +303,13 @@ impl Engine {
             return Err(never_fits(n_needed, n_pages));
         }
         if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
-            pass.answer(None, false);
+            let answers = pass.answer(None, false);
+            let faults = &mut self.totals.faults;
+            faults.expect(answers, "a pass that was made does not wait");
         }
-        self.n_passes += 1;
-        pass.id = PassId(self.n_passes);
-        let waits = pass.outcome.is_none();
+        let waits = pass.is_waiting();
         pass.asked_ns = waits.then_some(now_ns);
-        let request = pass.request;
+        let request = pass.request();
         state.settle(page_size);
         state.pass = Some(pass);
         if waits {
@@ -333,24 +342,27 @@ impl Engine {
                 return Some(Err(error));
             }
         };
-        let state = self.contexts.get_mut(context.0)?;
-        state.pass.as_ref()?.outcome.as_ref()?;
-        let mut pass = state.pass.take()?;
+        let pass = self
+            .contexts
+            .get_mut(context.0)
+            .map(|state| &mut state.pass);
+        let Some(pass) = pass.filter(|pass| pass.is_some()) else {
+            self.totals.faults.count("a request has no pass");
+            return None;
+        };
+        let pass = pass.take_if(|pass| pass.is_ready())?;
         self.forget(request);
-        match pass.outcome.take()? {
-            Ok(()) => match self.charge(context, &pass) {
-                Ok(()) => Some(Ok(self.fold(context, pass))),
-                Err(error) => {
-                    self.queue.remove(pass.id);
-                    self.give_up(context, &pass);
-                    Some(Err(error))
-                }
-            },
-            Err(error) => {
-                self.give_up(context, &pass);
-                Some(Err(error))
-            }
+        let outcome = match pass.error() {
+            None => self.charge(context, &pass),
+            Some(error) => Err(error.clone()),
+        };
+        if let Err(error) = outcome {
+            // What goes ahead of it waits.
+            self.queue.remove(pass.id);
+            self.give_up(context, &pass);
+            return Some(Err(error));
         }
+        Some(Ok(self.fold(context, pass)))
     }
 
     /// Charges the tokens that enter the context with a pass to the budget of its process.
@@ -374,7 +386,7 @@ impl Engine {
     /// Folds a pass that succeeded into its context and its generator.
     fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
         let (kind, draws, finish, tokens) =
-            (pass.kind, pass.draws, pass.finish, pass.drawn().to_vec());
+            (pass.kind, pass.draws, pass.finish(), pass.drawn().to_vec());
         let page_size = self.config.page_size;
         let (ahead, reads) = (pass.split(), pass.reads.take());
         if let Some(state) = self.contexts.get_mut(context.0) {

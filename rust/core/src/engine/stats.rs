@@ -1,6 +1,7 @@
 //! Counters and gauges: one structure, read between two calls of the engine.
 
 use super::Engine;
+use super::faults::Faults;
 use super::histogram::Histogram;
 use crate::ids::UserId;
 
@@ -28,6 +29,7 @@ pub(super) struct Totals {
     pub(super) batch_tokens: Histogram,
     pub(super) batch_us: Histogram,
     pub(super) wait_us: Histogram,
+    pub(super) faults: Faults,
 }
 
 impl Totals {

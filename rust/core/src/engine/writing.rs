@@ -27,22 +27,17 @@ impl Planner<'_> {
     /// Writes a chunk of a context into the batch, which has its pages from now on.
     pub(super) fn add(&mut self, ticket: &Ticket, chunk: Chunk) {
         let Some(context) = self.contexts.get_mut(ticket.context.0) else {
-            return;
+            return self.totals.faults.count("what has a place has no context");
         };
-        context.lease = Some(self.claim.batch);
-        let Some(pass) = &mut context.pass else {
-            return;
+        let Some(pass) = &context.pass else {
+            return self.totals.faults.count("what has a place has no pass");
         };
-        pass.start();
-        self.totals.waited(pass.asked_ns.take(), self.now_ns);
         let Chunk {
             slots,
             reread,
             content,
             copy,
         } = chunk;
-        let context = &*context;
-        let Some(pass) = &context.pass else { return };
         list_pages(&mut self.pages, context, self.store, slots.end);
         let sequence = Sequence {
             reread,
@@ -75,10 +70,12 @@ impl Planner<'_> {
         self.n_reads += add_reads(self.builder, pass, slots.clone());
         self.n_rows += (self.builder.n_rows() - n_rows) as u64;
         let ends = is_last && (pass.draws.is_none() || is_read);
-        if let Some(context) = self.contexts.get_mut(ticket.context.0)
-            && let Some(pass) = &mut context.pass
-        {
-            pass.is_partway = !ends;
+        context.lease = Some(self.claim.batch);
+        if let Some(pass) = &mut context.pass {
+            let starts = pass.start(ends);
+            let faults = &mut self.totals.faults;
+            faults.expect(starts, "what has a place does not wait");
+            self.totals.waited(pass.asked_ns.take(), self.now_ns);
         }
         self.work.add(slots.start, slots.end - slots.start);
         self.running.push(Running {
@@ -94,11 +91,13 @@ impl Planner<'_> {
     /// Writes the token of a context that a row of the batch before draws, whose slot is its next one.
     pub(super) fn add_follower(&mut self, ticket: &Ticket) {
         let Some(context) = self.contexts.get_mut(ticket.context.0) else {
-            return;
+            return self.totals.faults.count("what follows has no context");
         };
         let slots = context.end()..context.end() + 1;
-        let Some(pass) = &context.pass else { return };
-        let Some(draws) = pass.draws else { return };
+        let drawing = context.pass.as_ref().map(|pass| (pass, pass.draws));
+        let Some((pass, Some(draws))) = drawing else {
+            return self.totals.faults.count("what follows draws nothing");
+        };
         list_pages(&mut self.pages, context, self.store, slots.end);
         self.builder.add_sequence(&Sequence {
             tokens: &[0],
@@ -140,7 +139,7 @@ fn sequence<'a>(
 ) -> Sequence<'a> {
     Sequence {
         context: ticket.context,
-        request: pass.request.unwrap_or(RequestId(0)),
+        request: pass.request().unwrap_or(RequestId(0)),
         tokens: &[],
         positions: Positions::From(slots.start),
         masks: Masks::Causal,

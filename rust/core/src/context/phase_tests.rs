@@ -1,0 +1,265 @@
+//! The phases of a pass against the table in their documentation, and its tokens against lists of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::pass::{Pass, PassKind};
+use super::phase::{Ahead, Phase};
+use super::tokens::Tokens;
+use crate::errors::{Error, ErrorCode};
+use crate::generation::FinishReason;
+use crate::ids::{GeneratorId, PassId, RequestId};
+
+const REQUEST: RequestId = RequestId(7);
+const LATER: RequestId = RequestId(8);
+
+/// The rows of the table: from, by, to.
+fn table() -> Vec<[&'static str; 3]> {
+    let rows = include_str!("phase.rs")
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | "))
+        .filter_map(|line| line.strip_suffix(" |"));
+    let mut rows = rows.map(|row| {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        <[&str; 3]>::try_from(cells).expect("a row has three cells")
+    });
+    assert_eq!(rows.next(), Some(["from", "by", "to"]));
+    rows.collect()
+}
+
+/// Every phase that there is, by its name in the table.
+fn phases() -> Vec<(&'static str, Phase)> {
+    let answered = |ahead| Phase::Answered {
+        request: REQUEST,
+        n_tokens: 3,
+        finish: None,
+        ahead,
+    };
+    vec![
+        ("waiting", Phase::Waiting(REQUEST)),
+        ("running", Phase::Running(REQUEST)),
+        ("answered", answered(None)),
+        ("answered, waiting ahead", answered(Some(Ahead::Waiting))),
+        ("answered, running ahead", answered(Some(Ahead::Running))),
+        ("answered, drawn ahead", answered(Some(Ahead::Drawn))),
+        ("failed", Phase::Failed(REQUEST, error())),
+        ("waiting ahead", Phase::Ahead(Ahead::Waiting)),
+        ("running ahead", Phase::Ahead(Ahead::Running)),
+        ("drawn ahead", Phase::Ahead(Ahead::Drawn)),
+    ]
+}
+
+fn error() -> Error {
+    Error::new(ErrorCode::DriverFailed, "it failed")
+}
+
+fn name(phase: &Phase) -> &'static str {
+    let alike = |other: &Phase| match (phase, other) {
+        (Phase::Answered { ahead: a, .. }, Phase::Answered { ahead: b, .. }) => a == b,
+        (Phase::Ahead(a), Phase::Ahead(b)) => a == b,
+        _ => std::mem::discriminant(phase) == std::mem::discriminant(other),
+    };
+    let mut all = phases().into_iter();
+    all.find(|(_, other)| alike(other))
+        .expect("the phase is known")
+        .0
+}
+
+/// The transitions by their names in the table. What they answer: the phase afterwards, and whether there is such a transition.
+const EVENTS: [&str; 10] = [
+    "start",
+    "stop",
+    "draw",
+    "answer",
+    "answer and go ahead",
+    "stop ahead",
+    "split",
+    "promote",
+    "fail",
+    "nothing",
+];
+
+fn apply(phase: &Phase, by: &str) -> (Phase, bool) {
+    let mut next = phase.clone();
+    let done = match by {
+        "start" => next.start(),
+        "stop" => next.stop(),
+        "draw" => next.draw(),
+        "answer" => next.answer(3, None, false),
+        "answer and go ahead" => next.answer(3, None, true),
+        "stop ahead" => next.stop_ahead(),
+        "split" => match phase.split() {
+            Some(split) => {
+                next = split;
+                true
+            }
+            None => false,
+        },
+        "promote" => next.promote(REQUEST),
+        "fail" => next.fail(error()),
+        _ => false,
+    };
+    (next, done)
+}
+
+#[test]
+fn the_table_is_all_that_happens() {
+    let rows = table();
+    let by_cell: BTreeMap<(&str, &str), &str> = rows
+        .iter()
+        .map(|[from, by, to]| ((*from, *by), *to))
+        .collect();
+    assert_eq!(by_cell.len(), rows.len(), "a cell stands twice");
+    for (from, phase) in phases() {
+        for by in EVENTS {
+            let (next, done) = apply(&phase, by);
+            let to = by_cell.get(&(from, by)).copied();
+            assert_eq!(done, to.is_some(), "{from}, {by}");
+            assert_eq!(name(&next), to.unwrap_or(from), "{from}, {by}");
+            assert!(done || next == phase, "{from}, {by}");
+        }
+    }
+    let names: BTreeSet<&str> = phases().iter().map(|(name, _)| *name).collect();
+    for [from, by, to] in rows {
+        assert!(names.contains(from) && names.contains(to), "{from}, {to}");
+        assert!(EVENTS.contains(&by), "{by}");
+    }
+}
+
+#[test]
+fn a_phase_says_whom_it_serves_and_whether_it_waits_or_runs() {
+    for (name, phase) in phases() {
+        let asked = !matches!(phase, Phase::Ahead(_));
+        assert_eq!(phase.request(), asked.then_some(REQUEST), "{name}");
+        assert_eq!(phase.is_waiting(), name.contains("waiting"), "{name}");
+        assert_eq!(phase.is_running(), name.contains("running"), "{name}");
+    }
+}
+
+/// What a pass has to say, kept as lists.
+#[derive(Clone, Debug)]
+struct Oracle {
+    phase: &'static str,
+    request: Option<RequestId>,
+    /// Slots before the first token.
+    first: u32,
+    taken: Vec<u32>,
+    drawn: Vec<u32>,
+    ahead: Vec<u32>,
+    finish: Option<FinishReason>,
+    n_buffered: usize,
+    is_partway: bool,
+}
+
+impl Oracle {
+    fn is_answered(&self) -> bool {
+        self.phase.starts_with("answered")
+    }
+
+    fn to(&mut self, by: &str) -> bool {
+        let rows = table();
+        let row = rows
+            .iter()
+            .find(|[from, other, _]| *from == self.phase && *other == by);
+        self.phase = row.map_or(self.phase, |[_, _, to]| to);
+        row.is_some()
+    }
+
+    fn check(&self, pass: &Pass) -> Result<(), TestCaseError> {
+        let all = [&self.taken[..], &self.drawn, &self.ahead].concat();
+        prop_assert_eq!(pass.content().tokens(), &all[..]);
+        prop_assert_eq!(pass.n_tokens() as usize, all.len());
+        prop_assert_eq!(pass.drawn(), &self.drawn[..]);
+        prop_assert_eq!(pass.uncomputed(), self.drawn.last().copied());
+        let n_computed = self.taken.len() + self.drawn.len().saturating_sub(1);
+        prop_assert_eq!(pass.n_computed() as usize, n_computed);
+        let n_kept = if self.is_answered() { n_computed } else { 0 };
+        prop_assert_eq!(pass.n_kept() as usize, n_kept);
+        prop_assert_eq!(pass.n_entering(), self.drawn.len());
+        prop_assert_eq!(pass.n_buffered(), self.n_buffered);
+        prop_assert_eq!(pass.request(), self.request);
+        prop_assert_eq!(pass.is_waiting(), self.phase.contains("waiting"));
+        prop_assert_eq!(pass.is_running(), self.phase.contains("running"));
+        prop_assert_eq!(
+            pass.is_ready(),
+            self.is_answered() || self.phase == "failed"
+        );
+        prop_assert_eq!(
+            pass.is_ahead(),
+            !["waiting", "running"].contains(&self.phase)
+        );
+        prop_assert_eq!(pass.error().is_some(), self.phase == "failed");
+        prop_assert_eq!(pass.finish(), self.finish.filter(|_| self.is_answered()));
+        prop_assert_eq!(pass.is_partway(), self.is_partway);
+        let end = self.first + all.len() as u32;
+        prop_assert_eq!(pass.tokens_at(self.first..end), Some(&all[..]));
+        prop_assert_eq!(pass.tokens_at(self.first..end + 1), None);
+        Ok(())
+    }
+}
+
+proptest! {
+    /// Whatever is asked of a pass, in whatever order, it does what the table says, and keeps its tokens apart: those taken, those of the answer, and those
+    /// that ran ahead.
+    #[test]
+    fn tokens_stay_with_whom_they_belong_to(
+        buffer in prop::collection::vec(0u32..50, 0..4),
+        pending in prop::option::of(0u32..50),
+        events in prop::collection::vec((0usize..9, 0u32..50, any::<bool>()), 0..60),
+    ) {
+        let mut taken: Vec<u32> = pending.into_iter().collect();
+        taken.extend(&buffer);
+        let tokens = Tokens::taken(10, pending, &buffer);
+        let mut pass = Pass::new(PassId(3), REQUEST, PassKind::Step(GeneratorId(1)), tokens);
+        let mut oracle = Oracle {
+            phase: "waiting",
+            request: Some(REQUEST),
+            first: 10,
+            taken,
+            drawn: Vec::new(),
+            ahead: Vec::new(),
+            finish: None,
+            n_buffered: buffer.len(),
+            is_partway: false,
+        };
+        oracle.check(&pass)?;
+        for (event, token, flag) in events {
+            let by = EVENTS[event];
+            let before = oracle.clone();
+            let possible = oracle.to(by);
+            let finish = flag.then_some(FinishReason::Length);
+            let done = match by {
+                "start" => pass.start(flag),
+                "stop" => pass.stop(None),
+                "draw" => pass.stop(Some(token)),
+                "answer" => pass.answer(finish, false),
+                "answer and go ahead" => pass.answer(finish, true),
+                "stop ahead" => pass.stop_ahead(),
+                "split" => pass.split().map(|split| pass = split).is_some(),
+                "promote" => pass.promote(LATER),
+                _ => pass.fail(error()),
+            };
+            prop_assert_eq!(done, possible, "{} in {}", by, before.phase);
+            match by {
+                _ if !possible => {}
+                "start" => oracle.is_partway = !flag,
+                "draw" if before.is_answered() => oracle.ahead.push(token),
+                "draw" => oracle.drawn.push(token),
+                "answer" | "answer and go ahead" => oracle.finish = finish,
+                "stop ahead" => oracle.ahead.clear(),
+                "split" => {
+                    let pending: Vec<u32> = before.drawn.last().copied().into_iter().collect();
+                    oracle.first += (before.taken.len() + before.drawn.len() - pending.len()) as u32;
+                    (oracle.taken, oracle.drawn) = (pending, before.ahead);
+                    oracle.ahead.clear();
+                    (oracle.request, oracle.finish, oracle.n_buffered) = (None, None, 0);
+                }
+                "promote" => oracle.request = Some(LATER),
+                _ => {}
+            }
+            prop_assert_eq!(pass.id, PassId(3));
+            oracle.check(&pass)?;
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The tokens of a pass.
+
+use std::ops::Range;
+
+use crate::batch::Adapter;
+use crate::kv::Content;
+
+/// What a pass took from its context, what came with it, and what it drew, in this order.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    /// That of the first.
+    slot: u32,
+    content: Content,
+    /// Those that were not drawn.
+    n_taken: u32,
+    /// Those of the buffer of the context.
+    n_buffered: usize,
+    /// Those that were given with the pass itself.
+    n_given: u32,
+}
+
+impl Tokens {
+    /// Behind `slot` others: a pending token, and what is buffered.
+    pub(crate) fn taken(slot: u32, pending: Option<u32>, buffer: &[u32]) -> Self {
+        let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
+        Self::given(slot, Content::plain(tokens), buffer.len(), 0)
+    }
+
+    /// Behind `slot` others: what is pending, `n_buffered` of the buffer, and `n_given` that came with the pass.
+    pub(crate) fn given(slot: u32, content: Content, n_buffered: usize, n_given: u32) -> Self {
+        Self {
+            slot,
+            n_taken: content.len(),
+            content,
+            n_buffered,
+            n_given,
+        }
+    }
+
+    /// The same, computed with an adapter.
+    pub(super) fn with_adapter(self, adapter: Adapter) -> Self {
+        Self {
+            content: self.content.with_adapter(adapter, self.slot),
+            ..self
+        }
+    }
+
+    /// Those from the one at an index on, of which `n_taken` were not drawn ahead.
+    pub(super) fn split(&self, index: u32, n_taken: u32) -> Self {
+        Self {
+            slot: self.slot + index,
+            content: self.content.part(index..self.content.len(), self.slot),
+            n_taken,
+            n_buffered: 0,
+            n_given: 0,
+        }
+    }
+
+    pub(super) const fn content(&self) -> &Content {
+        &self.content
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.content.len()
+    }
+
+    pub(super) const fn n_buffered(&self) -> usize {
+        self.n_buffered
+    }
+
+    pub(super) const fn n_given(&self) -> u32 {
+        self.n_given
+    }
+
+    /// Those that were drawn, up to the one at index `end`.
+    pub(super) fn drawn(&self, end: u32) -> &[u32] {
+        &self.content.tokens()[self.n_taken as usize..end as usize]
+    }
+
+    /// Those in these slots, where all of them are plain and its own.
+    pub(super) fn at(&self, slots: Range<u32>) -> Option<&[u32]> {
+        let start = slots.start.checked_sub(self.slot)?;
+        let tokens = self.content.tokens();
+        tokens
+            .get(start as usize..(slots.end - self.slot) as usize)
+            .filter(|_| self.content.is_plain())
+    }
+
+    /// Adds one that was drawn.
+    pub(super) fn push(&mut self, token: u32, adapter: Adapter) {
+        let slot = self.slot + self.content.len();
+        self.content.push(token, adapter, slot);
+    }
+
+    /// Keeps the first `n`.
+    pub(super) fn truncate(&mut self, n: u32) {
+        self.content.truncate(n, self.slot);
+    }
+}
