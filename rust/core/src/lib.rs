@@ -21,10 +21,11 @@ pub mod sampling;
 mod sched;
 mod slab;
 
-pub use batch::{Adapter, Batch, Capabilities, DriverFailure, SampleJobs, Sampled, SequenceRows};
+pub use batch::{
+    Adapter, Batch, Capabilities, DriverFailure, RowOutput, SampleJobs, Sampled, SequenceRows,
+};
 pub use budget::TokenBudget;
 pub use config::{EngineConfig, Serves};
-pub use context::RowOutput;
 pub use engine::{
     Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
     RowRequest, Stats, Submission, UserStats,

@@ -9,6 +9,7 @@ mod jobs_tests;
 pub mod layout;
 #[cfg(test)]
 mod property_tests;
+mod reads;
 mod view;
 
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use crate::ids::BatchId;
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
+pub use reads::RowOutput;
+pub(crate) use reads::{Read, Reads};
 pub use view::{ArenaView, RowView, SequenceView};
 
 /// A batch for a driver.

@@ -4,7 +4,6 @@ mod pass;
 mod phase;
 #[cfg(test)]
 mod phase_tests;
-mod reads;
 mod tokens;
 
 use std::ops::Range;
@@ -14,9 +13,7 @@ use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
 
-pub(crate) use pass::{Draws, Pass, PassKind};
-pub use reads::RowOutput;
-pub(crate) use reads::{Read, Reads};
+pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
 
 /// The state of a context.
@@ -374,7 +371,7 @@ impl Context {
     }
 
     /// Takes a finished pass into the state that the program sees.
-    pub(crate) fn absorb(&mut self, store: &PageStore, pass: Pass) {
+    pub(crate) fn absorb(&mut self, store: &PageStore, pass: &Pass) {
         let n_buffered = pass.n_buffered().min(self.buffer.len());
         if n_buffered == self.buffer.len() {
             self.buffer = Arc::default();

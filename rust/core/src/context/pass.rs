@@ -1,17 +1,16 @@
 //! A pass under way: the tokens it took, and those it drew.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::batch::Adapter;
+use crate::batch::{Adapter, Read, Reads};
 use crate::budget::TokenBudget;
 use crate::errors::Error;
-use crate::generation::FinishReason;
+use crate::generation::{FinishReason, Template};
 use crate::ids::{GeneratorId, PassId, RequestId};
 use crate::kv::Content;
-use crate::sampling::Params;
 
 use super::phase::Phase;
-use super::reads::Reads;
 use super::tokens::Tokens;
 
 /// What a pass is for.
@@ -28,13 +27,14 @@ pub(crate) enum PassKind {
     },
 }
 
-/// How a pass draws its tokens.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Draws {
-    pub(crate) params: Params,
-    pub(crate) seed: u64,
-    /// The key under which the generators of a process are counted.
-    pub(crate) origin: u64,
+impl PassKind {
+    /// The generator whose tokens it draws.
+    pub(crate) const fn generator(self) -> Option<GeneratorId> {
+        match self {
+            Self::Step(generator) | Self::Run(generator) => Some(generator),
+            Self::Flush | Self::Forward { .. } => None,
+        }
+    }
 }
 
 /// A pass that was submitted and not yet taken, or that runs ahead of the program. How far it is computed tells the lane of its context, and where it
@@ -43,10 +43,10 @@ pub(crate) struct Draws {
 pub(crate) struct Pass {
     pub(crate) id: PassId,
     pub(crate) kind: PassKind,
-    /// How the token behind its last one is drawn; none in a flush and in a forward pass.
-    pub(crate) draws: Option<Draws>,
-    /// The rows that a forward pass wants.
-    pub(crate) reads: Option<Box<Reads>>,
+    /// The rows that it wants: in a flush none, in a generation the one behind its last token.
+    reads: Reads,
+    /// The key under which it counts for the seeds of later ones; none where it draws nothing, or its generator counts already.
+    pub(crate) origin: Option<u64>,
     /// What its tokens are computed with, those that it draws included.
     adapter: Adapter,
     /// What its tokens are charged to, when they are taken.
@@ -64,27 +64,18 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// A pass that a program asks for.
-    pub(crate) const fn new(
-        id: PassId,
-        request: RequestId,
-        kind: PassKind,
-        tokens: Tokens,
-    ) -> Self {
+    /// A pass that a program asks for, and that wants no row.
+    pub(crate) fn new(id: PassId, request: RequestId, kind: PassKind, tokens: Tokens) -> Self {
         Self::in_phase(id, Phase::Waiting(request), kind, tokens)
     }
 
-    const fn in_phase(id: PassId, phase: Phase, kind: PassKind, tokens: Tokens) -> Self {
+    fn in_phase(id: PassId, phase: Phase, kind: PassKind, tokens: Tokens) -> Self {
         Self {
             id,
             kind,
-            draws: None,
-            reads: None,
-            adapter: Adapter {
-                id: 0,
-                version: 0,
-                zo_seed: None,
-            },
+            reads: Reads::default(),
+            origin: None,
+            adapter: Adapter::default(),
             budget: None,
             tokens,
             phase,
@@ -93,6 +84,11 @@ impl Pass {
             n_found: 0,
             n_bytes: 0,
         }
+    }
+
+    /// The same, with rows that are wanted.
+    pub(crate) fn with_reads(self, reads: Reads) -> Self {
+        Self { reads, ..self }
     }
 
     /// The same, computed with an adapter.
@@ -173,15 +169,41 @@ impl Pass {
 
     /// Whether batches have to compute it though all of its tokens are ready: rows are wanted.
     pub(crate) fn wants_rows(&self) -> bool {
-        self.draws.is_some() || self.reads.as_ref().is_some_and(|reads| !reads.is_done())
+        !self.reads.is_done()
     }
 
-    /// Tokens from this slot on have to be computed, though somebody else has done so: rows of theirs are wanted.
+    /// Rows that a batch has to answer which computes these slots.
+    pub(crate) fn reads_within(&self, slots: Range<u32>) -> &[Read] {
+        self.reads.within(slots)
+    }
+
+    /// Those of them that count against the rows that a batch may have: the one of a generation does not.
+    pub(crate) fn counted_reads(&self, slots: Range<u32>) -> &[Read] {
+        match self.kind.generator() {
+            Some(_) => &[],
+            None => self.reads.within(slots),
+        }
+    }
+
+    /// The row that the next batch but one answers, where its next token is drawn by the next one.
+    pub(crate) fn following_read(&self) -> Option<Read> {
+        self.kind.generator()?;
+        self.reads.last().map(Read::following)
+    }
+
+    /// Tokens from this slot on have to be computed, though somebody else has done so: rows of theirs are wanted. The last token of a generation is read
+    /// again instead.
     pub(crate) fn first_read(&self) -> u32 {
-        let reads = self.reads.as_ref();
-        reads
-            .and_then(|reads| reads.next_slot())
-            .unwrap_or(u32::MAX)
+        let slot = match self.kind.generator() {
+            Some(_) => None,
+            None => self.reads.next_slot(),
+        };
+        slot.unwrap_or(u32::MAX)
+    }
+
+    /// The tokens that were drawn from its rows.
+    pub(crate) fn rows_drawn(&self) -> &[u32] {
+        self.reads.drawn()
     }
 
     /// Its tokens in these slots, where all of them are its own and plain.
@@ -230,6 +252,11 @@ impl Pass {
         }
     }
 
+    /// What it has to say of its rows.
+    pub(crate) fn into_reads(self) -> Reads {
+        self.reads
+    }
+
     /// Tokens of an answer that is ready that are computed: they are the context's to keep.
     pub(crate) fn n_kept(&self) -> u32 {
         match self.phase {
@@ -250,16 +277,31 @@ impl Pass {
         starts
     }
 
-    /// The batch is done, with a token that was drawn or without one.
-    pub(crate) fn stop(&mut self, token: Option<u32>) -> bool {
-        let Some(token) = token else {
+    /// The batch answered the next of its rows.
+    pub(crate) fn read<'a>(&mut self, rows: impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)>) {
+        self.reads.answer(rows);
+    }
+
+    /// The batch is done. The first `n_accepted` of the tokens that were drawn from its rows are its own.
+    pub(crate) fn stop(&mut self, n_accepted: u32) -> bool {
+        let accepted = self.reads.drawn().get(..n_accepted as usize);
+        let Some(accepted) = accepted.filter(|accepted| !accepted.is_empty()) else {
             return self.phase.stop();
         };
         let draws = self.phase.draw();
         if draws {
-            self.tokens.push(token, self.adapter);
+            for &token in accepted {
+                self.tokens.push(token, self.adapter);
+            }
         }
         draws
+    }
+
+    /// It wants the row behind its last token.
+    pub(crate) fn want_next(&mut self, template: &Template) {
+        if let Some(slot) = self.tokens.end().checked_sub(1) {
+            self.reads.renew(template.read(slot));
+        }
     }
 
     /// The answer is ready. `goes_ahead` tells whether the pass goes on.
@@ -274,12 +316,12 @@ impl Pass {
     }
 
     /// What runs ahead of an answer that is taken, as a pass of its own; none where nothing does.
-    pub(crate) fn split(&self) -> Option<Self> {
+    pub(crate) fn split(&mut self) -> Option<Self> {
         let phase = self.phase.split()?;
         let n_computed = self.n_computed();
         let tokens = self.tokens.split(n_computed, self.n_asked() - n_computed);
         Some(Self {
-            draws: self.draws,
+            reads: std::mem::take(&mut self.reads),
             adapter: self.adapter,
             budget: self.budget.clone(),
             is_partway: self.is_partway,
@@ -287,18 +329,16 @@ impl Pass {
         })
     }
 
-    /// Whether it runs ahead of a step of `generator` that draws by `params` and `seed` behind `pending`.
+    /// Whether it runs ahead of a step of `generator` that draws by `template` behind `pending`.
     pub(crate) fn fits(
         &self,
         generator: GeneratorId,
-        params: &Params,
-        seed: Option<u64>,
+        template: &Template,
         pending: Option<u32>,
     ) -> bool {
-        let draws_alike = |draws: &Draws| draws.params == *params && Some(draws.seed) == seed;
         matches!(self.phase, Phase::Ahead(_))
             && self.kind == PassKind::Step(generator)
-            && self.draws.as_ref().is_some_and(draws_alike)
+            && self.reads.last().is_some_and(|read| template.makes(read))
             && self.content().tokens().first().copied() == pending
     }
 

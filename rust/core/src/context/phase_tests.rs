@@ -8,11 +8,16 @@ use super::pass::{Pass, PassKind};
 use super::phase::{Ahead, Phase};
 use super::tokens::Tokens;
 use crate::errors::{Error, ErrorCode};
-use crate::generation::FinishReason;
+use crate::generation::{FinishReason, Template};
 use crate::ids::{GeneratorId, PassId, RequestId};
+use crate::sampling::Params;
 
 const REQUEST: RequestId = RequestId(7);
 const LATER: RequestId = RequestId(8);
+const TEMPLATE: Template = Template {
+    params: Params::ARGMAX,
+    seed: 1,
+};
 
 /// The rows of the table: from, by, to.
 fn table() -> Vec<[&'static str; 3]> {
@@ -231,12 +236,22 @@ proptest! {
             let finish = flag.then_some(FinishReason::Length);
             let done = match by {
                 "start" => pass.start(flag),
-                "stop" => pass.stop(None),
-                "draw" => pass.stop(Some(token)),
+                "stop" => pass.stop(0),
+                "draw" => {
+                    pass.want_next(&TEMPLATE);
+                    pass.read([(&[token][..], None)].into_iter());
+                    pass.stop(1)
+                }
                 "answer" => pass.answer(finish, false),
                 "answer and go ahead" => pass.answer(finish, true),
                 "stop ahead" => pass.stop_ahead(),
-                "split" => pass.split().map(|split| pass = split).is_some(),
+                "split" => match pass.split() {
+                    Some(split) => {
+                        pass = split;
+                        true
+                    }
+                    None => false,
+                },
                 "promote" => pass.promote(LATER),
                 _ => pass.fail(error()),
             };

@@ -64,6 +64,11 @@ impl Tokens {
         self.content.len()
     }
 
+    /// The slot behind the last.
+    pub(super) fn end(&self) -> u32 {
+        self.slot + self.content.len()
+    }
+
     pub(super) const fn n_buffered(&self) -> usize {
         self.n_buffered
     }
@@ -88,7 +93,7 @@ impl Tokens {
 
     /// Adds one that was drawn.
     pub(super) fn push(&mut self, token: u32, adapter: Adapter) {
-        let slot = self.slot + self.content.len();
+        let slot = self.end();
         self.content.push(token, adapter, slot);
     }
 

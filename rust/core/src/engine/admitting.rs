@@ -240,8 +240,8 @@ impl Planner<'_> {
 
     /// How many of these tokens may be computed in this batch without there being too many rows.
     fn n_readable(&self, context: &Context, slots: Range<u32>) -> u32 {
-        let reads = context.pass.as_ref().and_then(|pass| pass.reads.as_ref());
-        let wanted = reads.map_or(&[][..], |reads| reads.within(slots.clone()));
+        let pass = context.pass.as_ref();
+        let wanted = pass.map_or(&[][..], |pass| pass.counted_reads(slots.clone()));
         let left = self.max_reads.saturating_sub(self.n_reads);
         match wanted.get(left as usize) {
             Some(beyond) => beyond.slot - slots.start,

@@ -1,5 +1,6 @@
 //! The driver answers a batch.
 
+use super::judging::{Became, verdict};
 use super::requests::ticket;
 use super::{Engine, InFlight, Rider, Running};
 use crate::batch::{DriverFailure, Sampled, SequenceRows};
@@ -213,24 +214,32 @@ impl Engine {
             Ok(rows) => rows,
             Err(error) => return self.fail(sequence.context, sequence.pass, error),
         };
+        let Some(pass) = context.pass.as_mut() else {
+            return self.totals.faults.count("what a batch ran has no pass");
+        };
+        pass.read(rows.outputs());
+        let (kind, request, is_ahead) = (pass.kind, pass.request(), pass.is_ahead());
+        let n_drawn = pass.rows_drawn().len() as u32;
+        // What runs ahead is judged when it is asked for: options may change until then.
+        let verdict = match kind.generator() {
+            Some(_) if !is_ahead => verdict(&self.config, &self.generators, context, 0),
+            _ => None,
+        };
         if let Some(next) = context.lease {
             lend(&mut self.in_flight, &mut self.store, next, &context.lane);
         }
-        context.advance(&mut self.store, sequence.length);
-        let n_tokens = context.n_tokens();
+        let n_rejected = verdict.map_or(0, |verdict| verdict.n_rejected);
+        context.advance(&mut self.store, sequence.length - n_rejected);
         let whole = context.lane.n_ready() >= context.end();
         let Some(pass) = context.pass.as_mut() else {
-            return;
+            return self.totals.faults.count("what a batch ran has no pass");
         };
-        let (kind, is_ahead) = (pass.kind, pass.is_ahead());
-        let token = match &mut pass.reads {
-            None => rows.first_token(),
-            Some(reads) => {
-                reads.answer(rows);
-                None
-            }
+        let n_accepted = match (kind.generator(), verdict) {
+            (None, _) => 0,
+            (Some(_), None) => n_drawn,
+            (Some(_), Some(verdict)) => verdict.n_accepted,
         };
-        let stops = pass.stop(token);
+        let stops = pass.stop(n_accepted);
         let faults = &mut self.totals.faults;
         faults.expect(stops, "what a batch ran does not run");
         if is_ahead {
@@ -239,45 +248,25 @@ impl Engine {
             }
             return self.rest(sequence.context);
         }
-        let request = pass.request();
-        let done = match (kind, token) {
-            (PassKind::Flush | PassKind::Forward { .. }, _) => {
-                if whole {
-                    let answers = pass.answer(None, false);
-                    faults.expect(answers, "what a batch ran is answered already");
-                }
-                whole
+        let became = match (kind.generator(), verdict) {
+            (None, _) if whole => {
+                let answers = pass.answer(None, false);
+                faults.expect(answers, "what a batch ran is answered already");
+                Became::Answered(None)
             }
-            (PassKind::Step(_) | PassKind::Run(_), None) => false,
-            (PassKind::Step(id), Some(token)) => {
-                let finish = self.answer_step(sequence.context, id, token);
-                self.expect_back(sequence.context, id, finish, now_ns);
-                true
+            (_, None) => {
+                self.go_on(sequence.context, batch.0);
+                Became::Going
             }
-            (PassKind::Run(id), Some(token)) => {
-                let (n_drawn, length) = (pass.drawn().len() as u32, n_tokens + pass.n_tokens());
-                let (end_tokens, max_context) = (&self.config.end_tokens, self.config.max_context);
-                let generator = self.generators.get(id.0);
-                let finish = generator.and_then(|generator| {
-                    generator.judge(token, n_drawn, length, end_tokens, max_context)
-                });
-                if finish.is_some() {
-                    let answers = pass.answer(finish, false);
-                    faults.expect(answers, "what a batch ran is answered already");
-                } else if let Some(budget) = &pass.budget
-                    && u64::from(n_drawn) >= budget.left()
-                {
-                    let error = budget.exhausted(u64::from(n_drawn) + 1);
-                    return self.fail(sequence.context, sequence.pass, error);
-                }
-                finish.is_some()
-            }
+            (_, Some(verdict)) => self.follow_verdict(sequence.context, verdict.next, batch.0),
         };
-        if done {
+        if let Became::Answered(finish) = became {
+            if let PassKind::Step(id) = kind {
+                self.expect_back(sequence.context, id, finish, now_ns);
+            }
             self.ready.extend(request);
-            return self.rest(sequence.context);
+            self.rest(sequence.context);
         }
-        self.go_on(sequence.context, batch.0);
     }
 
     /// A program was answered a step: it may come back for the next one.

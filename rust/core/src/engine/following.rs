@@ -5,9 +5,11 @@
 //! generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
 
 use super::admitting::Planner;
+use super::judging::standing;
 use super::requests::{runs_ahead, ticket};
 use super::{Engine, InFlight, Running};
 use crate::context::PassKind;
+use crate::generation::Next;
 use crate::ids::{BatchId, ContextId};
 use crate::kv::pages_for;
 use crate::sched::{Admission, Ticket};
@@ -39,7 +41,6 @@ impl Engine {
 
     /// The place of a sequence that runs in the batch after; none where it will or may not need one.
     fn follower(&self, batch: &InFlight, running: &Running) -> Option<Ticket> {
-        let row = running.row?;
         let context = self.contexts.get(running.context.0)?;
         let pass = context.pass.as_ref()?;
         let runs = context.lease == Some(batch.id)
@@ -48,27 +49,19 @@ impl Engine {
             && pass.is_running()
             && !pass.is_ahead()
             && context.lane.is_whole();
-        let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
-            return None;
-        };
+        let id = pass.kind.generator()?;
+        let row = running.rows.clone().next_back()?;
         let generator = self.generators.get(id.0).filter(|_| runs)?;
-        // Counted with the token that is to be drawn.
-        let (n_drawn, length) = (pass.drawn().len() as u32 + 1, context.end() + 1);
-        let max_context = self.config.max_context;
-        let goes_on = match pass.kind {
-            PassKind::Step(_) => runs_ahead(&self.config, generator),
-            _ => pass
-                .budget
-                .as_ref()
-                .is_none_or(|budget| u64::from(n_drawn) < budget.left()),
-        };
-        let fits = pages_for(length, self.config.page_size) <= self.store.n_pages();
-        let ends = generator.is_full(n_drawn, length, max_context);
+        let is_step = matches!(pass.kind, PassKind::Step(_));
+        // Whatever the token is that is to be drawn.
+        let goes_on = generator.after_any(1, &standing(&self.config, context, pass)) == Next::Go
+            && (!is_step || runs_ahead(&self.config, generator));
+        let fits = pages_for(context.end() + 1, self.config.page_size) <= self.store.n_pages();
         let ticket = ticket(running.context, context, batch.id.0)?;
-        (goes_on && fits && !ends).then_some(Ticket {
+        (goes_on && fits).then_some(Ticket {
             n_tokens: 1,
             // Nobody has asked for it yet.
-            is_ahead: matches!(pass.kind, PassKind::Step(_)),
+            is_ahead: is_step,
             follows: Some(row),
             ..ticket
         })

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::contexts::live_mut;
 use super::requests::Progress;
-use crate::batch::Adapter;
+use crate::batch::{Adapter, Read, Reads};
 use crate::brle;
-use crate::context::{Context, Pass, PassKind, Read, Reads, Tokens};
+use crate::context::{Context, Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Traits};
@@ -90,12 +89,19 @@ impl Engine {
         Ok(Content::new(tokens, traits, first))
     }
 
-    /// The rows of a forward pass whose first indexed token lies at `slot`.
-    fn reads_of(&self, context: ContextId, forward: &Forward, slot: u32) -> Result<Reads> {
+    /// The rows of a forward pass whose first indexed token lies at `slot`, and the key under which it counts if it draws.
+    fn reads_of(
+        &self,
+        context: ContextId,
+        forward: &Forward,
+        slot: u32,
+    ) -> Result<(Reads, Option<u64>)> {
         let state = self.live(context)?;
         let origin = state.origin(&self.store);
         let process = self.process(state.process)?;
         let seed = process.seeds.seed(origin);
+        let mask = brle::shortest(&forward.token_mask, self.config.vocab_size);
+        let mask: Option<Arc<[u32]>> = (!mask.is_empty()).then(|| Arc::from(mask));
         let mut n_sampled = 0;
         let mut reads = Vec::with_capacity(forward.rows.len());
         for row in &forward.rows {
@@ -114,12 +120,12 @@ impl Engine {
                     draw: 0,
                 },
                 n_draws,
+                mask: mask.clone().filter(|_| n_draws > 0),
                 keep: row.keep,
             });
             n_sampled += u32::from(n_draws > 0);
         }
-        let token_mask = brle::shortest(&forward.token_mask, self.config.vocab_size);
-        Ok(Reads::new(reads, Arc::from(token_mask), origin))
+        Ok((Reads::new(reads), (n_sampled > 0).then_some(origin)))
     }
 
     pub(super) fn submit_forward(
@@ -145,8 +151,9 @@ impl Engine {
         let mut pass = pass.with_adapter(forward.adapter);
         pass.n_bytes = n_bytes;
         if !forward.rows.is_empty() {
-            let reads = self.reads_of(context, forward, first + n_skipped)?;
-            pass.reads = Some(Box::new(reads));
+            let (reads, origin) = self.reads_of(context, forward, first + n_skipped)?;
+            pass = pass.with_reads(reads);
+            pass.origin = origin;
         }
         self.enter(context, pass, now_ns)
     }
@@ -254,16 +261,6 @@ impl Engine {
                 self.config.model
             ),
         )
-    }
-
-    /// A forward pass that succeeded counts for the seeds of later ones, if it drew.
-    pub(super) fn count_forward(&mut self, context: ContextId, reads: &Reads) {
-        let state = live_mut(&mut self.contexts, context);
-        let process = state.ok().map(|state| state.process);
-        let process = process.and_then(|process| self.processes.get_mut(&process));
-        if let Some((process, origin)) = process.zip(reads.origin) {
-            process.seeds.count(origin);
-        }
     }
 }
 

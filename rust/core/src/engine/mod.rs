@@ -16,6 +16,7 @@ mod following;
 mod forward;
 mod generators;
 mod histogram;
+mod judging;
 mod losing;
 mod planning;
 mod requests;
@@ -26,6 +27,7 @@ mod working_pages;
 mod writing;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 
 use crate::batch::ArenaBuilder;
 use crate::budget::TokenBudget;
@@ -155,8 +157,8 @@ struct Running {
     copy: Option<PageCopy>,
     /// Tokens that are ready when it is done.
     length: u32,
-    /// The row of the batch from which the next token of the pass is drawn.
-    row: Option<u32>,
+    /// The rows that it wants, among those of the batch.
+    rows: Range<u32>,
     /// It follows a sequence of the batch before.
     follows: bool,
 }

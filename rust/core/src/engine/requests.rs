@@ -1,11 +1,13 @@
 //! What programs wait for.
 
 use super::contexts::live_mut;
+use super::judging::verdict;
 use super::{Engine, Forward, RequestState};
+use crate::batch::RowOutput;
 use crate::config::EngineConfig;
-use crate::context::{Context, Draws, Pass, PassKind, RowOutput, Tokens};
+use crate::context::{Context, Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{FinishReason, Generator, Output, StepState};
+use crate::generation::{Generator, Output, StepState, Template};
 use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
 use crate::kv::pages_for;
 use crate::sched::{Ticket, smoothed};
@@ -118,21 +120,25 @@ impl Engine {
             return progress;
         }
         let length = self.idle_context(context, "generated from")?.length();
-        let generator = self.generator(id)?;
-        let pass = match generator.end(length, max_context) {
+        let template = self.generator(id)?.template;
+        let (pass, template) = match self.generator(id)?.end(length, max_context) {
             Some(reason) => {
                 let tokens = Tokens::taken(length, None, &[]);
                 let mut pass = Pass::new(self.next_pass(), request, kind, tokens);
                 let answers = pass.answer(Some(reason), false);
                 let faults = &mut self.totals.faults;
                 faults.expect(answers, "a pass that was made does not wait");
-                pass
+                (pass, template)
             }
-            None => self.generation_pass(request, id, kind)?,
+            None => {
+                let (pass, template) = self.generation_pass(request, id, kind)?;
+                (pass, Some(template))
+            }
         };
         let progress = self.enter(context, pass, now_ns)?;
         if let Some(generator) = self.generators.get_mut(id.0) {
             generator.state = StepState::Running;
+            generator.template = template;
         }
         Ok(progress)
     }
@@ -154,7 +160,7 @@ impl Engine {
             && state
                 .pass
                 .as_ref()?
-                .fits(id, &generator.params, generator.seed, state.pending)
+                .fits(id, generator.template.as_ref()?, state.pending)
             && generator
                 .end(state.length(), self.config.max_context)
                 .is_none();
@@ -195,34 +201,13 @@ impl Engine {
         let generator = self.generators.get_mut(id.0)?;
         generator.n_vain = 0;
         generator.state = StepState::Running;
-        if let Some(token) = drawn {
-            self.answer_step(context, id, token);
-            return Some(Ok(Progress::Ready));
+        if drawn.is_none() {
+            return Some(Ok(Progress::Waiting));
         }
-        Some(Ok(Progress::Waiting))
-    }
-
-    /// The step of a generator has its token. Answers why the generation ended, if it did; if not, the pass goes on ahead of the program.
-    pub(super) fn answer_step(
-        &mut self,
-        id: ContextId,
-        generator_id: GeneratorId,
-        token: u32,
-    ) -> Option<FinishReason> {
-        let context = self.contexts.get_mut(id.0)?;
-        let length = context.end();
-        let pass = context.pass.as_mut()?;
-        let generator = self.generators.get(generator_id.0)?;
-        let (model_end, max_context) = (&self.config.end_tokens, self.config.max_context);
-        let finish = generator.judge(token, 1, length, model_end, max_context);
-        let goes_ahead = finish.is_none() && runs_ahead(&self.config, generator);
-        let answers = pass.answer(finish, goes_ahead);
-        let faults = &mut self.totals.faults;
-        faults.expect(answers, "a step that has its token is answered already");
-        if goes_ahead {
-            self.go_on(id, self.totals.n_batches);
-        }
-        finish
+        let state = self.contexts.get(context.0)?;
+        let verdict = verdict(&self.config, &self.generators, state, 1)?;
+        self.follow_verdict(context, verdict.next, self.totals.n_batches);
+        Some(Ok(Progress::Ready))
     }
 
     /// What ran ahead of the program is of no use.
@@ -249,7 +234,7 @@ impl Engine {
         request: RequestId,
         id: GeneratorId,
         kind: PassKind,
-    ) -> Result<Pass> {
+    ) -> Result<(Pass, Template)> {
         let generator = self.generator(id)?;
         if let Some(budget) = self.budget(generator.process) {
             // A generation draws a token at least; one that could not enter is not drawn.
@@ -258,28 +243,19 @@ impl Engine {
             }
         }
         let state = self.live(generator.context)?;
-        let origin = if generator.counted {
-            0
-        } else {
-            state.origin(&self.store)
-        };
-        let derived = || {
-            self.processes
-                .get(&generator.process)
-                .map_or(0, |process| process.seeds.seed(origin))
-        };
-        let seed = generator.seed.unwrap_or_else(derived);
-        let draws = Draws {
-            params: generator.params,
-            seed,
-            origin,
-        };
+        let origin = (!generator.counted).then(|| state.origin(&self.store));
+        let process = self.processes.get(&generator.process);
+        let template = generator.draws_by(|| {
+            let derived = process.zip(origin);
+            derived.map_or(0, |(process, origin)| process.seeds.seed(origin))
+        });
         let (tokens, adapter) = (state.to_take(), generator.adapter);
         let budget = self.budget(generator.process).cloned();
         let pass = Pass::new(self.next_pass(), request, kind, tokens);
         let mut pass = pass.with_adapter(adapter);
-        (pass.budget, pass.draws) = (budget, Some(draws));
-        Ok(pass)
+        (pass.budget, pass.origin) = (budget, origin);
+        pass.want_next(&template);
+        Ok((pass, template))
     }
 
     /// The name of the next pass.
@@ -385,40 +361,40 @@ impl Engine {
 
     /// Folds a pass that succeeded into its context and its generator.
     fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
-        let (kind, draws, finish, tokens) =
-            (pass.kind, pass.draws, pass.finish(), pass.drawn().to_vec());
         let page_size = self.config.page_size;
-        let (ahead, reads) = (pass.split(), pass.reads.take());
+        let ahead = pass.split();
         if let Some(state) = self.contexts.get_mut(context.0) {
             // A pass that had nothing to run took nothing.
             if pass.n_tokens() > 0 {
-                state.absorb(&self.store, pass);
+                state.absorb(&self.store, &pass);
             }
             state.pass = ahead;
-            if matches!(kind, PassKind::Flush | PassKind::Forward { .. }) {
+            if pass.kind.generator().is_none() {
                 state.settle(page_size);
             }
             state.trim(&mut self.store);
+            if let Some(origin) = pass.origin
+                && let Some(process) = self.processes.get_mut(&state.process)
+            {
+                process.seeds.count(origin);
+            }
         }
-        let (PassKind::Step(id) | PassKind::Run(id)) = kind else {
-            let Some(reads) = reads else {
-                return match kind {
-                    PassKind::Forward { .. } => Answer::Forwarded(Vec::new()),
-                    _ => Answer::Flushed,
-                };
-            };
-            self.count_forward(context, &reads);
-            return Answer::Forwarded(reads.into_outputs());
+        let id = match pass.kind {
+            PassKind::Flush => return Answer::Flushed,
+            PassKind::Forward { .. } => {
+                return Answer::Forwarded(pass.into_reads().into_outputs());
+            }
+            PassKind::Step(id) | PassKind::Run(id) => id,
         };
-        if let Some(generator) = self.generators.get_mut(id.0) {
-            generator.fold(tokens.len() as u32, finish);
-            if let Some(draws) = draws.filter(|_| !generator.counted) {
-                generator.counted = true;
-                generator.seed = Some(draws.seed);
-                if let Some(process) = self.processes.get_mut(&generator.process) {
-                    process.seeds.count(draws.origin);
+        let (tokens, finish) = (pass.drawn().to_vec(), pass.finish());
+        match self.generators.get_mut(id.0) {
+            Some(generator) => {
+                generator.fold(tokens.len() as u32, finish);
+                if pass.origin.is_some() {
+                    generator.settle_seed();
                 }
             }
+            None => self.totals.faults.count("a generation has no generator"),
         }
         self.drop_if_asked(id);
         Answer::Generated(Output { tokens, finish })

@@ -4,11 +4,10 @@ use std::ops::Range;
 
 use super::Running;
 use super::admitting::Planner;
-use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
-use crate::context::{Context, Draws, Pass};
+use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Read, Row, Sequence};
+use crate::context::{Context, Pass};
 use crate::ids::{PageId, RequestId};
 use crate::kv::{Content, PageCopy, PageStore, Traits, pages_for};
-use crate::sampling::Key;
 use crate::sched::Ticket;
 
 /// Tokens of a context that a batch computes.
@@ -59,17 +58,13 @@ impl Planner<'_> {
             self.builder.add_copy(copy.src, copy.dst);
             self.totals.n_copies += 1;
         }
-        let n_rows = self.builder.n_rows();
-        let is_last = slots.end == context.end();
         // A token that is computed again with the adapter that it was written with is read by the next batch with that of the pass.
-        let is_read = is_last && adapter == pass.adapter();
-        let row = pass
-            .draws
-            .filter(|_| is_read)
-            .map(|draws| add_draw(self.builder, &draws, slots.clone()));
-        self.n_reads += add_reads(self.builder, pass, slots.clone());
-        self.n_rows += (self.builder.n_rows() - n_rows) as u64;
-        let ends = is_last && (pass.draws.is_none() || is_read);
+        let is_read = adapter == pass.adapter();
+        let read = if is_read { slots.clone() } else { 0..0 };
+        let rows = add_reads(self.builder, pass.reads_within(read.clone()), slots.start);
+        self.n_reads += pass.counted_reads(read).len() as u32;
+        self.n_rows += u64::from(rows.end - rows.start);
+        let ends = is_read && slots.end == context.end();
         context.lease = Some(self.claim.batch);
         if let Some(pass) = &mut context.pass {
             let starts = pass.start(ends);
@@ -83,7 +78,7 @@ impl Planner<'_> {
             pass: ticket.pass,
             copy: copy.map(|(_, copy)| copy),
             length: slots.end,
-            row,
+            rows,
             follows: false,
         });
     }
@@ -94,8 +89,8 @@ impl Planner<'_> {
             return self.totals.faults.count("what follows has no context");
         };
         let slots = context.end()..context.end() + 1;
-        let drawing = context.pass.as_ref().map(|pass| (pass, pass.draws));
-        let Some((pass, Some(draws))) = drawing else {
+        let pass = context.pass.as_ref();
+        let Some((pass, read)) = pass.and_then(|pass| Some((pass, pass.following_read()?))) else {
             return self.totals.faults.count("what follows draws nothing");
         };
         list_pages(&mut self.pages, context, self.store, slots.end);
@@ -104,7 +99,7 @@ impl Planner<'_> {
             follows: ticket.follows,
             ..sequence(ticket, pass, slots.clone(), &self.pages)
         });
-        let row = add_draw(self.builder, &draws, slots.clone());
+        let rows = add_reads(self.builder, &[read], slots.start);
         context.lease = Some(self.claim.batch);
         self.work.add(slots.start, 1);
         self.n_rows += 1;
@@ -114,7 +109,7 @@ impl Planner<'_> {
             pass: ticket.pass,
             copy: None,
             length: slots.end,
-            row: Some(row),
+            rows,
             follows: true,
         });
     }
@@ -153,44 +148,20 @@ fn sequence<'a>(
     }
 }
 
-/// Asks for the token behind the last one of the sequence that was added last. Answers the row from which it is drawn.
-fn add_draw(builder: &mut ArenaBuilder, draws: &Draws, slots: Range<u32>) -> u32 {
-    let row = builder.n_rows() as u32;
-    builder.add_row(&Row {
-        token_idx: slots.end - slots.start - 1,
-        params: draws.params,
-        key: Key {
-            seed: draws.seed,
-            position: slots.end,
-            slot: 0,
-            draw: 0,
-        },
-        n_draws: 1,
-        mask: &[],
-        keep: false,
-    });
-    row
-}
-
-/// Asks for the rows that a forward pass wants of these slots. Answers how many there are.
-fn add_reads(builder: &mut ArenaBuilder, pass: &Pass, slots: Range<u32>) -> u32 {
-    let Some(reads) = &pass.reads else { return 0 };
-    let wanted = reads.within(slots.clone());
-    for read in wanted {
+/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`. Answers where they stand among those of the batch.
+fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32> {
+    let first = builder.n_rows() as u32;
+    for read in reads {
         builder.add_row(&Row {
-            token_idx: read.slot - slots.start,
+            token_idx: read.slot - slot,
             params: read.params,
             key: read.key,
             n_draws: read.n_draws,
-            mask: if read.n_draws > 0 {
-                &reads.token_mask
-            } else {
-                &[]
-            },
+            mask: read.mask.as_deref().unwrap_or_default(),
             keep: read.keep,
         });
     }
-    wanted.len() as u32
+    first..builder.n_rows() as u32
 }
 
 /// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`. Answers the adapter.
@@ -225,4 +196,67 @@ fn add_content(
         ..sequence
     });
     adapter
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::batch::ArenaView;
+    use crate::ids::{BatchId, ContextId};
+    use crate::sampling::{Key, Params};
+
+    #[test]
+    fn each_row_has_its_own_mask_key_and_draws() {
+        let read = |slot, seed, n_draws, mask: &[u32]| Read {
+            slot,
+            params: Params::ARGMAX,
+            key: Key {
+                seed,
+                position: slot + 1,
+                slot: 0,
+                draw: 0,
+            },
+            n_draws,
+            mask: (!mask.is_empty()).then(|| Arc::from(mask)),
+            keep: n_draws == 0,
+        };
+        let reads = [
+            read(4, 1, 1, &[2, 3]),
+            read(4, 2, 0, &[]),
+            read(5, 3, 2, &[0, 1]),
+        ];
+        let mut builder = ArenaBuilder::new(4);
+        for (first, reads) in [(4, &reads[..]), (5, &reads[2..])] {
+            builder.add_sequence(&Sequence {
+                context: ContextId(1),
+                request: RequestId(1),
+                tokens: &[7, 8],
+                positions: Positions::From(first),
+                masks: Masks::Causal,
+                adapter: Adapter::default(),
+                media: 0,
+                pages: &[PageId(0), PageId(1)],
+                replaced: None,
+                length: first + 2,
+                reread: false,
+                follows: None,
+            });
+            let before = builder.n_rows() as u32;
+            let rows = add_reads(&mut builder, reads, first);
+            assert_eq!(rows, before..before + reads.len() as u32);
+        }
+        let words = builder.finish(BatchId(1));
+        let view = ArenaView::parse(&words).expect("the arena is well-formed");
+        let wanted = [&reads[..], &reads[2..]].concat();
+        let tokens = [0, 0, 1, 2];
+        for ((row, read), token) in view.rows().zip(&wanted).zip(tokens) {
+            assert_eq!(row.token, token);
+            assert_eq!(row.mask, read.mask.as_deref().unwrap_or_default());
+            assert_eq!((row.key.seed, row.n_draws), (read.key.seed, read.n_draws));
+            assert_eq!(row.keep, read.keep);
+        }
+        assert_eq!(view.rows().count(), wanted.len());
+    }
 }

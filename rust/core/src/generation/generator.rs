@@ -1,6 +1,6 @@
 //! The state machine of a generator.
 
-use super::{FinishReason, StopSet};
+use super::{FinishReason, Next, Standing, StopSet, Template};
 use crate::batch::Adapter;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
@@ -24,9 +24,11 @@ pub(crate) enum StepState {
 pub(crate) struct Generator {
     pub(crate) process: ProcessId,
     pub(crate) context: ContextId,
-    pub(crate) params: Params,
-    /// Given, or derived at the first step.
+    params: Params,
+    /// Given, or derived at the first step that succeeded.
     pub(crate) seed: Option<u64>,
+    /// What makes the rows of its passes. Until its first step has succeeded, those of the pass under way.
+    pub(crate) template: Option<Template>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) stop: StopSet,
     pub(crate) adapter: Adapter,
@@ -59,6 +61,7 @@ impl Generator {
             context,
             params,
             seed: None,
+            template: None,
             max_tokens: None,
             stop,
             adapter: Adapter {
@@ -105,29 +108,35 @@ impl Generator {
         }
     }
 
-    /// Judges a drawn token: whether it ends the generation. `n_drawn` counts the tokens of the pass, this one included;
-    /// `length` is that of the context with them.
-    pub(crate) fn judge(
-        &self,
-        token: u32,
-        n_drawn: u32,
-        length: u32,
-        model_end: &[u32],
-        max_context: u32,
-    ) -> Option<FinishReason> {
-        if self.stop.contains(token, model_end) {
-            return Some(FinishReason::Stop);
+    /// What a pass draws by: as it drew before, or else by a seed that is derived unless one was given.
+    pub(crate) fn draws_by(&self, derived: impl FnOnce() -> u64) -> Template {
+        Template {
+            params: self.params,
+            seed: self.seed.unwrap_or_else(derived),
         }
-        self.is_full(n_drawn, length, max_context)
-            .then_some(FinishReason::Length)
     }
 
-    /// Whether a pass ends with its token number `n_drawn` whatever that is; `length` is that of the context with it.
-    pub(crate) fn is_full(&self, n_drawn: u32, length: u32, max_context: u32) -> bool {
+    /// What comes after the token that is the `n`-th which a pass draws from where it stands.
+    pub(super) fn judge(&self, token: u32, n: u32, standing: &Standing<'_>) -> Next {
+        if self.stop.contains(token, standing.end_tokens) {
+            return Next::Done(FinishReason::Stop);
+        }
+        self.after_any(n, standing)
+    }
+
+    /// The same, whatever the token is that does not stop it.
+    pub(crate) fn after_any(&self, n: u32, standing: &Standing<'_>) -> Next {
+        let n_drawn = standing.n_drawn + n;
         let capped = self
             .max_tokens
             .is_some_and(|cap| self.n_accepted + n_drawn >= cap);
-        capped || length >= max_context
+        if capped || standing.length + n >= standing.max_context {
+            return Next::Done(FinishReason::Length);
+        }
+        match standing.budget {
+            Some(budget) if u64::from(n_drawn) >= budget => Next::OverBudget,
+            _ => Next::Go,
+        }
     }
 
     /// Whether a program may use it. One that had ended before it was retired just stays at its end.
@@ -199,6 +208,12 @@ impl Generator {
             };
         }
         self.answered_ns = None;
+    }
+
+    /// The first pass that drew succeeded: whatever is drawn later, it is by the same seed.
+    pub(crate) fn settle_seed(&mut self) {
+        self.counted = true;
+        self.seed = self.template.map(|template| template.seed).or(self.seed);
     }
 
     /// Folds the result of a pass in.

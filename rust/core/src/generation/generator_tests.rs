@@ -58,23 +58,29 @@ fn a_cancelled_step_is_opened_again() {
 #[test]
 fn caps_stops_and_room_end_it() {
     let mut generator = generator();
-    assert_eq!(generator.judge(1, 1, 6, &[7], ROOM), None);
+    // Of a token behind `length` others, of which the pass drew `n_drawn`.
+    let judge = |generator: &Generator, token, n_drawn, length| {
+        let standing = Standing {
+            n_drawn,
+            length,
+            max_context: ROOM,
+            end_tokens: &[7],
+            budget: None,
+        };
+        generator.judge(token, 1, &standing)
+    };
+    let (stopped, full) = (
+        Next::Done(FinishReason::Stop),
+        Next::Done(FinishReason::Length),
+    );
+    assert_eq!(judge(&generator, 1, 0, 5), Next::Go);
     for stop in [7, 8, 9] {
-        assert_eq!(
-            generator.judge(stop, 1, ROOM, &[7], ROOM),
-            Some(FinishReason::Stop)
-        );
+        assert_eq!(judge(&generator, stop, 0, ROOM - 1), stopped);
     }
-    assert_eq!(
-        generator.judge(1, 1, ROOM, &[7], ROOM),
-        Some(FinishReason::Length)
-    );
+    assert_eq!(judge(&generator, 1, 0, ROOM - 1), full);
     generator.max_tokens = Some(3);
-    assert_eq!(generator.judge(1, 2, 6, &[7], ROOM), None);
-    assert_eq!(
-        generator.judge(1, 3, 6, &[7], ROOM),
-        Some(FinishReason::Length)
-    );
+    assert_eq!(judge(&generator, 1, 1, 5), Next::Go);
+    assert_eq!(judge(&generator, 1, 2, 5), full);
     generator.fold(2, None);
     assert_eq!(generator.end(7, ROOM), None);
     generator.max_tokens = Some(2);

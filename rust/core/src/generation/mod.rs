@@ -1,13 +1,17 @@
 //! The generator: a state machine that turns a context into tokens.
 
+mod fold;
 mod generator;
 #[cfg(test)]
 mod generator_tests;
 mod options;
 mod seeds;
 mod stop;
+mod template;
 
+pub(crate) use fold::{Drawn, Next, Standing, Verdict, fold};
 pub(crate) use generator::{Generator, StepState};
 pub use options::{FinishReason, GeneratorOptions, Output};
 pub(crate) use seeds::Seeds;
 pub(crate) use stop::StopSet;
+pub(crate) use template::Template;
