@@ -535,6 +535,44 @@ fn the_next_step_is_computed_before_its_program_asks() {
 }
 
 #[test]
+fn a_bid_leaves_what_ran_ahead() {
+    // Before the batch that draws the next token, while it runs, and after it.
+    for n_done in 0..3 {
+        let mut world = World::with_process(config(), 1);
+        let context = world.context(&prompt(10, 0));
+        let generator = world.generator(context, 6);
+        let mut tokens = Vec::new();
+        for step in 0..6 {
+            world.engine.next_step(generator).unwrap();
+            let request = world.submit(Submission::Step(generator)).unwrap();
+            let busy = world.engine.set_bid(context, 100).unwrap_err();
+            assert_eq!(busy.code, ErrorCode::ContextBusy);
+            let answer = loop {
+                if let Some(answer) = world.engine.take(request) {
+                    break answer.unwrap();
+                }
+                if world.running.is_empty() {
+                    assert!(world.plan());
+                }
+                world.finish();
+            };
+            tokens.extend(output(answer).tokens);
+            if step < 5 && n_done > 0 {
+                assert!(world.plan());
+            }
+            if step < 5 && n_done > 1 {
+                world.finish();
+            }
+            world.engine.set_bid(context, step).unwrap();
+            world.check();
+        }
+        assert_eq!(tokens, expected(&prompt(10, 0), 6));
+        let stats = world.engine.stats();
+        assert_eq!((stats.n_ahead_used, stats.n_ahead_dropped), (5, 0));
+    }
+}
+
+#[test]
 fn what_ran_ahead_in_vain_is_never_seen() {
     let mut world = World::with_process(config(), 1);
     let context = world.context(&prompt(10, 0));

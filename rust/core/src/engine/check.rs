@@ -146,6 +146,7 @@ impl Engine {
                 pass.is_some_and(|pass| pass.id == ticket.pass && pass.is_waiting())
                     && pass.is_some_and(|pass| pass.is_ahead() == ticket.is_ahead)
                     && context.n_remaining() == ticket.n_tokens
+                    && context.bid == ticket.bid
             };
             if !self.contexts.get(ticket.context.0).is_some_and(waits) {
                 return Err(format!("{:?} is queued and does not wait", ticket.context));

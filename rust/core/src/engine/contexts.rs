@@ -181,7 +181,16 @@ impl Engine {
     /// # Errors
     /// `context-busy`, `context-released`.
     pub fn set_bid(&mut self, context: ContextId, bid: u64) -> Result<()> {
-        self.idle_context(context, "bid for")?.bid = bid;
+        let state = live_mut(&mut self.contexts, context)?;
+        let pass = state.pass.as_ref();
+        if pass.is_some_and(|pass| pass.request().is_some()) {
+            return Err(pass_under_way("bid for"));
+        }
+        // What runs ahead stays: a bid changes no token.
+        if let Some(pass) = pass {
+            self.queue.set_bid(pass.id, bid);
+        }
+        state.bid = bid;
         Ok(())
     }
 
@@ -238,7 +247,7 @@ impl Engine {
         self.drop_ahead(context);
         let state = live_mut(&mut self.contexts, context)?;
         if state.pass.is_some() {
-            Err(busy(&format!("{what} while a pass is under way")))
+            Err(pass_under_way(what))
         } else {
             Ok(state)
         }
@@ -277,6 +286,10 @@ fn released() -> Error {
         ErrorCode::ContextReleased,
         "this context was released; make another one, or fork it before releasing it",
     )
+}
+
+fn pass_under_way(what: &str) -> Error {
+    busy(&format!("{what} while a pass is under way"))
 }
 
 fn busy(what: &str) -> Error {

@@ -156,6 +156,14 @@ impl Queue {
         self.len() < n
     }
 
+    /// The program offers something else for the pages of a pass that may wait.
+    pub(crate) fn set_bid(&mut self, pass: PassId, bid: u64) {
+        let mut all = self.decodes.iter_mut().chain(&mut self.prefills);
+        if let Some(ticket) = all.find(|ticket| ticket.pass == pass) {
+            ticket.bid = bid;
+        }
+    }
+
     /// What follows the batch that runs waits no longer.
     pub(crate) fn drop_followers(&mut self) {
         self.decodes.retain(|ticket| ticket.follows.is_none());
