@@ -81,6 +81,7 @@ impl Engine {
                 "{end} tokens have {n_ready} ready and hold {n_held} pages of {page_size}"
             ));
         }
+        context.lane.check(&self.store)?;
         context.check(&self.store)?;
         if context.n_committed * page_size > context.n_tokens() {
             return Err(format!(

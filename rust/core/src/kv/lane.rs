@@ -1,12 +1,25 @@
 //! What a context has on the device: apart from what it says, which `context` keeps.
+//!
+//! A lane has computed tokens up to `reach` and a part of a page behind it, and has ready what lies up to `pin` and in its partial page. It is in one of four states
+//! ([`Lane::state`]), and [`Lane::check`] verifies the rows of this table:
+//!
+//! | state | `pin` | `partial` | `parked` | ready | becomes |
+//! |---|---|---|---|---|---|
+//! | away | none, below a `reach` | none | any | nothing | behind, torn or whole, by `adopt` and `advance` |
+//! | behind | a proper ancestor of `reach` | none, or its own | any | the pages up to `pin`, a part of the next | torn or whole |
+//! | torn | `reach` | none | a part | the pages up to `reach` | whole, by `adopt` (`unpark`), or `advance`, which computes it again |
+//! | whole | `reach` | any | none | all that was computed | away, by `suspend` and `reset`; torn, by `fork` and `roll_back` where others use the page |
+//!
+//! In each of them there may be `reserved` pages for tokens to come. A partial page that others may see (`Partial::Node`) is copied before it is written, and is there
+//! in a whole lane alone: what is behind computes on pages of its own.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::content::Content;
-use super::store::{Displace, Moves, NodeId, PageStore, Place};
-use crate::ids::{BatchId, PageId, UserId};
+use super::store::{Claim, Moves, NodeId, PageStore, Place};
+use crate::ids::{PageId, UserId};
 
 /// The page behind the full ones, which holds the last tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,11 +80,13 @@ pub(crate) enum Obstacle {
     Short,
 }
 
-/// For which batch pages are taken, and how those that have to go are displaced.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
-    pub(crate) batch: BatchId,
-    pub(crate) displace: Displace,
+/// How much of what a lane computed is ready: see the table of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneState {
+    Away,
+    Behind,
+    Torn,
+    Whole,
 }
 
 impl Lane {
@@ -308,9 +323,71 @@ impl Lane {
         !self.must_copy(length) && length <= n_slots && n_slots < length + store.page_size()
     }
 
+    /// How much of what it computed is ready.
+    pub(crate) fn state(&self) -> LaneState {
+        match (self.pin == self.reach, self.parked.is_some()) {
+            (true, false) => LaneState::Whole,
+            (true, true) => LaneState::Torn,
+            (false, _) if self.pin.is_none() && matches!(self.partial, Partial::None) => {
+                LaneState::Away
+            }
+            (false, _) => LaneState::Behind,
+        }
+    }
+
+    /// Verifies that it is as its state says.
+    ///
+    /// # Errors
+    /// A sentence that names what is not.
+    pub(crate) fn check(&self, store: &PageStore) -> Result<(), String> {
+        let state = self.state();
+        let (end, page_size) = (store.end(self.pin), store.page_size());
+        let has_partial = !matches!(self.partial, Partial::None);
+        let last = end + if has_partial { page_size } else { 0 };
+        let n_full = self.pages.len() as u32;
+        let parked_behind = self
+            .parked
+            .is_none_or(|parked| parked.n_ready > store.end(self.reach));
+        let holds = [
+            (
+                n_full * page_size == end,
+                "has other full pages than those up to its pin",
+            ),
+            (
+                (end..=last).contains(&self.n_ready),
+                "has tokens ready outside of its pages",
+            ),
+            (
+                store.ancestor(self.reach, end) == self.pin,
+                "is pinned elsewhere than it reaches",
+            ),
+            (parked_behind, "has parked no token"),
+            (
+                self.path.is_empty() || self.pin != self.reach,
+                "has a path to where it is",
+            ),
+            (
+                state != LaneState::Away || self.n_ready == 0,
+                "is away with tokens ready",
+            ),
+            (
+                state != LaneState::Torn || !has_partial,
+                "is torn and has a partial page",
+            ),
+            (
+                state == LaneState::Whole || !matches!(self.partial, Partial::Node(_)),
+                "writes on a page that others see, of what it has not whole",
+            ),
+        ];
+        match holds.iter().find(|(holds, _)| !holds) {
+            Some((_, what)) => Err(format!("a lane that is {state:?} {what}: {self:?}")),
+            None => Ok(()),
+        }
+    }
+
     /// Whether all that was computed is ready.
     pub(crate) fn is_whole(&self) -> bool {
-        self.pin == self.reach && self.parked.is_none()
+        self.state() == LaneState::Whole
     }
 
     /// At most so many pages have to be allocated, emptied or copied back before the tokens up to `length` can be ready.

@@ -16,9 +16,9 @@ mod store;
 pub(crate) use check::References;
 pub(crate) use content::{Content, Traits};
 use host::HostPool;
-pub(crate) use lane::{Claim, Lane, Obstacle, PageCopy};
+pub(crate) use lane::{Lane, Obstacle, PageCopy};
 pub(crate) use pool::PagePool;
-pub(crate) use store::{Displace, Moves, NodeId, PageStore};
+pub(crate) use store::{Claim, Displace, Moves, NodeId, PageStore};
 
 /// Pages that hold `n_tokens` tokens.
 pub(crate) const fn pages_for(n_tokens: u32, page_size: u32) -> u32 {

@@ -12,7 +12,6 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 
 use super::content::Content;
-use super::lane::Claim;
 use super::{HostPool, PagePool};
 use crate::hash::fold;
 use crate::ids::{BatchId, HostSlot, PageId, UserId};
@@ -87,6 +86,13 @@ pub(crate) enum Displace {
     Copy,
     /// Compute them again.
     Replay,
+}
+
+/// For which batch pages are taken, and how those that have to go are displaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) batch: BatchId,
+    pub(crate) displace: Displace,
 }
 
 /// Counts of what became of pages.
