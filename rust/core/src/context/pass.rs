@@ -201,6 +201,15 @@ impl Pass {
         slot.unwrap_or(u32::MAX)
     }
 
+    /// Tokens that were drawn from the rows of one that runs ahead: they are its own, whatever the judge will say.
+    pub(crate) fn n_drawn_ahead(&self) -> u32 {
+        if self.is_ahead() {
+            self.reads.drawn().len() as u32
+        } else {
+            0
+        }
+    }
+
     /// The tokens that were drawn from its rows.
     pub(crate) fn rows_drawn(&self) -> &[u32] {
         self.reads.drawn()

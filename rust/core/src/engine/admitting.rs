@@ -1,51 +1,17 @@
 //! The scheduler offers a request a place in the batch: whether it gets one, and for how many of its tokens.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::Rider;
+use super::planner::{Chunk, Planner};
 use super::requests::never_fits;
-use super::stats::Totals;
-use super::writing::Chunk;
-use super::{Idle, Rider, Running};
-use crate::batch::ArenaBuilder;
 use crate::context::Context;
-use crate::errors::Error;
-use crate::ids::{ContextId, PageId, PassId, RequestId};
-use crate::kv::{Claim, Content, Moves, Obstacle, PageCopy, PageStore, pages_for};
-use crate::sched::{Admission, Admit, Ticket, Work};
-use crate::slab::Slab;
+use crate::ids::ContextId;
+use crate::kv::{Content, Obstacle, PageCopy, pages_for};
+use crate::sched::{Admission, Admit, Ticket};
 
 /// For how many times the time of computing again what it had lost a context keeps its pages.
 const REPAID: u64 = 4;
-
-/// A batch in the making: what the scheduler offers is given pages and written into the arena.
-pub(super) struct Planner<'a> {
-    pub(super) claim: Claim,
-    pub(super) now_ns: u64,
-    /// What computing a token costs.
-    pub(super) token_ns: u64,
-    /// A request that displaces every other, where none can run.
-    pub(super) urgent: Option<PassId>,
-    pub(super) contexts: &'a mut Slab<Context>,
-    pub(super) store: &'a mut PageStore,
-    pub(super) builder: &'a mut ArenaBuilder,
-    pub(super) idle: &'a mut VecDeque<Idle>,
-    pub(super) totals: &'a mut Totals,
-    pub(super) moves: Moves,
-    pub(super) running: Vec<Running>,
-    pub(super) riders: Vec<Rider>,
-    pub(super) work: Work,
-    pub(super) n_rows: u64,
-    /// Rows of forward passes, and the most that there may be.
-    pub(super) n_reads: u32,
-    pub(super) max_reads: u32,
-    /// The pages of the sequence that is added; its memory serves one after the other.
-    pub(super) pages: Vec<PageId>,
-    pub(super) doomed: Vec<(Ticket, Error)>,
-    /// Passes of which nothing is left to compute, and contexts whose pass ran ahead in vain.
-    pub(super) done: Vec<(ContextId, Option<RequestId>)>,
-    pub(super) retry_ns: Option<u64>,
-}
 
 impl Admit for Planner<'_> {
     /// The pages of all the tokens that the pass will compute are reserved with its first chunk, so that prefills do not block each other
@@ -62,7 +28,7 @@ impl Admit for Planner<'_> {
         {
             // Pages that it uses come back with this batch, though nothing of it is computed.
             context.lease = Some(self.claim.batch);
-            self.riders.push(Rider {
+            self.batch.riders.push(Rider {
                 context: ticket.context,
                 pass: ticket.pass,
             });
@@ -114,7 +80,9 @@ impl Planner<'_> {
         }
         let (needed, n_pages) = (pages_for(end, self.store.page_size()), self.store.n_pages());
         if needed > n_pages {
-            self.doomed.push((*ticket, never_fits(needed, n_pages)));
+            self.fates
+                .doomed
+                .push((*ticket, never_fits(needed, n_pages)));
             return Admission::Refused;
         }
         let n_ready = context.lane.n_ready();
@@ -169,7 +137,7 @@ impl Planner<'_> {
                 "a pass with nothing left to compute does not wait",
             );
             self.totals.waited(pass.asked_ns.take(), self.now_ns);
-            self.done.push((ticket.context, pass.request()));
+            self.fates.done.push((ticket.context, pass.request()));
             return Admission::Planned(0);
         }
         let reread = n_ready == end;
@@ -235,7 +203,7 @@ impl Planner<'_> {
             context.roll_back(self.store);
         }
         self.totals.n_ahead_dropped += 1;
-        self.done.push((id, None));
+        self.fates.done.push((id, None));
     }
 
     /// How many of these tokens may be computed in this batch without there being too many rows.

@@ -1,18 +1,16 @@
 //! Whose pages go when others need room.
 //!
 //! First those of contexts without a pass, the longest idle first: a program that waits for one context while it holds another can so never
-//! keep the pool. Then those of requests that come later: of users above their share, then of the lowest bid, then prefills, then the youngest. A prefill that
+//! keep the pool. Then those of requests that come later, in the order of `sched/precedence.rs`. A prefill that
 //! began is spared until it is done, and so is what was passed over too often: who is displaced runs again before others can be displaced for it. Who had to
 //! compute again what was lost is spared for several times as long as that took, so that the work is worth it.
 
-use std::cmp::Reverse;
-
-use super::admitting::Planner;
+use super::planner::Planner;
 use super::{Engine, Idle};
 use crate::context::{Context, Pass};
 use crate::ids::ContextId;
 use crate::kv::{Obstacle, PageCopy};
-use crate::sched::Ticket;
+use crate::sched::{Claimant, Holder, Ticket};
 
 /// Entries of the list of idle contexts per context that lives, beyond which it is cleared of those that count no more.
 const IDLE_PER_CONTEXT: usize = 4;
@@ -67,13 +65,13 @@ impl Planner<'_> {
         ticket: &Ticket,
         others: &[Ticket],
     ) -> Result<Option<PageCopy>, Obstacle> {
-        let n_moves = self.moves.ins.len();
+        let n_moves = self.batch.moves.ins.len();
         let context = self.contexts.get(ticket.context.0);
         let was_resident = context.is_some_and(|context| context.lane.is_resident());
         let made = self.try_to_make_ready(ticket, others);
         if made == Err(Obstacle::Short)
             && !was_resident
-            && self.moves.ins.len() == n_moves
+            && self.batch.moves.ins.len() == n_moves
             && let Some(context) = self.contexts.get_mut(ticket.context.0)
         {
             // What it found is of no use to it yet.
@@ -109,12 +107,12 @@ impl Planner<'_> {
                 .contexts
                 .get_mut(ticket.context.0)
                 .ok_or(Obstacle::Short)?;
-            let adopted = context.adopt(self.store, self.claim, &mut self.moves);
+            let adopted = context.adopt(self.store, self.claim, &mut self.batch.moves);
             let end = context.end();
             let reserved = adopted.and_then(|()| {
                 context
                     .lane
-                    .reserve(self.store, self.claim, &mut self.moves, end)
+                    .reserve(self.store, self.claim, &mut self.batch.moves, end)
             });
             if reserved != Err(Obstacle::Short) {
                 return reserved;
@@ -154,8 +152,9 @@ impl Planner<'_> {
                 continue;
             };
             if until_ns > self.now_ns {
-                self.retry_ns = Some(
-                    self.retry_ns
+                self.fates.retry_ns = Some(
+                    self.fates
+                        .retry_ns
                         .map_or(until_ns, |retry_ns| retry_ns.min(until_ns)),
                 );
                 index += 1;
@@ -172,43 +171,23 @@ impl Planner<'_> {
     /// Suspends one of the requests that wait and come later.
     fn displace_waiting(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
         let share = self.store.n_pages() / self.store.n_users().max(1);
-        let above = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
-        let asks_too_much = above(ticket.user, n);
-        let is_urgent = self.urgent == Some(ticket.pass);
-        let may_displace = |other: &Ticket| {
-            if is_urgent || other.is_starved() {
-                return is_urgent;
-            }
-            let above = above(other.user, 0) && other.user != ticket.user;
-            match (above, asks_too_much) {
-                (true, false) => true,
-                (false, true) if other.user != ticket.user => ticket.is_starved(),
-                _ => {
-                    other.is_ahead
-                        || ticket.is_starved()
-                        || ticket.bid > other.bid
-                        || ticket.bid == other.bid
-                            && (ticket.pass < other.pass
-                                || (ticket.is_decode() && !other.is_decode()))
-                }
-            }
+        let exceeds = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
+        let claimant = Claimant {
+            ticket,
+            is_urgent: self.urgent == Some(ticket.pass),
+            exceeds: exceeds(ticket.user, n),
         };
         let victim = others
             .iter()
-            .filter(|other| {
-                other.pass != ticket.pass && self.can_go(other, is_urgent) && may_displace(other)
+            .filter(|other| other.pass != ticket.pass && self.can_go(other, claimant.is_urgent))
+            .map(|other| Holder {
+                ticket: other,
+                exceeds: exceeds(other.user, 0),
             })
-            .max_by_key(|other| {
-                (
-                    other.is_ahead,
-                    above(other.user, 0),
-                    Reverse(other.bid),
-                    !other.is_decode(),
-                    other.pass,
-                )
-            });
-        let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.context.0))
-        else {
+            .filter(|holder| claimant.may_displace(holder))
+            .max_by_key(Holder::rank)
+            .map(|holder| holder.ticket.context);
+        let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.0)) else {
             return false;
         };
         context.suspend(self.store);

@@ -4,9 +4,10 @@
 //! A sequence whose token is still to be drawn follows it then: everything else of it is known. Where the token ends the
 //! generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
 
-use super::admitting::Planner;
+use super::ahead::runs_ahead;
 use super::judging::standing;
-use super::requests::{runs_ahead, ticket};
+use super::planner::Planner;
+use super::requests::ticket;
 use super::{Engine, InFlight, Running};
 use crate::context::PassKind;
 use crate::generation::Next;
@@ -115,7 +116,7 @@ impl Planner<'_> {
             return Admission::NotYet;
         };
         let (length, lane) = (context.end() + 1, &mut context.lane);
-        if !lane.extend(self.store, self.claim, &mut self.moves, length) {
+        if !lane.extend(self.store, self.claim, &mut self.batch.moves, length) {
             return Admission::NotYet;
         }
         self.add_follower(ticket);

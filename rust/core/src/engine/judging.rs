@@ -1,7 +1,7 @@
 //! What a generation drew is judged, and its pass goes on by the verdict: a step, a run to the end, and what ran ahead alike.
 
 use super::Engine;
-use super::requests::runs_ahead;
+use super::ahead::runs_ahead;
 use crate::budget::TokenBudget;
 use crate::config::EngineConfig;
 use crate::context::{Context, Pass, PassKind};
@@ -53,6 +53,41 @@ pub(super) fn verdict(
         },
         &before,
     ))
+}
+
+/// What comes of the rows that a batch answered of a pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judged {
+    /// So many of the tokens that were drawn are its own.
+    pub(super) n_accepted: u32,
+    /// So many of the last that were computed do not count.
+    pub(super) n_rejected: u32,
+    /// None: nothing was drawn, or it is not judged yet.
+    pub(super) next: Option<Next>,
+}
+
+/// Judges what a batch drew for the pass of a context. What runs ahead is judged when it is asked for: options may change until then.
+pub(super) fn judge(
+    config: &EngineConfig,
+    generators: &Slab<Generator>,
+    context: &Context,
+) -> Judged {
+    let pass = context.pass.as_ref();
+    let verdict = pass
+        .filter(|pass| !pass.is_ahead())
+        .and_then(|_| verdict(config, generators, context, 0));
+    match verdict {
+        Some(verdict) => Judged {
+            n_accepted: verdict.n_accepted,
+            n_rejected: verdict.n_rejected,
+            next: Some(verdict.next),
+        },
+        None => Judged {
+            n_accepted: pass.map_or(0, Pass::n_drawn_ahead),
+            n_rejected: 0,
+            next: None,
+        },
+    }
 }
 
 /// What became of a pass by a verdict.

@@ -1,28 +1,34 @@
 //! The engine of one model: everything that the host keeps behind its lock.
 //!
-//! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request
-//! (`requests`). The driver's side is `next_batch` (`planning`: `admitting` gives places, `writing` fills the arena, `following` looks a batch ahead), `complete` (`completing`), and
-//! `abandon_overdue` (`abandoning`) where it hangs, `lose_device` (`losing`) where it is gone.
+//! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request (`requests`): it is entered
+//! (`submitting`, or `ahead` where it ran ahead), and its answer is taken (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give
+//! places, `displacing` find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes on by `advancing`, each token
+//! is judged by `judging`), and `abandon_overdue` (`abandoning`) where it hangs, `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
 mod admitting;
+mod advancing;
+mod ahead;
 mod check;
 mod completing;
 mod contexts;
 mod costs;
 mod displacing;
 mod faults;
+mod folding;
 mod following;
 mod forward;
 mod generators;
 mod histogram;
 mod judging;
 mod losing;
+mod planner;
 mod planning;
 mod requests;
 mod room;
 mod snapshots;
 mod stats;
+mod submitting;
 mod working_pages;
 mod writing;
 
@@ -44,6 +50,7 @@ use costs::Costs;
 pub use forward::{Forward, Input, RowRequest};
 pub use histogram::Histogram;
 pub use planning::Plan;
+use requests::RequestState;
 pub use requests::{Answer, Progress, Submission};
 pub use snapshots::Beside;
 use snapshots::Snapshots;
@@ -114,14 +121,6 @@ struct User {
     n_requests: usize,
 }
 
-#[derive(Debug)]
-enum RequestState {
-    /// The pass of this context.
-    Active(ContextId),
-    /// It failed, and its context is gone.
-    Failed { process: ProcessId, error: Error },
-}
-
 /// A batch that a driver runs.
 #[derive(Debug)]
 struct InFlight {
@@ -140,6 +139,24 @@ struct InFlight {
     since_ns: u64,
     /// Its requests have failed, and the driver has not answered yet.
     abandoned: bool,
+}
+
+impl InFlight {
+    /// One that computes nothing yet.
+    fn new(id: BatchId, since_ns: u64) -> Self {
+        Self {
+            id,
+            sequences: Vec::new(),
+            riders: Vec::new(),
+            moves: Moves::default(),
+            work: Work::default(),
+            n_tokens: 0,
+            before: None,
+            lent: Vec::new(),
+            since_ns,
+            abandoned: false,
+        }
+    }
 }
 
 /// A context whose pages a batch brings back for a pass, without computing anything of it.

@@ -1,12 +1,12 @@
 //! The driver asks for a batch.
 
-use super::admitting::Planner;
+use super::planner::{Fates, Planner};
 use super::{Engine, InFlight};
 use crate::batch::{Batch, SampleJobs};
 use crate::errors::Error;
 use crate::ids::{BatchId, PassId};
-use crate::kv::{Claim, Moves};
-use crate::sched::{Limits, Ticket, Work};
+use crate::kv::Claim;
+use crate::sched::{Limits, Queue, Ticket};
 
 /// What a driver should do next.
 #[derive(Clone, Debug)]
@@ -101,103 +101,85 @@ impl Engine {
     }
 
     fn plan(&mut self, now_ns: u64, urgent: Option<PassId>, before: Option<BatchId>) -> Attempt {
-        let id = BatchId(self.totals.n_batches + 1);
         let limits = Limits {
             n_tokens: self.config.max_batch_tokens,
             n_sequences: self.config.max_batch_seqs,
             prefill_chunk: self.config.prefill_chunk,
         };
-        let mut planner = Planner {
+        self.queue.urgent = urgent;
+        self.queue.pace.tell(now_ns, self.users.len());
+        let is_idle = self.in_flight.is_empty();
+        let (mut planner, queue) = self.planner(urgent, now_ns);
+        queue.plan(limits, is_idle, &mut planner);
+        let Planner { batch, fates, .. } = planner;
+        let n_done = fates.done.len();
+        for (context, request) in fates.done {
+            self.ready.extend(request);
+            self.rest(context);
+        }
+        let is_empty = batch.sequences.is_empty() && batch.moves.is_empty();
+        Attempt {
+            batch: (!is_empty).then(|| self.launch(batch, before)),
+            doomed: fates.doomed,
+            n_done,
+            retry_ns: fates.retry_ns,
+        }
+    }
+
+    /// An empty batch in the making, and who is offered a place in it.
+    fn planner(&mut self, urgent: Option<PassId>, now_ns: u64) -> (Planner<'_>, &mut Queue) {
+        let (page_size, copy_page_ns) = (self.config.page_size, self.config.copy_page_ns);
+        let id = BatchId(self.totals.n_batches + 1);
+        let planner = Planner {
             claim: Claim {
                 batch: id,
-                displace: self
-                    .costs
-                    .displace(self.config.page_size, self.config.copy_page_ns),
+                displace: self.costs.displace(page_size, copy_page_ns),
             },
             now_ns,
             token_ns: self.costs.token_ns(),
             urgent,
+            max_reads: self.config.max_batch_rows,
             contexts: &mut self.contexts,
             store: &mut self.store,
             builder: &mut self.builder,
             idle: &mut self.idle,
             totals: &mut self.totals,
-            moves: Moves::default(),
-            running: Vec::new(),
-            riders: Vec::new(),
-            work: Work::default(),
-            n_rows: 0,
+            batch: InFlight::new(id, now_ns),
             n_reads: 0,
-            max_reads: self.config.max_batch_rows,
             pages: Vec::new(),
-            doomed: Vec::new(),
-            done: Vec::new(),
-            retry_ns: None,
+            fates: Fates::default(),
         };
-        self.queue.urgent = urgent;
-        self.queue.pace.tell(now_ns, self.users.len());
-        self.queue
-            .plan(limits, self.in_flight.is_empty(), &mut planner);
-        let Planner {
-            moves,
-            running,
-            riders,
-            work,
-            n_rows,
-            doomed,
-            done,
-            retry_ns,
-            ..
-        } = planner;
-        let n_done = done.len();
-        for (context, request) in done {
-            self.ready.extend(request);
-            self.rest(context);
-        }
-        let mut attempt = Attempt {
-            batch: None,
-            doomed,
-            n_done,
-            retry_ns,
-        };
-        if running.is_empty() && moves.is_empty() {
-            return attempt;
-        }
-        for out in &moves.outs {
+        (planner, &mut self.queue)
+    }
+
+    /// A batch was made: it is in flight from now on. `before` is the one that some of its sequences may follow.
+    fn launch(&mut self, mut batch: InFlight, before: Option<BatchId>) -> Batch {
+        for out in &batch.moves.outs {
             self.builder.add_swap_out(out.page, out.slot);
         }
-        for back in &moves.ins {
+        for back in &batch.moves.ins {
             self.builder.add_swap_in(back.slot, back.page);
         }
+        batch.n_tokens = self.builder.n_tokens() as u32;
+        let (n_sequences, n_tokens) = (batch.sequences.len() as u64, u64::from(batch.n_tokens));
         let totals = &mut self.totals;
         totals.n_batches += 1;
-        totals.n_sequences += running.len() as u64;
-        totals.n_rows += n_rows;
-        totals.n_tokens += self.builder.n_tokens() as u64;
-        totals.batch_sequences.count(running.len() as u64);
-        totals.batch_tokens.count(self.builder.n_tokens() as u64);
-        let before = before.filter(|_| running.iter().any(|running| running.follows));
-        if let Some(before) = before {
+        totals.n_sequences += n_sequences;
+        totals.n_rows += self.builder.n_rows() as u64;
+        totals.n_tokens += n_tokens;
+        totals.batch_sequences.count(n_sequences);
+        totals.batch_tokens.count(n_tokens);
+        batch.before = before.filter(|_| batch.sequences.iter().any(|running| running.follows));
+        if let Some(before) = batch.before {
             self.builder.follow(before);
         }
-        self.in_flight.push(InFlight {
-            id,
-            before,
-            lent: Vec::new(),
-            sequences: running,
-            riders,
-            moves,
-            work,
-            n_tokens: self.builder.n_tokens() as u32,
-            since_ns: now_ns,
-            abandoned: false,
-        });
+        let id = batch.id;
+        self.in_flight.push(batch);
         let arena = self.builder.finish(id);
-        attempt.batch = Some(Batch {
+        Batch {
             id,
             jobs: SampleJobs::new(arena.clone(), self.config.vocab_size),
             arena,
-        });
-        attempt
+        }
     }
 }

@@ -3,24 +3,12 @@
 use std::ops::Range;
 
 use super::Running;
-use super::admitting::Planner;
+use super::planner::{Chunk, Planner};
 use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Read, Row, Sequence};
 use crate::context::{Context, Pass};
 use crate::ids::{PageId, RequestId};
-use crate::kv::{Content, PageCopy, PageStore, Traits, pages_for};
+use crate::kv::{Content, PageStore, Traits, pages_for};
 use crate::sched::Ticket;
-
-/// Tokens of a context that a batch computes.
-#[derive(Debug, Default)]
-pub(super) struct Chunk {
-    pub(super) slots: Range<u32>,
-    /// The only token is in its slot already.
-    pub(super) reread: bool,
-    /// What stands in the slots, and perhaps behind them; none where they are plain tokens of the pass.
-    pub(super) content: Option<Content>,
-    /// A copy of a page, and the place in the context of what it replaces.
-    pub(super) copy: Option<(u32, PageCopy)>,
-}
 
 impl Planner<'_> {
     /// Writes a chunk of a context into the batch, which has its pages from now on.
@@ -63,7 +51,6 @@ impl Planner<'_> {
         let read = if is_read { slots.clone() } else { 0..0 };
         let rows = add_reads(self.builder, pass.reads_within(read.clone()), slots.start);
         self.n_reads += pass.counted_reads(read).len() as u32;
-        self.n_rows += u64::from(rows.end - rows.start);
         let ends = is_read && slots.end == context.end();
         context.lease = Some(self.claim.batch);
         if let Some(pass) = &mut context.pass {
@@ -72,8 +59,8 @@ impl Planner<'_> {
             faults.expect(starts, "what has a place does not wait");
             self.totals.waited(pass.asked_ns.take(), self.now_ns);
         }
-        self.work.add(slots.start, slots.end - slots.start);
-        self.running.push(Running {
+        self.batch.work.add(slots.start, slots.end - slots.start);
+        self.batch.sequences.push(Running {
             context: ticket.context,
             pass: ticket.pass,
             copy: copy.map(|(_, copy)| copy),
@@ -101,10 +88,9 @@ impl Planner<'_> {
         });
         let rows = add_reads(self.builder, &[read], slots.start);
         context.lease = Some(self.claim.batch);
-        self.work.add(slots.start, 1);
-        self.n_rows += 1;
+        self.batch.work.add(slots.start, 1);
         self.totals.n_followers += 1;
-        self.running.push(Running {
+        self.batch.sequences.push(Running {
             context: ticket.context,
             pass: ticket.pass,
             copy: None,

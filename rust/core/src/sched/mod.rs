@@ -7,6 +7,7 @@ pub(crate) mod modelled_queue;
 mod pace;
 #[cfg(test)]
 mod pace_tests;
+mod precedence;
 mod queue;
 #[cfg(test)]
 mod queue_tests;
@@ -15,6 +16,7 @@ mod shares;
 pub(crate) use cost::Work;
 pub(crate) use hold::{Hold, smoothed};
 pub(crate) use pace::Pace;
+pub(crate) use precedence::{Claimant, Holder};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use queue::MAX_REFUSED;
 pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket};

@@ -1,0 +1,134 @@
+//! What runs ahead of a program that takes part in each step: the next step takes it over, or it is dropped.
+
+use super::Engine;
+use super::contexts::live_mut;
+use super::judging::verdict;
+use super::requests::{Progress, RequestState, never_fits, ticket};
+use crate::config::EngineConfig;
+use crate::context::PassKind;
+use crate::errors::Result;
+use crate::generation::{Generator, StepState};
+use crate::ids::{ContextId, GeneratorId, RequestId};
+use crate::kv::pages_for;
+
+/// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
+const MAX_VAIN: u32 = 2;
+
+impl Engine {
+    /// Takes over what ran ahead of this step; none where nothing of use did.
+    pub(super) fn take_ahead(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        context: ContextId,
+        now_ns: u64,
+    ) -> Option<Result<Progress>> {
+        if !self.ran_ahead(id, context)? {
+            return None;
+        }
+        let checked = self.check_step_ahead(id, context);
+        Some(checked.map(|()| self.promote(request, id, context, now_ns)))
+    }
+
+    /// Whether what runs ahead on a context is what the next step of the generator asks for.
+    fn ran_ahead(&self, id: GeneratorId, context: ContextId) -> Option<bool> {
+        let generator = self.generators.get(id.0)?;
+        let state = self.live(context).ok()?;
+        let (pass, template) = (state.pass.as_ref()?, generator.template.as_ref()?);
+        let end = generator.end(state.length(), self.config.max_context);
+        let fits = pass.fits(id, template, state.pending);
+        Some(fits && state.buffer.is_empty() && end.is_none())
+    }
+
+    /// What a step has to fulfil, whether it ran ahead or not.
+    fn check_step_ahead(&self, id: GeneratorId, context: ContextId) -> Result<()> {
+        let budget = self.budget(self.generator(id)?.process);
+        if let Some(budget) = budget.filter(|budget| budget.left() == 0) {
+            return Err(budget.exhausted(1));
+        }
+        self.check_room_for_request(context)?;
+        let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
+        let n_needed = pages_for(self.live(context)?.seq_len(), page_size);
+        if n_needed > n_pages {
+            return Err(never_fits(n_needed, n_pages));
+        }
+        Ok(())
+    }
+
+    /// What ran ahead is asked for. Where its token was drawn already it is judged now.
+    fn promote(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        context: ContextId,
+        now_ns: u64,
+    ) -> Progress {
+        let generator = self.generators.get_mut(id.0);
+        let state = live_mut(&mut self.contexts, context).ok();
+        let found = state.zip(generator).and_then(|(state, generator)| {
+            state.settle(self.config.page_size);
+            (generator.n_vain, generator.state) = (0, StepState::Running);
+            Some((state.process, state.pass.as_mut()?))
+        });
+        let Some((process, pass)) = found else {
+            self.totals
+                .faults
+                .count("what was found to run ahead is gone");
+            return Progress::Waiting;
+        };
+        let waits = pass.is_waiting();
+        if waits {
+            self.queue.remove(pass.id);
+            pass.asked_ns = Some(now_ns);
+        }
+        let promotes = pass.promote(request);
+        let faults = &mut self.totals.faults;
+        faults.expect(promotes, "what ran ahead has a request");
+        let is_drawn = pass.uncomputed().is_some();
+        self.totals.n_ahead_used += 1;
+        self.requests.insert(request, RequestState::Active(context));
+        self.count_request(process);
+        let served = self.totals.n_batches;
+        let Some(state) = self.contexts.get(context.0).filter(|_| waits || is_drawn) else {
+            return Progress::Waiting;
+        };
+        if waits {
+            self.queue.extend(ticket(context, state, served));
+            return Progress::Waiting;
+        }
+        match verdict(&self.config, &self.generators, state, 1) {
+            Some(verdict) => {
+                self.follow_verdict(context, verdict.next, served);
+            }
+            None => self
+                .totals
+                .faults
+                .count("what was drawn ahead has no verdict"),
+        }
+        Progress::Ready
+    }
+
+    /// What ran ahead of the program is of no use.
+    pub(super) fn drop_ahead(&mut self, id: ContextId) {
+        let Some(context) = self.contexts.get_mut(id.0) else {
+            return;
+        };
+        let Some(pass) = context.pass.take_if(|pass| pass.request().is_none()) else {
+            return;
+        };
+        context.trim(&mut self.store);
+        self.queue.remove(pass.id);
+        self.totals.n_ahead_dropped += 1;
+        if let PassKind::Step(generator) = pass.kind
+            && let Some(generator) = self.generators.get_mut(generator.0)
+        {
+            generator.n_vain += 1;
+        }
+        self.rest(id);
+    }
+}
+
+/// Whether the next token of a generator is computed and drawn before its program asks.
+pub(super) const fn runs_ahead(config: &EngineConfig, generator: &Generator) -> bool {
+    config.run_ahead && generator.n_vain < MAX_VAIN && !generator.retired && !generator.dropped
+}

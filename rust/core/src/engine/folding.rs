@@ -1,0 +1,141 @@
+//! An answer is taken: what a pass computed and drew becomes what the program sees. Or it is given up, and the context is as it was.
+
+use super::Engine;
+use super::requests::{Answer, RequestState};
+use crate::context::{Pass, PassKind};
+use crate::errors::{Error, Result};
+use crate::generation::Output;
+use crate::ids::{ContextId, GeneratorId, RequestId};
+
+impl Engine {
+    /// Takes the answer of a request, once: folds it into what the program sees, and forgets the request. None: not ready.
+    ///
+    /// The inner error is that of the pass: `token-budget` when it drew more than may enter the contexts of its process, `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it
+    /// was before the request.
+    pub fn take(&mut self, request: RequestId) -> Option<Result<Answer>> {
+        let context = match self.requests.get(&request) {
+            None => return Some(Err(Error::internal(format!("{request:?} is unknown")))),
+            Some(RequestState::Active(context)) => *context,
+            Some(RequestState::Failed { error, .. }) => {
+                let error = error.clone();
+                self.forget(request);
+                return Some(Err(error));
+            }
+        };
+        let pass = self
+            .contexts
+            .get_mut(context.0)
+            .map(|state| &mut state.pass);
+        let Some(pass) = pass.filter(|pass| pass.is_some()) else {
+            self.totals.faults.count("a request has no pass");
+            return None;
+        };
+        let pass = pass.take_if(|pass| pass.is_ready())?;
+        self.forget(request);
+        let outcome = match pass.error() {
+            None => self.charge(context, &pass),
+            Some(error) => Err(error.clone()),
+        };
+        if let Err(error) = outcome {
+            // What goes ahead of it waits.
+            self.queue.remove(pass.id);
+            self.give_up(context, &pass);
+            return Some(Err(error));
+        }
+        Some(Ok(self.fold(context, pass)))
+    }
+
+    /// Charges the tokens that enter the context with a pass to the budget of its process.
+    fn charge(&self, context: ContextId, pass: &Pass) -> Result<()> {
+        let process = self.contexts.get(context.0).map(|state| state.process);
+        match process.and_then(|process| self.budget(process)) {
+            Some(budget) => budget.spend(pass.n_entering()),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops what a pass computed and drew: its context is as it was before.
+    fn give_up(&mut self, context: ContextId, pass: &Pass) {
+        if let Some(state) = self.contexts.get_mut(context.0) {
+            state.trim(&mut self.store);
+        }
+        self.rest(context);
+        self.undo_generation(pass);
+    }
+
+    /// Folds a pass that succeeded into its context and its generator.
+    fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
+        let page_size = self.config.page_size;
+        let ahead = pass.split();
+        if let Some(state) = self.contexts.get_mut(context.0) {
+            // A pass that had nothing to run took nothing.
+            if pass.n_tokens() > 0 {
+                state.absorb(&self.store, &pass);
+            }
+            state.pass = ahead;
+            if pass.kind.generator().is_none() {
+                state.settle(page_size);
+            }
+            state.trim(&mut self.store);
+            if let Some(origin) = pass.origin
+                && let Some(process) = self.processes.get_mut(&state.process)
+            {
+                process.seeds.count(origin);
+            }
+        }
+        let id = match pass.kind {
+            PassKind::Flush => return Answer::Flushed,
+            PassKind::Forward { .. } => {
+                return Answer::Forwarded(pass.into_reads().into_outputs());
+            }
+            PassKind::Step(id) | PassKind::Run(id) => id,
+        };
+        let (tokens, finish) = (pass.drawn().to_vec(), pass.finish());
+        match self.generators.get_mut(id.0) {
+            Some(generator) => {
+                generator.fold(tokens.len() as u32, finish);
+                if pass.origin.is_some() {
+                    generator.settle_seed();
+                }
+            }
+            None => self.totals.faults.count("a generation has no generator"),
+        }
+        self.drop_if_asked(id);
+        Answer::Generated(Output { tokens, finish })
+    }
+
+    /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.
+    pub fn cancel(&mut self, request: RequestId) {
+        let Some(RequestState::Active(context)) = self.forget(request) else {
+            return;
+        };
+        let state = self.contexts.get_mut(context.0);
+        let Some(pass) = state.and_then(|state| state.pass.take()) else {
+            return self.totals.faults.count("a request has no pass");
+        };
+        self.queue.remove(pass.id);
+        self.give_up(context, &pass);
+    }
+
+    /// Brings the generator of a pass that failed or was cancelled back to the state before it.
+    pub(super) fn undo_generation(&mut self, pass: &Pass) {
+        let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
+            return;
+        };
+        self.hold.forget(id);
+        if let Some(generator) = self.generators.get_mut(id.0) {
+            generator.undo(matches!(pass.kind, PassKind::Step(_)));
+        }
+        self.drop_if_asked(id);
+    }
+
+    fn drop_if_asked(&mut self, id: GeneratorId) {
+        if self
+            .generators
+            .get(id.0)
+            .is_some_and(|generator| generator.dropped)
+        {
+            self.drop_generator(id);
+        }
+    }
+}

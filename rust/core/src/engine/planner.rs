@@ -1,0 +1,60 @@
+//! A batch in the making: `admitting` gives what the scheduler offers a place, `displacing` finds pages for it, `writing` puts it into the arena.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::stats::Totals;
+use super::{Idle, InFlight};
+use crate::batch::ArenaBuilder;
+use crate::context::Context;
+use crate::errors::Error;
+use crate::ids::{ContextId, PageId, PassId, RequestId};
+use crate::kv::{Claim, Content, PageCopy, PageStore};
+use crate::sched::Ticket;
+use crate::slab::Slab;
+
+/// What a plan reads and changes of the engine, and what it comes to.
+pub(super) struct Planner<'a> {
+    pub(super) claim: Claim,
+    pub(super) now_ns: u64,
+    /// What computing a token costs.
+    pub(super) token_ns: u64,
+    /// A request that displaces every other, where none can run.
+    pub(super) urgent: Option<PassId>,
+    /// The most rows of forward passes that there may be.
+    pub(super) max_reads: u32,
+    pub(super) contexts: &'a mut Slab<Context>,
+    pub(super) store: &'a mut PageStore,
+    pub(super) builder: &'a mut ArenaBuilder,
+    pub(super) idle: &'a mut VecDeque<Idle>,
+    pub(super) totals: &'a mut Totals,
+    pub(super) batch: InFlight,
+    /// Rows of forward passes.
+    pub(super) n_reads: u32,
+    /// The pages of the sequence that is added; its memory serves one after the other.
+    pub(super) pages: Vec<PageId>,
+    pub(super) fates: Fates,
+}
+
+/// What becomes of requests apart from the batch.
+#[derive(Debug, Default)]
+pub(super) struct Fates {
+    /// Requests whose contexts have outgrown the pool.
+    pub(super) doomed: Vec<(Ticket, Error)>,
+    /// Passes of which nothing is left to compute, and contexts whose pass ran ahead in vain.
+    pub(super) done: Vec<(ContextId, Option<RequestId>)>,
+    /// When pages may be had that programs expected back hold now.
+    pub(super) retry_ns: Option<u64>,
+}
+
+/// Tokens of a context that a batch computes.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) slots: Range<u32>,
+    /// The only token is in its slot already.
+    pub(super) reread: bool,
+    /// What stands in the slots, and perhaps behind them; none where they are plain tokens of the pass.
+    pub(super) content: Option<Content>,
+    /// A copy of a page, and the place in the context of what it replaces.
+    pub(super) copy: Option<(u32, PageCopy)>,
+}

@@ -1,0 +1,190 @@
+//! A request is entered: its pass takes what is pending and buffered, and waits.
+
+use super::Engine;
+use super::contexts::live_mut;
+use super::requests::{Progress, RequestState, Submission, never_fits, ticket};
+use crate::context::{Pass, PassKind, Tokens};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::{StepState, Template};
+use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
+use crate::kv::pages_for;
+use crate::sched::smoothed;
+
+impl Engine {
+    /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it takes the answer.
+    ///
+    /// # Errors
+    /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `token-budget` when no token may be drawn; `out-of-pages` when the pass could
+    /// never fit the pool; `limit-queue` when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
+    /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what is wrong with it.
+    pub fn submit(
+        &mut self,
+        request: RequestId,
+        submission: Submission,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        if self.requests.contains_key(&request) {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{request:?} is in use; use a name that is new"),
+            ));
+        }
+        match submission {
+            Submission::Flush(context) => self.submit_flush(request, context, now_ns),
+            Submission::Forward(context, forward) => {
+                self.submit_forward(request, context, &forward, now_ns)
+            }
+            Submission::Step(generator) => {
+                self.submit_generation(request, generator, PassKind::Step(generator), now_ns)
+            }
+            Submission::Run(generator) => {
+                self.submit_generation(request, generator, PassKind::Run(generator), now_ns)
+            }
+        }
+    }
+
+    fn submit_flush(
+        &mut self,
+        request: RequestId,
+        context: ContextId,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        let tokens = self.idle_context(context, "flushed")?.to_take();
+        let pass = Pass::new(self.next_pass(), request, PassKind::Flush, tokens);
+        self.enter(context, pass, now_ns)
+    }
+
+    fn submit_generation(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        kind: PassKind,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        let one_step = matches!(kind, PassKind::Step(_));
+        let max_context = self.config.max_context;
+        self.generator(id)?.check_step(one_step)?;
+        let context = self.generator(id)?.context;
+        self.note_return(id, one_step, now_ns);
+        if one_step && let Some(progress) = self.take_ahead(request, id, context, now_ns) {
+            return progress;
+        }
+        let length = self.idle_context(context, "generated from")?.length();
+        let template = self.generator(id)?.template;
+        let (pass, template) = match self.generator(id)?.end(length, max_context) {
+            Some(reason) => {
+                let tokens = Tokens::taken(length, None, &[]);
+                let mut pass = Pass::new(self.next_pass(), request, kind, tokens);
+                let answers = pass.answer(Some(reason), false);
+                let faults = &mut self.totals.faults;
+                faults.expect(answers, "a pass that was made does not wait");
+                (pass, template)
+            }
+            None => {
+                let (pass, template) = self.generation_pass(request, id, kind)?;
+                (pass, Some(template))
+            }
+        };
+        let progress = self.enter(context, pass, now_ns)?;
+        if let Some(generator) = self.generators.get_mut(id.0) {
+            generator.state = StepState::Running;
+            generator.template = template;
+        }
+        Ok(progress)
+    }
+
+    /// The program of a generator is back. Whatever fails from here on fails the step, which is then opened again.
+    fn note_return(&mut self, id: GeneratorId, one_step: bool, now_ns: u64) {
+        self.hold.forget(id);
+        let limit_ns = self.config.hold_ns;
+        let Some(generator) = self.generators.get_mut(id.0) else {
+            return self
+                .totals
+                .faults
+                .count("a generator that was found is gone");
+        };
+        if let Some(answered_ns) = generator.answered_ns.take() {
+            let seen_ns = now_ns.saturating_sub(answered_ns);
+            generator.return_ns = Some(smoothed(generator.return_ns, seen_ns, limit_ns));
+        }
+        if one_step {
+            generator.state = StepState::Undone;
+        }
+    }
+
+    /// A pass of a generator that has not ended, and what it draws by.
+    fn generation_pass(
+        &mut self,
+        request: RequestId,
+        id: GeneratorId,
+        kind: PassKind,
+    ) -> Result<(Pass, Template)> {
+        let generator = self.generator(id)?;
+        if let Some(budget) = self.budget(generator.process) {
+            // A generation draws a token at least; one that could not enter is not drawn.
+            if budget.left() == 0 {
+                return Err(budget.exhausted(1));
+            }
+        }
+        let state = self.live(generator.context)?;
+        let origin = (!generator.counted).then(|| state.origin(&self.store));
+        let process = self.processes.get(&generator.process);
+        let template = generator.draws_by(|| {
+            let derived = process.zip(origin);
+            derived.map_or(0, |(process, origin)| process.seeds.seed(origin))
+        });
+        let (tokens, adapter) = (state.to_take(), generator.adapter);
+        let budget = self.budget(generator.process).cloned();
+        let pass = Pass::new(self.next_pass(), request, kind, tokens);
+        let mut pass = pass.with_adapter(adapter);
+        (pass.budget, pass.origin) = (budget, origin);
+        pass.want_next(&template);
+        Ok((pass, template))
+    }
+
+    /// The name of the next pass.
+    pub(super) const fn next_pass(&mut self) -> PassId {
+        self.n_passes += 1;
+        PassId(self.n_passes)
+    }
+
+    /// Puts a pass on its context, and into the queue if there is something to compute.
+    pub(super) fn enter(
+        &mut self,
+        context: ContextId,
+        mut pass: Pass,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        self.check_room_for_request(context)?;
+        let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
+        let state = live_mut(&mut self.contexts, context)?;
+        let n_needed = pages_for(state.n_tokens() + pass.n_tokens(), page_size);
+        if n_needed > n_pages {
+            return Err(never_fits(n_needed, n_pages));
+        }
+        if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
+            let answers = pass.answer(None, false);
+            let faults = &mut self.totals.faults;
+            faults.expect(answers, "a pass that was made does not wait");
+        }
+        let waits = pass.is_waiting();
+        pass.asked_ns = waits.then_some(now_ns);
+        let request = pass.request();
+        state.settle(page_size);
+        state.pass = Some(pass);
+        if waits {
+            self.queue
+                .extend(ticket(context, state, self.totals.n_batches));
+        }
+        let process = state.process;
+        self.count_request(process);
+        if let Some(request) = request {
+            self.requests.insert(request, RequestState::Active(context));
+        }
+        Ok(if waits {
+            Progress::Waiting
+        } else {
+            Progress::Ready
+        })
+    }
+}
