@@ -162,13 +162,30 @@ impl Oracle {
         self.phase.starts_with("answered")
     }
 
-    fn to(&mut self, by: &str) -> bool {
+    /// What the table says of it. False: nothing.
+    fn apply(&mut self, by: &str, token: u32, flag: bool) -> bool {
         let rows = table();
         let row = rows
             .iter()
             .find(|[from, other, _]| *from == self.phase && *other == by);
-        self.phase = row.map_or(self.phase, |[_, _, to]| to);
-        row.is_some()
+        let Some([_, _, to]) = row else { return false };
+        match by {
+            "start" => self.is_partway = !flag,
+            "draw" if self.is_answered() => self.ahead.push(token),
+            "draw" => self.drawn.push(token),
+            "answer" | "answer and go ahead" => self.finish = finish(flag),
+            "stop ahead" => self.ahead.clear(),
+            "split" => {
+                let pending: Vec<u32> = self.drawn.last().copied().into_iter().collect();
+                self.first += (self.taken.len() + self.drawn.len() - pending.len()) as u32;
+                (self.taken, self.drawn) = (pending, std::mem::take(&mut self.ahead));
+                (self.request, self.finish, self.n_buffered) = (None, None, 0);
+            }
+            "promote" => self.request = Some(LATER),
+            _ => {}
+        }
+        self.phase = to;
+        true
     }
 
     fn check(&self, pass: &Pass) -> Result<(), TestCaseError> {
@@ -204,6 +221,35 @@ impl Oracle {
     }
 }
 
+/// The end of a generation, or none.
+fn finish(flag: bool) -> Option<FinishReason> {
+    flag.then_some(FinishReason::Length)
+}
+
+fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
+    match by {
+        "start" => pass.start(flag),
+        "stop" => pass.stop(0),
+        "draw" => {
+            pass.want_next(&TEMPLATE);
+            pass.read([(&[token][..], None)].into_iter());
+            pass.stop(1)
+        }
+        "answer" => pass.answer(finish(flag), false),
+        "answer and go ahead" => pass.answer(finish(flag), true),
+        "stop ahead" => pass.stop_ahead(),
+        "split" => match pass.split() {
+            Some(split) => {
+                *pass = split;
+                true
+            }
+            None => false,
+        },
+        "promote" => pass.promote(LATER),
+        _ => pass.fail(error()),
+    }
+}
+
 proptest! {
     /// Whatever is asked of a pass, in whatever order, it does what the table says, and keeps its tokens apart: those taken, those of the answer, and those
     /// that ran ahead.
@@ -231,48 +277,10 @@ proptest! {
         oracle.check(&pass)?;
         for (event, token, flag) in events {
             let by = EVENTS[event];
-            let before = oracle.clone();
-            let possible = oracle.to(by);
-            let finish = flag.then_some(FinishReason::Length);
-            let done = match by {
-                "start" => pass.start(flag),
-                "stop" => pass.stop(0),
-                "draw" => {
-                    pass.want_next(&TEMPLATE);
-                    pass.read([(&[token][..], None)].into_iter());
-                    pass.stop(1)
-                }
-                "answer" => pass.answer(finish, false),
-                "answer and go ahead" => pass.answer(finish, true),
-                "stop ahead" => pass.stop_ahead(),
-                "split" => match pass.split() {
-                    Some(split) => {
-                        pass = split;
-                        true
-                    }
-                    None => false,
-                },
-                "promote" => pass.promote(LATER),
-                _ => pass.fail(error()),
-            };
-            prop_assert_eq!(done, possible, "{} in {}", by, before.phase);
-            match by {
-                _ if !possible => {}
-                "start" => oracle.is_partway = !flag,
-                "draw" if before.is_answered() => oracle.ahead.push(token),
-                "draw" => oracle.drawn.push(token),
-                "answer" | "answer and go ahead" => oracle.finish = finish,
-                "stop ahead" => oracle.ahead.clear(),
-                "split" => {
-                    let pending: Vec<u32> = before.drawn.last().copied().into_iter().collect();
-                    oracle.first += (before.taken.len() + before.drawn.len() - pending.len()) as u32;
-                    (oracle.taken, oracle.drawn) = (pending, before.ahead);
-                    oracle.ahead.clear();
-                    (oracle.request, oracle.finish, oracle.n_buffered) = (None, None, 0);
-                }
-                "promote" => oracle.request = Some(LATER),
-                _ => {}
-            }
+            let phase = oracle.phase;
+            let possible = oracle.apply(by, token, flag);
+            let done = apply_to(&mut pass, by, token, flag);
+            prop_assert_eq!(done, possible, "{} in {}", by, phase);
             prop_assert_eq!(pass.id, PassId(3));
             oracle.check(&pass)?;
         }

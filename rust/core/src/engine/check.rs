@@ -117,13 +117,28 @@ impl Engine {
 
     /// Every pass belongs to a request and the other way round; those that wait, and no others, are in the queue.
     fn check_requests(&self) -> Result<(), String> {
-        let mut n_waiting = 0;
+        let (n_waiting, n_asked) = self.check_passes()?;
+        self.check_queue(n_waiting)?;
+        let is_active = |state: &&RequestState| matches!(state, RequestState::Active(_));
+        let n_active = self.requests.values().filter(is_active).count();
+        if n_asked != n_active {
+            return Err(format!(
+                "{n_active} requests are active and {n_asked} passes exist"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Every pass that somebody asked for is that of its request. Answers how many wait, and how many were asked for.
+    fn check_passes(&self) -> Result<(usize, usize), String> {
+        let (mut n_waiting, mut n_asked) = (0, 0);
         for (id, context) in self.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
             n_waiting += usize::from(pass.is_waiting());
             let Some(request) = pass.request() else {
                 continue;
             };
+            n_asked += 1;
             if !matches!(self.requests.get(&request), Some(RequestState::Active(owner)) if owner.0 == id)
             {
                 return Err(format!(
@@ -141,6 +156,11 @@ impl Engine {
                 return Err(format!("{generator:?} has a pass and does not run"));
             }
         }
+        Ok((n_waiting, n_asked))
+    }
+
+    /// What is queued is what waits, as it is.
+    fn check_queue(&self, n_waiting: usize) -> Result<(), String> {
         for ticket in self.queue.iter() {
             let waits = |context: &Context| {
                 let pass = context.pass.as_ref();
@@ -157,26 +177,6 @@ impl Engine {
             return Err(format!(
                 "{n_waiting} passes wait and {} are queued",
                 self.queue.len()
-            ));
-        }
-        let n_passes = self
-            .contexts
-            .iter()
-            .filter(|(_, context)| {
-                context
-                    .pass
-                    .as_ref()
-                    .is_some_and(|pass| pass.request().is_some())
-            })
-            .count();
-        let n_active = self
-            .requests
-            .values()
-            .filter(|state| matches!(state, RequestState::Active(_)))
-            .count();
-        if n_passes != n_active {
-            return Err(format!(
-                "{n_active} requests are active and {n_passes} passes exist"
             ));
         }
         Ok(())

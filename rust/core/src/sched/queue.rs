@@ -211,25 +211,8 @@ impl Queue {
             .pace
             .shares(self.decodes.iter().chain(&self.prefills), limits);
         self.arrange(limits, time.is_some());
-        let mut order = std::mem::take(&mut self.order);
-        let n_decodes = self.decodes.len();
+        self.lead();
         let had_prefills = !self.prefills.is_empty();
-        let starved = had_prefills && self.n_passed_over >= MAX_PASSED_OVER;
-        // Those that go first of all: the starved, and one prefill where none had a turn for long.
-        let mut first: Vec<usize> = Vec::new();
-        first.extend((0..order.len()).filter(|&index| order[index].is_starved()));
-        if starved && !first.contains(&n_decodes) {
-            first.push(n_decodes);
-        }
-        first.sort_unstable();
-        for (place, index) in first.into_iter().enumerate() {
-            order[place..=index].rotate_right(1);
-        }
-        let urgent = |ticket: &Ticket| Some(ticket.pass) == self.urgent;
-        if let Some(index) = order.iter().position(urgent) {
-            order[..=index].rotate_right(1);
-        }
-        let mut shares = Shares::new(&order, limits);
         let mut round = Round {
             left: limits,
             admit,
@@ -238,14 +221,33 @@ impl Queue {
             time,
             refused: Vec::new(),
         };
+        let mut order = std::mem::take(&mut self.order);
+        self.offer_all(&mut order, &mut round, idle);
+        self.n_passed_over = if had_prefills && round.n_prefilled == 0 {
+            self.n_passed_over + 1
+        } else {
+            0
+        };
+        self.decodes.clear();
+        self.prefills.clear();
+        for mut ticket in order.drain(..).filter(|ticket| ticket.n_tokens > 0) {
+            ticket.n_tokens = round.admit.n_tokens(&ticket).max(1);
+            self.push(ticket);
+        }
+        self.order = order;
+    }
+
+    /// Offers every request what there is room and time for. Those that have a place are left with no token.
+    fn offer_all<A: Admit>(&mut self, order: &mut [Ticket], round: &mut Round<'_, A>, idle: bool) {
+        let mut shares = Shares::new(order, round.left);
         for index in 0..order.len() {
             let ticket = order[index];
             let mut quota = shares.left(ticket.user, round.left.n_sequences);
             // What displaces every other is not held up for their sake.
-            if !urgent(&ticket) {
+            if Some(ticket.pass) != self.urgent {
                 quota = quota.min(round.n_in_time(&ticket));
             }
-            let admission = round.offer(&ticket, quota, idle, &order);
+            let admission = round.offer(&ticket, quota, idle, order);
             shares.note(ticket.user, admission);
             match admission {
                 Some(Admission::Planned(_)) => {
@@ -259,18 +261,26 @@ impl Queue {
                 Some(Admission::NotYet) | None => {}
             }
         }
-        self.n_passed_over = if had_prefills && round.n_prefilled == 0 {
-            self.n_passed_over + 1
-        } else {
-            0
-        };
-        self.decodes.clear();
-        self.prefills.clear();
-        for mut ticket in order.drain(..).filter(|ticket| ticket.n_tokens > 0) {
-            ticket.n_tokens = round.admit.n_tokens(&ticket).max(1);
-            self.push(ticket);
+    }
+
+    /// Puts those before all others that go first: the urgent one, then the starved, and one prefill where none had a turn for long.
+    fn lead(&mut self) {
+        let n_decodes = self.decodes.len();
+        let (order, urgent) = (&mut self.order, self.urgent);
+        let starved = !self.prefills.is_empty() && self.n_passed_over >= MAX_PASSED_OVER;
+        let mut first: Vec<usize> = Vec::new();
+        first.extend((0..order.len()).filter(|&index| order[index].is_starved()));
+        if starved && !first.contains(&n_decodes) {
+            first.push(n_decodes);
         }
-        self.order = order;
+        first.sort_unstable();
+        for (place, index) in first.into_iter().enumerate() {
+            order[place..=index].rotate_right(1);
+        }
+        let is_urgent = |ticket: &Ticket| Some(ticket.pass) == urgent;
+        if let Some(index) = order.iter().position(is_urgent) {
+            order[..=index].rotate_right(1);
+        }
     }
 
     /// Whether every request is a decode that fits, none was refused, and nobody has to wait long for the others: then no order matters.
