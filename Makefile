@@ -62,8 +62,8 @@ bench: build guests $(STAMPS)/bench-requirements ## Runs the benchmarks (a quart
 	../$(BIN)/asv run --environment existing:../$(BIN)/python --dry-run --show-stderr $(if $(ROWS),--bench '^[a-z]+\.$(ROWS)\.')
 	$(BIN)/python tools/write_benchmarks.py
 
-fuzz: setup ## Runs the fuzzers, a minute each; TARGETS=packed runs one, SECONDS=600 runs longer.
-	$(BIN)/python tools/fuzz.py $(TARGETS) $(if $(SECONDS),--seconds $(SECONDS))
+fuzz: setup ## Runs the fuzzers, a minute each; TARGETS=packed runs one, SECONDS=600 longer, KEEP=1 keeps inputs.
+	$(BIN)/python tools/fuzz.py $(TARGETS) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KEEP),--keep)
 
 wheel: runtimes ## Builds the wheel into dist/.
 	$(BIN)/maturin build --release --strip --out dist --interpreter $(BIN)/python

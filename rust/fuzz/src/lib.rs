@@ -1,6 +1,7 @@
 //! What fuzzers do with the bytes that they make up. Each function takes any bytes, turns them into what a user could supply, and panics
 //! where the engine is not what it promises to be: it never panics, every program ends in an answer or in an error of its own, and
-//! nothing is left behind. `make fuzz` runs them under libFuzzer; `tests/` runs them on seeds.
+//! nothing is left behind. `make fuzz` runs them under libFuzzer; `tests/` runs them on seeds and on the kept
+//! inputs of `corpus/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,17 +21,22 @@ mod guest;
 mod host_calls;
 mod packed;
 #[cfg(feature = "libfuzzer")]
+mod panics;
+#[cfg(feature = "libfuzzer")]
 mod programs;
 mod protocol;
 mod scripts;
 mod templates;
 mod tokenizers;
 mod world;
+mod written;
 
 pub use brle::brle;
 pub use components::components;
 pub use host_calls::host_calls;
 pub use packed::packed;
+#[cfg(feature = "libfuzzer")]
+pub use panics::spare_libraries;
 #[cfg(feature = "libfuzzer")]
 pub use pie_core::fuzzing::{pages, prefix_tree, scheduler};
 #[cfg(feature = "libfuzzer")]

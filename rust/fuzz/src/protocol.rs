@@ -12,6 +12,7 @@ use pie_server::{Server, ServerConfig};
 use tempfile::TempDir;
 
 use crate::guest;
+use crate::written::{expanded, filled, written};
 
 /// Whatever a client sends, it has an answer or an end after this time: the times of the server are far below.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,6 +53,12 @@ const HEADERS: &[(&str, Part)] = &[
         Part::Rest,
     ),
 ];
+
+/// What a conversation that is written down may have, in bytes. It fits into the buffers of a socket.
+const MAX_BYTES: usize = 64 << 10;
+/// What stands between the steps of a conversation that is written down, and between header and payload of a message.
+const END_OF_STEP: u8 = 0x1e;
+const END_OF_HEADER: u8 = 0x1f;
 
 #[derive(Clone, Copy)]
 enum Part {
@@ -169,6 +176,50 @@ impl Served {
         ]
     }
 
+    /// A conversation that is written down, step by step. The first byte of each says what it is. It may begin with
+    /// `^`, the upgrade, then `h`, the hello, then `s`, the scene: each is answered, and the answer is waited for.
+    fn steps(&self, text: &[u8]) -> Vec<Step> {
+        let mut parts = text.split(|&byte| byte == END_OF_STEP).peekable();
+        let mut steps = Vec::new();
+        for beginning in [b"^", b"h", b"s"] {
+            if parts.next_if_eq(&&beginning[..]).is_none() {
+                break;
+            }
+            match beginning {
+                b"^" => steps.push(Step::upgrade()),
+                b"h" => steps.push(self.hello()),
+                _ => steps.extend(self.scene()),
+            }
+        }
+        let sent = parts.filter_map(|part| part.split_first());
+        steps.extend(sent.map(|(&kind, rest)| Step::new(self.step(kind, rest), "")));
+        steps
+    }
+
+    /// The bytes of a step.
+    fn step(&self, kind: u8, rest: &[u8]) -> Vec<u8> {
+        let binary = |header: &[u8], payload| frame(2, &framed(&self.known(header), payload));
+        match kind {
+            // A message in a text frame.
+            b'>' => frame(1, &self.known(rest)),
+            // A binary message: with the first part of the program, its rest, or what stands behind the header.
+            b'1' => binary(rest, self.part(Part::First)),
+            b'2' => binary(rest, self.part(Part::Rest)),
+            b'#' => {
+                let mut parts = rest.splitn(2, |&byte| byte == END_OF_HEADER);
+                let header = parts.next().unwrap_or_default();
+                binary(header, parts.next().unwrap_or_default())
+            }
+            // A frame whose opcode is the next byte.
+            b'!' => {
+                let (opcode, payload) = rest.split_first().unwrap_or((&0, &[]));
+                frame(*opcode, payload)
+            }
+            // Anything, as it is.
+            _ => rest.to_vec(),
+        }
+    }
+
     fn part(&self, part: Part) -> &[u8] {
         let (first, rest) = self.program.split_at(self.program.len() / 2);
         match part {
@@ -179,11 +230,23 @@ impl Served {
 
     /// A message with what is known only here.
     fn filled(&self, message: &str, pid: u64) -> String {
-        message
-            .replace("DIGEST", &self.digest)
-            .replace("FIRST_BYTES", &self.part(Part::First).len().to_string())
-            .replace("N_BYTES", &self.program.len().to_string())
-            .replace("PID", &pid.to_string())
+        let bytes = self.with_pid(message.as_bytes(), pid);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// One that is written down, about the process that is launched next.
+    fn known(&self, message: &[u8]) -> Vec<u8> {
+        self.with_pid(message, self.last_pid.load(Ordering::Relaxed) + 1)
+    }
+
+    fn with_pid(&self, message: &[u8], pid: u64) -> Vec<u8> {
+        let names = [
+            ("DIGEST", self.digest.as_str()),
+            ("FIRST_BYTES", &self.part(Part::First).len().to_string()),
+            ("N_BYTES", &self.program.len().to_string()),
+            ("PID", &pid.to_string()),
+        ];
+        filled(message, &names)
     }
 }
 
@@ -207,9 +270,12 @@ impl Step {
 /// Connects, sends what the bytes say and closes its side; the server closes the other, and a client that comes then is served.
 pub fn protocol(data: &[u8]) {
     let served = served();
-    let mut bytes = Unstructured::new(data);
-    let Ok(steps) = conversation(served, &mut bytes) else {
-        return;
+    let steps = match written(data) {
+        Some(text) => served.steps(&expanded(text, MAX_BYTES)),
+        None => match conversation(served, &mut Unstructured::new(data)) {
+            Ok(steps) => steps,
+            Err(_) => return,
+        },
     };
     served.note_launches(&talk(served, &steps));
     let answer = r#"{"id":1,"ok":{}}"#;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use pie_host::{ErrorCode, Host, HostConfig, Language, SourceBundle};
 
+use crate::written::{expanded, written};
+
 /// What scripts are put together from: whatever opens, closes, nests, or is easily taken for something else.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
@@ -19,7 +21,9 @@ const REPEATING: u8 = 240;
 /// The longest script.
 const MAX_BYTES: usize = 1 << 20;
 /// How long a script may be read.
-const PATIENCE: Duration = Duration::from_secs(2);
+const COMPILE: Duration = Duration::from_secs(1);
+/// How long the answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Has a worker, which `worker` is the command of, remove the types from a script. It ends with an answer or an error of the script's own.
 pub fn scripts(data: &[u8], worker: &[String]) {
@@ -30,7 +34,7 @@ pub fn scripts(data: &[u8], worker: &[String]) {
             compiler: Some(worker.to_vec()),
             ..HostConfig::default()
         };
-        config.limits.compile = PATIENCE;
+        config.limits.compile = COMPILE;
         Host::new(config).unwrap()
     });
     let bundle = SourceBundle {
@@ -39,7 +43,7 @@ pub fn scripts(data: &[u8], worker: &[String]) {
         entry: "main.ts".to_owned(),
     };
     let looked = host.check(bundle.into(), "anyone").unwrap();
-    let error = looked.wait_for(10 * PATIENCE).unwrap_err();
+    let error = looked.wait_for(PATIENCE).unwrap_err();
     match error.code {
         // Its types are removed; there is no runtime to go on with.
         ErrorCode::InvalidConfig => {}
@@ -52,6 +56,9 @@ pub fn scripts(data: &[u8], worker: &[String]) {
 
 /// The script that the bytes stand for.
 fn script(data: &[u8]) -> String {
+    if let Some(text) = written(data) {
+        return String::from_utf8_lossy(&expanded(text, MAX_BYTES)).into_owned();
+    }
     let (mut script, mut last) = (String::new(), "");
     for &byte in data {
         let times = if byte < REPEATING {

@@ -3,10 +3,14 @@
 use arbitrary::Unstructured;
 use pie_text::{Chat, ChatTemplate, Role, SpecialTokens, Tokenizer};
 
+use crate::written::{expanded, written};
+
 /// How deep expressions are made up.
 const MAX_DEPTH: usize = 5;
 /// The most statements of one template.
 const MAX_STATEMENTS: usize = 24;
+/// The longest template that is written down: twice what one may have.
+const MAX_BYTES: usize = 2 << 20;
 
 const NAMES: [&str; 10] = [
     "ns.a",
@@ -105,8 +109,8 @@ const METHODS: [&str; 20] = [
 
 /// Makes a template of the bytes and has it say something: it does, or there is an error.
 pub fn templates(data: &[u8]) {
-    if let Some((0, text)) = data.split_first().map(|(first, rest)| (first % 4, rest)) {
-        return try_out(&String::from_utf8_lossy(text));
+    if let Some(text) = written(data) {
+        return try_out(&String::from_utf8_lossy(&expanded(text, MAX_BYTES)));
     }
     let mut bytes = Unstructured::new(data);
     let mut source = "{% set ns = namespace(a='ab', b=[1, 2]) %}".to_owned();

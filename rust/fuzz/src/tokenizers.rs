@@ -1,24 +1,70 @@
 //! Tokenizers, as they stand in anyone's model folder.
 
+use std::sync::LazyLock;
+
 use arbitrary::{Arbitrary, Unstructured};
 use pie_text::Tokenizer;
 use serde_json::{Value, json};
+
+use crate::written::{expanded, filled, written};
 
 /// The most steps that are made up.
 const MAX_STEPS: usize = 12;
 /// The longest text that is encoded.
 const MAX_TEXT: usize = 4096;
+/// The longest file that is written down.
+const MAX_FILE: usize = 12 << 20;
+/// What stands between a file that is written down and the text that is encoded by it.
+const END_OF_FILE: u8 = 4;
+
+/// A small tokenizer, which the bytes change.
+static PLAIN: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../text/tests/data/byte_level.json")).unwrap()
+});
+/// The names that stand for parts of the small tokenizer in a file that is written down.
+static PARTS: LazyLock<[(&str, String); 6]> = LazyLock::new(|| {
+    let [vocab, merges, added] = ["/model/vocab", "/model/merges", "/added_tokens"]
+        .map(|place| PLAIN.pointer(place).unwrap().to_string());
+    let inner = |list: String| list[1..list.len() - 1].to_owned();
+    [
+        ("MODEL", PLAIN["model"].to_string()),
+        ("SPLITTER", PLAIN["pre_tokenizer"].to_string()),
+        ("DECODER", PLAIN["decoder"].to_string()),
+        ("VOCAB", inner(vocab)),
+        ("MERGES", inner(merges)),
+        ("ADDED", inner(added)),
+    ]
+});
 
 /// Makes a `tokenizer.json` of the bytes, and encodes a text by it: it can be, or there is an error.
 pub fn tokenizers(data: &[u8]) {
+    if let Some(text) = written(data) {
+        let (file, text) = written_file(text);
+        return try_out(&file, &text);
+    }
     let mut bytes = Unstructured::new(data);
     let Ok(file) = file(&mut bytes) else {
         return;
     };
-    let Ok(tokenizer) = Tokenizer::from_bytes(&file, 0) else {
+    try_out(&file, bytes.take_rest());
+}
+
+/// The file that is written down, and the text behind it.
+fn written_file(text: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let end = text.iter().position(|&byte| byte == END_OF_FILE);
+    let (file, text) = text.split_at(end.unwrap_or(text.len()));
+    let parts = PARTS.each_ref().map(|(name, part)| (*name, part.as_str()));
+    (
+        expanded(&filled(file, &parts), MAX_FILE),
+        expanded(text, MAX_TEXT),
+    )
+}
+
+fn try_out(file: &[u8], rest: &[u8]) {
+    let Ok(tokenizer) = Tokenizer::from_bytes(file, 0) else {
         return;
     };
-    let rest = String::from_utf8_lossy(bytes.take_rest()).into_owned();
+    let rest = String::from_utf8_lossy(rest).into_owned();
     for text in [rest.clone(), "a b\n".repeat(MAX_TEXT / 4), rest.repeat(8)] {
         let _any = tokenizer.encode(&text);
         if let Ok(ids) = tokenizer.encode_content(&text) {
@@ -28,8 +74,7 @@ pub fn tokenizers(data: &[u8]) {
 }
 
 fn file(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
-    let text = include_str!("../../text/tests/data/byte_level.json");
-    let mut document: Value = serde_json::from_str(text).unwrap();
+    let mut document = PLAIN.clone();
     if bool::arbitrary(bytes)? {
         let steps: Vec<Value> = steps(bytes, normalizer)?;
         document["normalizer"] = json!({"type": "Sequence", "normalizers": steps});

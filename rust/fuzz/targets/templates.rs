@@ -1,4 +1,7 @@
 //! Chat templates.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| pie_fuzz::templates(data));
+libfuzzer_sys::fuzz_target!(
+    init: pie_fuzz::spare_libraries(),
+    |data: &[u8]| pie_fuzz::templates(data)
+);
