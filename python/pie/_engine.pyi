@@ -32,6 +32,7 @@ __all__ = [
     "compile_worker",
     "die_with_parent",
     "init_logging",
+    "keep_little_free",
     "keep_small_pages",
     "limit_settings",
     "list_keys",
@@ -75,6 +76,9 @@ def init_logging(level: str) -> None:
 
 def compile_worker() -> NoReturn:
     """Works on a program as an engine orders on standard input, answers on standard output, and ends the process."""
+
+def keep_little_free() -> None:
+    """Has the allocator of this process give back what is freed: for one whose large pieces of memory come from clients."""
 
 def keep_small_pages(alone: bool) -> None:
     """Has this process, and those that it starts, have small pages alone, so that what programs met can be counted by page faults.

@@ -120,6 +120,7 @@ def start(folder: Path, memory_bytes: int, group: Path | None) -> tuple[subproce
 async def siege(server: subprocess.Popen[str], url: str, seconds: float, limit_bytes: int) -> Result:
     """The figures of one siege."""
     tokens = await honest.expected(url)
+    await honest.fill(url)
     alone = await honest.live(url, tokens, time.monotonic() + _ALONE_S)
     before = figures(server.pid)
     host, port = url.removeprefix("ws://").split(":")

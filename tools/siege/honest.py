@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from pie.client import Client, PieError, connect
 from tools.siege.programs import packed
@@ -20,6 +21,16 @@ async def main(input):
     ctx = Context(Model.load("default"))
     ctx.user("tell me of the sea")
     return await ctx.generate(Sampler.top_p(0.8, 0.95), max_tokens=12, stop=[]).collect_tokens()
+"""
+
+_FILLING = b"""
+import random
+from inferlet import Context, Model
+
+async def main(input):
+    model = Model.load("default")
+    for _ in range(8):
+        await Context(model).append([random.randrange(300, 3000) for _ in range(1900)]).flush()
 """
 
 
@@ -55,6 +66,25 @@ async def expected(url: str) -> Expected:
     async with connect(url, user="honest") as client:
         digest = await client.upload(packed("main.py", _PROGRAM))
         return {seed: await (await client.launch(digest, seed=seed)).result() for seed in range(_N_SEEDS)}
+
+
+async def fill(url: str) -> None:
+    """Has every page of the pools of the models written once.
+
+    The engine sets a pool aside when it starts, and the system gives it memory as it is written: what is measured later is what
+    users make the server take beyond that.
+    """
+    async with connect(url, user="honest", timeout_s=60) as client:
+        digest = await client.upload(packed("main.py", _FILLING))
+        n_free, n_were_free = await _free_pages(client), None
+        while n_free and n_free != n_were_free:
+            await (await client.launch(digest)).result()
+            n_free, n_were_free = await _free_pages(client), n_free
+
+
+async def _free_pages(client: Client) -> int:
+    stats: Any = await client.stats()
+    return sum(model["n_pages_free"] for model in stats.get("server", stats)["models"].values())
 
 
 async def live(url: str, tokens: Expected, until: float) -> Seen:

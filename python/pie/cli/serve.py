@@ -33,13 +33,14 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
     config = isolated(load(flags), isolate)
 
     # The engine is large: mistakes above are told without it.
-    from pie._engine import check_access, check_address, init_logging, keep_small_pages
+    from pie._engine import check_access, check_address, init_logging, keep_little_free, keep_small_pages
     from pie.engine import Engine, serving_options
 
     init_logging(config.server.log_level)
     check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
     check_access(config.server.host, config.server.port, data_dir=str(config.engine.data_dir), options=serving_options(config))
     if all(model.isolate or model.driver == "dummy" for model in config.models):
+        keep_little_free()
         keep_small_pages(alone=True)  # what users make the engine hold is counted by page faults; weights have processes of their own
     with raised(), Engine.from_config(config) as engine:
         if not engine.runtimes_are_prepared():

@@ -54,7 +54,7 @@ pub struct EngineConfig {
     /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
     pub hold_ns: u64,
     /// How long a batch in which several users take part may take for the sake of those who decode in it, as estimated, in nanoseconds; or
-    /// twice as long as it would if each of them decoded as little as the one who decodes the least, if that is longer. 0: any time.
+    /// one and a half times as long as it would if each of them decoded as little as the one who decodes the least, if that is longer. 0: any time.
     pub shared_step_ns: u64,
     /// What the driver serves.
     pub serves: Serves,
@@ -114,7 +114,7 @@ impl EngineConfig {
             max_user_waiting: None,
             end_tokens: Vec::new(),
             hold_ns: 2_000_000,
-            shared_step_ns: 3_000_000,
+            shared_step_ns: 1_500_000,
             driver_timeout_ns: 60_000_000_000,
         }
     }

@@ -42,5 +42,5 @@ pub use program::{
 };
 pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;
-pub use sandbox::trim::give_back_freed;
+pub use sandbox::trim::{give_back_freed, keep_little_free};
 pub use settings::{Setting, Value};

@@ -351,6 +351,12 @@ pub(crate) fn keep_small_pages(alone: bool) {
     pie_host::keep_small_pages(alone);
 }
 
+/// Has this process give memory back that it has freed; see the stub.
+#[pyfunction]
+pub(crate) fn keep_little_free() {
+    pie_host::keep_little_free();
+}
+
 fn language_of(py: Python<'_>, name: &str) -> PyResult<Language> {
     Language::from_name(name).map_err(|error| raise(py, error))
 }

@@ -35,7 +35,7 @@ mod _engine {
     #[pymodule_export]
     use super::dummy::PyDummyDriver;
     #[pymodule_export]
-    use super::engine::{PyEngine, compile_worker, keep_small_pages};
+    use super::engine::{PyEngine, compile_worker, keep_little_free, keep_small_pages};
     #[pymodule_export]
     use super::keys::{add_key, list_keys, revoke_key};
     #[pymodule_export]

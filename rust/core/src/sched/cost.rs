@@ -6,6 +6,10 @@
 
 /// By how much the times of equal batches differ, relative to them.
 const NOISE: f64 = 0.3;
+/// How many times as doubtful a time is that is longer than expected. Other threads of the machine may have run in between, and a batch for
+/// which more is expected is made longer, which takes more of their time: so the prices are those of a machine with nothing else to do, as
+/// far as batches show them.
+const DOUBT: f64 = 4.0;
 /// By how much a price changes from batch to batch, relative to itself, or to a part of what it is taken to be at first.
 const DRIFT: f64 = 0.05;
 const PART: f64 = 0.25;
@@ -122,7 +126,12 @@ impl Cost {
             *variance += change * change;
         }
         let spread = self.covariance.map(|row| dot(&row, &counts));
-        let noise = NOISE * took;
+        let doubt = if expected > 0.0 && took > expected {
+            DOUBT
+        } else {
+            1.0
+        };
+        let noise = NOISE * took * doubt;
         let variance = dot(&spread, &counts) + noise * noise;
         let surprise = (took - expected) / variance;
         for (price, gain) in self.prices.0.iter_mut().zip(spread) {

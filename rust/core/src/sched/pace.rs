@@ -11,8 +11,8 @@ use super::queue::{Admission, Limits, Ticket};
 use crate::ids::UserId;
 
 /// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least: it is what others
-/// can cost that one, and at least half of each batch is computing, not the cost of having a batch.
-const STRETCH: f64 = 2.0;
+/// can cost that one, and at least a third of each batch is computing, not the cost of having a batch.
+const STRETCH: f64 = 1.5;
 /// So many times the configured step, or the shortest one that there can be, a batch may take where nobody decodes, but somebody may come who will.
 const RELAXED: f64 = 4.0;
 /// Tokens of a prefill that may run in any case, as far as they take no more than this part of the batch, and one at least.

@@ -267,7 +267,7 @@ proptest! {
         let n_decoding = users.values().map(|(n, _)| *n).filter(|&n| n > 0).min().unwrap_or(1);
         let n_least = if tickets.iter().any(is_quick) { 1 } else { n_decoding };
         let most_alike = prices.base() + users.len() as f64 * f64::from(n_least) * row_ns;
-        let bound = (2.0 * most_alike).max((step_ms * MS) as f64);
+        let bound = (1.5 * most_alike).max((step_ms * MS) as f64);
         let longest = |is: fn(&Ticket) -> bool, n| tickets.iter().filter(|it| is(it)).map(|it| prices.sequence(it.n_before, n)).fold(0.0, f64::max);
         let denied_to_nobody = users.len() as f64 * longest(Ticket::is_decode, 1) + longest(|it| !it.is_decode(), MIN_CHUNK);
         let took = time_ns(&prices, &planned);

@@ -80,9 +80,8 @@ mod tests {
     fn scheduled() -> (u32, i32, u64) {
         let mut words = [0_u64; 6];
         // SAFETY: the system writes at most 48 bytes.
-        let found = unsafe {
-            libc::syscall(libc::SYS_sched_getattr, 0, words.as_mut_ptr(), 48_u32, 0)
-        };
+        let found =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, words.as_mut_ptr(), 48_u32, 0) };
         assert_eq!(found, 0);
         ((words[0] >> 32) as u32, words[2] as i32, words[3])
     }

@@ -300,11 +300,16 @@ mod tests {
         );
         let anonymous_operators = |config: &mut AuthConfig| {
             config.allow_anonymous = true;
-            config.set_list("operators", vec!["ada".to_owned()]).unwrap();
+            config
+                .set_list("operators", vec!["ada".to_owned()])
+                .unwrap();
         };
         let message = is_on(AuthMode::Off, PUBLIC, 0, anonymous_operators).unwrap_err();
         assert!(message.contains("server.operators"), "{message}");
-        assert_eq!(is_on(AuthMode::Off, HOME, 0, anonymous_operators), Ok(false));
+        assert_eq!(
+            is_on(AuthMode::Off, HOME, 0, anonymous_operators),
+            Ok(false)
+        );
     }
 
     #[test]
