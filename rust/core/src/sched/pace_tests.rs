@@ -290,7 +290,10 @@ proptest! {
         let one = tickets[which % tickets.len()];
         let mut queue = queue(step_ms * MS, prices, &tickets);
         let (mut left, mut n_arrivals) = (one.n_tokens, tickets.len() as u64);
-        let most = 4 * u64::from(one.n_tokens) * tickets.len() as u64;
+        // Those of its process that were submitted before it go first.
+        let is_before = |it: &&Ticket| it.process == one.process && it.pass <= one.pass;
+        let n_before: u32 = tickets.iter().filter(is_before).map(|it| it.n_tokens).sum();
+        let most = 4 * u64::from(n_before) * tickets.len() as u64;
         for number in 1..=most {
             for (ticket, n) in plan(&mut queue, LIMITS) {
                 if ticket.pass == one.pass {
