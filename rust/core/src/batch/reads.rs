@@ -44,8 +44,8 @@ pub struct RowOutput {
     pub logits: Option<Arc<[f32]>>,
 }
 
-/// All rows of a pass. A batch answers those of the tokens that it computed, and since tokens are computed in their order, rows are
-/// answered in theirs; what is computed again later is not read again.
+/// All rows of a pass. A batch answers those of the tokens that it computed, and since tokens are computed in their
+/// order, rows are answered in theirs; what is computed again later is not read again.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     /// By the slots of their tokens.
@@ -190,7 +190,8 @@ mod tests {
     }
 
     proptest! {
-        /// Rows lie by their slots, those of one token in the order of the program, and every one is within one of two neighbouring chunks.
+        /// Rows lie by their slots, those of one token in the order of the program, and every one is within one of two
+        /// neighbouring chunks.
         #[test]
         fn rows_lie_by_their_slots(slots in prop::collection::vec(0u32..12, 0..20), cut in 0u32..13) {
             let asked: Vec<Read> = slots.iter().zip(0..).map(|(&slot, seed)| read(slot, seed)).collect();

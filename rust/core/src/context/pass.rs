@@ -37,15 +37,16 @@ impl PassKind {
     }
 }
 
-/// A pass that was submitted and not yet taken, or that runs ahead of the program. How far it is computed tells the lane of its context, and where it
-/// stands its [`Phase`].
+/// A pass that was submitted and not yet taken, or that runs ahead of the program. How far it is computed tells the
+/// lane of its context, and where it stands its [`Phase`].
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) id: PassId,
     pub(crate) kind: PassKind,
     /// The rows that it wants: in a flush none, in a generation the one behind its last token.
     reads: Reads,
-    /// The key under which it counts for the seeds of later ones; none where it draws nothing, or its generator counts already.
+    /// The key under which it counts for the seeds of later ones; none where it draws nothing, or its generator counts
+    /// already.
     pub(crate) origin: Option<u64>,
     /// What its tokens are computed with, those that it draws included.
     adapter: Adapter,
@@ -191,8 +192,8 @@ impl Pass {
         self.reads.last().map(Read::following)
     }
 
-    /// Tokens from this slot on have to be computed, though somebody else has done so: rows of theirs are wanted. The last token of a generation is read
-    /// again instead.
+    /// Tokens from this slot on have to be computed, though somebody else has done so: rows of theirs are wanted. The
+    /// last token of a generation is read again instead.
     pub(crate) fn first_read(&self) -> u32 {
         let slot = match self.kind.generator() {
             Some(_) => None,

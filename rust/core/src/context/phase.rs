@@ -1,11 +1,12 @@
 //! The states of a pass, and what takes it from one to the next.
 //!
-//! A pass waits for a batch and runs in one, until it is answered or fails. A step that was answered goes on *ahead* of its program: the token that
-//! it drew is computed and the next one drawn before the program asks. When the answer is taken, what ran ahead becomes a pass of its own, without
-//! a request (`split`), and the next step takes it over where it asks for the same (`promote`).
+//! A pass waits for a batch and runs in one, until it is answered or fails. A step that was answered goes on *ahead* of
+//! its program: the token that it drew is computed and the next one drawn before the program asks. When the answer is
+//! taken, what ran ahead becomes a pass of its own, without a request (`split`), and the next step takes it over where
+//! it asks for the same (`promote`).
 //!
-//! A transition is a method; those of this table are all that there are. One that the table does not have changes nothing and returns false: a fault of
-//! the engine. `phase_tests.rs` reads the table from here.
+//! A transition is a method; those of this table are all that there are. One that the table does not have changes
+//! nothing and returns false: a fault of the engine. `phase_tests.rs` reads the table from here.
 //!
 //! | from | by | to |
 //! |---|---|---|
@@ -33,7 +34,8 @@
 //! | running ahead | promote | running |
 //! | drawn ahead | promote | waiting |
 //!
-//! `stop` and `draw` end a batch, without a token and with one. What is promoted after its token was drawn is judged and answered at once.
+//! `stop` and `draw` end a batch, without a token and with one. What is promoted after its token was drawn is judged
+//! and answered at once.
 
 use crate::errors::Error;
 use crate::generation::FinishReason;

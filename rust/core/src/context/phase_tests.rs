@@ -71,7 +71,8 @@ fn name(phase: &Phase) -> &'static str {
         .0
 }
 
-/// The transitions by their names in the table. What they answer: the phase afterwards, and whether there is such a transition.
+/// The transitions by their names in the table. What they answer: the phase afterwards, and whether there is such a
+/// transition.
 const EVENTS: [&str; 10] = [
     "start",
     "stop",
@@ -251,8 +252,8 @@ fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
 }
 
 proptest! {
-    /// Whatever is asked of a pass, in whatever order, it does what the table says, and keeps its tokens apart: those taken, those of the answer, and those
-    /// that ran ahead.
+    /// Whatever is asked of a pass, in whatever order, it does what the table says, and keeps its tokens apart: those
+    /// taken, those of the answer, and those that ran ahead.
     #[test]
     fn tokens_stay_with_whom_they_belong_to(
         buffer in prop::collection::vec(0u32..50, 0..4),

@@ -46,7 +46,8 @@ impl Engine {
         self.take_on(id, judged.next, is_whole, batch, now_ns);
     }
 
-    /// A pass was cancelled or abandoned while a batch ran it: what it wrote is dropped, when no batch uses it any more.
+    /// A pass was cancelled or abandoned while a batch ran it: what it wrote is dropped, when no batch uses it any
+    /// more.
     fn drop_run(&mut self, sequence: &Running) {
         self.totals.n_followers_dropped += u64::from(sequence.follows);
         let id = sequence.context;
@@ -63,7 +64,8 @@ impl Engine {
         self.rest(id);
     }
 
-    /// A batch is done with a pass, and drew what comes `next`, if anything. `is_whole` tells whether all of its tokens were computed.
+    /// A batch is done with a pass, and drew what comes `next`, if anything. `is_whole` tells whether all of its tokens
+    /// were computed.
     fn take_on(
         &mut self,
         id: ContextId,
@@ -151,7 +153,8 @@ impl Engine {
     }
 }
 
-/// The batch `next` has the pages of a lane in its arena: it keeps those that may turn out to be a second copy of what somebody else has.
+/// The batch `next` has the pages of a lane in its arena: it keeps those that may turn out to be a second copy of what
+/// somebody else has.
 fn lend(in_flight: &mut [InFlight], store: &mut PageStore, next: BatchId, lane: &Lane) {
     if let Some(next) = in_flight.iter_mut().find(|batch| batch.id == next) {
         for page in lane.own_pages() {

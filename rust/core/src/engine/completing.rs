@@ -11,9 +11,10 @@ use crate::ids::{BatchId, ContextId};
 const ALONE_LEARNS: u64 = 4;
 
 impl Engine {
-    /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait again. After a
-    /// failure of the driver every request of the batch becomes ready with an error of its own, and its context is as it was before. The
-    /// answer to a batch that was abandoned is dropped, whatever it is; the pages of the batch are free from then on.
+    /// Ends a batch: keys and values advance, drawn tokens are folded into their passes, and passes that need more wait
+    /// again. After a failure of the driver every request of the batch becomes ready with an error of its own, and its
+    /// context is as it was before. The answer to a batch that was abandoned is dropped, whatever it is; the pages of
+    /// the batch are free from then on.
     ///
     /// # Errors
     /// `internal` when no such batch runs, or when what was sampled belongs to another one; nothing changes then.
@@ -110,8 +111,8 @@ impl Engine {
         outcome
     }
 
-    /// A batch failed that was to bring pages back: each of its contexts may use what any of them brought back. Where it was answered before the one that it
-    /// follows, that one still has its followers.
+    /// A batch failed that was to bring pages back: each of its contexts may use what any of them brought back. Where
+    /// it was answered before the one that it follows, that one still has its followers.
     fn reset_lanes(&mut self, batch: &InFlight, overtakes: bool) {
         let sequences = batch.sequences.iter();
         let ended = sequences.filter(|sequence| !(sequence.follows && overtakes));

@@ -1,9 +1,10 @@
 //! Whose pages go when others need room.
 //!
-//! First those of contexts without a pass, the longest idle first: a program that waits for one context while it holds another can so never
-//! keep the pool. Then those of requests that come later, in the order of `sched/precedence.rs`. A prefill that
-//! began is spared until it is done, and so is what was passed over too often: who is displaced runs again before others can be displaced for it. Who had to
-//! compute again what was lost is spared for several times as long as that took, so that the work is worth it.
+//! First those of contexts without a pass, the longest idle first: a program that waits for one context while it holds
+//! another can so never keep the pool. Then those of requests that come later, in the order of `sched/precedence.rs`. A
+//! prefill that began is spared until it is done, and so is what was passed over too often: who is displaced runs again
+//! before others can be displaced for it. Who had to compute again what was lost is spared for several times as long as
+//! that took, so that the work is worth it.
 
 use super::planner::Planner;
 use super::{Engine, Idle};
@@ -23,7 +24,8 @@ const MOST_LIMITS: u64 = 16;
 const LOOKED_AT: usize = 64;
 
 impl Engine {
-    /// A context has no pass any more, or none that runs: its pages may go when its program has had the time that it usually takes to come back.
+    /// A context has no pass any more, or none that runs: its pages may go when its program has had the time that it
+    /// usually takes to come back.
     pub(super) fn rest(&mut self, id: ContextId) {
         let Some(context) = self.contexts.get_mut(id.0) else {
             // It was released, and its batch is done.
@@ -58,8 +60,8 @@ impl Engine {
 }
 
 impl Planner<'_> {
-    /// Makes ready what of the request's tokens is to be had without computing it, and room for all others; displaces contexts where pages are
-    /// short. Answers the copy that the batch has to make.
+    /// Makes ready what of the request's tokens is to be had without computing it, and room for all others; displaces
+    /// contexts where pages are short. Answers the copy that the batch has to make.
     pub(super) fn make_ready(
         &mut self,
         ticket: &Ticket,
@@ -129,13 +131,15 @@ impl Planner<'_> {
         self.displace_idle() || self.displace_waiting(missing, ticket, others)
     }
 
-    /// A context that fills the pool has no room for a copy of a page that others hold, too: it computes that part again.
+    /// A context that fills the pool has no room for a copy of a page that others hold, too: it computes that part
+    /// again.
     fn give_up_shared(&mut self, ticket: &Ticket) -> bool {
         let context = self.contexts.get_mut(ticket.context.0);
         context.is_some_and(|context| context.lane.give_up_shared(self.store))
     }
 
-    /// Suspends the context that has been without a pass for the longest, of those whose programs are not expected back.
+    /// Suspends the context that has been without a pass for the longest, of those whose programs are not expected
+    /// back.
     fn displace_idle(&mut self) -> bool {
         let mut index = 0;
         while let Some(&Idle {

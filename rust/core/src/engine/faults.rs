@@ -1,7 +1,8 @@
 //! What cannot be, counted where it is.
 //!
-//! The engine does not stop for a fault of its own: it does nothing where a thing is missing that has to be there, or a pass is in a phase that it cannot be in, and counts.
-//! Where assertions are on it stops, and [`Engine::check`](super::Engine::check) names the first fault.
+//! The engine does not stop for a fault of its own: it does nothing where a thing is missing that has to be there, or a
+//! pass is in a phase that it cannot be in, and counts. Where assertions are on it stops, and
+//! [`Engine::check`](super::Engine::check) names the first fault.
 
 /// Faults of the engine.
 #[derive(Debug, Default)]

@@ -1,4 +1,5 @@
-//! An answer is taken: what a pass computed and drew becomes what the program sees. Or it is given up, and the context is as it was.
+//! An answer is taken: what a pass computed and drew becomes what the program sees. Or it is given up, and the context
+//! is as it was.
 
 use super::Engine;
 use super::requests::{Answer, RequestState};
@@ -8,10 +9,12 @@ use crate::generation::Output;
 use crate::ids::{ContextId, GeneratorId, RequestId};
 
 impl Engine {
-    /// Takes the answer of a request, once: folds it into what the program sees, and forgets the request. None: not ready.
+    /// Takes the answer of a request, once: folds it into what the program sees, and forgets the request. None: not
+    /// ready.
     ///
-    /// The inner error is that of the pass: `token-budget` when it drew more than may enter the contexts of its process, `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it
-    /// was before the request.
+    /// The inner error is that of the pass: `token-budget` when it drew more than may enter the contexts of its
+    /// process, `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it was
+    /// before the request.
     pub fn take(&mut self, request: RequestId) -> Option<Result<Answer>> {
         let context = match self.requests.get(&request) {
             None => return Some(Err(Error::internal(format!("{request:?} is unknown")))),

@@ -1,8 +1,8 @@
 //! The batch after the one that runs.
 //!
-//! A driver that feeds what it draws into its next batch is given that one while one runs, so that it never waits for the host.
-//! A sequence whose token is still to be drawn follows it then: everything else of it is known. Where the token ends the
-//! generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
+//! A driver that feeds what it draws into its next batch is given that one while one runs, so that it never waits for
+//! the host. A sequence whose token is still to be drawn follows it then: everything else of it is known. Where the
+//! token ends the generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
 
 use super::ahead::runs_ahead;
 use super::judging::standing;
@@ -68,7 +68,8 @@ impl Engine {
         })
     }
 
-    /// A batch is answered before the one that a sequence of it follows: what the sequence drew is dropped, and drawn again.
+    /// A batch is answered before the one that a sequence of it follows: what the sequence drew is dropped, and drawn
+    /// again.
     pub(super) fn give_back(&mut self, sequence: &Running, before: BatchId) {
         if let Some(context) = self.contexts.get_mut(sequence.context.0) {
             context.lease = Some(before);
@@ -110,7 +111,8 @@ impl Engine {
 }
 
 impl Planner<'_> {
-    /// Gives a sequence a place whose only token is drawn from a row of the batch that runs. Nothing is displaced for it.
+    /// Gives a sequence a place whose only token is drawn from a row of the batch that runs. Nothing is displaced for
+    /// it.
     pub(super) fn follow(&mut self, ticket: &Ticket) -> Admission {
         let Some(context) = self.contexts.get_mut(ticket.context.0) else {
             return Admission::NotYet;

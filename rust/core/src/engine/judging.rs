@@ -1,4 +1,5 @@
-//! What a generation drew is judged, and its pass goes on by the verdict: a step, a run to the end, and what ran ahead alike.
+//! What a generation drew is judged, and its pass goes on by the verdict: a step, a run to the end, and what ran ahead
+//! alike.
 
 use super::Engine;
 use super::ahead::runs_ahead;
@@ -9,8 +10,8 @@ use crate::generation::{Drawn, FinishReason, Generator, Next, Standing, Verdict,
 use crate::ids::ContextId;
 use crate::slab::Slab;
 
-/// Where the generation of a pass stands, behind all the tokens that it drew. What a step draws is charged when it is taken, and one more fitted when it was
-/// entered; a run may draw as many as fit.
+/// Where the generation of a pass stands, behind all the tokens that it drew. What a step draws is charged when it is
+/// taken, and one more fitted when it was entered; a run may draw as many as fit.
 pub(super) fn standing<'a>(
     config: &'a EngineConfig,
     context: &Context,
@@ -28,8 +29,8 @@ pub(super) fn standing<'a>(
     }
 }
 
-/// The verdict on what was drawn from the rows of the pass of a context; none where nothing was, or it is no generation. `n_pushed` of the tokens are among
-/// those of the pass.
+/// The verdict on what was drawn from the rows of the pass of a context; none where nothing was, or it is no
+/// generation. `n_pushed` of the tokens are among those of the pass.
 pub(super) fn verdict(
     config: &EngineConfig,
     generators: &Slab<Generator>,
@@ -66,7 +67,8 @@ pub(super) struct Judged {
     pub(super) next: Option<Next>,
 }
 
-/// Judges what a batch drew for the pass of a context. What runs ahead is judged when it is asked for: options may change until then.
+/// Judges what a batch drew for the pass of a context. What runs ahead is judged when it is asked for: options may
+/// change until then.
 pub(super) fn judge(
     config: &EngineConfig,
     generators: &Slab<Generator>,
@@ -101,7 +103,8 @@ pub(super) enum Became {
 }
 
 impl Engine {
-    /// A generation goes on by its verdict. `batch` drew the last token, which the pass has. A step goes on ahead of its program, unless it ended.
+    /// A generation goes on by its verdict. `batch` drew the last token, which the pass has. A step goes on ahead of
+    /// its program, unless it ended.
     pub(super) fn follow_verdict(&mut self, id: ContextId, next: Next, batch: u64) -> Became {
         let pass = self.contexts.get_mut(id.0).map(|context| &mut context.pass);
         let Some(Some(pass)) = pass else {

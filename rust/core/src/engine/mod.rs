@@ -1,9 +1,11 @@
 //! The engine of one model: everything that the host keeps behind its lock.
 //!
-//! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a request (`requests`): it is entered
-//! (`submitting`, or `ahead` where it ran ahead), and its answer is taken (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give
-//! places, `displacing` find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes on by `advancing`, each token
-//! is judged by `judging`), and `abandon_overdue` (`abandoning`) where it hangs, `lose_device` (`losing`) where it is gone.
+//! Calls of programs (`contexts`, `generators`) take effect at once and take microseconds. What waits for a batch is a
+//! request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is taken
+//! (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give places, `displacing`
+//! find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes
+//! on by `advancing`, each token is judged by `judging`), and `abandon_overdue` (`abandoning`) where it hangs,
+//! `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
 mod admitting;
@@ -59,8 +61,8 @@ pub use working_pages::PageCounts;
 
 /// The state of one model's contexts, generators and requests.
 ///
-/// Pure: time and randomness are arguments, nothing blocks, and no call panics whatever a program or a driver does. Tokens are a
-/// function of what the programs do and of their launch seeds, never of times, batches or chunks.
+/// Pure: time and randomness are arguments, nothing blocks, and no call panics whatever a program or a driver does.
+/// Tokens are a function of what the programs do and of their launch seeds, never of times, batches or chunks.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
@@ -265,7 +267,8 @@ impl Engine {
         self.processes.get(&process)?.budget.as_ref()
     }
 
-    /// Ends a process: releases everything that it owns, which its snapshots are not, and cancels its requests, which nobody will take. An unknown process is none.
+    /// Ends a process: releases everything that it owns, which its snapshots are not, and cancels its requests, which
+    /// nobody will take. An unknown process is none.
     pub fn end_process(&mut self, process: ProcessId) {
         let Some(ended) = self.processes.remove(&process) else {
             return;

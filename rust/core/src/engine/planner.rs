@@ -1,4 +1,5 @@
-//! A batch in the making: `admitting` gives what the scheduler offers a place, `displacing` finds pages for it, `writing` puts it into the arena.
+//! A batch in the making: `admitting` gives what the scheduler offers a place, `displacing` finds pages for it,
+//! `writing` puts it into the arena.
 
 use std::collections::VecDeque;
 use std::ops::Range;

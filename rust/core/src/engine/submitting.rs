@@ -11,12 +11,15 @@ use crate::kv::pages_for;
 use crate::sched::smoothed;
 
 impl Engine {
-    /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it takes the answer.
+    /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it
+    /// takes the answer.
     ///
     /// # Errors
-    /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`; `token-budget` when no token may be drawn; `out-of-pages` when the pass could
-    /// never fit the pool; `limit-queue` when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
-    /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what is wrong with it.
+    /// Answered at once, with nothing kept: `context-busy`, `context-released`, `generator-retired`, `step-pending`;
+    /// `token-budget` when no token may be drawn; `out-of-pages` when the pass could never fit the pool; `limit-queue`
+    /// when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
+    /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what
+    /// is wrong with it.
     pub fn submit(
         &mut self,
         request: RequestId,

@@ -46,7 +46,8 @@ impl Planner<'_> {
             self.builder.add_copy(copy.src, copy.dst);
             self.totals.n_copies += 1;
         }
-        // A token that is computed again with the adapter that it was written with is read by the next batch with that of the pass.
+        // A token that is computed again with the adapter that it was written with is read by the next batch with that
+        // of the pass.
         let is_read = adapter == pass.adapter();
         let read = if is_read { slots.clone() } else { 0..0 };
         let rows = add_reads(self.builder, pass.reads_within(read.clone()), slots.start);
@@ -134,7 +135,8 @@ fn sequence<'a>(
     }
 }
 
-/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`. Answers where they stand among those of the batch.
+/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`. Answers where
+/// they stand among those of the batch.
 fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32> {
     let first = builder.n_rows() as u32;
     for read in reads {
@@ -150,7 +152,8 @@ fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32
     first..builder.n_rows() as u32
 }
 
-/// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`. Answers the adapter.
+/// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`.
+/// Answers the adapter.
 fn add_content(
     builder: &mut ArenaBuilder,
     sequence: Sequence<'_>,

@@ -5,8 +5,8 @@ use super::{FinishReason, Generator};
 /// What the rows of a generation drew, in the order of their tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn<'a> {
-    /// Tokens that were computed before anybody knew whether they would be drawn. Row 0 is read behind the last token that is certain, row `n` behind
-    /// draft `n - 1`.
+    /// Tokens that were computed before anybody knew whether they would be drawn. Row 0 is read behind the last token
+    /// that is certain, row `n` behind draft `n - 1`.
     pub(crate) drafts: &'a [u32],
     /// The token of each row.
     pub(crate) tokens: &'a [u32],
@@ -46,7 +46,8 @@ pub(crate) enum Next {
     OverBudget,
 }
 
-/// Judges what was drawn. A token counts where every draft before it is what was drawn in its place, up to the first that ends the generation.
+/// Judges what was drawn. A token counts where every draft before it is what was drawn in its place, up to the first
+/// that ends the generation.
 pub(crate) fn fold(generator: &Generator, drawn: Drawn<'_>, standing: &Standing<'_>) -> Verdict {
     let mut n_accepted = 0;
     let mut next = Next::Go;
@@ -159,7 +160,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is drafted, the tokens that count are those of one row after the other: drafts change how many, and nothing else.
+        /// Whatever is drafted, the tokens that count are those of one row after the other: drafts change how many, and
+        /// nothing else.
         #[test]
         fn drafts_change_no_token(
             drawn in prop::collection::vec(0u32..10, 1..8),
