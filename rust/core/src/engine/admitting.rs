@@ -14,8 +14,8 @@ use crate::sched::{Admission, Admit, Ticket};
 const REPAID: u64 = 4;
 
 impl Admit for Planner<'_> {
-    /// The pages of all the tokens that the pass will compute are reserved with its first chunk, so that prefills do not block each other
-    /// half-way.
+    /// The pages of all the tokens that the pass will compute are reserved with its first chunk, so that prefills do
+    /// not block each other half-way.
     fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
         let admission = self.try_admit(ticket, n, others);
         let runs = matches!(admission, Admission::Planned(n) if n > 0);
@@ -60,11 +60,14 @@ impl Planner<'_> {
             && context.lane.n_ready() < end
             && context.lane.is_exact(self.store, end)
         {
-            if self.n_readable(context, end - 1..end) == 0 {
+            let n_ready = context.lane.n_ready();
+            let slots = n_ready..end.min(n_ready + n);
+            if self.n_readable(context, slots.clone()) < slots.len() as u32 {
                 return Admission::Refused;
             }
-            self.totals.n_replayed += u64::from(context.lane.n_ready() < context.n_tokens());
-            let slots = end - 1..end;
+            let n_replayed = context.n_tokens().saturating_sub(slots.start);
+            let n_tokens = slots.len() as u32;
+            self.totals.n_replayed += u64::from(n_replayed.min(n_tokens));
             let content = context.content_unless_plain(self.store, slots.clone());
             let chunk = Chunk {
                 slots,
@@ -72,7 +75,7 @@ impl Planner<'_> {
                 ..Chunk::default()
             };
             self.add(ticket, chunk);
-            return Admission::Planned(1);
+            return Admission::Planned(n_tokens);
         }
         if ticket.is_ahead && !context.is_steady() {
             self.forget_ahead(ticket.context);
@@ -100,7 +103,8 @@ impl Planner<'_> {
         }
     }
 
-    /// A context had `n_before` tokens and found more. Also where it has to wait: what it found then is its own from now on.
+    /// A context had `n_before` tokens and found more. Also where it has to wait: what it found then is its own from
+    /// now on.
     fn note_found(&mut self, id: ContextId, n_before: u32) {
         let Some(context) = self.contexts.get_mut(id.0) else {
             return self.totals.faults.count("what is queued has no context");
@@ -113,7 +117,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Gives the next `n` tokens of a request a place for which there is room. Of its context `n_before` tokens had been computed before.
+    /// Gives the next `n` tokens of a request a place for which there is room. Of its context `n_before` tokens had
+    /// been computed before.
     fn admit_ready(
         &mut self,
         ticket: &Ticket,
@@ -174,8 +179,8 @@ impl Planner<'_> {
         Admission::Planned(n)
     }
 
-    /// A context computes again what it had lost: it keeps its pages for several times as long as that takes, or it might lose them again
-    /// before it has come any further.
+    /// A context computes again what it had lost: it keeps its pages for several times as long as that takes, or it
+    /// might lose them again before it has come any further.
     fn spare(&mut self, id: ContextId, n_replayed: u32) {
         let repaid_ns = self.token_ns.saturating_mul(u64::from(n_replayed) * REPAID);
         if let Some(context) = self.contexts.get_mut(id.0) {

@@ -1,13 +1,14 @@
-//! What programs wait for: a request has a pass, from when it is entered (`submitting`, `ahead`) until its answer is taken (`folding`) or it is cancelled.
+//! What programs wait for: a request has a pass, from when it is entered (`submitting`, `ahead`) until its answer is
+//! taken (`folding`) or it is cancelled.
 
 use super::Engine;
 use crate::batch::RowOutput;
-use crate::context::Context;
+use crate::context::{Context, PassKind};
 use crate::engine::Forward;
 use crate::errors::{Error, ErrorCode};
 use crate::generation::Output;
 use crate::ids::{ContextId, GeneratorId, ProcessId, RequestId};
-use crate::sched::Ticket;
+use crate::sched::{Ticket, Wants};
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,14 +72,20 @@ impl Engine {
     }
 }
 
-/// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was planned before it was entered: so that
-/// what is entered anew time and again does not go before what goes on.
+/// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was
+/// planned before it was entered: so that what is entered anew time and again does not go before what goes on.
 pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
     let pass = context.pass.as_ref()?;
     Some(Ticket {
         context: id,
         process: context.process,
         user: context.lane.owner(),
+        wants: match pass.kind {
+            PassKind::Flush => Wants::Tokens,
+            // None drafts yet.
+            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
+            PassKind::Forward { .. } => Wants::Rows,
+        },
         n_tokens: context.n_remaining(),
         n_before: context.lane.n_ready(),
         pass: pass.id,

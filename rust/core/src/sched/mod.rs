@@ -17,6 +17,8 @@ pub(crate) use cost::Work;
 pub(crate) use hold::{Hold, smoothed};
 pub(crate) use pace::Pace;
 pub(crate) use precedence::{Claimant, Holder};
+#[cfg(test)]
+pub(crate) use queue::Kind;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use queue::MAX_REFUSED;
-pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket};
+pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket, Wants};

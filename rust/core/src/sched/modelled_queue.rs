@@ -30,6 +30,7 @@ pub(crate) enum Op {
         user: u64,
         process: u64,
         n_tokens: u32,
+        n_drafts: u32,
         is_ahead: bool,
     },
     /// A batch. The choices are made in turn; every ticket in three that stays needs so many tokens more.
@@ -56,6 +57,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
     let n_tokens = prop_oneof![3 => Just(1u32), 2 => 2u32..30];
+    let n_drafts = prop_oneof![3 => Just(0u32), 1 => 1u32..6];
     let choice = prop_oneof![
         5 => Just(Choice::All),
         1 => (1u32..4).prop_map(Choice::Some),
@@ -66,8 +68,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let choices =
         prop_oneof![1 => Just(vec![Choice::All]), 2 => prop::collection::vec(choice, 1..6)];
     prop_oneof![
-        8 => (0u64..4, 0u64..3, n_tokens, prop::bool::weighted(0.2)).prop_map(|(user, process, n_tokens, is_ahead)| {
-            Op::Submit { user, process: 10 * user + process, n_tokens, is_ahead: is_ahead && n_tokens == 1 }
+        8 => (0u64..4, 0u64..3, n_tokens, n_drafts, prop::bool::weighted(0.2)).prop_map(|(user, process, n_tokens, n_drafts, is_ahead)| {
+            Op::Submit { user, process: 10 * user + process, n_tokens, n_drafts, is_ahead: is_ahead && n_tokens == 1 }
         }),
         6 => (any::<bool>(), choices, prop_oneof![2 => Just(0u32), 1 => 1u32..9])
             .prop_map(|(idle, choices, n_more)| Op::Plan { idle, choices, n_more }),
@@ -168,6 +170,7 @@ impl World {
                 user,
                 process,
                 n_tokens,
+                n_drafts,
                 is_ahead,
             } => {
                 self.n_passes += 1;
@@ -175,6 +178,7 @@ impl World {
                     context: ContextId(self.n_passes),
                     process: ProcessId(process),
                     user: UserId(user),
+                    wants: Wants::Draw { n_drafts },
                     n_tokens,
                     n_before: 0,
                     pass: PassId(self.n_passes),
@@ -268,9 +272,9 @@ impl World {
         self.check_refused(&offers, idle)?;
         self.check_full(&offers)?;
         let is_prefilled = |offer: &Offer| {
-            !offer.ticket.is_decode() && matches!(offer.said, Admission::Planned(1..))
+            !offer.ticket.is_step() && matches!(offer.said, Admission::Planned(1..))
         };
-        let has_prefills = self.waiting.values().any(|ticket| !ticket.is_decode());
+        let has_prefills = self.waiting.values().any(|ticket| !ticket.is_step());
         self.n_passed_over = if has_prefills && !offers.iter().any(is_prefilled) {
             self.n_passed_over + 1
         } else {
@@ -305,6 +309,14 @@ impl World {
         Ok(())
     }
 
+    /// The most that a request may have of a batch: a step as much as it needs.
+    fn chunk(&self, ticket: &Ticket) -> u32 {
+        match ticket.is_step() {
+            true => ticket.n_tokens,
+            false => ticket.n_tokens.min(self.limits.prefill_chunk),
+        }
+    }
+
     /// Everybody is offered one place at most, of no more than there is.
     fn check_places(&self, offers: &[Offer]) -> Outcome {
         let mut left = self.limits;
@@ -312,7 +324,7 @@ impl World {
         for Offer { ticket, n, said } in offers {
             prop_assert!(seen.insert(ticket.pass), "{:?} is offered twice", ticket);
             prop_assert_eq!(self.waiting.get(&ticket.pass), Some(ticket));
-            let most = ticket.n_tokens.min(left.prefill_chunk).min(left.n_tokens);
+            let most = self.chunk(ticket).min(left.n_tokens);
             prop_assert!(
                 (1..=most).contains(n),
                 "{} of {:?}, {:?} are left",
@@ -335,9 +347,9 @@ impl World {
         let n_starved = tickets().filter(Ticket::is_starved).count();
         let mut others: Vec<Ticket> = tickets().filter(|ticket| !ticket.is_starved()).collect();
         if self.n_passed_over >= MAX_PASSED_OVER
-            && self.waiting.values().any(|ticket| !ticket.is_decode())
+            && self.waiting.values().any(|ticket| !ticket.is_step())
         {
-            let is_served = tickets().any(|ticket| !ticket.is_decode());
+            let is_served = tickets().any(|ticket| !ticket.is_step());
             // The starved may take all room, or the share of its user.
             prop_assert!(
                 is_served || n_starved > 0,
@@ -345,7 +357,7 @@ impl World {
                 self.n_passed_over
             );
             // One of them goes before all that is not starved.
-            if others.first().is_some_and(|ticket| !ticket.is_decode()) {
+            if others.first().is_some_and(|ticket| !ticket.is_step()) {
                 others.remove(0);
                 prop_assert!(n_first <= n_starved + 1);
             } else {
@@ -355,7 +367,7 @@ impl World {
             prop_assert_eq!(n_first, n_starved, "somebody goes before the starved");
         }
         prop_assert!(
-            others.is_sorted_by_key(|ticket| !ticket.is_decode()),
+            others.is_sorted_by_key(|ticket| !ticket.is_step()),
             "a prefill goes before a decode"
         );
         Ok(())
@@ -366,7 +378,7 @@ impl World {
     fn check_decodes(&self, offers: &[Offer]) -> Outcome {
         let n_before = offers
             .iter()
-            .rposition(|offer| offer.ticket.is_decode())
+            .rposition(|offer| offer.ticket.is_step())
             .map_or(0, |last| last + 1);
         // The starved, and a prefill that was passed over.
         let n_starved = offers
@@ -384,7 +396,7 @@ impl World {
         let share = (self.limits.n_tokens / users.len().max(1) as u32).max(1);
         let is_offered =
             |ticket: &Ticket| offers.iter().any(|offer| offer.ticket.pass == ticket.pass);
-        let decodes = || self.waiting.values().filter(|ticket| ticket.is_decode());
+        let decodes = || self.waiting.values().filter(|ticket| ticket.is_step());
         for ticket in decodes().filter(|ticket| !is_offered(ticket)) {
             // Where its user was offered one, a place was kept for each other user; some may not have taken it.
             let is_without = |user: &&UserId| {
@@ -419,9 +431,9 @@ impl World {
         let mut refused: Vec<UserId> = Vec::new();
         let mut n_planned = 0;
         for Offer { ticket, said, .. } in offers.iter().filter(|offer| {
-            !offer.ticket.is_decode() || matches!(offer.said, Admission::Planned(1..))
+            !offer.ticket.is_step() || matches!(offer.said, Admission::Planned(1..))
         }) {
-            if !ticket.is_decode() {
+            if !ticket.is_step() {
                 let alone = idle && n_planned == 0;
                 prop_assert!(
                     alone || ticket.is_starved() || !refused.contains(&ticket.user),
@@ -450,7 +462,7 @@ impl World {
         if left.n_tokens > 0 && left.n_sequences > 0 {
             prop_assert_eq!(offers.len(), self.waiting.len());
             for Offer { ticket, n, .. } in offers {
-                prop_assert_eq!(*n, ticket.n_tokens.min(self.limits.prefill_chunk));
+                prop_assert_eq!(*n, self.chunk(ticket));
             }
         }
         Ok(())

@@ -157,9 +157,9 @@ impl Pace {
         for ticket in waiting {
             let demand = demands.entry(ticket.user).or_default();
             let most = limits.prefill_chunk.min(limits.n_tokens);
-            let n = ticket.n_tokens.min(most);
+            let n = ticket.chunk(limits);
             let ns = self.cost.prices.sequence(ticket.n_before, n);
-            if ticket.is_decode() {
+            if ticket.is_step() {
                 demand.n_decodes += 1;
                 demand.decode_ns += ns;
             } else {
@@ -233,7 +233,7 @@ impl TimeShares {
         let Some(left) = self.left.get(&ticket.user) else {
             return u32::MAX;
         };
-        let least = match ticket.is_decode() {
+        let least = match ticket.is_step() {
             true if !self.bounds_decodes => return u32::MAX,
             true => u32::from(!left.decodes),
             false if n_prefilled == 0 => {
@@ -247,14 +247,14 @@ impl TimeShares {
 
     /// Counts what a request was given.
     pub(super) fn note(&mut self, ticket: &Ticket, admission: Admission) {
-        if ticket.is_decode() && !self.bounds_decodes {
+        if ticket.is_step() && !self.bounds_decodes {
             return;
         }
         if let Admission::Planned(n @ 1..) = admission
             && let Some(left) = self.left.get_mut(&ticket.user)
         {
             left.ns -= self.prices.sequence(ticket.n_before, n);
-            left.decodes |= ticket.is_decode();
+            left.decodes |= ticket.is_step();
         }
     }
 }

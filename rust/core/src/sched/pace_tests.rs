@@ -26,6 +26,7 @@ fn ticket(arrival: u64, user: u64, n_tokens: u32) -> Ticket {
         context: ContextId(arrival),
         process: ProcessId(user),
         user: UserId(user),
+        wants: Wants::Draw { n_drafts: 0 },
         n_tokens,
         n_before: 0,
         pass: PassId(arrival),
@@ -229,7 +230,7 @@ fn by_user(prices: &Prices, tickets: &[Ticket]) -> BTreeMap<UserId, (u32, f64)> 
     let mut users = BTreeMap::new();
     for ticket in tickets {
         let (n_decodes, ns) = users.entry(ticket.user).or_insert((0u32, 0.0));
-        *n_decodes += u32::from(ticket.is_decode());
+        *n_decodes += u32::from(ticket.is_step());
         *ns += prices.sequence(ticket.n_before, ticket.n_tokens.min(512));
     }
     users
@@ -243,12 +244,12 @@ proptest! {
         let mut queue = queue(step_ms * MS, prices, &tickets);
         let planned = plan(&mut queue, LIMITS);
         let users = by_user(&prices, &tickets);
-        let decoding: HashSet<UserId> = tickets.iter().filter(|it| it.is_decode()).map(|it| it.user).collect();
-        let rows: HashSet<UserId> = planned.iter().filter(|(it, _)| it.is_decode()).map(|(it, _)| it.user).collect();
+        let decoding: HashSet<UserId> = tickets.iter().filter(|it| it.is_step()).map(|it| it.user).collect();
+        let rows: HashSet<UserId> = planned.iter().filter(|(it, _)| it.is_step()).map(|(it, _)| it.user).collect();
         prop_assert_eq!(&rows, &decoding);
-        let prefills = || planned.iter().filter(|(it, _)| !it.is_decode());
+        let prefills = || planned.iter().filter(|(it, _)| !it.is_step());
         let n_places = LIMITS.n_sequences as usize;
-        prop_assert_eq!(prefills().count() > 0, tickets.iter().any(|it| !it.is_decode()) && planned.len() <= n_places);
+        prop_assert_eq!(prefills().count() > 0, tickets.iter().any(|it| !it.is_step()) && planned.len() <= n_places);
         if users.len() < 2 {
             let mut free = Queue::default();
             tickets.iter().for_each(|ticket| free.push(*ticket));
@@ -259,17 +260,17 @@ proptest! {
             return Ok(());
         }
         let n_rows: u32 = users.values().map(|(n, _)| n).sum();
-        let row_ns: f64 = tickets.iter().filter(|it| it.is_decode()).map(|it| prices.sequence(it.n_before, 1)).sum::<f64>() / f64::from(n_rows);
+        let row_ns: f64 = tickets.iter().filter(|it| it.is_step()).map(|it| prices.sequence(it.n_before, 1)).sum::<f64>() / f64::from(n_rows);
         let is_quick = |it: &Ticket| {
             let ns = prices.sequence(it.n_before, it.n_tokens);
-            !it.is_decode() && !decoding.contains(&it.user) && it.n_tokens <= 512 && 2.0 * ns <= (step_ms * MS) as f64
+            !it.is_step() && !decoding.contains(&it.user) && it.n_tokens <= 512 && 2.0 * ns <= (step_ms * MS) as f64
         };
         let n_decoding = users.values().map(|(n, _)| *n).filter(|&n| n > 0).min().unwrap_or(1);
         let n_least = if tickets.iter().any(is_quick) { 1 } else { n_decoding };
         let most_alike = prices.base() + users.len() as f64 * f64::from(n_least) * row_ns;
         let bound = (1.5 * most_alike).max((step_ms * MS) as f64);
         let longest = |is: fn(&Ticket) -> bool, n| tickets.iter().filter(|it| is(it)).map(|it| prices.sequence(it.n_before, n)).fold(0.0, f64::max);
-        let denied_to_nobody = users.len() as f64 * longest(Ticket::is_decode, 1) + longest(|it| !it.is_decode(), MIN_CHUNK);
+        let denied_to_nobody = users.len() as f64 * longest(Ticket::is_step, 1) + longest(|it| !it.is_step(), MIN_CHUNK);
         let took = time_ns(&prices, &planned);
         prop_assert!(took <= bound + denied_to_nobody + 1.0, "{} of {} and {}", took, bound, denied_to_nobody);
         // What a user had of its share: it leaves less than a token of each of its requests costs.

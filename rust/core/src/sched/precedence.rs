@@ -1,7 +1,8 @@
 //! Which request that waits gives up its pages for which other one, where they are short.
 //!
-//! A user who has more than an equal share of the pool gives way to those who have not. Among those who have, and among those who have not, what nobody has asked
-//! for gives way first, then the lowest bid, then prefills, then the youngest. Whoever was passed over too often gives way to nobody.
+//! A user who has more than an equal share of the pool gives way to those who have not. Among those who have, and among
+//! those who have not, what nobody has asked for gives way first, then the lowest bid, then prefills, then the
+//! youngest. Whoever was passed over too often gives way to nobody.
 
 use std::cmp::Reverse;
 
@@ -46,7 +47,7 @@ impl Claimant<'_> {
         let own = self.ticket;
         own.bid > other.bid
             || own.bid == other.bid
-                && (own.pass.0 < other.pass.0 || own.is_decode() && !other.is_decode())
+                && (own.pass.0 < other.pass.0 || own.is_step() && !other.is_step())
     }
 }
 
@@ -58,7 +59,7 @@ impl Holder<'_> {
             ticket.is_ahead,
             self.exceeds,
             Reverse(ticket.bid),
-            !ticket.is_decode(),
+            !ticket.is_step(),
             ticket.pass,
         )
     }
@@ -66,7 +67,7 @@ impl Holder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::queue::MAX_REFUSED;
+    use super::super::queue::{MAX_REFUSED, Wants};
     use super::*;
     use crate::ids::{ContextId, ProcessId, UserId};
 
@@ -76,6 +77,7 @@ mod tests {
             context: ContextId(pass),
             process: ProcessId(user),
             user: UserId(user),
+            wants: Wants::Draw { n_drafts: 0 },
             n_tokens: 1,
             n_before: 0,
             pass: PassId(pass),
@@ -88,7 +90,8 @@ mod tests {
         }
     }
 
-    /// Whether a request displaces another one, by whether the users of the two have more than a share: neither, the other's, its own, both.
+    /// Whether a request displaces another one, by whether the users of the two have more than a share: neither, the
+    /// other's, its own, both.
     fn check(own: &Ticket, other: &Ticket, expected: [bool; 4]) {
         let found = [(false, false), (false, true), (true, false), (true, true)];
         let found = found.map(|(own_exceeds, other_exceeds)| {

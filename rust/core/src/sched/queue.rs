@@ -1,9 +1,9 @@
 //! The requests that wait for a batch, and the choice among them.
 //!
-//! Those that need one token (decodes) come before those that need more (prefills), so that no prefill delays a token of a
-//! running generation; prefills share what is left of the token budget in chunks. Where not all fit, or a batch of all would take too long
-//! for one who decodes (`pace`), users take turns, then the processes of a user, and within a process the longest waiting goes first. What was
-//! passed over too often goes first of all.
+//! Steps of generations (decodes, and drafts to be verified) come before what takes more tokens (prefills), so that no
+//! prefill delays a token of a running generation; prefills share what is left of the token budget in chunks. Where not
+//! all fit, or a batch of all would take too long for one who decodes (`pace`), users take turns, then the processes of
+//! a user, and within a process the longest waiting goes first. What was passed over too often goes first of all.
 
 use std::collections::HashMap;
 
@@ -17,12 +17,44 @@ pub(super) const MAX_PASSED_OVER: u32 = 4;
 /// Batches for which a request may lack pages before it goes first.
 pub(crate) const MAX_REFUSED: u32 = 32;
 
+/// What a request wants in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Its tokens computed.
+    Tokens,
+    /// The token behind its last one drawn, and where there are drafts, those judged. They come last among its tokens.
+    Draw { n_drafts: u32 },
+    /// The rows that a program asked for.
+    Rows,
+}
+
+/// What a request needs of the next batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One token: the next of a generation, or as little as that.
+    Decode,
+    /// One token and its drafts, or as many of them as there is room for.
+    Verify { n_drafts: u32 },
+    /// Tokens, in chunks.
+    Prefill,
+    /// Tokens of a pass that a program put together, in chunks.
+    Forward,
+}
+
+impl Kind {
+    /// Whether it is a step of a generation: those come before the rest.
+    pub(crate) const fn is_step(self) -> bool {
+        matches!(self, Self::Decode | Self::Verify { .. })
+    }
+}
+
 /// A request that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) context: ContextId,
     pub(crate) process: ProcessId,
     pub(crate) user: UserId,
+    pub(crate) wants: Wants,
     /// Tokens that have to be computed.
     pub(crate) n_tokens: u32,
     /// Tokens of its context that are computed.
@@ -37,16 +69,37 @@ pub(crate) struct Ticket {
     pub(crate) refused_in: u64,
     /// What its program offers for its pages; of two others the lower goes first where pages are short.
     pub(crate) bid: u64,
-    /// Nobody asked for it yet: it comes after all decodes, and nothing is displaced for it.
+    /// Nobody asked for it yet: it comes after all steps, and nothing is displaced for it.
     pub(crate) is_ahead: bool,
     /// The row of the batch that runs from which its token is drawn: it is there for one plan.
     pub(crate) follows: Option<u32>,
 }
 
 impl Ticket {
-    /// Whether one token is all that it needs.
-    pub(crate) const fn is_decode(&self) -> bool {
-        self.n_tokens <= 1
+    /// What it needs of the next batch.
+    pub(crate) const fn kind(&self) -> Kind {
+        match self.wants {
+            _ if self.n_tokens <= 1 => Kind::Decode,
+            Wants::Draw { n_drafts } if self.n_tokens <= 1 + n_drafts => Kind::Verify { n_drafts },
+            Wants::Draw { .. } | Wants::Tokens => Kind::Prefill,
+            Wants::Rows => Kind::Forward,
+        }
+    }
+
+    /// Whether it is a step of a generation, or as little as that.
+    pub(crate) const fn is_step(&self) -> bool {
+        self.kind().is_step()
+    }
+
+    /// The most of its tokens that a batch of these limits computes. Steps are not cut into chunks: where there is less
+    /// room, there are fewer drafts.
+    pub(super) fn chunk(&self, limits: Limits) -> u32 {
+        let chunk = if self.is_step() {
+            u32::MAX
+        } else {
+            limits.prefill_chunk
+        };
+        self.n_tokens.min(chunk).min(limits.n_tokens)
     }
 
     const fn refuse(&mut self, plan: u64) {
@@ -81,7 +134,8 @@ pub(crate) enum Admission {
 
 /// Who gives requests their places in a batch.
 pub(crate) trait Admit {
-    /// Gives the next `n` tokens of a request a place. `others` are all that wait, itself and those that have a place included.
+    /// Gives the next `n` tokens of a request a place. `others` are all that wait, itself and those that have a place
+    /// included.
     fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission;
 
     /// The tokens that a request needs which stays in the queue.
@@ -91,7 +145,7 @@ pub(crate) trait Admit {
 /// The waiting requests.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    decodes: Vec<Ticket>,
+    steps: Vec<Ticket>,
     prefills: Vec<Ticket>,
     /// The number of the plan that last prefilled for a process, and for a user.
     last_prefill: HashMap<ProcessId, u64>,
@@ -116,7 +170,8 @@ struct Round<'a, A> {
     n_prefilled: u32,
     /// Bounds on the time of the batch.
     time: Option<TimeShares>,
-    /// Users of whom a prefill lacked memory: their younger ones wait, so that what comes free does not go to small ones alone.
+    /// Users of whom a prefill lacked memory: their younger ones wait, so that what comes free does not go to small
+    /// ones alone.
     refused: Vec<UserId>,
 }
 
@@ -130,12 +185,12 @@ impl Queue {
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.decodes.len() + self.prefills.len()
+        self.steps.len() + self.prefills.len()
     }
 
     pub(crate) fn push(&mut self, ticket: Ticket) {
-        if ticket.is_decode() {
-            &mut self.decodes
+        if ticket.is_step() {
+            &mut self.steps
         } else {
             &mut self.prefills
         }
@@ -151,14 +206,14 @@ impl Queue {
     /// Takes the ticket of a pass out. False: it does not wait.
     pub(crate) fn remove(&mut self, pass: PassId) -> bool {
         let n = self.len();
-        self.decodes.retain(|ticket| ticket.pass != pass);
+        self.steps.retain(|ticket| ticket.pass != pass);
         self.prefills.retain(|ticket| ticket.pass != pass);
         self.len() < n
     }
 
     /// The program offers something else for the pages of a pass that may wait.
     pub(crate) fn set_bid(&mut self, pass: PassId, bid: u64) {
-        let mut all = self.decodes.iter_mut().chain(&mut self.prefills);
+        let mut all = self.steps.iter_mut().chain(&mut self.prefills);
         if let Some(ticket) = all.find(|ticket| ticket.pass == pass) {
             ticket.bid = bid;
         }
@@ -166,7 +221,7 @@ impl Queue {
 
     /// What follows the batch that runs waits no longer.
     pub(crate) fn drop_followers(&mut self) {
-        self.decodes.retain(|ticket| ticket.follows.is_none());
+        self.steps.retain(|ticket| ticket.follows.is_none());
         self.prefills.retain(|ticket| ticket.follows.is_none());
     }
 
@@ -174,7 +229,7 @@ impl Queue {
     pub(crate) fn forget_plan(&mut self) {
         self.n_passed_over = self.n_passed_over_before;
         let last = self.n_plans;
-        let passed_over = self.decodes.iter_mut().chain(&mut self.prefills);
+        let passed_over = self.steps.iter_mut().chain(&mut self.prefills);
         for ticket in passed_over.filter(|ticket| ticket.refused_in == last) {
             ticket.n_refused -= 1;
             ticket.refused_in = 0;
@@ -187,7 +242,7 @@ impl Queue {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Ticket> {
-        self.decodes.iter().chain(&self.prefills)
+        self.steps.iter().chain(&self.prefills)
     }
 
     /// The request that was submitted first; none where all that waits runs ahead.
@@ -196,20 +251,20 @@ impl Queue {
         asked.min_by_key(|ticket| ticket.pass).copied()
     }
 
-    /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a prefill that is
-    /// refused does not keep younger ones back, since nothing else would run.
+    /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a
+    /// prefill that is refused does not keep younger ones back, since nothing else would run.
     pub(crate) fn plan(&mut self, limits: Limits, idle: bool, admit: &mut impl Admit) {
         self.n_plans += 1;
         self.n_passed_over_before = self.n_passed_over;
         if self.is_simple(limits) {
             return self.plan_simply(admit);
         }
-        self.decodes
+        self.steps
             .iter()
             .for_each(|ticket| self.pace.note_decode(ticket.user));
         let time = self
             .pace
-            .shares(self.decodes.iter().chain(&self.prefills), limits);
+            .shares(self.steps.iter().chain(&self.prefills), limits);
         self.arrange(limits, time.is_some());
         self.lead();
         let had_prefills = !self.prefills.is_empty();
@@ -228,7 +283,7 @@ impl Queue {
         } else {
             0
         };
-        self.decodes.clear();
+        self.steps.clear();
         self.prefills.clear();
         for mut ticket in order.drain(..).filter(|ticket| ticket.n_tokens > 0) {
             ticket.n_tokens = round.admit.n_tokens(&ticket).max(1);
@@ -251,7 +306,7 @@ impl Queue {
             shares.note(ticket.user, admission);
             match admission {
                 Some(Admission::Planned(_)) => {
-                    if !ticket.is_decode() {
+                    if !ticket.is_step() {
                         self.last_prefill.insert(ticket.process, self.n_plans);
                         self.last_user.insert(ticket.user, self.n_plans);
                     }
@@ -263,15 +318,16 @@ impl Queue {
         }
     }
 
-    /// Puts those before all others that go first: the urgent one, then the starved, and one prefill where none had a turn for long.
+    /// Puts those before all others that go first: the urgent one, then the starved, and one prefill where none had a
+    /// turn for long.
     fn lead(&mut self) {
-        let n_decodes = self.decodes.len();
+        let n_steps = self.steps.len();
         let (order, urgent) = (&mut self.order, self.urgent);
         let starved = !self.prefills.is_empty() && self.n_passed_over >= MAX_PASSED_OVER;
         let mut first: Vec<usize> = Vec::new();
         first.extend((0..order.len()).filter(|&index| order[index].is_starved()));
-        if starved && !first.contains(&n_decodes) {
-            first.push(n_decodes);
+        if starved && !first.contains(&n_steps) {
+            first.push(n_steps);
         }
         first.sort_unstable();
         for (place, index) in first.into_iter().enumerate() {
@@ -283,20 +339,26 @@ impl Queue {
         }
     }
 
-    /// Whether every request is a decode that fits, none was refused, and nobody has to wait long for the others: then no order matters.
+    /// Whether there is room for all steps.
+    fn steps_fit(&self, limits: Limits) -> bool {
+        let tokens = self.steps.iter().map(|ticket| u64::from(ticket.n_tokens));
+        self.steps.len() <= limits.n_sequences as usize
+            && tokens.sum::<u64>() <= u64::from(limits.n_tokens)
+    }
+
+    /// Whether every request is a step that fits, none was refused, and nobody has to wait long for the others: then no
+    /// order matters.
     fn is_simple(&mut self, limits: Limits) -> bool {
-        if !self.prefills.is_empty()
-            || self.decodes.len() > limits.n_sequences.min(limits.n_tokens) as usize
-        {
+        if !self.prefills.is_empty() || !self.steps_fit(limits) {
             return false;
         }
         let (mut work, mut n_users) = (Work::default(), 0);
         let mut last = None;
-        for ticket in &self.decodes {
+        for ticket in &self.steps {
             if ticket.n_refused > 0 {
                 return false;
             }
-            work.add(ticket.n_before, 1);
+            work.add(ticket.n_before, ticket.n_tokens);
             if last != Some(ticket.user) {
                 last = Some(ticket.user);
                 n_users += 1;
@@ -306,51 +368,51 @@ impl Queue {
         n_users < 2 || self.pace.is_short(&work)
     }
 
-    /// Offers every decode, in place: what most steps come to.
+    /// Offers every step, in place: what most batches come to.
     fn plan_simply(&mut self, admit: &mut impl Admit) {
         self.n_passed_over = 0;
         self.last_prefill.clear();
         self.last_user.clear();
-        let mut decodes = std::mem::take(&mut self.decodes);
-        for index in 0..decodes.len() {
-            let ticket = decodes[index];
-            match admit.admit(&ticket, 1, &decodes) {
-                Admission::Planned(_) => decodes[index].n_tokens = 0,
-                Admission::Refused => decodes[index].refuse(self.n_plans),
+        let mut steps = std::mem::take(&mut self.steps);
+        for index in 0..steps.len() {
+            let ticket = steps[index];
+            match admit.admit(&ticket, ticket.n_tokens, &steps) {
+                Admission::Planned(_) => steps[index].n_tokens = 0,
+                Admission::Refused => steps[index].refuse(self.n_plans),
                 Admission::NotYet => {}
             }
         }
-        decodes.retain(|ticket| ticket.n_tokens > 0);
-        let n_decodes = decodes.len();
-        self.decodes = decodes;
-        for index in (0..n_decodes).rev() {
+        steps.retain(|ticket| ticket.n_tokens > 0);
+        let n_steps = steps.len();
+        self.steps = steps;
+        for index in (0..n_steps).rev() {
             self.renew(index, admit);
         }
     }
 
-    /// Puts a decode that stays where it belongs: it may have been displaced, and need more than a token.
+    /// Puts a step that stays where it belongs: it may have been displaced, and need more than before.
     fn renew(&mut self, index: usize, admit: &impl Admit) {
-        let n_tokens = admit.n_tokens(&self.decodes[index]).max(1);
-        if n_tokens > 1 {
-            let ticket = self.decodes.remove(index);
-            self.push(Ticket { n_tokens, ..ticket });
+        let ticket = &mut self.steps[index];
+        ticket.n_tokens = admit.n_tokens(ticket).max(1);
+        if !ticket.is_step() {
+            let ticket = self.steps.remove(index);
+            self.push(ticket);
         }
     }
 
-    /// Puts the tickets in their order: decodes, then prefills.
+    /// Puts the tickets in their order: steps, then prefills.
     fn arrange(&mut self, limits: Limits, is_bounded: bool) {
-        let n_places = limits.n_sequences.min(limits.n_tokens) as usize;
-        if is_bounded || self.decodes.len() > n_places {
-            self.decodes
+        if is_bounded || !self.steps_fit(limits) {
+            self.steps
                 .sort_by_key(|ticket| (ticket.served, ticket.pass));
             take_turns(
-                &mut self.decodes,
+                &mut self.steps,
                 |ticket| (ticket.served, ticket.pass),
                 |_| 0,
             );
         }
         // Even where they are few: prefills of other users may leave less room.
-        self.decodes.sort_by_key(|ticket| ticket.is_ahead);
+        self.steps.sort_by_key(|ticket| ticket.is_ahead);
         if self.prefills.is_empty() {
             self.last_prefill.clear();
             self.last_user.clear();
@@ -369,7 +431,7 @@ impl Queue {
             );
         }
         self.order.clear();
-        self.order.extend(self.decodes.iter().chain(&self.prefills));
+        self.order.extend(self.steps.iter().chain(&self.prefills));
     }
 }
 
@@ -388,16 +450,12 @@ impl<A: Admit> Round<'_, A> {
         idle: bool,
         others: &[Ticket],
     ) -> Option<Admission> {
-        let n = ticket
-            .n_tokens
-            .min(self.left.prefill_chunk)
-            .min(self.left.n_tokens)
-            .min(quota);
+        let n = ticket.chunk(self.left).min(quota);
         if n == 0 || self.left.n_sequences == 0 {
             return None;
         }
         let alone = idle && self.n_planned == 0;
-        if !ticket.is_decode()
+        if !ticket.is_step()
             && !alone
             && !ticket.is_starved()
             && self.refused.contains(&ticket.user)
@@ -415,17 +473,17 @@ impl<A: Admit> Round<'_, A> {
                 self.left.n_sequences -= 1;
                 self.left.n_tokens -= n_used.min(n);
                 self.n_planned += 1;
-                self.n_prefilled += u32::from(!ticket.is_decode());
+                self.n_prefilled += u32::from(!ticket.is_step());
             }
-            Admission::Refused if !ticket.is_decode() => self.refused.push(ticket.user),
+            Admission::Refused if !ticket.is_step() => self.refused.push(ticket.user),
             Admission::Refused | Admission::NotYet => {}
         }
         Some(admission)
     }
 }
 
-/// Reorders tickets so that the first of every user come before the second of any, and likewise the processes of a user; the tickets of a process
-/// keep their order.
+/// Reorders tickets so that the first of every user come before the second of any, and likewise the processes of a
+/// user; the tickets of a process keep their order.
 fn take_turns(
     tickets: &mut [Ticket],
     turn: impl Fn(&Ticket) -> (u64, PassId),

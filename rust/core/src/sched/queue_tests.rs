@@ -18,6 +18,7 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         context: ContextId(request),
         process: ProcessId(process),
         user: UserId(0),
+        wants: Wants::Draw { n_drafts: 0 },
         n_tokens,
         n_before: 0,
         pass: PassId(request),
@@ -28,6 +29,59 @@ fn ticket(request: u64, process: u64, n_tokens: u32) -> Ticket {
         is_ahead: false,
         follows: None,
     }
+}
+
+#[test]
+fn a_kind_follows_from_what_is_wanted_and_what_is_left() {
+    let kind = |wants, n_tokens| {
+        Ticket {
+            wants,
+            ..ticket(1, 1, n_tokens)
+        }
+        .kind()
+    };
+    let drafted = Wants::Draw { n_drafts: 3 };
+    for wants in [
+        Wants::Tokens,
+        Wants::Draw { n_drafts: 0 },
+        drafted,
+        Wants::Rows,
+    ] {
+        assert_eq!(kind(wants, 1), Kind::Decode);
+    }
+    for n_tokens in 2..=4 {
+        assert_eq!(kind(drafted, n_tokens), Kind::Verify { n_drafts: 3 });
+    }
+    assert_eq!(kind(drafted, 5), Kind::Prefill);
+    assert_eq!(kind(Wants::Draw { n_drafts: 0 }, 2), Kind::Prefill);
+    assert_eq!(kind(Wants::Tokens, 2), Kind::Prefill);
+    assert_eq!(kind(Wants::Rows, 2), Kind::Forward);
+}
+
+#[test]
+fn drafts_are_verified_before_any_prefill_and_in_one_piece() {
+    let drafted = |request, n_tokens| Ticket {
+        wants: Wants::Draw { n_drafts: 9 },
+        ..ticket(request, request, n_tokens)
+    };
+    let mut queue = Queue::default();
+    // More than a chunk of a prompt.
+    for ticket in [ticket(1, 1, 30), drafted(2, 10), ticket(3, 3, 1)] {
+        queue.push(ticket);
+    }
+    let mut planned = plan(&mut queue, LIMITS, 1);
+    planned.sort_unstable();
+    assert_eq!(planned, [(1, 5), (2, 10), (3, 1)]);
+    // Alone, all of them at once; where there is less room, fewer of them.
+    let mut queue = Queue::default();
+    for ticket in [drafted(1, 10), drafted(2, 6)] {
+        queue.push(ticket);
+    }
+    assert_eq!(plan(&mut queue, LIMITS, 1), [(1, 10), (2, 6)]);
+    for ticket in [drafted(1, 10), drafted(2, 10)] {
+        queue.push(ticket);
+    }
+    assert_eq!(plan(&mut queue, LIMITS, 2), [(1, 10), (2, 6)]);
 }
 
 /// Admits by a function.

@@ -55,15 +55,14 @@ impl Shares {
 
 /// How many tokens of a batch each user may have, where several want to prefill: as equal as their demands allow. None: there is one user at most.
 fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
-    let mut prefills = order.iter().filter(|ticket| !ticket.is_decode());
+    let mut prefills = order.iter().filter(|ticket| !ticket.is_step());
     let first = prefills.next()?.user;
     if order.iter().all(|ticket| ticket.user == first) {
         return None;
     }
     let mut demands: HashMap<UserId, u64> = HashMap::new();
     for ticket in order {
-        *demands.entry(ticket.user).or_insert(0) +=
-            u64::from(ticket.n_tokens.min(limits.prefill_chunk));
+        *demands.entry(ticket.user).or_insert(0) += u64::from(ticket.chunk(limits));
     }
     let mut by_demand: Vec<(u64, UserId)> = demands
         .into_iter()
