@@ -229,6 +229,38 @@ fn files_that_cannot_be_used_are_named() {
     assert!(error.to_string().contains("4000000000"), "{error}");
 }
 
+/// The library takes a step of an unknown type for the first whose fields it has, so its type says nothing.
+#[test]
+fn what_steps_make_of_a_text_is_bounded_whatever_their_type_says() {
+    let replace = json!({"pattern": {"Regex": "."}, "content": "a".repeat(5_000)});
+    for kind in [
+        json!("Replace"),
+        json!("Rgplace"),
+        json!({"Replace": null}),
+        json!(7),
+        Value::Null,
+    ] {
+        let mut step = replace.clone();
+        step["type"] = kind.clone();
+        for normalizer in [
+            step.clone(),
+            json!({"type": "Sequence", "normalizers": [step.clone()]}),
+            json!({"type": "none", "normalizers": [step]}),
+        ] {
+            let mut json = byte_level();
+            json["normalizer"] = normalizer;
+            let error = Tokenizer::from_bytes(json.to_string().as_bytes(), 0).unwrap_err();
+            assert!(
+                error.to_string().contains("may make 5001 bytes of one"),
+                "{kind}: {error}"
+            );
+        }
+    }
+    let mut json = byte_level();
+    json["normalizer"] = replace;
+    assert!(Tokenizer::from_bytes(json.to_string().as_bytes(), 0).is_err());
+}
+
 #[test]
 fn a_text_that_is_too_long_is_an_error() {
     let it = tokenizer(&byte_level());

@@ -84,8 +84,7 @@ impl Tokenizer {
     }
 
     fn parse(bytes: &[u8], model_vocab_size: u32) -> std::result::Result<Self, String> {
-        let growth = screen(bytes)?;
-        caught(|| Self::build(bytes, model_vocab_size, growth))
+        caught(|| Self::build(bytes, model_vocab_size, screen(bytes)?))
             .unwrap_or_else(|| Err("its parts do not fit each other".to_owned()))
     }
 

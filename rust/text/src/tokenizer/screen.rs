@@ -8,12 +8,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use base64::Engine as _;
-use serde::Deserialize;
 use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
+    Visitor,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper};
+use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper, PreTokenizerWrapper};
 
 use crate::limits::{MAX_TOKENIZER_STEPS, MAX_TOKENIZER_VALUES};
 
@@ -53,15 +54,9 @@ pub(super) fn screen(file: &[u8]) -> Result<usize, String> {
         .and_then(|()| json.end())
         .map_err(|error| format!("it is not JSON, or too large: {error}"))?;
     let steps: Steps = serde_json::from_slice(file).map_err(|error| error.to_string())?;
-    let mut n_steps = 0;
-    let growth = steps
-        .normalizer
-        .as_ref()
-        .map_or(Ok(1), |step| growth(step, &mut n_steps))?;
-    let further = steps
-        .pre_tokenizer
-        .as_ref()
-        .map_or(Ok(1), |step| self::growth(step, &mut n_steps))?;
+    let mut n_steps = NSteps::default();
+    let growth = growth_as_loaded::<NormalizerWrapper>(steps.normalizer, &mut n_steps)?;
+    let further = growth_as_loaded::<PreTokenizerWrapper>(steps.pre_tokenizer, &mut n_steps)?;
     for (growth, what) in [(growth, "normalizer"), (further, "pre_tokenizer")] {
         if growth > MAX_GROWTH {
             return Err(format!(
@@ -79,6 +74,29 @@ pub(super) fn screen(file: &[u8]) -> Result<usize, String> {
         ));
     }
     Ok(growth)
+}
+
+/// Steps that were counted, of the normalizer and the pre-tokenizer together.
+#[derive(Default)]
+struct NSteps {
+    written: usize,
+    loaded: usize,
+}
+
+/// How many bytes a step, as the library loads it, makes of one at most. What the file calls it does not say: the library
+/// takes a step of an unknown type, and one without any, for the first whose fields it has.
+fn growth_as_loaded<T: DeserializeOwned + Serialize>(
+    step: Option<Value>,
+    n_steps: &mut NSteps,
+) -> Result<usize, String> {
+    let Some(step) = step else {
+        return Ok(1);
+    };
+    // Their number is looked at before any is made.
+    growth(&step, &mut n_steps.written)?;
+    let loaded: T = serde_json::from_value(step).map_err(|error| error.to_string())?;
+    let step = serde_json::to_value(&loaded).map_err(|error| error.to_string())?;
+    growth(&step, &mut n_steps.loaded)
 }
 
 /// How many bytes a step makes of one at most. A step that puts a text before another counts as if each byte were a text.
