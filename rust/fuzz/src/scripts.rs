@@ -22,8 +22,8 @@ const REPEATING: u8 = 240;
 const MAX_BYTES: usize = 1 << 20;
 /// How long a script may be read.
 const COMPILE: Duration = Duration::from_secs(1);
-/// How long the answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the answer may take, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Has a worker, which `worker` is the command of, remove the types from a script. It ends with an answer or an error of the script's own.
 pub fn scripts(data: &[u8], worker: &[String]) {
