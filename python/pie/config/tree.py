@@ -339,8 +339,8 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
             ge=0,
             le=60,
             description=(
-                "How long a batch in which a user decodes beside others may take, as estimated from those that ran; or one and a half times as long as "
-                "it would if each decoded as little as the one who decodes the least, if that is longer. 0: any time. "
+                "How long a batch in which a user decodes beside others may take, as estimated from those that ran; or one and a half "
+                "times as long as it would if each decoded as little as the one who decodes the least, if that is longer. 0: any time. "
                 "No result depends on it."
             ),
         ),
