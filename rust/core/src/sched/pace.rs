@@ -1,8 +1,12 @@
 //! How long a batch may take for the sake of those who decode in it.
 //!
 //! Whoever draws a token waits for the whole batch. So that a user's long prompts or many generations do not make the tokens of another slow, a batch
-//! in which several users take part has a bound on its estimated time, which they share equally. Whoever decodes has one row in any case, and one
+//! in which several users take part has a bound on its estimated time, which they share. Whoever decodes has one row in any case, and one
 //! prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends on any of it.
+//!
+//! Shares are equal over some batches, not in each: a user who had more than an equal part owes what it had too much,
+//! up to the time of one batch, and leaves that much to the others before all have the same. So the prompt of a user
+//! who seldom computes runs at once, and not in as many pieces as there are others who compute without end.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +36,10 @@ pub(crate) struct Pace {
     recent: [Option<(UserId, u64)>; 2],
     /// Until when somebody else is expected to come.
     shared_until_ns: u64,
+    /// Users that there are.
+    n_users: usize,
+    /// Nanoseconds that users had beyond an equal part of late; those who owe nothing are not in it.
+    owed: BTreeMap<UserId, f64>,
 }
 
 /// What a user asks of a batch.
@@ -62,6 +70,7 @@ impl Pace {
     /// What time it is, and how many users there are.
     pub(crate) fn tell(&mut self, now_ns: u64, n_users: usize) {
         self.now_ns = now_ns;
+        self.n_users = n_users;
         if n_users > 1 {
             self.shared_until_ns = now_ns.saturating_add(MEMORY_NS);
         }
@@ -93,7 +102,7 @@ impl Pace {
 
     /// What each user may have of the time of a batch for which these wait. None: as much as it asks for.
     pub(super) fn shares<'a>(
-        &self,
+        &mut self,
         waiting: impl Iterator<Item = &'a Ticket> + Clone,
         limits: Limits,
     ) -> Option<TimeShares> {
@@ -112,28 +121,53 @@ impl Pace {
         let asked =
             |demand: &Demand| demand.prefill_ns + if is_relaxed { 0.0 } else { demand.decode_ns };
         let least_ns = MIN_PART * budget;
-        let mut by_demand: Vec<(f64, UserId)> = demands
-            .iter()
-            .map(|(user, demand)| (asked(demand), *user))
-            .collect();
-        if by_demand.iter().map(|(asked, _)| asked).sum::<f64>() <= budget {
+        // An equal part for everybody who is there, whether they compute or not.
+        let part = budget / self.n_users.max(demands.len()) as f64;
+        if demands.values().map(asked).sum::<f64>() <= budget {
+            self.settle(part, |_| 0.0, budget);
             return None;
         }
-        by_demand.sort_unstable_by(|(a, one), (b, other)| a.total_cmp(b).then(one.cmp(other)));
-        let mut n_users = by_demand.len();
-        let mut left = BTreeMap::new();
-        for (asked, user) in by_demand {
-            let ns = asked.min(budget / n_users as f64);
-            left.insert(user, Left { ns, decodes: false });
-            budget -= ns;
-            n_users -= 1;
-        }
+        let owes = |user: &UserId| self.owed.get(user).copied().unwrap_or(0.0);
+        let level = level(
+            demands
+                .iter()
+                .map(|(user, demand)| (owes(user), asked(demand))),
+            budget,
+        );
+        let left = demands.iter().map(|(user, demand)| {
+            let ns = asked(demand).min((level - owes(user)).max(0.0));
+            let left = Left {
+                ns,
+                had_ns: 0.0,
+                decodes: false,
+            };
+            (*user, left)
+        });
+        let left = left.collect();
         Some(TimeShares {
             prices,
             left,
             least_ns,
             bounds_decodes: !is_relaxed,
+            part_ns: part,
+            budget_ns: budget,
         })
+    }
+
+    /// The batch is planned: users owe what they had of it beyond their part, and less of what they owed where they had less.
+    pub(super) fn settle_shares(&mut self, shares: &TimeShares) {
+        for user in shares.left.keys() {
+            self.owed.entry(*user).or_insert(0.0);
+        }
+        let had = |user: &UserId| shares.left.get(user).map_or(0.0, |left| left.had_ns);
+        self.settle(shares.part_ns, had, shares.budget_ns);
+    }
+
+    fn settle(&mut self, part_ns: f64, had_ns: impl Fn(&UserId) -> f64, most_ns: f64) {
+        self.owed.retain(|user, owed| {
+            *owed = (*owed + had_ns(user) - part_ns).min(most_ns);
+            *owed > 0.0
+        });
     }
 
     /// Whether one user waits, and no other did in living memory.
@@ -218,11 +252,16 @@ pub(super) struct TimeShares {
     /// What one prefill may take in any case.
     least_ns: f64,
     bounds_decodes: bool,
+    /// An equal part, and what all have.
+    part_ns: f64,
+    budget_ns: f64,
 }
 
 #[derive(Debug)]
 struct Left {
     ns: f64,
+    /// Nanoseconds that it was given.
+    had_ns: f64,
     /// It has a row.
     decodes: bool,
 }
@@ -253,8 +292,30 @@ impl TimeShares {
         if let Admission::Planned(n @ 1..) = admission
             && let Some(left) = self.left.get_mut(&ticket.user)
         {
-            left.ns -= self.prices.sequence(ticket.n_before, n);
+            let ns = self.prices.sequence(ticket.n_before, n);
+            left.ns -= ns;
+            left.had_ns += ns;
             left.decodes |= ticket.is_step();
         }
     }
+}
+
+/// Up to where all have the same: the level at which what users ask for, each from what it owes on, fills the budget.
+fn level(users: impl Iterator<Item = (f64, f64)>, budget: f64) -> f64 {
+    // Where a user begins to have something, and where it has all it asks for.
+    let mut edges: Vec<(f64, f64)> = users
+        .flat_map(|(owes, asks)| [(owes, 1.0), (owes + asks, -1.0)])
+        .collect();
+    edges.sort_unstable_by(|(a, one), (b, other)| a.total_cmp(b).then(other.total_cmp(one)));
+    let (mut level, mut n_below, mut left) = (0.0, 0.0, budget);
+    for (edge, change) in edges {
+        let taken = n_below * (edge - level);
+        if taken >= left {
+            return level + left / n_below;
+        }
+        left -= taken;
+        level = edge;
+        n_below += change;
+    }
+    level
 }

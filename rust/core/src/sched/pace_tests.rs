@@ -200,6 +200,64 @@ fn the_first_token_of_a_user_does_not_wait_for_sixteen_prompts_of_another() {
     assert!(n_batches <= 3, "{n_batches}");
 }
 
+/// Plans batches for users whose prompts never end and one who decodes, as many as `n_before`; then user 9 comes with a
+/// prompt of 80 tokens: what it has of it in the next batch.
+fn of_the_prompt_of_one_who_comes_late(n_before: u64) -> u32 {
+    let endless: Vec<Ticket> = (1..=4).map(|user| ticket(user, user, 2000)).collect();
+    let mut queue = queue(10 * MS, prices(), &endless);
+    queue.push(ticket(5, 5, 1));
+    for number in 1..=n_before {
+        for (ticket, _) in plan(&mut queue, LIMITS) {
+            queue.remove(ticket.pass);
+            queue.push(Ticket {
+                served: number,
+                n_tokens: if ticket.is_step() { 1 } else { 2000 },
+                ..ticket
+            });
+        }
+    }
+    queue.push(ticket(6, 9, 80));
+    let planned = plan(&mut queue, LIMITS);
+    tokens(&planned)
+        .iter()
+        .find(|(pass, _)| *pass == 6)
+        .map_or(0, |(_, n)| *n)
+}
+
+#[test]
+fn a_prompt_of_one_who_seldom_computes_runs_before_those_that_never_end() {
+    // One of five equal parts of 8.8 ms.
+    assert_eq!(of_the_prompt_of_one_who_comes_late(0), 16);
+    assert_eq!(of_the_prompt_of_one_who_comes_late(20), 80);
+}
+
+#[test]
+fn who_computes_without_end_has_as_much_as_others_who_do() {
+    let endless: Vec<Ticket> = (1..=3).map(|user| ticket(user, user, 2000)).collect();
+    let mut queue = queue(10 * MS, prices(), &endless);
+    queue.push(ticket(4, 4, 1));
+    let mut had: BTreeMap<UserId, u32> = BTreeMap::new();
+    for number in 1..=100 {
+        // The third comes later.
+        let planned = plan(&mut queue, LIMITS);
+        for (ticket, n) in planned {
+            *had.entry(ticket.user).or_insert(0) += n;
+            queue.remove(ticket.pass);
+            queue.push(Ticket {
+                served: number,
+                n_tokens: if ticket.is_step() { 1 } else { 2000 },
+                ..ticket
+            });
+        }
+    }
+    let [one, two, three] = [1, 2, 3].map(|user| had[&UserId(user)]);
+    assert!(
+        one.abs_diff(two) <= 200 && two.abs_diff(three) <= 200,
+        "{had:?}"
+    );
+    assert_eq!(had[&UserId(4)], 100);
+}
+
 /// Tickets of some users: decodes, prompts, and how much of each is computed.
 fn mixed() -> impl Strategy<Value = Vec<Ticket>> {
     let one = (

@@ -278,6 +278,9 @@ impl Queue {
         };
         let mut order = std::mem::take(&mut self.order);
         self.offer_all(&mut order, &mut round, idle);
+        if let Some(time) = &round.time {
+            self.pace.settle_shares(time);
+        }
         self.n_passed_over = if had_prefills && round.n_prefilled == 0 {
             self.n_passed_over + 1
         } else {
