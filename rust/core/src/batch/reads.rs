@@ -47,7 +47,21 @@ pub struct RowOutput {
 /// All rows of a pass. A batch answers those of the tokens that it computed, and since tokens are computed in their
 /// order, rows are answered in theirs; what is computed again later is not read again.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(crate) enum Reads {
+    #[default]
+    None,
+    /// The one behind the last token of a generation, from which one token is drawn. It lies in place: every sequence of
+    /// every step has one.
+    One {
+        read: Read,
+        drawn: Option<u32>,
+    },
+    Many(Box<Many>),
+}
+
+/// Any number of rows.
+#[derive(Debug, Default)]
+pub(crate) struct Many {
     /// By the slots of their tokens.
     reads: Vec<Read>,
     /// Which of the program's each of them is; empty where they stand in its order.
@@ -62,31 +76,31 @@ impl Reads {
     /// Rows in the order of the program.
     pub(crate) fn new(reads: Vec<Read>) -> Self {
         if reads.is_sorted_by_key(|read| read.slot) {
-            return Self {
+            return Self::Many(Box::new(Many {
                 reads,
-                ..Self::default()
-            };
+                ..Many::default()
+            }));
         }
         let mut order: Vec<usize> = (0..reads.len()).collect();
         order.sort_by_key(|&index| reads[index].slot);
-        Self {
+        Self::Many(Box::new(Many {
             reads: order.iter().map(|&index| reads[index].clone()).collect(),
             order,
-            ..Self::default()
-        }
+            ..Many::default()
+        }))
     }
 
-    /// One row in place of those before. Their memory serves it.
-    pub(crate) fn renew(&mut self, read: Read) {
-        self.reads.clear();
-        self.reads.push(read);
-        self.order.clear();
-        self.drawn.clear();
-        self.answers.clear();
+    /// A row from which one token is drawn, and which is not kept.
+    pub(crate) const fn one(read: Read) -> Self {
+        Self::One { read, drawn: None }
     }
 
     fn left(&self) -> &[Read] {
-        &self.reads[self.answers.len()..]
+        match self {
+            Self::One { read, drawn: None } => std::slice::from_ref(read),
+            Self::None | Self::One { .. } => &[],
+            Self::Many(many) => &many.reads[many.answers.len()..],
+        }
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -95,7 +109,11 @@ impl Reads {
 
     /// The last row, answered or not.
     pub(crate) fn last(&self) -> Option<&Read> {
-        self.reads.last()
+        match self {
+            Self::None => None,
+            Self::One { read, .. } => Some(read),
+            Self::Many(many) => many.reads.last(),
+        }
     }
 
     /// The slot of the first token of which a row is not answered.
@@ -114,27 +132,51 @@ impl Reads {
     /// A batch answered the next rows.
     pub(crate) fn answer<'a>(
         &mut self,
-        rows: impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)>,
+        mut rows: impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)>,
     ) {
-        for (tokens, logits) in rows.take(self.left().len()) {
-            self.drawn.extend_from_slice(tokens);
-            self.answers.push((self.drawn.len(), logits));
+        let n_left = self.left().len();
+        match self {
+            Self::None => {}
+            Self::One { drawn, .. } => {
+                let tokens = rows.next().filter(|_| n_left > 0).map(|(tokens, _)| tokens);
+                *drawn = tokens.and_then(|tokens| tokens.first().copied()).or(*drawn);
+            }
+            Self::Many(many) => {
+                for (tokens, logits) in rows.take(n_left) {
+                    many.drawn.extend_from_slice(tokens);
+                    many.answers.push((many.drawn.len(), logits));
+                }
+            }
         }
     }
 
     /// The tokens that were drawn, of one row after the other.
     pub(crate) fn drawn(&self) -> &[u32] {
-        &self.drawn
+        match self {
+            Self::None => &[],
+            Self::One { drawn, .. } => drawn.as_slice(),
+            Self::Many(many) => &many.drawn,
+        }
     }
 
     /// What came of all rows, in the order of the program.
     pub(crate) fn into_outputs(self) -> Vec<RowOutput> {
-        let mut outputs = vec![RowOutput::default(); self.reads.len()];
+        let many = match self {
+            Self::None => return Vec::new(),
+            Self::One { drawn, .. } => {
+                return vec![RowOutput {
+                    tokens: drawn.into_iter().collect(),
+                    logits: None,
+                }];
+            }
+            Self::Many(many) => *many,
+        };
+        let mut outputs = vec![RowOutput::default(); many.reads.len()];
         let mut start = 0;
-        for (place, (end, logits)) in self.answers.into_iter().enumerate() {
-            let index = self.order.get(place).copied().unwrap_or(place);
+        for (place, (end, logits)) in many.answers.into_iter().enumerate() {
+            let index = many.order.get(place).copied().unwrap_or(place);
             outputs[index] = RowOutput {
-                tokens: self.drawn[start..end].to_vec(),
+                tokens: many.drawn[start..end].to_vec(),
                 logits,
             };
             start = end;
@@ -180,13 +222,38 @@ mod tests {
     }
 
     #[test]
-    fn a_row_in_place_of_others_is_alone() {
-        let mut reads = Reads::new(vec![read(7, 1), read(3, 2)]);
-        reads.renew(read(9, 3));
+    fn one_row_is_read_once() {
+        let mut reads = Reads::one(read(9, 3));
         assert_eq!((reads.next_slot(), reads.is_done()), (Some(9), false));
         assert_eq!(reads.within(0..9), &[]);
         assert_eq!(reads.within(0..10), &[read(9, 3)]);
-        assert_eq!(reads.into_outputs(), [RowOutput::default()]);
+        let rows = |token: &'static [u32]| [(token, None)].into_iter();
+        reads.answer(rows(&[5]));
+        reads.answer(rows(&[6]));
+        assert_eq!((reads.drawn(), reads.is_done()), (&[5][..], true));
+        assert_eq!(
+            (reads.within(0..10), reads.last()),
+            (&[][..], Some(&read(9, 3)))
+        );
+        let output = RowOutput {
+            tokens: vec![5],
+            logits: None,
+        };
+        assert_eq!(reads.into_outputs(), [output]);
+    }
+
+    #[test]
+    fn rows_are_answered_in_the_order_of_their_tokens_and_told_in_that_of_the_program() {
+        let mut reads = Reads::new(vec![read(7, 1), read(3, 2), read(7, 3)]);
+        let logits: Arc<[f32]> = Arc::from([1.0]);
+        reads.answer([(&[1, 2][..], Some(logits.clone()))].into_iter());
+        assert_eq!((reads.next_slot(), reads.drawn()), (Some(7), &[1, 2][..]));
+        reads.answer([(&[][..], None), (&[4][..], None), (&[5][..], None)].into_iter());
+        assert!(reads.is_done());
+        let outputs = reads.into_outputs();
+        let tokens: Vec<&[u32]> = outputs.iter().map(|output| &output.tokens[..]).collect();
+        assert_eq!(tokens, [&[][..], &[1, 2], &[4]]);
+        assert_eq!(outputs[1].logits, Some(logits));
     }
 
     proptest! {

@@ -310,7 +310,7 @@ impl Pass {
     /// It wants the row behind its last token.
     pub(crate) fn want_next(&mut self, template: &Template) {
         if let Some(slot) = self.tokens.end().checked_sub(1) {
-            self.reads.renew(template.read(slot));
+            self.reads = Reads::one(template.read(slot));
         }
     }
 
