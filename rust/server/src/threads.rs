@@ -10,6 +10,7 @@
 //! and none of those who go on. The right to run is held while a task runs and no longer: one that waits for its client
 //! keeps nobody from anything.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
@@ -186,10 +187,24 @@ impl Turns {
     /// often.
     pub(crate) async fn pause(&mut self) {
         if self.began.elapsed() >= self.turn {
-            tokio::task::yield_now().await;
+            to_the_end().await;
             self.began = Instant::now();
         }
     }
+}
+
+/// Goes to the end of the queue of tasks at once. `tokio::task::yield_now` would go there only after a look at the
+/// sockets, and all tasks that others wake in the meantime would go first.
+async fn to_the_end() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]
@@ -228,7 +243,7 @@ mod tests {
     async fn go_on(n_turns: usize, mut turn: impl FnMut()) {
         for _ in 0..n_turns {
             turn();
-            tokio::task::yield_now().await;
+            to_the_end().await;
         }
     }
 
