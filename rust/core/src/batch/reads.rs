@@ -95,6 +95,20 @@ impl Reads {
         Self::One { read, drawn: None }
     }
 
+    /// The row behind the token at `slot`, drawn as the last one, in place of all before. False: there was none.
+    pub(crate) fn follow(&mut self, slot: u32) -> bool {
+        if let Self::Many(many) = self
+            && let Some(last) = many.reads.pop()
+        {
+            *self = Self::one(last);
+        }
+        let Self::One { read, drawn } = self else {
+            return false;
+        };
+        (read.slot, read.key.position, *drawn) = (slot, slot + 1, None);
+        true
+    }
+
     fn left(&self) -> &[Read] {
         match self {
             Self::One { read, drawn: None } => std::slice::from_ref(read),
@@ -240,6 +254,18 @@ mod tests {
             logits: None,
         };
         assert_eq!(reads.into_outputs(), [output]);
+    }
+
+    #[test]
+    fn what_follows_is_drawn_alike_and_not_answered() {
+        let mut one = Reads::one(read(9, 3));
+        one.answer([(&[5][..], None)].into_iter());
+        for mut reads in [one, Reads::new(vec![read(4, 1), read(9, 3)])] {
+            assert!(reads.follow(10));
+            assert_eq!(reads.within(0..20), &[read(10, 3)]);
+            assert!(reads.drawn().is_empty());
+        }
+        assert!(!Reads::None.follow(10));
     }
 
     #[test]

@@ -307,6 +307,12 @@ impl Pass {
         draws
     }
 
+    /// It wants the row behind its last token, drawn as the one before. False: it had none.
+    pub(crate) fn want_following(&mut self) -> bool {
+        let slot = self.tokens.end().checked_sub(1);
+        slot.is_some_and(|slot| self.reads.follow(slot))
+    }
+
     /// It wants the row behind its last token.
     pub(crate) fn want_next(&mut self, template: &Template) {
         if let Some(slot) = self.tokens.end().checked_sub(1) {

@@ -111,13 +111,16 @@ impl Engine {
             self.totals.faults.count("what was judged has no pass");
             return Became::Failed;
         };
-        let generator = pass.kind.generator();
-        let Some(generator) = generator.and_then(|id| self.generators.get(id.0)) else {
-            self.totals.faults.count("what was judged has no generator");
-            return Became::Failed;
+        let (is_step, goes_ahead) = match pass.kind {
+            PassKind::Step(id) => {
+                let generator = self.generators.get(id.0);
+                (
+                    true,
+                    generator.is_some_and(|it| runs_ahead(&self.config, it)),
+                )
+            }
+            _ => (false, false),
         };
-        let is_step = matches!(pass.kind, PassKind::Step(_));
-        let goes_ahead = is_step && runs_ahead(&self.config, generator);
         let finish = match next {
             Next::Done(reason) => Some(reason),
             Next::OverBudget => {
@@ -138,10 +141,9 @@ impl Engine {
             faults.expect(answers, "what was judged is answered already");
         }
         if goes_on {
-            match &generator.template {
-                Some(template) => pass.want_next(template),
-                None => self.totals.faults.count("a generation has no template"),
-            }
+            let wants = pass.want_following();
+            let faults = &mut self.totals.faults;
+            faults.expect(wants, "a generation has no row");
             let served = if is_step {
                 self.totals.n_batches
             } else {
