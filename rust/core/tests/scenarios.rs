@@ -12,7 +12,7 @@ mod support;
 use pie_core::batch::ArenaView;
 use pie_core::{
     Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission, UserId,
+    GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission, TokenBudget, UserId,
 };
 use support::world::{World, assert_draws_repeat, config, expected, options, output, prompt};
 
@@ -532,6 +532,36 @@ fn the_next_step_is_computed_before_its_program_asks() {
     let stats = world.engine.stats();
     assert_eq!((stats.n_ahead_used, stats.n_ahead_dropped), (5, 0));
     assert_eq!(stats.n_tokens, 10 + 5);
+}
+
+#[test]
+fn a_step_that_was_wanted_makes_up_for_those_that_were_not() {
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 100);
+    for token in 0..4 {
+        for _ in 0..2 {
+            world.step(generator).unwrap().unwrap();
+            world.pump();
+        }
+        world.engine.append(context, &[token]).unwrap();
+    }
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_ahead_used, stats.n_ahead_dropped), (4, 4));
+}
+
+#[test]
+fn a_step_may_draw_the_last_token_of_a_budget() {
+    let mut world = World::with_process(config(), 1);
+    let budget = TokenBudget::new(11);
+    world.engine.set_token_budget(ProcessId(1), budget.clone());
+    let context = world.context(&prompt(10, 0));
+    let generator = world.generator(context, 6);
+    let output = world.step(generator).unwrap().unwrap();
+    assert_eq!(output.tokens, expected(&prompt(10, 0), 1));
+    assert_eq!((output.finish, budget.left()), (None, 0));
+    let error = world.step(generator).unwrap_err();
+    assert_eq!(error.code, ErrorCode::TokenBudget);
 }
 
 #[test]
