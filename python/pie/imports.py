@@ -21,6 +21,8 @@ MAX_IMPORTS = 1 << 16
 _TOP = PurePosixPath()
 _MAX_NAME_PARTS = 64
 """No file is looked for beyond so many parts of a dotted name."""
+_MAX_NAME_CHARS = 512
+"""A name of more characters, before or behind `import`, is passed over: it names no file."""
 
 # Repeats are possessive: nothing is looked at twice, and nothing is kept in order to go back.
 _PYTHON = re.compile(
@@ -123,16 +125,24 @@ def python_imports(path: PurePosixPath, text: str) -> Iterator[str]:
             assert names is not None, "it matches the empty text"
             at = names.end()
             listed = [_name(one) for one in _COMMENT.sub("", names["inner"] or names["line"] or "").split(",")]
-            module = _module(path, _name(base[0])) if base is not None else None
-            found = listed if module is None else [module, *(f"{module}.{name}".strip(".") for name in listed if name)]
-            yield from filter(None, found)
+            if base is None:
+                yield from filter(None, listed)
+                continue
+            if not (of := _name(base[0])):
+                continue
+            module = _module(path, of)
+            if module:
+                yield module
+            # One after the other: all of them together may be as long as the module times how many they are.
+            yield from (f"{module}.{name}".strip(".") for name in dict.fromkeys(listed) if name)
 
 
 def _name(text: str) -> str:
     """The dotted name in a text, without the one that is given to it (`as`)."""
     words = text.replace("\\", " ").split()
     words = words[: words.index("as")] if "as" in words else words
-    return unicodedata.normalize("NFKC", "".join(words))
+    name = unicodedata.normalize("NFKC", "".join(words))
+    return name if len(name) <= _MAX_NAME_CHARS else ""
 
 
 def _module(path: PurePosixPath, base: str) -> str:

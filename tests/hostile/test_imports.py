@@ -85,6 +85,8 @@ HOSTILE = {
     "dots": "from " + "." * (N - 20) + " import a",
     "spaces": "from" + " " * (N - 20) + "import a",
     "other names": "import " + "a as b," * (N // 7 - 1),
+    "names of a long module": "from " + "a." * (N // 4) + "a import " + "a," * (N // 4 - 8),
+    "many names of a long module": "from " + "a." * 250 + "a import " + ",".join(f"b{n}" for n in range(60_000)),
 }
 
 

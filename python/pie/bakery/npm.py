@@ -8,6 +8,7 @@ runs, and no tool of the project.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -38,7 +39,8 @@ _FOREIGN = {
     ".npmrc": "put options of npm into the .npmrc of your home folder",
     "npm-shrinkwrap.json": f"rename it to {_LOCK}",
 }
-_NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+# Where a package depends on a repository, npm would clone it, and run what prepares it, whatever is said of scripts.
+_NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", f"--git={os.devnull}")
 _PACKAGE_NAME = r"(?:@[A-Za-z0-9._~-]+/)?[A-Za-z0-9._~-]+"
 # Versions, ranges of them, and tags; `npm:NAME@RANGE` is a package of the registry by another name. What begins with a
 # dot, or ends as an archive does, is a path to npm.

@@ -158,7 +158,7 @@ impl Places {
             name: name.to_owned(),
             account: self.budget.account(name),
             upload_bytes: AtomicUsize::new(0),
-            part: self.threads.part(),
+            part: self.threads.part(name),
         }
     }
 }

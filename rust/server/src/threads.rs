@@ -10,6 +10,7 @@
 //! and none of those who go on. The right to run is held while a task runs and no longer: one that waits for its client
 //! keeps nobody from anything.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -34,27 +35,48 @@ const FREE: Duration = Duration::from_millis(2);
 /// The part of a thread that a user may use for ever without waiting for others. The count of what they used falls by
 /// so much.
 const FADING: f64 = 1.0 / 64.0;
+/// Users whose parts are known when they come again.
+const MOST_KNOWN: usize = 1024;
+
+/// Parts by the names of their users.
+type Known = VecDeque<(String, Arc<Part>)>;
 
 /// What busy users have of the threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     busy: Arc<Semaphore>,
+    /// The parts of users who connected last, by name, the latest at the end: who leaves and comes again has used what
+    /// it used before.
+    known: Arc<Mutex<Known>>,
 }
 
 impl Threads {
     pub(crate) fn new() -> Self {
         Self {
             busy: Arc::new(Semaphore::new(N_BUSY)),
+            known: Arc::default(),
         }
     }
 
-    /// The part of one more user.
-    pub(crate) fn part(&self) -> Arc<Part> {
-        Arc::new(Part {
-            used: Mutex::default(),
-            own: Arc::new(Semaphore::new(1)),
-            busy: self.busy.clone(),
-        })
+    /// The part of a user.
+    pub(crate) fn part(&self, user: &str) -> Arc<Part> {
+        let mut known = lock(&self.known);
+        let at = known.iter().position(|(name, _)| name == user);
+        let part = match at.and_then(|at| known.remove(at)) {
+            Some((_, part)) => part,
+            None => Arc::new(Part {
+                used: Mutex::default(),
+                own: Arc::new(Semaphore::new(1)),
+                busy: self.busy.clone(),
+            }),
+        };
+        let now = Instant::now();
+        known.retain(|(_, part)| Arc::strong_count(part) > 1 || part.is_used(now));
+        if known.len() >= MOST_KNOWN {
+            known.pop_front();
+        }
+        known.push_back((user.to_owned(), part.clone()));
+        part
     }
 }
 
@@ -97,6 +119,13 @@ impl Part {
             work: Box::pin(work),
             waiting: None,
         }
+    }
+
+    /// Whether something is left of what its user has used.
+    fn is_used(&self, now: Instant) -> bool {
+        let mut used = lock(&self.used);
+        used.fade(now);
+        !used.time.is_zero()
     }
 
     fn is_busy(&self, now: Instant) -> bool {
@@ -231,7 +260,8 @@ mod tests {
 
     /// The part of a user who is busy for the next hour.
     fn busy(threads: &Threads) -> Arc<Part> {
-        let part = threads.part();
+        let n_known = lock(&threads.known).len();
+        let part = threads.part(&n_known.to_string());
         *lock(&part.used) = Used {
             time: 2 * FREE,
             at: Some(Instant::now() + Duration::from_secs(3600)),
@@ -245,6 +275,19 @@ mod tests {
             turn();
             to_the_end().await;
         }
+    }
+
+    #[test]
+    fn who_comes_again_has_used_what_it_used_before() {
+        let threads = Threads::new();
+        let now = Instant::now();
+        busy(&threads);
+        assert!(threads.part("0").is_busy(now));
+        assert!(!threads.part("another").is_busy(now));
+        for n in 0..2 * MOST_KNOWN {
+            drop(threads.part(&format!("user {n}")));
+        }
+        assert!(lock(&threads.known).len() <= MOST_KNOWN);
     }
 
     #[test]
@@ -330,7 +373,7 @@ mod tests {
 
     #[test]
     fn what_was_used_fades() {
-        let part = Threads::new().part();
+        let part = Threads::new().part("ada");
         let start = Instant::now();
         assert!(!part.is_busy(start));
         *lock(&part.used) = Used {

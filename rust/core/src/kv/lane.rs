@@ -13,6 +13,8 @@
 //! In each of them there may be `reserved` pages for tokens to come. A partial page that others may see (`Partial::Node`) is copied before it is written, and is there
 //! in a whole lane alone: what is behind computes on pages of its own.
 
+mod check;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -332,56 +334,6 @@ impl Lane {
                 LaneState::Away
             }
             (false, _) => LaneState::Behind,
-        }
-    }
-
-    /// Verifies that it is as its state says.
-    ///
-    /// # Errors
-    /// A sentence that names what is not.
-    pub(crate) fn check(&self, store: &PageStore) -> Result<(), String> {
-        let state = self.state();
-        let (end, page_size) = (store.end(self.pin), store.page_size());
-        let has_partial = !matches!(self.partial, Partial::None);
-        let last = end + if has_partial { page_size } else { 0 };
-        let n_full = self.pages.len() as u32;
-        let parked_behind = self
-            .parked
-            .is_none_or(|parked| parked.n_ready > store.end(self.reach));
-        let holds = [
-            (
-                n_full * page_size == end,
-                "has other full pages than those up to its pin",
-            ),
-            (
-                (end..=last).contains(&self.n_ready),
-                "has tokens ready outside of its pages",
-            ),
-            (
-                store.ancestor(self.reach, end) == self.pin,
-                "is pinned elsewhere than it reaches",
-            ),
-            (parked_behind, "has parked no token"),
-            (
-                self.path.is_empty() || self.pin != self.reach,
-                "has a path to where it is",
-            ),
-            (
-                state != LaneState::Away || self.n_ready == 0,
-                "is away with tokens ready",
-            ),
-            (
-                state != LaneState::Torn || !has_partial,
-                "is torn and has a partial page",
-            ),
-            (
-                state == LaneState::Whole || !matches!(self.partial, Partial::Node(_)),
-                "writes on a page that others see, of what it has not whole",
-            ),
-        ];
-        match holds.iter().find(|(holds, _)| !holds) {
-            Some((_, what)) => Err(format!("a lane that is {state:?} {what}: {self:?}")),
-            None => Ok(()),
         }
     }
 

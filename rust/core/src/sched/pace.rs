@@ -40,6 +40,8 @@ pub(crate) struct Pace {
     n_users: usize,
     /// Nanoseconds that users had beyond an equal part of late; those who owe nothing are not in it.
     owed: BTreeMap<UserId, f64>,
+    /// When a batch was last shared: what is owed for longer is forgotten.
+    settled_ns: u64,
 }
 
 /// What a user asks of a batch.
@@ -69,6 +71,9 @@ impl Pace {
 
     /// What time it is, and how many users there are.
     pub(crate) fn tell(&mut self, now_ns: u64, n_users: usize) {
+        if now_ns.saturating_sub(self.settled_ns) > MEMORY_NS {
+            self.owed.clear();
+        }
         self.now_ns = now_ns;
         self.n_users = n_users;
         if n_users > 1 {
@@ -164,6 +169,7 @@ impl Pace {
     }
 
     fn settle(&mut self, part_ns: f64, had_ns: impl Fn(&UserId) -> f64, most_ns: f64) {
+        self.settled_ns = self.now_ns;
         self.owed.retain(|user, owed| {
             *owed = (*owed + had_ns(user) - part_ns).min(most_ns);
             *owed > 0.0

@@ -201,8 +201,8 @@ fn the_first_token_of_a_user_does_not_wait_for_sixteen_prompts_of_another() {
 }
 
 /// Plans batches for users whose prompts never end and one who decodes, as many as `n_before`; then user 9 comes with a
-/// prompt of 80 tokens: what it has of it in the next batch.
-fn of_the_prompt_of_one_who_comes_late(n_before: u64) -> u32 {
+/// prompt of 80 tokens, `after_ns` later: what it has of it in the next batch.
+fn of_the_prompt_of_one_who_comes_late(n_before: u64, after_ns: u64) -> u32 {
     let endless: Vec<Ticket> = (1..=4).map(|user| ticket(user, user, 2000)).collect();
     let mut queue = queue(10 * MS, prices(), &endless);
     queue.push(ticket(5, 5, 1));
@@ -216,6 +216,7 @@ fn of_the_prompt_of_one_who_comes_late(n_before: u64) -> u32 {
             });
         }
     }
+    queue.pace.tell(after_ns, 0);
     queue.push(ticket(6, 9, 80));
     let planned = plan(&mut queue, LIMITS);
     tokens(&planned)
@@ -227,8 +228,10 @@ fn of_the_prompt_of_one_who_comes_late(n_before: u64) -> u32 {
 #[test]
 fn a_prompt_of_one_who_seldom_computes_runs_before_those_that_never_end() {
     // One of five equal parts of 8.8 ms.
-    assert_eq!(of_the_prompt_of_one_who_comes_late(0), 16);
-    assert_eq!(of_the_prompt_of_one_who_comes_late(20), 80);
+    assert_eq!(of_the_prompt_of_one_who_comes_late(0, 0), 16);
+    assert_eq!(of_the_prompt_of_one_who_comes_late(20, 0), 80);
+    // What was long ago is forgotten.
+    assert_eq!(of_the_prompt_of_one_who_comes_late(20, 11_000 * MS), 16);
 }
 
 #[test]

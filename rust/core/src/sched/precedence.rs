@@ -1,8 +1,8 @@
 //! Which request that waits gives up its pages for which other one, where they are short.
 //!
-//! A user who has more than an equal share of the pool gives way to those who have not. Among those who have, and among
-//! those who have not, what nobody has asked for gives way first, then the lowest bid, then prefills, then the
-//! youngest. Whoever was passed over too often gives way to nobody.
+//! What nobody has asked for gives way first of all, then what is of a user who has more than an equal share of the
+//! pool. Among the others, the lowest bid gives way first, then prefills, then the youngest. Whoever was passed over
+//! too often gives way to nobody.
 
 use std::cmp::Reverse;
 

@@ -35,28 +35,3 @@ pub fn keep_little_free() {
         libc::mallopt(libc::M_TRIM_THRESHOLD, FREE_BYTES);
     }
 }
-
-#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
-mod tests {
-    use super::*;
-
-    fn rss_bytes() -> usize {
-        let pages = std::fs::read_to_string("/proc/self/statm").ok();
-        let n_pages = pages.and_then(|pages| pages.split(' ').nth(1)?.parse().ok());
-        n_pages.unwrap_or(0usize) * 4096
-    }
-
-    /// Pieces of growing sizes, as large messages are: after them, smaller ones are given back too.
-    #[test]
-    fn what_large_pieces_leave_free_is_given_back() {
-        keep_little_free();
-        let before = rss_bytes();
-        for n_mib in [2, 8, 24] {
-            drop(vec![1u8; n_mib << 20]);
-        }
-        let pieces: Vec<_> = (0..64).map(|_| vec![1u8; 1 << 20]).collect();
-        assert!(rss_bytes() > before + (48 << 20));
-        drop(pieces);
-        assert!(rss_bytes() < before + (16 << 20));
-    }
-}

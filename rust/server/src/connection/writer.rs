@@ -320,7 +320,7 @@ mod tests {
             let mut writer = wire.writer;
             writer.set_patience(Duration::from_secs(60));
             let config = ServerConfig::new(PathBuf::new());
-            let (outbox, writing) = start(writer, &config, &Threads::new().part());
+            let (outbox, writing) = start(writer, &config, &Threads::new().part("ada"));
             let (pinger, is_pinging) = (outbox.clone(), pinging.clone());
             let pinger = std::thread::spawn(move || {
                 while is_pinging.load(Ordering::Relaxed) {

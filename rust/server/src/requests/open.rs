@@ -100,10 +100,14 @@ impl Replies {
     /// Answers a request with what `make` gives. Making it takes at most so many bytes, for which there is room, and
     /// which are charged, before.
     pub(super) async fn made(&self, id: u64, most_bytes: usize, make: impl FnOnce() -> Body) {
-        let room = self.outbox.room(most_bytes).await;
+        let Some(room) = self.outbox.room(most_bytes).await else {
+            // The client has gone.
+            lock(&self.open.by_id).remove(&id);
+            return;
+        };
         let made = self.charge(most_bytes).map(|charge| (make(), charge));
         let (body, charge) = made.unwrap_or_else(|error| (outgoing::answer(id, Err(error)), None));
-        self.hand_over(id, body, charge, room).await;
+        self.hand_over(id, body, charge, Some(room)).await;
     }
 
     async fn send(&self, id: u64, body: Body, room: Option<Room>) {
@@ -167,7 +171,7 @@ mod tests {
         let mut writer = wire.writer;
         writer.set_patience(Duration::from_secs(60));
         let config = ServerConfig::new(PathBuf::new());
-        let (outbox, writing) = writer::start(writer, &config, &Threads::new().part());
+        let (outbox, writing) = writer::start(writer, &config, &Threads::new().part("ada"));
         let replies = Replies::new(outbox.clone(), budget.account("a"));
         for id in [1, 2] {
             replies.open(id).await.unwrap();
