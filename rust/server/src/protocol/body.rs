@@ -7,10 +7,10 @@ use std::sync::Arc;
 use pie_host::{Event, Failure, LogText};
 use serde_json::Value;
 
+use crate::threads::Turns;
+
 /// Bytes of a text that are escaped at once.
 const SLICE_BYTES: usize = 2 << 10;
-/// Slices that are counted before others get their turn.
-const SLICES_PER_TURN: usize = 64;
 
 /// A message of the server.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Body {
     /// Bytes of the whole as it is written. A long text is gone through in turns with others.
     pub(crate) async fn count(&self) -> usize {
         let mut n_bytes = 0;
-        let mut n_slices = 0;
+        let mut turns = Turns::new();
         for part in &self.parts {
             match part {
                 Part::Quoted(event, field) => {
@@ -134,10 +134,7 @@ impl Body {
                         let (slice, rest) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
                         n_bytes += escaped_bytes(slice);
                         text = rest;
-                        n_slices += 1;
-                        if n_slices % SLICES_PER_TURN == 0 {
-                            tokio::task::yield_now().await;
-                        }
+                        turns.pause().await;
                     }
                 }
                 part => n_bytes += part.as_it_stands().len(),
