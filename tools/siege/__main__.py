@@ -24,6 +24,8 @@ from tools.siege.watch import Figures, figures, peak
 
 _ALONE_S = 20.0
 _SETTLE_S = 90.0
+_LOOK_S = 15.0
+"""Threads that wait for work end after ten seconds, if nobody asks for anything meanwhile."""
 _MIB = 1 << 20
 _SWAP_BYTES = 512 * _MIB
 """What the one model takes: its keys and values, its weights and the swap."""
@@ -152,7 +154,7 @@ async def settled(server: subprocess.Popen[str], url: str, before: Figures) -> t
             is_settled = now.n_threads <= before.n_threads and now.n_children <= before.n_children
             if (is_settled and now.rss_bytes <= before.rss_bytes + _KEPT_BYTES) or time.monotonic() > deadline:
                 return now, stats
-            await asyncio.sleep(1)
+            await asyncio.sleep(_LOOK_S)
 
 
 def shown(result: Result) -> str:

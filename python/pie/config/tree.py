@@ -340,8 +340,8 @@ class ModelConfig(Struct, frozen=True, kw_only=True):
             le=60,
             description=(
                 "How long a batch in which a user decodes beside others may take, as estimated from those that ran; or one and a half "
-                "times as long as it would if each decoded as little as the one who decodes the least, if that is longer. 0: any time. "
-                "No result depends on it."
+                "times as long as it would if each decoded as little as the one who decodes the least, if that is longer, up to four "
+                "times the step or the shortest batch. 0: any time. No result depends on it."
             ),
         ),
     ] = 0.0015

@@ -1,8 +1,10 @@
 //! How long a batch may take for the sake of those who decode in it.
 //!
-//! Whoever draws a token waits for the whole batch. So that a user's long prompts or many generations do not make the tokens of another slow, a batch
-//! in which several users take part has a bound on its estimated time, which they share. Whoever decodes has one row in any case, and one
-//! prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends on any of it.
+//! Whoever draws a token waits for the whole batch, and whoever comes next for the batch that runs. So that a user's long
+//! prompts or many generations do not make the tokens of another slow, a batch has a bound on its estimated time while
+//! there are several users, or were a moment ago, and they share it. Whoever decodes has one row in any case, and one
+//! prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends on
+//! any of it.
 //!
 //! Shares are equal over some batches, not in each: a user who had more than an equal part owes what it had too much,
 //! up to the time of one batch, and leaves that much to the others before all have the same. So the prompt of a user
@@ -14,11 +16,12 @@ use super::cost::{Cost, Prices, Work};
 use super::queue::{Admission, Limits, Ticket};
 use crate::ids::UserId;
 
-/// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least: it is what others
-/// can cost that one, and at least a third of each batch is computing, not the cost of having a batch.
+/// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least:
+/// it is what others can cost that one, and at least a third of each batch is computing, not the cost of having a batch.
 const STRETCH: f64 = 1.5;
-/// So many times the configured step, or the shortest one that there can be, a batch may take where nobody decodes, but somebody may come who will.
-const RELAXED: f64 = 4.0;
+/// So many times the configured step, or the shortest one that there can be, a batch may take in any case: somebody may
+/// come who decodes little, and waits for it. At least three quarters of such a batch are computing.
+const LONGEST: f64 = 4.0;
 /// Tokens of a prefill that may run in any case, as far as they take no more than this part of the batch, and one at least.
 pub(super) const MIN_CHUNK: u32 = 16;
 const MIN_PART: f64 = 0.25;
@@ -116,15 +119,8 @@ impl Pace {
             return None;
         }
         let demands = self.demands(waiting, limits);
-        let (bound, is_relaxed) = self.bound(&demands)?;
-        let mut budget = bound - prices.base();
-        if is_relaxed {
-            // What its own prefills do to its decodes is for a user to judge.
-            let decode_ns: f64 = demands.values().map(|demand| demand.decode_ns).sum();
-            budget = (budget - decode_ns).max(budget / 2.0);
-        }
-        let asked =
-            |demand: &Demand| demand.prefill_ns + if is_relaxed { 0.0 } else { demand.decode_ns };
+        let budget = self.bound(&demands)? - prices.base();
+        let asked = |demand: &Demand| demand.prefill_ns + demand.decode_ns;
         let least_ns = MIN_PART * budget;
         // An equal part for everybody who is there, whether they compute or not.
         let part = budget / self.n_users.max(demands.len()) as f64;
@@ -153,7 +149,6 @@ impl Pace {
             prices,
             left,
             least_ns,
-            bounds_decodes: !is_relaxed,
             part_ns: part,
             budget_ns: budget,
         })
@@ -210,8 +205,8 @@ impl Pace {
         demands
     }
 
-    /// Nanoseconds that the batch may take, and whether it is for the sake of those only who may come. None: any time.
-    fn bound(&self, demands: &BTreeMap<UserId, Demand>) -> Option<(f64, bool)> {
+    /// Nanoseconds that the batch may take. None: any time.
+    fn bound(&self, demands: &BTreeMap<UserId, Demand>) -> Option<f64> {
         let (prices, step) = (self.cost.prices, self.step_ns as f64);
         let n_rows: u32 = demands.values().map(|demand| demand.n_decodes).sum();
         let decode_ns: f64 = demands.values().map(|demand| demand.decode_ns).sum();
@@ -220,9 +215,9 @@ impl Pace {
         } else {
             prices.sequence(0, 1)
         };
-        let relaxed = RELAXED * step.max(prices.base() + row_ns);
+        let longest = LONGEST * step.max(prices.base() + row_ns);
         let is_recent = |(user, at_ns): &(UserId, u64)| {
-            !demands.contains_key(user) && self.now_ns.saturating_sub(*at_ns) as f64 <= relaxed
+            !demands.contains_key(user) && self.now_ns.saturating_sub(*at_ns) as f64 <= longest
         };
         let n_absent = self
             .recent
@@ -242,9 +237,9 @@ impl Pace {
         match n_least {
             Some(n_least) if n_users > 1 => {
                 let alike = prices.base() + n_users as f64 * f64::from(n_least) * row_ns;
-                Some((step.max(STRETCH * alike), false))
+                Some(step.max((STRETCH * alike).min(longest)))
             }
-            _ if demands.len() > 1 || self.is_shared() => Some((relaxed, true)),
+            _ if demands.len() > 1 || self.is_shared() => Some(longest),
             _ => None,
         }
     }
@@ -257,7 +252,6 @@ pub(super) struct TimeShares {
     left: BTreeMap<UserId, Left>,
     /// What one prefill may take in any case.
     least_ns: f64,
-    bounds_decodes: bool,
     /// An equal part, and what all have.
     part_ns: f64,
     budget_ns: f64,
@@ -279,7 +273,6 @@ impl TimeShares {
             return u32::MAX;
         };
         let least = match ticket.is_step() {
-            true if !self.bounds_decodes => return u32::MAX,
             true => u32::from(!left.decodes),
             false if n_prefilled == 0 => {
                 let n = self.prices.n_within(ticket.n_before, self.least_ns);
@@ -292,9 +285,6 @@ impl TimeShares {
 
     /// Counts what a request was given.
     pub(super) fn note(&mut self, ticket: &Ticket, admission: Admission) {
-        if ticket.is_step() && !self.bounds_decodes {
-            return;
-        }
         if let Admission::Planned(n @ 1..) = admission
             && let Some(left) = self.left.get_mut(&ticket.user)
         {

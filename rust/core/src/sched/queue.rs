@@ -368,7 +368,7 @@ impl Queue {
                 self.pace.note_decode(ticket.user);
             }
         }
-        n_users < 2 || self.pace.is_short(&work)
+        (n_users < 2 && !self.pace.is_shared()) || self.pace.is_short(&work)
     }
 
     /// Offers every step, in place: what most batches come to.
