@@ -7,14 +7,16 @@ import os
 import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -230,6 +232,29 @@ def test_a_driver_that_cannot_be_opened_says_why(opening: Callable[[], Driver], 
     with pytest.raises(PieError, match=says) as caught:
         IsolatedDriver(opening, VOCAB_SIZE)
     assert caught.value.code == code
+
+
+def test_one_that_says_a_byte_at_a_time_is_late_too() -> None:
+    driver, worker = socket.socketpair()
+    with driver, worker:
+        process: Any = DriverProcess.__new__(DriverProcess)
+        process._connection, process._popen = driver, SimpleNamespace(pid=os.getpid())
+        stop = threading.Event()
+
+        def speak() -> None:
+            with suppress(OSError):
+                worker.sendall((1000).to_bytes(4, "little"))
+                while not stop.wait(0.01):
+                    worker.sendall(b" ")
+
+        speaking = threading.Thread(target=speak)
+        speaking.start()
+        try:
+            with pytest.raises(PieError, match=r"did not open it within 0\.3 s"):
+                process.capabilities(lambda: True, 0.3)
+        finally:
+            stop.set()
+            speaking.join()
 
 
 def test_one_that_does_not_open_is_killed_at_the_start_and_at_a_restart(tmp_path: Path) -> None:

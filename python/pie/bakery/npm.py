@@ -50,7 +50,7 @@ _RELEASE = re.compile(
 )
 # In overrides, the version that the program itself asks for.
 _SAME_AS = re.compile(rf"\${_PACKAGE_NAME}")
-_REGISTRY = "registry.npmjs.org"
+_REGISTRY = ("https", "registry.npmjs.org")
 _OPTIONS = (
     "--bundle",
     "--format=esm",
@@ -65,6 +65,7 @@ _OPTIONS = (
     "--legal-comments=inline",
 )
 _PROVIDED = {"inferlet"}
+_TYPESCRIPT = "tsconfig.json"
 # How esbuild marks a file that it leaves out.
 _DISABLED = "(disabled):"
 
@@ -94,7 +95,9 @@ def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
     esbuild = _esbuild(npm)
     with temporary_folder() as made:
         target, listing = made / BUNDLE, made / "inputs.json"
-        run([esbuild, entry.relative_to(folder), *_OPTIONS, f"--metafile={listing}", f"--outfile={target}"], folder=folder)
+        # Without being told, esbuild would take the one of a folder above.
+        settings = f"--tsconfig={_TYPESCRIPT}" if read_project_file(folder, _TYPESCRIPT) is not None else "--tsconfig-raw={}"
+        run([esbuild, entry.relative_to(folder), *_OPTIONS, settings, f"--metafile={listing}", f"--outfile={target}"], folder=folder)
         _check_inputs(folder, listing)
         return {BUNDLE: read_file(target, MAX_DEPENDENCY_BYTES)}
 
@@ -141,16 +144,18 @@ def _check_lock(npm: str, folder: Path) -> None:
     """Refuses a lock by which npm would take a package from anywhere but the registries of the user."""
     path = folder / _LOCK
     lock = _object(path, read_project_file(folder, _LOCK, _MAX_LOCK_BYTES) or b"{}")
-    hosts: set[str | None] = {_REGISTRY}
+    # Of a registry its scheme, host and port: some serve archives under other paths than their lists.
+    registries: set[tuple[str, str | None]] = {_REGISTRY}
     asked = False
     for name, entry in _locked(path, lock):
         place = entry.get("resolved")
         if place is None and not entry.get("link") and not _has_place(entry):
             continue
-        scheme, host = _origin(place)
-        if scheme in {"http", "https"} and host not in hosts and not asked:
-            hosts, asked = hosts | _registries(npm), True
-        if entry.get("link") or _has_place(entry) or scheme not in {"http", "https"} or host not in hosts:
+        origin = _origin(place)
+        is_fetched = origin[0] in {"http", "https"}
+        if is_fetched and origin not in registries and not asked:
+            registries, asked = registries | _registries(npm), True
+        if entry.get("link") or _has_place(entry) or not is_fetched or origin not in registries:
             message = (
                 f"{path}: the package {name[:_MAX_SHOWN_CHARS]!r} comes from {repr(place or entry.get('version'))[:_MAX_SHOWN_CHARS]}, "
                 "which is not in a registry of yours, and nothing else is installed; depend on a release, and remove the lock"
@@ -180,7 +185,7 @@ def _has_place(entry: Mapping[str, Any]) -> bool:
 
 
 def _origin(place: object) -> tuple[str, str | None]:
-    """The scheme and the host of an address; nothing where it is none."""
+    """The scheme, and the host with its port, of an address; nothing of what is not one."""
     try:
         address = urlsplit(place) if isinstance(place, str) else None
         return (address.scheme, address.netloc) if address is not None else ("", None)
@@ -188,11 +193,11 @@ def _origin(place: object) -> tuple[str, str | None]:
         return "", None
 
 
-def _registries(npm: str) -> set[str | None]:
-    """The hosts of the registries that npm was configured with by the user, whatever a project says."""
+def _registries(npm: str) -> set[tuple[str, str | None]]:
+    """The origins of the registries that npm was configured with by the user, whatever a project says."""
     with temporary_folder() as elsewhere:
         said = json.loads(run([npm, "config", "list", "--json"], folder=elsewhere))
-    return {_origin(value)[1] for key, value in said.items() if key == "registry" or key.endswith(":registry")}
+    return {_origin(value) for key, value in said.items() if key == "registry" or key.endswith(":registry")}
 
 
 def _esbuild(npm: str) -> Path:
@@ -244,7 +249,7 @@ def _section(folder: Path, package: Mapping[str, Any], name: str) -> dict[str, A
     """Packages that `package.json` lists under a name."""
     listed = package.get(name, {})
     if not isinstance(listed, dict):
-        raise PieError("build-failed", f'{folder / _PACKAGE}: {name} is no object; write it as {{"left-pad": "^1.3.0"}}')
+        raise PieError("build-failed", f'{folder / _PACKAGE}: {name} is not an object; write it as {{"left-pad": "^1.3.0"}}')
     return listed
 
 

@@ -65,7 +65,7 @@ def _listed(project: Path, content: bytes) -> list[str]:
     except (ValueError, AttributeError, RecursionError) as error:
         raise PieError("build-failed", f"{project} cannot be read: {error}") from error
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise PieError("build-failed", f'{project}: project.dependencies is no list of texts; write it as ["attrs>=25"]')
+        raise PieError("build-failed", f'{project}: project.dependencies is not a list of texts; write it as ["attrs>=25"]')
     return listed
 
 

@@ -86,19 +86,21 @@ class DriverProcess:
             try:
                 said = frame.read(self._connection)
             except TimeoutError:
-                if not is_wanted():
-                    raise PieError("engine-stopped", "the engine was stopped while a driver was opened") from None
-                if stopping.is_lost():
-                    raise PieError("driver-lost", f"the process of the driver {stopping.REASON} while the driver was opened") from None
-                if timeout_s and time.monotonic() - since_s > timeout_s:
-                    message = (
-                        f"the process of the driver did not open it within {timeout_s:g} s, engine.driver_open_timeout_s, and was killed; "
-                        "raise that if the weights take so long to load"
-                    )
-                    raise PieError("driver-lost", message) from None
+                pass
             except (EOFError, ConnectionResetError):
                 self.kill()  # whoever has closed the connection is about to end
                 raise PieError("driver-lost", f"the process of the driver {self.ending()} while the driver was opened") from None
+            # After a part of what it says too: one that says a byte at a time is late as others are.
+            if not is_wanted():
+                raise PieError("engine-stopped", "the engine was stopped while a driver was opened")
+            if stopping.is_lost():
+                raise PieError("driver-lost", f"the process of the driver {stopping.REASON} while the driver was opened")
+            if said is None and timeout_s and time.monotonic() - since_s > timeout_s:
+                message = (
+                    f"the process of the driver did not open it within {timeout_s:g} s, engine.driver_open_timeout_s, and was killed; "
+                    "raise that if the weights take so long to load"
+                )
+                raise PieError("driver-lost", message)
         content = json.loads(said)
         if "error" in content:
             raise PieError(*content["error"])

@@ -1,9 +1,11 @@
 //! The audit: a line of JSON for each thing that a client changes, or tries to and may not.
 //!
 //! Lines go to a file of their own or, without one, to the log under the target `audit`. A thread writes them, so that a slow disk holds
-//! up nobody; where it does not keep up, lines are counted and left out, and the next line says how many. A file that was moved away, as
-//! tools that rotate logs do, is made anew.
+//! up nobody; where it does not keep up, lines are counted and left out, and the next line says how many. A user who
+//! makes many has a part of those that wait, and pushes aside its own. A file that was moved away, as tools that rotate
+//! logs do, is made anew.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,7 +13,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -25,6 +27,8 @@ use crate::shared::lock;
 
 /// Lines that wait to be written.
 const MAX_WAITING: usize = 4096;
+/// Of which so many are one user's.
+const MAX_WAITING_OF_USER: u32 = 256;
 /// Characters of what a client chose that stand in a line.
 const MAX_TEXT_CHARS: usize = 200;
 /// Ids of keys that stand in a line.
@@ -73,9 +77,42 @@ impl TurnedAway {
 #[derive(Debug)]
 struct Writer {
     /// None once it is closed.
-    lines: Mutex<Option<SyncSender<String>>>,
+    lines: Mutex<Option<SyncSender<Line>>>,
+    waiting: Waiting,
     thread: Mutex<Option<JoinHandle<()>>>,
     n_lost: Arc<AtomicU64>,
+}
+
+/// A line that waits to be written, and the user that it tells of.
+struct Line {
+    user: Option<String>,
+    text: String,
+}
+
+/// Lines that wait, by user. Those who have none are not in it.
+#[derive(Clone, Debug, Default)]
+struct Waiting(Arc<Mutex<HashMap<String, u32>>>);
+
+impl Waiting {
+    /// Counts one more; false where the user has too many.
+    fn add(&self, user: &str) -> bool {
+        let mut waiting = lock(&self.0);
+        let n = waiting.entry(user.to_owned()).or_default();
+        let has_room = *n < MAX_WAITING_OF_USER;
+        *n += u32::from(has_room);
+        has_room
+    }
+
+    /// One of them waits no more.
+    fn remove(&self, user: &str) {
+        let mut waiting = lock(&self.0);
+        if let Some(n) = waiting.get_mut(user) {
+            *n -= 1;
+            if *n == 0 {
+                waiting.remove(user);
+            }
+        }
+    }
 }
 
 impl Audit {
@@ -105,12 +142,15 @@ impl Audit {
             n_lost: n_lost.clone(),
             told: None,
         };
+        let counted = Waiting::default();
+        let written = counted.clone();
         let thread = std::thread::Builder::new()
             .name("pie-audit".to_owned())
-            .spawn(move || log.run(&waiting))
+            .spawn(move || log.run(&waiting, &written))
             .map_err(Error::internal)?;
         let writer = Writer {
             lines: Mutex::new(Some(lines)),
+            waiting: counted,
             thread: Mutex::new(Some(thread)),
             n_lost,
         };
@@ -131,7 +171,7 @@ impl Audit {
         if !self.is_heard() {
             return;
         }
-        self.write(&json!({
+        self.write(Some(&who.user), &json!({
             "time": now_s(), "user": who.user, "role": who.role.name(), "key": who.key, "address": who.address.to_string(),
             "verb": plain(verb), "object": plain(object), "outcome": outcome.map_or_else(|error| error.code.as_str(), |()| "ok"),
         }));
@@ -142,7 +182,7 @@ impl Audit {
         let Some(n_untold) = lock(&self.turned_away).tell(Instant::now()) else {
             return;
         };
-        self.write(&json!({
+        self.write(None, &json!({
             "time": now_s(), "user": plain(user), "role": null, "key": null, "address": address.to_string(),
             "verb": "hello", "object": "", "outcome": error.code.as_str(), "n_untold": n_untold,
         }));
@@ -156,7 +196,7 @@ impl Audit {
                 .map(|id| plain(id))
                 .collect::<Vec<_>>()
         };
-        self.write(&json!({
+        self.write(None, &json!({
             "time": now_s(), "user": null, "role": null, "key": null, "address": null, "verb": "keys", "object": "", "outcome": "ok",
             "added": some(added), "n_added": added.len(), "removed": some(removed), "n_removed": removed.len(),
         }));
@@ -179,14 +219,31 @@ impl Audit {
         self.file.is_some() || tracing::enabled!(target: "audit", tracing::Level::INFO)
     }
 
-    fn write(&self, line: &Value) {
+    /// Has a line written, of what that user did.
+    fn write(&self, user: Option<&str>, line: &Value) {
         let Some(writer) = &self.file else {
             tracing::info!(target: "audit", "{line}");
             return;
         };
-        if let Some(lines) = lock(&writer.lines).as_ref()
-            && lines.try_send(line.to_string()).is_err()
-        {
+        let Some(lines) = &*lock(&writer.lines) else {
+            return;
+        };
+        let mut is_lost = user.is_some_and(|user| !writer.waiting.add(user));
+        if !is_lost {
+            let line = Line {
+                user: user.map(str::to_owned),
+                text: line.to_string(),
+            };
+            if let Err(TrySendError::Full(line) | TrySendError::Disconnected(line)) =
+                lines.try_send(line)
+            {
+                line.user
+                    .iter()
+                    .for_each(|user| writer.waiting.remove(user));
+                is_lost = true;
+            }
+        }
+        if is_lost {
             writer.n_lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -203,15 +260,16 @@ struct Log {
 }
 
 impl Log {
-    fn run(mut self, waiting: &Receiver<String>) {
-        while let Ok(line) = waiting.recv() {
+    fn run(mut self, lines: &Receiver<Line>, waiting: &Waiting) {
+        while let Ok(line) = lines.recv() {
+            line.user.iter().for_each(|user| waiting.remove(user));
             let n_lost = self.n_lost.swap(0, Ordering::Relaxed);
             let mut text = String::new();
             if n_lost > 0 {
                 let gap = json!({ "time": now_s(), "verb": "lines-lost", "n": n_lost });
                 writeln!(text, "{gap}").unwrap_or_default();
             }
-            writeln!(text, "{line}").unwrap_or_default();
+            writeln!(text, "{}", line.text).unwrap_or_default();
             if let Err(error) = self.append(&text) {
                 self.file = None;
                 self.n_lost.fetch_add(n_lost + 1, Ordering::Relaxed);
@@ -287,6 +345,13 @@ mod tests {
         }
     }
 
+    fn empty() -> Line {
+        Line {
+            user: None,
+            text: "{}".to_owned(),
+        }
+    }
+
     fn lines(path: &Path) -> Vec<Value> {
         fs::read_to_string(path)
             .unwrap()
@@ -306,6 +371,35 @@ mod tests {
         }
         assert_eq!(away.tell(start + Duration::from_secs(60)), Some(5));
         assert_eq!(away.tell(start + Duration::from_secs(60)), Some(0));
+    }
+
+    #[test]
+    fn a_user_who_makes_many_lines_pushes_aside_its_own() {
+        let (lines, written) = sync_channel(MAX_WAITING);
+        let audit = Audit {
+            file: Some(Writer {
+                lines: Mutex::new(Some(lines)),
+                waiting: Waiting::default(),
+                thread: Mutex::default(),
+                n_lost: Arc::default(),
+            }),
+            turned_away: Mutex::default(),
+        };
+        let many = MAX_WAITING_OF_USER + 5;
+        (0..many).for_each(|_| audit.note(&who(), "launch", "greeter", Ok(())));
+        let bob = Identity {
+            user: "bob".to_owned(),
+            ..who()
+        };
+        audit.note(&bob, "launch", "greeter", Ok(()));
+        let writer = audit.file.unwrap();
+        assert_eq!(writer.n_lost.load(Ordering::Relaxed), 5);
+        drop(lock(&writer.lines).take());
+        let users: Vec<_> = written.iter().filter_map(|line| line.user).collect();
+        assert_eq!(users.len(), MAX_WAITING_OF_USER as usize + 1);
+        assert_eq!(users.last().unwrap(), "bob");
+        users.iter().for_each(|user| writer.waiting.remove(user));
+        assert!(lock(&writer.waiting.0).is_empty());
     }
 
     #[test]
@@ -366,10 +460,10 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         let (sender, waiting) = sync_channel(8);
-        sender.send("{}".to_owned()).unwrap();
+        sender.send(empty()).unwrap();
         drop(sender);
         let n_lost = log.n_lost.clone();
-        log.run(&waiting);
+        log.run(&waiting, &Waiting::default());
         assert_eq!(n_lost.load(Ordering::Relaxed), 1);
         fs::remove_dir(&path).unwrap();
         let log = Log {
@@ -379,9 +473,9 @@ mod tests {
             told: None,
         };
         let (sender, waiting) = sync_channel(8);
-        sender.send("{}".to_owned()).unwrap();
+        sender.send(empty()).unwrap();
         drop(sender);
-        log.run(&waiting);
+        log.run(&waiting, &Waiting::default());
         assert_eq!(lines(&path)[0]["n"], 1);
     }
 

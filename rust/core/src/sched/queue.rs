@@ -14,6 +14,8 @@ use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill goes first.
 pub(super) const MAX_PASSED_OVER: u32 = 4;
+/// Turns of prefills that are remembered, of processes and of users.
+pub(super) const MAX_REMEMBERED: usize = 4096;
 /// Batches for which a request may lack pages before it goes first.
 pub(crate) const MAX_REFUSED: u32 = 32;
 
@@ -312,6 +314,8 @@ impl Queue {
                     if !ticket.is_step() {
                         self.last_prefill.insert(ticket.process, self.n_plans);
                         self.last_user.insert(ticket.user, self.n_plans);
+                        forget_old(&mut self.last_prefill);
+                        forget_old(&mut self.last_user);
                     }
                     order[index].n_tokens = 0;
                 }
@@ -519,6 +523,16 @@ fn take_turns(
     turns.sort_by_key(|&(round, turn, _)| (round, turn));
     for (place, (_, _, ticket)) in tickets.iter_mut().zip(turns) {
         *place = ticket;
+    }
+}
+
+/// Forgets those whose turns are the longest ago, where many are remembered: whoever comes again goes first.
+pub(super) fn forget_old<K: Eq + std::hash::Hash>(turns: &mut HashMap<K, u64>) {
+    if turns.len() > MAX_REMEMBERED {
+        let mut sorted: Vec<u64> = turns.values().copied().collect();
+        let (_, median, _) = sorted.select_nth_unstable(MAX_REMEMBERED / 2);
+        let median = *median;
+        turns.retain(|_, turn| *turn > median);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::queue::{MAX_REMEMBERED, forget_old};
 use super::*;
 use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
@@ -557,5 +558,19 @@ proptest! {
             }
         }
         prop_assert!(false, "{:?} has {} tokens to go after {} batches", one, left, most);
+    }
+}
+
+#[test]
+fn of_many_turns_the_latest_are_remembered() {
+    let mut turns = HashMap::new();
+    for turn in 1..=10_000 {
+        turns.insert(UserId(turn), turn);
+        forget_old(&mut turns);
+        assert!(turns.len() <= MAX_REMEMBERED);
+        assert!(
+            (turn.saturating_sub(2000)..=turn)
+                .all(|last| last == 0 || turns.contains_key(&UserId(last)))
+        );
     }
 }

@@ -87,6 +87,8 @@ pub(crate) enum Fault {
     /// What was supplied is not valid, and why.
     Invalid(String),
     TooLong,
+    /// It had little of the processor, and might have been done in time with more.
+    Starved,
     TooMuchMemory,
     /// The worker ended by a signal, as where it has no more stack.
     Crashed,
@@ -180,7 +182,7 @@ impl Job<'_> {
             let status = match waited? {
                 Waited::Exit(status) => status,
                 Waited::Over => return Ok(Ended::Over),
-                Waited::TooLong => return Ok(Ended::Failed(Fault::TooLong, answer)),
+                Waited::TooLong(fault) => return Ok(Ended::Failed(fault, answer)),
             };
             if answer.len() > self.most_bytes {
                 return Ok(Ended::Failed(Fault::TooMuchMemory, Vec::new()));
@@ -215,7 +217,7 @@ struct Worker(Child);
 
 enum Waited {
     Exit(ExitStatus),
-    TooLong,
+    TooLong(Fault),
     Over,
 }
 
@@ -241,7 +243,13 @@ impl Worker {
                 return Ok(Waited::Exit(status));
             }
             if left.is_zero() {
-                return Ok(Waited::TooLong);
+                let computed = self.computed().unwrap_or(wall);
+                let fault = if computed < wall / 2 {
+                    Fault::Starved
+                } else {
+                    Fault::TooLong
+                };
+                return Ok(Waited::TooLong(fault));
             }
             if wanted.given_up.load(Ordering::Acquire)
                 || !matches!(wanted.stopping.has_changed(), Ok(false))
@@ -252,6 +260,17 @@ impl Worker {
                 return Ok(Waited::Over);
             }
         }
+    }
+
+    /// For how long it has computed on all its threads, where the system tells.
+    fn computed(&self) -> Option<Duration> {
+        const TICK: Duration = Duration::from_millis(10);
+        let told = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).ok()?;
+        // The name of the command may hold anything; the times are the 12th and 13th field after its parenthesis.
+        let (_, fields) = told.rsplit_once(')')?;
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u32 = ticks.filter_map(|n| n.parse::<u32>().ok()).sum();
+        Some(TICK * ticks)
     }
 
     fn end(&mut self) {

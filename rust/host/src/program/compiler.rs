@@ -53,6 +53,7 @@ pub(crate) fn compile_apart(
         Ended::Failed(fault, _) => Err(match fault {
             Fault::Invalid(why) => invalid(why),
             Fault::TooLong => took_too_long("compiling the program", config),
+            Fault::Starved => starved("compiling the program", config),
             Fault::TooMuchMemory => took_too_much("compiling the program", config.compile_bytes()),
             Fault::Crashed => invalid(
                 "the compiler ended by a fault of its own over the component; build it again, or make it simpler"
@@ -78,6 +79,15 @@ pub(crate) fn took_too_long(what: &str, config: &HostConfig) -> Error {
             config.limits.compile.as_secs_f64()
         ),
     )
+}
+
+/// The error of work that had too little of the processor: nothing that is remembered of what was supplied.
+pub(crate) fn starved(what: &str, config: &HostConfig) -> Error {
+    let message = format!(
+        "{what} had less than half of the processor's time within limits.compile_s = {} s, since the machine is busy; try again",
+        config.limits.compile.as_secs_f64()
+    );
+    Error::new(ErrorCode::LimitQueue, message)
 }
 
 /// The error of work that took more memory than `most_bytes`.

@@ -10,7 +10,7 @@ use pie_core::ErrorCode;
 use tokio::sync::watch;
 
 use super::apart::{Ended, Fault, GiveUp, Job, Wanted, Workers};
-use super::compiler::{took_too_long, took_too_much};
+use super::compiler::{starved, took_too_long, took_too_much};
 use super::failures::Failures;
 use super::place::{Place, Shift};
 use super::source::{Files, Given, LazySource};
@@ -256,6 +256,7 @@ fn describe(fault: Fault, path: &str, config: &HostConfig, memory_bytes: u64) ->
     let what = format!("{path}: removing its types");
     match fault {
         Fault::TooLong => took_too_long(&what, config),
+        Fault::Starved => starved(&what, config),
         Fault::TooMuchMemory => took_too_much(&what, memory_bytes),
         Fault::Crashed => Error::new(
             ErrorCode::InvalidProgram,

@@ -174,13 +174,18 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
 /// `invalid-config` for a file that cannot be read, that others may write or own, or that holds something else.
 pub(super) fn read(path: &Path) -> Result<Vec<KeyRecord>, Error> {
     let mut text = String::new();
-    match File::open(path) {
+    // A pipe without a writer is opened at once, too, and refused.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path);
+    match opened {
         Ok(file) => {
             let about = file.metadata().map_err(|error| unusable(path, &error))?;
             check_writers(path, about.uid(), about.mode(), effective_user())?;
             if !about.is_file() || about.len() > MAX_FILE_BYTES {
                 let message = format!(
-                    "{} is no file of keys, which has at most {MAX_FILE_BYTES} bytes; restore it, or remove it and add the keys again",
+                    "{} is not a file of keys: those are regular files of at most {MAX_FILE_BYTES} bytes; restore it, or remove it and add the keys again",
                     path.display()
                 );
                 return Err(Error::new(ErrorCode::InvalidConfig, message));
@@ -343,6 +348,12 @@ pub(super) mod tests {
         assert_eq!(code(public()), ErrorCode::InvalidArgument);
         fs::set_permissions(path(folder), fs::Permissions::from_mode(0o620)).unwrap();
         assert!(list_keys(folder).unwrap_err().message.contains("chmod 600"));
+        fs::remove_file(path(folder)).unwrap();
+        let mut pipe = std::process::Command::new("mkfifo");
+        let made = pipe.args(["-m", "600"]).arg(path(folder)).status();
+        assert!(made.unwrap().success());
+        let error = list_keys(folder).unwrap_err();
+        assert!(error.message.contains("is not a file of keys"), "{error}");
         fs::remove_file(path(folder)).unwrap();
         for content in [
             "",
