@@ -46,6 +46,7 @@ fn jobs(sequences: &[Vec<Row<'_>>]) -> SampleJobs {
             adapter: Adapter::default(),
             media: 0,
             pages: &[PageId(index as u32)],
+            last_pages: &[],
             replaced: None,
             length: 3,
             reread: false,

@@ -18,8 +18,10 @@ impl Admit for Planner<'_> {
     /// not block each other half-way.
     fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
         let admission = self.try_admit(ticket, n, others);
-        let runs = matches!(admission, Admission::Planned(n) if n > 0);
-        if let Some(context) = self.contexts.get_mut(ticket.context.0).filter(|_| !runs)
+        if matches!(admission, Admission::Planned(n) if n > 0) {
+            return admission;
+        }
+        if let Some(context) = self.contexts.get_mut(ticket.context.0)
             && context.lease.is_none()
             && context
                 .lane

@@ -32,8 +32,8 @@ pub(super) struct Planner<'a> {
     pub(super) batch: InFlight,
     /// Rows of forward passes.
     pub(super) n_reads: u32,
-    /// The pages of the sequence that is added; its memory serves one after the other.
-    pub(super) pages: Vec<PageId>,
+    /// The pages of the sequence that is added, behind its full ones; its memory serves one after the other.
+    pub(super) last_pages: Vec<PageId>,
     pub(super) fates: Fates,
 }
 

@@ -146,7 +146,7 @@ impl Engine {
             totals: &mut self.totals,
             batch: InFlight::new(id, now_ns),
             n_reads: 0,
-            pages: Vec::new(),
+            last_pages: Vec::new(),
             fates: Fates::default(),
         };
         (planner, &mut self.queue)

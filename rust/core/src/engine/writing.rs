@@ -25,11 +25,13 @@ impl Planner<'_> {
             content,
             copy,
         } = chunk;
-        list_pages(&mut self.pages, context, self.store, slots.end);
+        let pages = list_pages(&mut self.last_pages, context, self.store, slots.end);
         let sequence = Sequence {
+            pages,
+            last_pages: &self.last_pages,
             reread,
             replaced: copy.map(|(page_idx, copy)| (page_idx, copy.dst)),
-            ..sequence(ticket, pass, slots.clone(), &self.pages)
+            ..sequence(ticket, pass, slots.clone())
         };
         let adapter = match content {
             None => {
@@ -81,11 +83,13 @@ impl Planner<'_> {
         let Some((pass, read)) = pass.and_then(|pass| Some((pass, pass.following_read()?))) else {
             return self.totals.faults.count("what follows draws nothing");
         };
-        list_pages(&mut self.pages, context, self.store, slots.end);
+        let pages = list_pages(&mut self.last_pages, context, self.store, slots.end);
         self.builder.add_sequence(&Sequence {
             tokens: &[0],
+            pages,
+            last_pages: &self.last_pages,
             follows: ticket.follows,
-            ..sequence(ticket, pass, slots.clone(), &self.pages)
+            ..sequence(ticket, pass, slots.clone())
         });
         let rows = add_reads(self.builder, &[read], slots.start);
         context.lease = Some(self.claim.batch);
@@ -102,23 +106,26 @@ impl Planner<'_> {
     }
 }
 
-/// The pages of a context up to `length`.
-fn list_pages(pages: &mut Vec<PageId>, context: &Context, store: &PageStore, length: u32) {
+/// The pages of a context up to `length`: those of full pages where they lie, and those behind them in `last`.
+fn list_pages<'a>(
+    last: &mut Vec<PageId>,
+    context: &'a Context,
+    store: &PageStore,
+    length: u32,
+) -> &'a [PageId] {
     let n_pages = pages_for(length, store.page_size()) as usize;
     let full = context.lane.full_pages();
-    pages.clear();
-    pages.extend_from_slice(&full[..n_pages.min(full.len())]);
-    let n_behind = n_pages.saturating_sub(full.len());
-    pages.extend(context.lane.pages_behind(store).take(n_behind));
+    last.clear();
+    if let Some(n_behind) = n_pages.checked_sub(full.len()) {
+        last.extend(context.lane.pages_behind(store).take(n_behind));
+        full
+    } else {
+        &full[..n_pages]
+    }
 }
 
-/// A sequence without tokens, each of which is at its own position and sees all before it.
-fn sequence<'a>(
-    ticket: &Ticket,
-    pass: &Pass,
-    slots: Range<u32>,
-    pages: &'a [PageId],
-) -> Sequence<'a> {
+/// A sequence without tokens and pages, each of whose tokens is at its own position and sees all before it.
+fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a> {
     Sequence {
         context: ticket.context,
         request: pass.request().unwrap_or(RequestId(0)),
@@ -127,7 +134,8 @@ fn sequence<'a>(
         masks: Masks::Causal,
         adapter: pass.adapter(),
         media: 0,
-        pages,
+        pages: &[],
+        last_pages: &[],
         replaced: None,
         length: slots.end,
         reread: false,
@@ -226,7 +234,8 @@ mod tests {
                 masks: Masks::Causal,
                 adapter: Adapter::default(),
                 media: 0,
-                pages: &[PageId(0), PageId(1)],
+                pages: &[PageId(0)],
+                last_pages: &[PageId(1)],
                 replaced: None,
                 length: first + 2,
                 reread: false,
