@@ -168,10 +168,10 @@ impl Sampled {
     ///
     /// # Errors
     /// Why the sequence failed.
-    pub fn rows(&self, sequence_idx: usize) -> Result<SequenceRows<'_>> {
+    pub fn rows(&self, sequence_idx: usize) -> std::result::Result<SequenceRows<'_>, &Error> {
         let rows = match self.sequences.get(sequence_idx) {
             Some(Ok(rows)) => self.rows.get(rows.clone()).unwrap_or_default(),
-            Some(Err(error)) => return Err(error.clone()),
+            Some(Err(error)) => return Err(error),
             None => &[],
         };
         Ok(SequenceRows {
@@ -189,11 +189,11 @@ impl<'a> SequenceRows<'a> {
     }
 
     /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`, where it was to be kept.
-    pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)> + use<'a> {
+    pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)> + use<'a> {
         let tokens = self.tokens;
         self.rows.iter().map(move |row| {
             let drawn = tokens.get(row.tokens.clone()).unwrap_or_default();
-            (drawn, row.logits.clone())
+            (drawn, row.logits.as_ref())
         })
     }
 }

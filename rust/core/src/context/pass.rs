@@ -180,10 +180,16 @@ impl Pass {
 
     /// Those of them that count against the rows that a batch may have: the one of a generation does not.
     pub(crate) fn counted_reads(&self, slots: Range<u32>) -> &[Read] {
-        match self.kind.generator() {
-            Some(_) => &[],
-            None => self.reads.within(slots),
+        if self.counts_reads() {
+            self.reads.within(slots)
+        } else {
+            &[]
         }
+    }
+
+    /// Whether its rows count against those that a batch may have.
+    pub(crate) const fn counts_reads(&self) -> bool {
+        self.kind.generator().is_none()
     }
 
     /// The row that the next batch but one answers, where its next token is drawn by the next one.
@@ -288,7 +294,10 @@ impl Pass {
     }
 
     /// The batch answered the next of its rows.
-    pub(crate) fn read<'a>(&mut self, rows: impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)>) {
+    pub(crate) fn read<'a>(
+        &mut self,
+        rows: impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)>,
+    ) {
         self.reads.answer(rows);
     }
 

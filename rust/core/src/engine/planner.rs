@@ -1,18 +1,16 @@
 //! A batch in the making: `admitting` gives what the scheduler offers a place, `displacing` finds pages for it,
 //! `writing` puts it into the arena.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::device::{Device, InFlight};
+use super::idle::IdleList;
+use super::owned::Owned;
 use super::stats::Totals;
-use super::{Idle, InFlight};
-use crate::batch::ArenaBuilder;
-use crate::context::Context;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, PassId, RequestId};
-use crate::kv::{Claim, Content, PageCopy, PageStore};
+use crate::kv::{Claim, Content, PageCopy};
 use crate::sched::Ticket;
-use crate::slab::Slab;
 
 /// What a plan reads and changes of the engine, and what it comes to.
 pub(super) struct Planner<'a> {
@@ -24,10 +22,9 @@ pub(super) struct Planner<'a> {
     pub(super) urgent: Option<PassId>,
     /// The most rows of forward passes that there may be.
     pub(super) max_reads: u32,
-    pub(super) contexts: &'a mut Slab<Context>,
-    pub(super) store: &'a mut PageStore,
-    pub(super) builder: &'a mut ArenaBuilder,
-    pub(super) idle: &'a mut VecDeque<Idle>,
+    pub(super) owned: &'a mut Owned,
+    pub(super) idle: &'a mut IdleList,
+    pub(super) device: &'a mut Device,
     pub(super) totals: &'a mut Totals,
     pub(super) batch: InFlight,
     /// Rows of forward passes.

@@ -1,13 +1,12 @@
 //! What programs wait for: a request has a pass, from when it is entered (`submitting`, `ahead`) until its answer is
 //! taken (`folding`) or it is cancelled.
 
-use super::Engine;
 use crate::batch::RowOutput;
 use crate::context::{Context, PassKind};
 use crate::engine::Forward;
 use crate::errors::{Error, ErrorCode};
 use crate::generation::Output;
-use crate::ids::{ContextId, GeneratorId, ProcessId, RequestId};
+use crate::ids::{ContextId, GeneratorId, ProcessId};
 use crate::sched::{Ticket, Wants};
 
 /// What a request asks for.
@@ -50,26 +49,6 @@ pub(super) enum RequestState {
     Active(ContextId),
     /// It failed, and its context is gone.
     Failed { process: ProcessId, error: Error },
-}
-
-impl Engine {
-    /// Removes a request, which its process then no longer waits for.
-    pub(super) fn forget(&mut self, request: RequestId) -> Option<RequestState> {
-        let state = self.requests.remove(&request)?;
-        let process = match &state {
-            RequestState::Active(context) => {
-                self.contexts.get(context.0).map(|context| context.process)
-            }
-            RequestState::Failed { process, .. } => Some(*process),
-        };
-        if let Some(owner) = process.and_then(|process| self.processes.get_mut(&process)) {
-            owner.n_requests = owner.n_requests.saturating_sub(1);
-            if let Some(user) = self.users.get_mut(&owner.user) {
-                user.n_requests = user.n_requests.saturating_sub(1);
-            }
-        }
-        Some(state)
-    }
 }
 
 /// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was

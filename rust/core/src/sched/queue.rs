@@ -378,8 +378,8 @@ impl Queue {
         self.last_user.clear();
         let mut steps = std::mem::take(&mut self.steps);
         for index in 0..steps.len() {
-            let ticket = steps[index];
-            match admit.admit(&ticket, ticket.n_tokens, &steps) {
+            let ticket = &steps[index];
+            match admit.admit(ticket, ticket.n_tokens, &steps) {
                 Admission::Planned(_) => steps[index].n_tokens = 0,
                 Admission::Refused => steps[index].refuse(self.n_plans),
                 Admission::NotYet => {}
