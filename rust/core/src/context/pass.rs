@@ -253,7 +253,7 @@ impl Pass {
     }
 
     /// Why it failed, if it did: what it computed does not count then.
-    pub(crate) const fn error(&self) -> Option<&Error> {
+    pub(crate) fn error(&self) -> Option<&Error> {
         match &self.phase {
             Phase::Failed(_, error) => Some(error),
             _ => None,

@@ -50,12 +50,10 @@ impl Planner<'_> {
         // of the pass.
         let is_read = adapter == pass.adapter();
         let read = if is_read { slots.clone() } else { 0..0 };
-        let rows = add_reads(
-            &mut self.device.builder,
-            pass.reads_within(read.clone()),
-            slots.start,
-        );
-        self.n_reads += pass.counted_reads(read).len() as u32;
+        let rows = add_reads(builder, pass.reads_within(read), slots.start);
+        if pass.counts_reads() {
+            self.n_reads += rows.len() as u32;
+        }
         let ends = is_read && slots.end == context.end();
         context.lease = Some(self.claim.batch);
         if let Some(pass) = &mut context.pass {
