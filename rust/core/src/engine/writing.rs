@@ -115,13 +115,9 @@ fn list_pages<'a>(
 ) -> &'a [PageId] {
     let n_pages = pages_for(length, store.page_size()) as usize;
     let full = context.lane.full_pages();
-    last.clear();
-    if let Some(n_behind) = n_pages.checked_sub(full.len()) {
-        last.extend(context.lane.pages_behind(store).take(n_behind));
-        full
-    } else {
-        &full[..n_pages]
-    }
+    let n_full = n_pages.min(full.len());
+    context.lane.list_behind(store, n_pages - n_full, last);
+    &full[..n_full]
 }
 
 /// A sequence without tokens and pages, each of whose tokens is at its own position and sees all before it.
