@@ -40,7 +40,11 @@ impl Engine {
         }
         self.totals.n_failed_batches += n_abandoned as u64;
         for (context, pass) in passes {
-            self.fail(context, pass, overdue(limit_ns));
+            self.fail(
+                context,
+                pass,
+                overdue(limit_ns, self.config.names.driver_timeout),
+            );
         }
         n_abandoned
     }
@@ -51,11 +55,11 @@ impl Engine {
     }
 }
 
-fn overdue(limit_ns: u64) -> Error {
+fn overdue(limit_ns: u64, setting: &str) -> Error {
     Error::with_values(
         ErrorCode::DriverFailed,
         format!(
-            "the driver did not answer the batch within {} s, engine.driver_timeout_s; the context is as it was, and a pass that is tried again \
+            "the driver did not answer the batch within {} s, {setting}; the context is as it was, and a pass that is tried again \
              waits until the driver answers; look at the driver, or raise the setting",
             limit_ns as f64 / 1e9
         ),

@@ -91,7 +91,7 @@ impl Planner<'_> {
         if needed > n_pages {
             self.fates
                 .doomed
-                .push((*ticket, never_fits(needed, n_pages)));
+                .push((*ticket, never_fits(needed, n_pages, self.config)));
             return Admission::Refused;
         }
         let n_ready = context.lane.n_ready();
@@ -223,7 +223,7 @@ impl Planner<'_> {
     fn n_readable(&self, context: &Context, slots: Range<u32>) -> u32 {
         let pass = context.pass.as_ref();
         let wanted = pass.map_or(&[][..], |pass| pass.counted_reads(slots.clone()));
-        let left = self.max_reads.saturating_sub(self.n_reads);
+        let left = self.config.max_batch_rows.saturating_sub(self.n_reads);
         match wanted.get(left as usize) {
             Some(beyond) => beyond.slot - slots.start,
             None => slots.end - slots.start,

@@ -49,7 +49,7 @@ impl Engine {
         let (page_size, n_pages) = (self.config.page_size, self.device.store.n_pages());
         let n_needed = pages_for(self.owned.live(context)?.seq_len(), page_size);
         if n_needed > n_pages {
-            return Err(never_fits(n_needed, n_pages));
+            return Err(never_fits(n_needed, n_pages, &self.config));
         }
         Ok(())
     }

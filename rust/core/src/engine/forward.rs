@@ -139,7 +139,8 @@ impl Engine {
         self.idle_context(context, "passed through the model")?;
         let state = self.owned.live(context)?;
         self.check_forward(state, forward)?;
-        let n_bytes = self.check_room_for_forward(state.process, forward)?;
+        let n_bytes = forward.n_bytes(self.config.vocab_size);
+        self.check_room_for_forward(state.process, n_bytes)?;
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
         let n_skipped = skipped(state, forward);
         let kind = PassKind::Forward {

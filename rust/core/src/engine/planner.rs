@@ -7,6 +7,7 @@ use super::device::{Device, InFlight};
 use super::idle::IdleList;
 use super::owned::Owned;
 use super::stats::Totals;
+use crate::config::EngineConfig;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, PassId, RequestId};
 use crate::kv::{Claim, Content, PageCopy};
@@ -20,8 +21,7 @@ pub(super) struct Planner<'a> {
     pub(super) token_ns: u64,
     /// A request that displaces every other, where none can run.
     pub(super) urgent: Option<PassId>,
-    /// The most rows of forward passes that there may be.
-    pub(super) max_reads: u32,
+    pub(super) config: &'a EngineConfig,
     pub(super) owned: &'a mut Owned,
     pub(super) idle: &'a mut IdleList,
     pub(super) device: &'a mut Device,

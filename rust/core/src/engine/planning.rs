@@ -143,7 +143,7 @@ impl Engine {
             now_ns,
             token_ns: costs.token_ns(),
             urgent,
-            max_reads: self.config.max_batch_rows,
+            config: &self.config,
             owned: &mut self.owned,
             idle,
             device: &mut self.device,

@@ -2,6 +2,7 @@
 //! taken (`folding`) or it is cancelled.
 
 use crate::batch::RowOutput;
+use crate::config::EngineConfig;
 use crate::context::{Context, PassKind};
 use crate::engine::Forward;
 use crate::errors::{Error, ErrorCode};
@@ -78,11 +79,12 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
 }
 
 /// A pass that no release of others could make room for.
-pub(super) fn never_fits(needed: u32, limit: u32) -> Error {
+pub(super) fn never_fits(needed: u32, limit: u32, config: &EngineConfig) -> Error {
+    let setting = config.names.n_pages;
     Error::with_values(
         ErrorCode::OutOfPages,
         format!(
-            "the context needs {needed} pages and the pool has {limit}; shorten it, or raise n_pages or kv_bytes of the model"
+            "the context needs {needed} pages and the pool has {limit}; shorten it, or raise {setting}"
         ),
         &[("needed", u64::from(needed)), ("limit", u64::from(limit))],
     )

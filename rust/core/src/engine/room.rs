@@ -1,6 +1,6 @@
 //! Room for one thing more: in the engine, and for each process, so that none takes the room of the others.
 
-use super::{Engine, Forward};
+use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId, UserId};
 
@@ -94,22 +94,17 @@ impl Engine {
         ))
     }
 
-    /// The bytes of a forward pass of the process; `limit-resources` where it may not have as many more.
-    pub(super) fn check_room_for_forward(
-        &self,
-        process: ProcessId,
-        forward: &Forward,
-    ) -> Result<usize> {
-        let n_bytes = forward.n_bytes(self.config.vocab_size);
+    /// `limit-resources` where forward passes of the process may not have as many bytes more.
+    pub(super) fn check_room_for_forward(&self, process: ProcessId, n_bytes: usize) -> Result<()> {
         if n_bytes == 0 {
-            return Ok(0);
+            return Ok(());
         }
         let contexts = self.owned.process(process)?.contexts.iter();
         let passes =
             contexts.filter_map(|context| self.owned.contexts.get(context.0)?.pass.as_ref());
         let n_held: usize = passes.map(|pass| pass.n_bytes).sum();
         if n_held + n_bytes <= MAX_FORWARD_BYTES {
-            return Ok(n_bytes);
+            return Ok(());
         }
         Err(Error::with_values(
             ErrorCode::LimitResources,

@@ -199,6 +199,7 @@ impl Engine {
     /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be one, or an unknown process.
     pub fn open_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
+        self.charge_opening(process, user, name)?;
         let used = self.owned.snapshots.note_use();
         let snapshot = self.owned.snapshots.get_mut(user, name);
         let Snapshot {
@@ -218,6 +219,7 @@ impl Engine {
     /// Those of [`Engine::open_snapshot`]; the snapshot stays then.
     pub fn take_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
+        self.charge_opening(process, user, name)?;
         let snapshot = self.owned.snapshots.remove(user, name);
         let Snapshot {
             context, beside, ..
@@ -275,17 +277,27 @@ impl Engine {
             .collect())
     }
 
-    /// Checks that a process may have a context of that snapshot, and charges its tokens. Answers the user.
+    /// Whether a process may have a context of that snapshot. Answers the user.
     fn check_opening(&self, process: ProcessId, name: &str) -> Result<UserId> {
         check_name(name)?;
         let user = self.owned.process(process)?.user;
-        let snapshot = self.owned.snapshots.get(user, name);
-        let length = snapshot.ok_or_else(|| missing(name))?.context.length();
+        self.snapshot_length(user, name)?;
         self.check_room_for_context(process)?;
-        if let Some(budget) = self.owned.budget(process) {
-            budget.spend(length as usize)?;
-        }
         Ok(user)
+    }
+
+    /// Charges the tokens of a snapshot to a process that opens it.
+    fn charge_opening(&self, process: ProcessId, user: UserId, name: &str) -> Result<()> {
+        match self.owned.budget(process) {
+            Some(budget) => budget.spend(self.snapshot_length(user, name)? as usize),
+            None => Ok(()),
+        }
+    }
+
+    /// Tokens of a snapshot.
+    fn snapshot_length(&self, user: UserId, name: &str) -> Result<u32> {
+        let snapshot = self.owned.snapshots.get(user, name);
+        Ok(snapshot.ok_or_else(|| missing(name))?.context.length())
     }
 
     /// Makes a context with the content of a snapshot of that path one of the process.

@@ -162,7 +162,7 @@ impl Engine {
         let state = self.owned.live_mut(context)?;
         let n_needed = pages_for(state.n_tokens() + pass.n_tokens(), page_size);
         if n_needed > n_pages {
-            return Err(never_fits(n_needed, n_pages));
+            return Err(never_fits(n_needed, n_pages, &self.config));
         }
         if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
             let answers = pass.answer(None, false);

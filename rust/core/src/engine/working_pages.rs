@@ -49,7 +49,7 @@ impl Engine {
         state.settle(page_size);
         let n_pages = state.n_pages(page_size).saturating_add(n);
         if n_pages > limit {
-            return Err(never_fits(n_pages, limit));
+            return Err(never_fits(n_pages, limit, &self.config));
         }
         state.n_reserved = n_pages;
         Ok(())
