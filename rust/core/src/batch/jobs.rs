@@ -182,12 +182,6 @@ impl Sampled {
 }
 
 impl<'a> SequenceRows<'a> {
-    /// The first token that was drawn; none where nothing was to be drawn.
-    pub fn first_token(&self) -> Option<u32> {
-        self.outputs()
-            .find_map(|(tokens, _)| tokens.first().copied())
-    }
-
     /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`, where it was to be kept.
     pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)> + use<'a> {
         let tokens = self.tokens;

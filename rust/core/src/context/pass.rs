@@ -9,6 +9,7 @@ use crate::errors::Error;
 use crate::generation::{FinishReason, Template};
 use crate::ids::{GeneratorId, PassId, RequestId};
 use crate::kv::Content;
+use crate::sched::Wants;
 
 use super::phase::Phase;
 use super::tokens::Tokens;
@@ -166,6 +167,16 @@ impl Pass {
     /// Whether the full pages that it leaves are committed when the program goes on.
     pub(crate) const fn commits(&self) -> bool {
         !matches!(self.kind, PassKind::Forward { commits: false })
+    }
+
+    /// What it wants of the batches that run it.
+    pub(crate) const fn wants(&self) -> Wants {
+        match self.kind {
+            PassKind::Flush => Wants::Tokens,
+            // None drafts yet.
+            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
+            PassKind::Forward { .. } => Wants::Rows,
+        }
     }
 
     /// Whether batches have to compute it though all of its tokens are ready: rows are wanted.

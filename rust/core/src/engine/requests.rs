@@ -3,12 +3,12 @@
 
 use crate::batch::RowOutput;
 use crate::config::EngineConfig;
-use crate::context::{Context, PassKind};
+use crate::context::Context;
 use crate::engine::Forward;
 use crate::errors::{Error, ErrorCode};
 use crate::generation::Output;
 use crate::ids::{ContextId, GeneratorId, ProcessId};
-use crate::sched::{Ticket, Wants};
+use crate::sched::Ticket;
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,12 +60,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         context: id,
         process: context.process,
         user: context.lane.owner(),
-        wants: match pass.kind {
-            PassKind::Flush => Wants::Tokens,
-            // None drafts yet.
-            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
-            PassKind::Forward { .. } => Wants::Rows,
-        },
+        wants: pass.wants(),
         n_tokens: context.n_remaining(),
         n_before: context.lane.n_ready(),
         pass: pass.id,
