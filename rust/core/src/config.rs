@@ -60,6 +60,26 @@ pub struct EngineConfig {
     pub serves: Serves,
     /// How long a driver may take for a batch until its requests fail, in nanoseconds. 0: any time.
     pub driver_timeout_ns: u64,
+    /// Names of settings in messages.
+    pub names: SettingNames,
+}
+
+/// Where users find settings whose names or units are others than those here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingNames {
+    /// What gives more [`EngineConfig::n_pages`].
+    pub n_pages: &'static str,
+    /// What gives a longer [`EngineConfig::driver_timeout_ns`].
+    pub driver_timeout: &'static str,
+}
+
+impl Default for SettingNames {
+    fn default() -> Self {
+        Self {
+            n_pages: "n_pages",
+            driver_timeout: "driver_timeout_ns",
+        }
+    }
 }
 
 /// What a driver serves beyond plain tokens.
@@ -116,6 +136,7 @@ impl EngineConfig {
             hold_ns: 2_000_000,
             shared_step_ns: 1_500_000,
             driver_timeout_ns: 60_000_000_000,
+            names: SettingNames::default(),
         }
     }
 

@@ -25,7 +25,7 @@ pub use batch::{
     Adapter, Batch, Capabilities, DriverFailure, RowOutput, SampleJobs, Sampled, SequenceRows,
 };
 pub use budget::TokenBudget;
-pub use config::{EngineConfig, Serves};
+pub use config::{EngineConfig, Serves, SettingNames};
 pub use engine::{
     Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
     RowRequest, Stats, Submission, UserStats,

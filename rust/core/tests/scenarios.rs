@@ -12,7 +12,8 @@ mod support;
 use pie_core::batch::ArenaView;
 use pie_core::{
     Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, Plan, ProcessId, RequestId, Submission, TokenBudget, UserId,
+    GeneratorOptions, Method, Plan, ProcessId, RequestId, SettingNames, Submission, TokenBudget,
+    UserId,
 };
 use support::world::{World, assert_draws_repeat, config, expected, options, output, prompt};
 
@@ -75,6 +76,10 @@ fn a_driver_that_hangs_fails_its_requests_and_gets_nothing_else() {
     let mut world = World::with_process(
         EngineConfig {
             driver_timeout_ns: timeout_ns,
+            names: SettingNames {
+                driver_timeout: "the patience with drivers",
+                ..SettingNames::default()
+            },
             ..config()
         },
         1,
@@ -93,7 +98,7 @@ fn a_driver_that_hangs_fails_its_requests_and_gets_nothing_else() {
         assert!(world.ready.contains_key(&request));
         let error = world.engine.take(request).unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::DriverFailed);
-        for part in ["0.000001 s", "engine.driver_timeout_s"] {
+        for part in ["0.000001 s", "the patience with drivers"] {
             assert!(error.message.contains(part), "{}", error.message);
         }
     }

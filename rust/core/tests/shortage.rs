@@ -87,7 +87,7 @@ fn contexts_that_outgrow_the_pool_together_mostly_compute_what_is_new() {
         ..config()
     };
     let mut world = World::with_process(narrow, 9);
-    world.checks = false;
+    world.engine.checks = false;
     let generators: Vec<_> = (0..10)
         .map(|token| {
             let context = world.context(&[token; 8]);

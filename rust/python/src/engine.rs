@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pie_core::SettingNames;
 use pie_host::{
     Component, EngineConfig, Host, HostConfig, Language, Launch, Manifest, ModelConfig, Program,
     Serves, SourceBundle, Usage,
@@ -194,6 +195,10 @@ impl PyEngine {
                 driver_timeout_s,
                 defaults.driver_timeout_ns,
             )?,
+            names: SettingNames {
+                n_pages: "n_pages or kv_bytes of the model",
+                driver_timeout: "engine.driver_timeout_s",
+            },
             ..defaults
         };
         let host = self.0.clone();

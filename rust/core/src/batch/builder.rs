@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, VERSION};
+use super::layout::Field;
+use super::writer::{ArenaWriter, RowWords, SequenceWords};
 use crate::ids::{BatchId, ContextId, HostSlot, PageId, RequestId};
 use crate::sampling::{Key, Params};
 
@@ -12,8 +13,11 @@ pub struct ArenaBuilder {
     page_size: u32,
     /// The batch whose rows its sequences follow.
     before: Option<BatchId>,
+    /// Fields whose length is not that of the sequences or rows.
     arrays: [Vec<u32>; Field::COUNT],
-    words: Vec<u32>,
+    /// All other fields of each sequence and of each row: one record is added faster than a word to each of many arrays.
+    sequences: Vec<SequenceWords>,
+    rows: Vec<RowWords>,
 }
 
 /// The positions of the tokens of a sequence, for rotary embeddings.
@@ -63,9 +67,11 @@ pub struct Sequence<'a> {
     pub adapter: Adapter,
     /// Digest of the media that they stand for; 0 is none.
     pub media: u64,
-    /// The pages of the context, from its first token to its last in this batch.
+    /// The pages of the context, from that of its first token on.
     pub pages: &'a [PageId],
-    /// A page to be used in place of the one at this index of `pages`.
+    /// The pages behind those, up to that of its last token in this batch.
+    pub last_pages: &'a [PageId],
+    /// A page to be used in place of the one at this index of all of them.
     pub replaced: Option<(u32, PageId)>,
     /// Tokens in the pages after the batch.
     pub length: u32,
@@ -95,27 +101,20 @@ pub struct Row<'a> {
 impl ArenaBuilder {
     /// An empty batch of pages of `page_size` tokens.
     pub fn new(page_size: u32) -> Self {
-        let mut builder = Self {
+        Self {
             page_size,
             before: None,
             arrays: Default::default(),
-            words: Vec::new(),
-        };
-        builder.clear();
-        builder
+            sequences: Vec::new(),
+            rows: Vec::new(),
+        }
     }
 
     fn clear(&mut self) {
         self.before = None;
         self.arrays.iter_mut().for_each(Vec::clear);
-        for field in [
-            Field::QoIndptr,
-            Field::KvIndptr,
-            Field::MaskIndptr,
-            Field::RowMaskIndptr,
-        ] {
-            self.array(field).push(0);
-        }
+        self.sequences.clear();
+        self.rows.clear();
     }
 
     fn array(&mut self, field: Field) -> &mut Vec<u32> {
@@ -124,7 +123,7 @@ impl ArenaBuilder {
 
     /// Sequences added so far.
     pub fn n_sequences(&self) -> usize {
-        self.arrays[Field::KvLastPageLen as usize].len()
+        self.sequences.len()
     }
 
     /// Tokens added so far.
@@ -134,7 +133,7 @@ impl ArenaBuilder {
 
     /// Rows added so far.
     pub fn n_rows(&self) -> usize {
-        self.arrays[Field::RowToken as usize].len()
+        self.rows.len()
     }
 
     /// Whether nothing was added: neither a sequence nor a copy of a page.
@@ -159,7 +158,6 @@ impl ArenaBuilder {
         let n_tokens = sequence.tokens.len();
         self.array(Field::Tokens).extend_from_slice(sequence.tokens);
         let n_total = self.n_tokens() as u32;
-        self.array(Field::QoIndptr).push(n_total);
         let positions = self.array(Field::Positions);
         match sequence.positions {
             Positions::From(first) => {
@@ -168,12 +166,10 @@ impl ArenaBuilder {
             Positions::List(list) => positions.extend_from_slice(list),
         }
         match sequence.masks {
-            Masks::Causal => {
-                let end = self.array(Field::MaskRuns).len() as u32;
-                self.array(Field::MaskIndptr)
-                    .resize(n_total as usize + 1, end);
-            }
+            // `mask_indptr` is filled up where the next mask comes, or the batch ends: few batches have any.
+            Masks::Causal => {}
             Masks::List(masks) => {
+                self.fill_masks(n_total as usize - n_tokens);
                 for runs in masks {
                     self.array(Field::MaskRuns).extend_from_slice(runs);
                     let end = self.array(Field::MaskRuns).len() as u32;
@@ -184,63 +180,63 @@ impl ArenaBuilder {
         let pages = self.array(Field::KvIndices);
         let first = pages.len();
         pages.extend(sequence.pages.iter().map(|page| page.0));
+        pages.extend(sequence.last_pages.iter().map(|page| page.0));
         if let Some((page_idx, page)) = sequence.replaced
             && let Some(entry) = pages.get_mut(first + page_idx as usize)
         {
             *entry = page.0;
         }
-        let n_pages = pages.len() as u32;
-        self.array(Field::KvIndptr).push(n_pages);
-        let last_page_len = sequence.length.saturating_sub(1) % self.page_size + 1;
-        self.array(Field::KvLastPageLen).push(last_page_len);
-        self.array(Field::SeqContext)
-            .extend(halves(sequence.context.0));
-        self.array(Field::SeqRequest)
-            .extend(halves(sequence.request.0));
-        let Adapter {
-            id,
-            version,
-            zo_seed,
-        } = sequence.adapter;
-        self.array(Field::SeqAdapter).extend(halves(id));
-        self.array(Field::SeqAdapterVersion).push(version);
-        let [low, high] = halves(zo_seed.unwrap_or(0));
-        self.array(Field::SeqZoSeed)
-            .extend([u32::from(zo_seed.is_some()), low, high]);
-        self.array(Field::SeqMedia).extend(halves(sequence.media));
-        self.array(Field::SeqReread)
-            .push(u32::from(sequence.reread));
-        let followed = sequence.follows.map_or(0, |row| row + 1);
-        self.array(Field::SeqFollows).push(followed);
+        let adapter = sequence.adapter;
+        let words = SequenceWords {
+            end: n_total,
+            pages_end: pages.len() as u32,
+            last_page_len: sequence.length.saturating_sub(1) % self.page_size + 1,
+            context: halves(sequence.context.0),
+            request: halves(sequence.request.0),
+            adapter: halves(adapter.id),
+            adapter_version: adapter.version,
+            perturbs: u32::from(adapter.zo_seed.is_some()),
+            zo_seed: halves(adapter.zo_seed.unwrap_or(0)),
+            media: halves(sequence.media),
+            reread: u32::from(sequence.reread),
+            follows: sequence.follows.map_or(0, |row| row + 1),
+        };
+        self.sequences.push(words);
+    }
+
+    /// The tokens up to `n` that have no mask have none.
+    fn fill_masks(&mut self, n: usize) {
+        let end = self.array(Field::MaskRuns).len() as u32;
+        self.array(Field::MaskIndptr).resize(n + 1, end);
     }
 
     /// Asks for a row of logits of the sequence that was added last.
     pub fn add_row(&mut self, row: &Row<'_>) {
-        let first = self.arrays[Field::QoIndptr as usize]
-            .iter()
-            .rev()
-            .nth(1)
-            .copied()
-            .unwrap_or(0);
-        self.array(Field::RowToken).push(first + row.token_idx);
+        let before = self.sequences.len().checked_sub(2);
+        let before = before.and_then(|index| self.sequences.get(index));
+        let first = before.map_or(0, |before| before.end);
         let (params, key) = (&row.params, row.key);
         let [low, high] = halves(key.seed);
-        self.array(Field::RowSampler).extend([
-            u32::from(params.temperature > 0.0),
-            params.temperature.to_bits(),
-            params.top_k,
-            params.top_p.to_bits(),
-            params.min_p.to_bits(),
-            low,
-            high,
-            key.position,
-        ]);
-        self.array(Field::RowSlot).push(key.slot);
-        self.array(Field::RowDraws).push(row.n_draws);
-        self.array(Field::RowMaskRuns).extend_from_slice(row.mask);
-        let end = self.arrays[Field::RowMaskRuns as usize].len() as u32;
-        self.array(Field::RowMaskIndptr).push(end);
-        self.array(Field::RowKeep).push(u32::from(row.keep));
+        let runs = self.array(Field::RowMaskRuns);
+        runs.extend_from_slice(row.mask);
+        let words = RowWords {
+            token: first + row.token_idx,
+            sampler: [
+                u32::from(params.temperature > 0.0),
+                params.temperature.to_bits(),
+                params.top_k,
+                params.top_p.to_bits(),
+                params.min_p.to_bits(),
+                low,
+                high,
+                key.position,
+            ],
+            slot: key.slot,
+            draws: row.n_draws,
+            mask_end: runs.len() as u32,
+            keep: u32::from(row.keep),
+        };
+        self.rows.push(words);
     }
 
     /// Has a page copied, after all swaps and before anything is computed.
@@ -263,31 +259,18 @@ impl ArenaBuilder {
 
     /// The arena of the batch; the builder is empty afterwards.
     pub fn finish(&mut self, id: BatchId) -> Arc<[u32]> {
-        let n_words = HEADER_WORDS + self.arrays.iter().map(Vec::len).sum::<usize>();
-        let (n_tokens, n_sequences) = (self.n_tokens() as u32, self.n_sequences() as u32);
-        let n_rows = self.n_rows() as u32;
-        let [low, high] = halves(id.0);
-        let words = &mut self.words;
-        words.clear();
-        words.extend([MAGIC, VERSION, n_words as u32, low, high, self.page_size]);
-        words.extend([n_tokens, n_sequences, n_rows]);
-        words.extend(halves(self.before.map_or(0, |before| before.0)));
-        words.resize(FIELDS_AT, 0);
-        let mut offset = HEADER_WORDS;
-        for array in &self.arrays {
-            words.extend([offset as u32, array.len() as u32]);
-            offset += array.len();
-        }
-        words.resize(HEADER_WORDS, 0);
-        for array in &self.arrays {
-            words.extend_from_slice(array);
-        }
-        let arena = Arc::from(&words[..]);
+        self.fill_masks(self.n_tokens());
+        let writer = ArenaWriter {
+            arrays: &self.arrays,
+            sequences: &self.sequences,
+            rows: &self.rows,
+        };
+        let arena = writer.write(id, self.before, self.page_size);
         self.clear();
         arena
     }
 }
 
-const fn halves(value: u64) -> [u32; 2] {
+pub(super) const fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }

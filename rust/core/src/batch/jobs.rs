@@ -168,10 +168,10 @@ impl Sampled {
     ///
     /// # Errors
     /// Why the sequence failed.
-    pub fn rows(&self, sequence_idx: usize) -> Result<SequenceRows<'_>> {
+    pub fn rows(&self, sequence_idx: usize) -> std::result::Result<SequenceRows<'_>, &Error> {
         let rows = match self.sequences.get(sequence_idx) {
             Some(Ok(rows)) => self.rows.get(rows.clone()).unwrap_or_default(),
-            Some(Err(error)) => return Err(error.clone()),
+            Some(Err(error)) => return Err(error),
             None => &[],
         };
         Ok(SequenceRows {
@@ -182,18 +182,12 @@ impl Sampled {
 }
 
 impl<'a> SequenceRows<'a> {
-    /// The first token that was drawn; none where nothing was to be drawn.
-    pub fn first_token(&self) -> Option<u32> {
-        self.outputs()
-            .find_map(|(tokens, _)| tokens.first().copied())
-    }
-
     /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`, where it was to be kept.
-    pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)> + use<'a> {
+    pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)> + use<'a> {
         let tokens = self.tokens;
         self.rows.iter().map(move |row| {
             let drawn = tokens.get(row.tokens.clone()).unwrap_or_default();
-            (drawn, row.logits.clone())
+            (drawn, row.logits.as_ref())
         })
     }
 }

@@ -11,6 +11,7 @@ pub mod layout;
 mod property_tests;
 mod reads;
 mod view;
+mod writer;
 
 use std::sync::Arc;
 

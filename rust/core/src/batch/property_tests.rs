@@ -150,6 +150,7 @@ fn write(plans: &[Plan], page_size: u32, copies: Copies) -> Arc<[u32]> {
             .masks
             .as_ref()
             .map(|masks| masks.iter().map(Vec::as_slice).collect());
+        let n_full = plan.context as usize % (pages.len() + 1);
         builder.add_sequence(&Sequence {
             context: ContextId(plan.context),
             request: RequestId(!plan.context),
@@ -161,7 +162,8 @@ fn write(plans: &[Plan], page_size: u32, copies: Copies) -> Arc<[u32]> {
             masks: masks.as_deref().map_or(Masks::Causal, Masks::List),
             adapter: plan.adapter,
             media: plan.media,
-            pages: &pages,
+            pages: &pages[..n_full],
+            last_pages: &pages[n_full..],
             replaced: plan.replaced.then_some((0, PageId(9999))),
             length,
             reread: plan.reread,

@@ -146,19 +146,18 @@ impl Reads {
     /// A batch answered the next rows.
     pub(crate) fn answer<'a>(
         &mut self,
-        mut rows: impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)>,
+        mut rows: impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)>,
     ) {
-        let n_left = self.left().len();
         match self {
-            Self::None => {}
+            Self::None | Self::One { drawn: Some(_), .. } => {}
             Self::One { drawn, .. } => {
-                let tokens = rows.next().filter(|_| n_left > 0).map(|(tokens, _)| tokens);
-                *drawn = tokens.and_then(|tokens| tokens.first().copied()).or(*drawn);
+                *drawn = rows.next().and_then(|(tokens, _)| tokens.first().copied());
             }
             Self::Many(many) => {
+                let n_left = many.reads.len() - many.answers.len();
                 for (tokens, logits) in rows.take(n_left) {
                     many.drawn.extend_from_slice(tokens);
-                    many.answers.push((many.drawn.len(), logits));
+                    many.answers.push((many.drawn.len(), logits.cloned()));
                 }
             }
         }
@@ -272,7 +271,7 @@ mod tests {
     fn rows_are_answered_in_the_order_of_their_tokens_and_told_in_that_of_the_program() {
         let mut reads = Reads::new(vec![read(7, 1), read(3, 2), read(7, 3)]);
         let logits: Arc<[f32]> = Arc::from([1.0]);
-        reads.answer([(&[1, 2][..], Some(logits.clone()))].into_iter());
+        reads.answer([(&[1, 2][..], Some(&logits))].into_iter());
         assert_eq!((reads.next_slot(), reads.drawn()), (Some(7), &[1, 2][..]));
         reads.answer([(&[][..], None), (&[4][..], None), (&[5][..], None)].into_iter());
         assert!(reads.is_done());

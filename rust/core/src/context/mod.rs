@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
+use crate::sched::Wants;
 
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
@@ -279,9 +280,10 @@ impl Context {
         })
     }
 
-    /// Whether one token is all that is missing: nothing is looked up for it.
+    /// Whether no more is missing than a step computes: nothing is looked up for it.
     pub(crate) fn is_steady(&self) -> bool {
-        self.lane.is_whole() && self.n_remaining() <= 1
+        let wants = self.pass.as_ref().map_or(Wants::Tokens, Pass::wants);
+        self.lane.is_whole() && wants.kind(self.n_remaining()).is_step()
     }
 
     /// Makes ready what is to be had without computing it.

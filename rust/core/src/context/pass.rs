@@ -9,6 +9,7 @@ use crate::errors::Error;
 use crate::generation::{FinishReason, Template};
 use crate::ids::{GeneratorId, PassId, RequestId};
 use crate::kv::Content;
+use crate::sched::Wants;
 
 use super::phase::Phase;
 use super::tokens::Tokens;
@@ -168,6 +169,16 @@ impl Pass {
         !matches!(self.kind, PassKind::Forward { commits: false })
     }
 
+    /// What it wants of the batches that run it.
+    pub(crate) const fn wants(&self) -> Wants {
+        match self.kind {
+            PassKind::Flush => Wants::Tokens,
+            // None drafts yet.
+            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
+            PassKind::Forward { .. } => Wants::Rows,
+        }
+    }
+
     /// Whether batches have to compute it though all of its tokens are ready: rows are wanted.
     pub(crate) fn wants_rows(&self) -> bool {
         !self.reads.is_done()
@@ -180,10 +191,16 @@ impl Pass {
 
     /// Those of them that count against the rows that a batch may have: the one of a generation does not.
     pub(crate) fn counted_reads(&self, slots: Range<u32>) -> &[Read] {
-        match self.kind.generator() {
-            Some(_) => &[],
-            None => self.reads.within(slots),
+        if self.counts_reads() {
+            self.reads.within(slots)
+        } else {
+            &[]
         }
+    }
+
+    /// Whether its rows count against those that a batch may have.
+    pub(crate) const fn counts_reads(&self) -> bool {
+        self.kind.generator().is_none()
     }
 
     /// The row that the next batch but one answers, where its next token is drawn by the next one.
@@ -247,7 +264,7 @@ impl Pass {
     }
 
     /// Why it failed, if it did: what it computed does not count then.
-    pub(crate) const fn error(&self) -> Option<&Error> {
+    pub(crate) fn error(&self) -> Option<&Error> {
         match &self.phase {
             Phase::Failed(_, error) => Some(error),
             _ => None,
@@ -288,7 +305,10 @@ impl Pass {
     }
 
     /// The batch answered the next of its rows.
-    pub(crate) fn read<'a>(&mut self, rows: impl Iterator<Item = (&'a [u32], Option<Arc<[f32]>>)>) {
+    pub(crate) fn read<'a>(
+        &mut self,
+        rows: impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)>,
+    ) {
         self.reads.answer(rows);
     }
 

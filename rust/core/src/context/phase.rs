@@ -58,7 +58,7 @@ pub(crate) enum Phase {
         ahead: Option<Ahead>,
     },
     /// Its error can be taken. What it computed does not count.
-    Failed(RequestId, Error),
+    Failed(RequestId, Box<Error>),
     /// Its answer was taken, and no program has asked for what comes next.
     Ahead(Ahead),
 }
@@ -165,7 +165,7 @@ impl Phase {
         let (Self::Waiting(request) | Self::Running(request)) = *self else {
             return false;
         };
-        *self = Self::Failed(request, error);
+        *self = Self::Failed(request, Box::new(error));
         true
     }
 

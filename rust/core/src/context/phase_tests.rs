@@ -48,7 +48,7 @@ fn phases() -> Vec<(&'static str, Phase)> {
         ("answered, waiting ahead", answered(Some(Ahead::Waiting))),
         ("answered, running ahead", answered(Some(Ahead::Running))),
         ("answered, drawn ahead", answered(Some(Ahead::Drawn))),
-        ("failed", Phase::Failed(REQUEST, error())),
+        ("failed", Phase::Failed(REQUEST, Box::new(error()))),
         ("waiting ahead", Phase::Ahead(Ahead::Waiting)),
         ("running ahead", Phase::Ahead(Ahead::Running)),
         ("drawn ahead", Phase::Ahead(Ahead::Drawn)),

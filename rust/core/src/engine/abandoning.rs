@@ -11,7 +11,11 @@ impl Engine {
     /// When the batch that runs for the longest is overdue; none where no batch can be.
     pub fn overdue_ns(&self) -> Option<u64> {
         let limit_ns = Some(self.config.driver_timeout_ns).filter(|&limit_ns| limit_ns > 0)?;
-        let waited_for = self.in_flight.iter().filter(|batch| !batch.abandoned);
+        let waited_for = self
+            .device
+            .in_flight
+            .iter()
+            .filter(|batch| !batch.abandoned);
         let since_ns = waited_for.map(|batch| batch.since_ns).min()?;
         Some(since_ns.saturating_add(limit_ns))
     }
@@ -26,7 +30,7 @@ impl Engine {
         }
         self.now_ns = now_ns;
         let (mut n_abandoned, mut passes) = (0, Vec::new());
-        for batch in &mut self.in_flight {
+        for batch in &mut self.device.in_flight {
             if !batch.abandoned && batch.since_ns.saturating_add(limit_ns) <= now_ns {
                 batch.abandoned = true;
                 n_abandoned += 1;
@@ -36,29 +40,26 @@ impl Engine {
         }
         self.totals.n_failed_batches += n_abandoned as u64;
         for (context, pass) in passes {
-            self.fail(context, pass, overdue(limit_ns));
+            self.fail(
+                context,
+                pass,
+                overdue(limit_ns, self.config.names.driver_timeout),
+            );
         }
         n_abandoned
     }
 
-    pub(super) fn n_stuck(&self) -> usize {
-        self.in_flight
-            .iter()
-            .filter(|batch| batch.abandoned)
-            .count()
-    }
-
     /// Whether a batch was abandoned that the driver has not answered.
     pub fn is_stuck(&self) -> bool {
-        self.in_flight.iter().any(|batch| batch.abandoned)
+        self.device.n_stuck() > 0
     }
 }
 
-fn overdue(limit_ns: u64) -> Error {
+fn overdue(limit_ns: u64, setting: &str) -> Error {
     Error::with_values(
         ErrorCode::DriverFailed,
         format!(
-            "the driver did not answer the batch within {} s, engine.driver_timeout_s; the context is as it was, and a pass that is tried again \
+            "the driver did not answer the batch within {} s, {setting}; the context is as it was, and a pass that is tried again \
              waits until the driver answers; look at the driver, or raise the setting",
             limit_ns as f64 / 1e9
         ),

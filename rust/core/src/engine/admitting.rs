@@ -18,13 +18,15 @@ impl Admit for Planner<'_> {
     /// not block each other half-way.
     fn admit(&mut self, ticket: &Ticket, n: u32, others: &[Ticket]) -> Admission {
         let admission = self.try_admit(ticket, n, others);
-        let runs = matches!(admission, Admission::Planned(n) if n > 0);
-        if let Some(context) = self.contexts.get_mut(ticket.context.0).filter(|_| !runs)
+        if matches!(admission, Admission::Planned(n) if n > 0) {
+            return admission;
+        }
+        if let Some(context) = self.owned.contexts.get_mut(ticket.context.0)
             && context.lease.is_none()
             && context
                 .lane
                 .pinned()
-                .any(|node| self.store.moving(node).is_some())
+                .any(|node| self.device.store.moving(node).is_some())
         {
             // Pages that it uses come back with this batch, though nothing of it is computed.
             context.lease = Some(self.claim.batch);
@@ -37,7 +39,8 @@ impl Admit for Planner<'_> {
     }
 
     fn n_tokens(&self, ticket: &Ticket) -> u32 {
-        self.contexts
+        self.owned
+            .contexts
             .get(ticket.context.0)
             .map_or(1, Context::n_remaining)
     }
@@ -48,7 +51,7 @@ impl Planner<'_> {
         if ticket.follows.is_some() {
             return self.follow(ticket);
         }
-        let Some(context) = self.contexts.get(ticket.context.0) else {
+        let Some(context) = self.owned.contexts.get(ticket.context.0) else {
             self.totals.faults.count("what is queued has no context");
             return Admission::NotYet;
         };
@@ -58,7 +61,7 @@ impl Planner<'_> {
         let end = context.end();
         if context.is_steady()
             && context.lane.n_ready() < end
-            && context.lane.is_exact(self.store, end)
+            && context.lane.is_exact(&self.device.store, end)
         {
             let n_ready = context.lane.n_ready();
             let slots = n_ready..end.min(n_ready + n);
@@ -68,7 +71,7 @@ impl Planner<'_> {
             let n_replayed = context.n_tokens().saturating_sub(slots.start);
             let n_tokens = slots.len() as u32;
             self.totals.n_replayed += u64::from(n_replayed.min(n_tokens));
-            let content = context.content_unless_plain(self.store, slots.clone());
+            let content = context.content_unless_plain(&self.device.store, slots.clone());
             let chunk = Chunk {
                 slots,
                 content,
@@ -81,11 +84,14 @@ impl Planner<'_> {
             self.forget_ahead(ticket.context);
             return Admission::Planned(0);
         }
-        let (needed, n_pages) = (pages_for(end, self.store.page_size()), self.store.n_pages());
+        let (needed, n_pages) = (
+            pages_for(end, self.device.store.page_size()),
+            self.device.store.n_pages(),
+        );
         if needed > n_pages {
             self.fates
                 .doomed
-                .push((*ticket, never_fits(needed, n_pages)));
+                .push((*ticket, never_fits(needed, n_pages, self.config)));
             return Admission::Refused;
         }
         let n_ready = context.lane.n_ready();
@@ -93,7 +99,7 @@ impl Planner<'_> {
             // Before anybody is displaced for it.
             return Admission::Refused;
         }
-        let n_before = context.n_once_ready(self.store);
+        let n_before = context.n_once_ready(&self.device.store);
         let made = self.make_ready(ticket, others);
         self.note_found(ticket.context, n_before);
         match made {
@@ -106,10 +112,12 @@ impl Planner<'_> {
     /// A context had `n_before` tokens and found more. Also where it has to wait: what it found then is its own from
     /// now on.
     fn note_found(&mut self, id: ContextId, n_before: u32) {
-        let Some(context) = self.contexts.get_mut(id.0) else {
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
             return self.totals.faults.count("what is queued has no context");
         };
-        let n_found = context.n_once_ready(self.store).saturating_sub(n_before);
+        let n_found = context
+            .n_once_ready(&self.device.store)
+            .saturating_sub(n_before);
         self.totals.n_hits += u64::from(n_found > 0);
         self.totals.n_reused += u64::from(n_found);
         if let Some(pass) = &mut context.pass {
@@ -126,7 +134,7 @@ impl Planner<'_> {
         n_before: u32,
         copy: Option<PageCopy>,
     ) -> Admission {
-        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+        let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
             self.totals.faults.count("what is queued has no context");
             return Admission::NotYet;
         };
@@ -148,17 +156,17 @@ impl Planner<'_> {
         let reread = n_ready == end;
         let start = n_ready - u32::from(reread);
         let wanted = start..start + n.min(end - start).max(1);
-        let Some(context) = self.contexts.get(ticket.context.0) else {
+        let Some(context) = self.owned.contexts.get(ticket.context.0) else {
             self.totals.faults.count("what is queued has no context");
             return Admission::NotYet;
         };
-        let content = context.content_unless_plain(self.store, wanted.clone());
+        let content = context.content_unless_plain(&self.device.store, wanted.clone());
         let n_alike = content.as_ref().map_or(u32::MAX, Content::n_alike);
         let n = self.n_readable(context, wanted).min(n_alike);
         if n == 0 {
             // The room that this batch made is this batch's to use.
-            if let Some(context) = self.contexts.get_mut(ticket.context.0) {
-                context.lane.give_up_room(self.store, copy);
+            if let Some(context) = self.owned.contexts.get_mut(ticket.context.0) {
+                context.lane.give_up_room(&mut self.device.store, copy);
             }
             return Admission::Refused;
         }
@@ -168,7 +176,7 @@ impl Planner<'_> {
             self.totals.n_replayed += u64::from(n_replayed);
             self.spare(ticket.context, n_replayed);
         }
-        let copy = copy.map(|copy| (n_ready / self.store.page_size(), copy));
+        let copy = copy.map(|copy| (n_ready / self.device.store.page_size(), copy));
         let chunk = Chunk {
             slots,
             reread,
@@ -183,7 +191,7 @@ impl Planner<'_> {
     /// might lose them again before it has come any further.
     fn spare(&mut self, id: ContextId, n_replayed: u32) {
         let repaid_ns = self.token_ns.saturating_mul(u64::from(n_replayed) * REPAID);
-        if let Some(context) = self.contexts.get_mut(id.0) {
+        if let Some(context) = self.owned.contexts.get_mut(id.0) {
             let from_ns = context.spared_until_ns.max(self.now_ns);
             context.spared_until_ns = from_ns.saturating_add(repaid_ns);
         }
@@ -191,7 +199,7 @@ impl Planner<'_> {
 
     /// What ran ahead has lost its pages: it is computed again when it is asked for, and not before.
     fn forget_ahead(&mut self, id: ContextId) {
-        let Some(context) = self.contexts.get_mut(id.0) else {
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
             return self.totals.faults.count("what is queued has no context");
         };
         if context
@@ -199,13 +207,13 @@ impl Planner<'_> {
             .take_if(|pass| pass.request().is_none())
             .is_some()
         {
-            context.trim(self.store);
+            context.trim(&mut self.device.store);
         } else if let Some(pass) = &mut context.pass {
             let stops = pass.stop_ahead();
             self.totals
                 .faults
                 .expect(stops, "what ran ahead has no answer");
-            context.roll_back(self.store);
+            context.roll_back(&mut self.device.store);
         }
         self.totals.n_ahead_dropped += 1;
         self.fates.done.push((id, None));
@@ -215,7 +223,7 @@ impl Planner<'_> {
     fn n_readable(&self, context: &Context, slots: Range<u32>) -> u32 {
         let pass = context.pass.as_ref();
         let wanted = pass.map_or(&[][..], |pass| pass.counted_reads(slots.clone()));
-        let left = self.max_reads.saturating_sub(self.n_reads);
+        let left = self.config.max_batch_rows.saturating_sub(self.n_reads);
         match wanted.get(left as usize) {
             Some(beyond) => beyond.slot - slots.start,
             None => slots.end - slots.start,

@@ -1,9 +1,8 @@
 //! What runs ahead of a program that takes part in each step: the next step takes it over, or it is dropped.
 
 use super::Engine;
-use super::contexts::live_mut;
-use super::judging::verdict;
-use super::requests::{Progress, RequestState, never_fits, ticket};
+use super::judging::{Became, follow_verdict, verdict};
+use super::requests::{Progress, never_fits, ticket};
 use crate::config::EngineConfig;
 use crate::context::PassKind;
 use crate::errors::Result;
@@ -32,8 +31,8 @@ impl Engine {
 
     /// Whether what runs ahead on a context is what the next step of the generator asks for.
     fn ran_ahead(&self, id: GeneratorId, context: ContextId) -> Option<bool> {
-        let generator = self.generators.get(id.0)?;
-        let state = self.live(context).ok()?;
+        let generator = self.owned.generators.get(id.0)?;
+        let state = self.owned.live(context).ok()?;
         let (pass, template) = (state.pass.as_ref()?, generator.template.as_ref()?);
         let end = generator.end(state.length(), self.config.max_context);
         let fits = pass.fits(id, template, state.pending);
@@ -42,15 +41,15 @@ impl Engine {
 
     /// What a step has to fulfil, whether it ran ahead or not.
     fn check_step_ahead(&self, id: GeneratorId, context: ContextId) -> Result<()> {
-        let budget = self.budget(self.generator(id)?.process);
+        let budget = self.owned.budget(self.owned.generator(id)?.process);
         if let Some(budget) = budget.filter(|budget| budget.left() == 0) {
             return Err(budget.exhausted(1));
         }
         self.check_room_for_request(context)?;
-        let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
-        let n_needed = pages_for(self.live(context)?.seq_len(), page_size);
+        let (page_size, n_pages) = (self.config.page_size, self.device.store.n_pages());
+        let n_needed = pages_for(self.owned.live(context)?.seq_len(), page_size);
         if n_needed > n_pages {
-            return Err(never_fits(n_needed, n_pages));
+            return Err(never_fits(n_needed, n_pages, &self.config));
         }
         Ok(())
     }
@@ -63,8 +62,8 @@ impl Engine {
         context: ContextId,
         now_ns: u64,
     ) -> Progress {
-        let generator = self.generators.get_mut(id.0);
-        let state = live_mut(&mut self.contexts, context).ok();
+        let generator = self.owned.generators.get_mut(id.0);
+        let state = self.owned.contexts.get_mut(context.0);
         let found = state.zip(generator).and_then(|(state, generator)| {
             state.settle(self.config.page_size);
             (generator.n_vain, generator.state) = (0, StepState::Running);
@@ -78,7 +77,7 @@ impl Engine {
         };
         let waits = pass.is_waiting();
         if waits {
-            self.queue.remove(pass.id);
+            self.waiting.queue.remove(pass.id);
             pass.asked_ns = Some(now_ns);
         }
         let promotes = pass.promote(request);
@@ -86,41 +85,48 @@ impl Engine {
         faults.expect(promotes, "what ran ahead has a request");
         let is_drawn = pass.uncomputed().is_some();
         self.totals.n_ahead_used += 1;
-        self.requests.insert(request, RequestState::Active(context));
-        self.count_request(process);
-        let served = self.totals.n_batches;
-        let Some(state) = self.contexts.get(context.0).filter(|_| waits || is_drawn) else {
+        self.owned.add_request(request, context, process);
+        let (served, faults) = (self.totals.n_batches, &mut self.totals.faults);
+        let Some(state) = self.owned.contexts.get_mut(context.0) else {
+            faults.count("what was found to run ahead is gone");
             return Progress::Waiting;
         };
         if waits {
-            self.queue.extend(ticket(context, state, served));
+            self.waiting.queue.extend(ticket(context, state, served));
+        }
+        if waits || !is_drawn {
             return Progress::Waiting;
         }
-        match verdict(&self.config, &self.generators, state, 1) {
-            Some(verdict) => {
-                self.follow_verdict(context, verdict.next, served);
-            }
-            None => self
-                .totals
-                .faults
-                .count("what was drawn ahead has no verdict"),
+        let judged = verdict(&self.config, &self.owned.generators, state, 1);
+        let next = judged.and_then(|judged| Some((judged.next?, judged.runs_ahead)));
+        let Some(((next, runs_ahead), pass)) = next.zip(state.pass.as_mut()) else {
+            faults.count("what was drawn ahead has no verdict");
+            return Progress::Ready;
+        };
+        let id = pass.id;
+        match follow_verdict(pass, next, runs_ahead, faults) {
+            Became::Answered {
+                runs_ahead: true, ..
+            } => self.waiting.go_on(context, state, served, faults),
+            Became::Failed(error) => self.fail(context, id, error),
+            _ => {}
         }
         Progress::Ready
     }
 
     /// What ran ahead of the program is of no use.
     pub(super) fn drop_ahead(&mut self, id: ContextId) {
-        let Some(context) = self.contexts.get_mut(id.0) else {
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
             return;
         };
         let Some(pass) = context.pass.take_if(|pass| pass.request().is_none()) else {
             return;
         };
-        context.trim(&mut self.store);
-        self.queue.remove(pass.id);
+        context.trim(&mut self.device.store);
+        self.waiting.queue.remove(pass.id);
         self.totals.n_ahead_dropped += 1;
         if let PassKind::Step(generator) = pass.kind
-            && let Some(generator) = self.generators.get_mut(generator.0)
+            && let Some(generator) = self.owned.generators.get_mut(generator.0)
         {
             generator.n_vain += 1;
         }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Engine, RequestState, User};
+use super::owned::User;
+use super::{Engine, RequestState};
 use crate::context::{Context, PassKind};
 use crate::generation::StepState;
 use crate::ids::{ContextId, ProcessId, UserId};
@@ -20,11 +21,11 @@ impl Engine {
             ));
         }
         self.check_pages()?;
-        for (id, context) in self.contexts.iter() {
+        for (id, context) in self.owned.contexts.iter() {
             self.check_context(ContextId(id), context)
                 .map_err(|broken| format!("{:?}: {broken}", ContextId(id)))?;
         }
-        for (name, context) in self.snapshots.iter() {
+        for (name, context) in self.owned.snapshots.iter() {
             self.check_snapshot(context)
                 .map_err(|broken| format!("snapshot {name:?}: {broken}"))?;
         }
@@ -35,15 +36,15 @@ impl Engine {
     /// The store agrees with what contexts and batches refer to.
     fn check_pages(&self) -> Result<(), String> {
         let mut references = References::default();
-        let live = self.contexts.iter().map(|(_, context)| context);
-        for context in live.chain(self.snapshots.iter().map(|(_, context)| context)) {
+        let live = self.owned.contexts.iter().map(|(_, context)| context);
+        for context in live.chain(self.owned.snapshots.iter().map(|(_, context)| context)) {
             references.add_lane(&context.lane);
         }
-        for batch in &self.in_flight {
+        for batch in &self.device.in_flight {
             let copies = batch.sequences.iter().filter_map(|sequence| sequence.copy);
             references.add_batch(batch.id, &batch.moves, copies, &batch.lent);
         }
-        self.store.check(&references)
+        self.device.store.check(&references)
     }
 
     /// A snapshot holds what it needs, uses nothing, and takes part in nothing.
@@ -57,7 +58,7 @@ impl Engine {
         if context.length() > self.config.max_context {
             return Err(format!("has {} tokens", context.length()));
         }
-        context.check(&self.store)
+        context.check(&self.device.store)
     }
 
     fn check_context(&self, id: ContextId, context: &Context) -> Result<(), String> {
@@ -69,7 +70,7 @@ impl Engine {
                 Err("is released and still there".to_owned())
             };
         }
-        let n_held = context.lane.pages(&self.store).count() as u32;
+        let n_held = context.lane.pages(&self.device.store).count() as u32;
         let (n_ready, end) = (context.lane.n_ready(), context.end());
         if n_held < pages_for(n_ready, page_size) {
             return Err(format!(
@@ -81,8 +82,8 @@ impl Engine {
                 "{end} tokens have {n_ready} ready and hold {n_held} pages of {page_size}"
             ));
         }
-        context.lane.check(&self.store)?;
-        context.check(&self.store)?;
+        context.lane.check(&self.device.store)?;
+        context.check(&self.device.store)?;
         if context.n_committed * page_size > context.n_tokens() {
             return Err(format!(
                 "{} pages are committed and {} tokens computed",
@@ -105,6 +106,7 @@ impl Engine {
                     .any(|running| running == id)
             };
             if !self
+                .device
                 .in_flight
                 .iter()
                 .any(|running| running.id == batch && runs(running))
@@ -120,7 +122,7 @@ impl Engine {
         let (n_waiting, n_asked) = self.check_passes()?;
         self.check_queue(n_waiting)?;
         let is_active = |state: &&RequestState| matches!(state, RequestState::Active(_));
-        let n_active = self.requests.values().filter(is_active).count();
+        let n_active = self.owned.requests.values().filter(is_active).count();
         if n_asked != n_active {
             return Err(format!(
                 "{n_active} requests are active and {n_asked} passes exist"
@@ -132,14 +134,14 @@ impl Engine {
     /// Every pass that somebody asked for is that of its request. Answers how many wait, and how many were asked for.
     fn check_passes(&self) -> Result<(usize, usize), String> {
         let (mut n_waiting, mut n_asked) = (0, 0);
-        for (id, context) in self.contexts.iter() {
+        for (id, context) in self.owned.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
             n_waiting += usize::from(pass.is_waiting());
             let Some(request) = pass.request() else {
                 continue;
             };
             n_asked += 1;
-            if !matches!(self.requests.get(&request), Some(RequestState::Active(owner)) if owner.0 == id)
+            if !matches!(self.owned.requests.get(&request), Some(RequestState::Active(owner)) if owner.0 == id)
             {
                 return Err(format!(
                     "{:?} has a pass of {:?}, which is unknown",
@@ -149,6 +151,7 @@ impl Engine {
             }
             if let PassKind::Step(generator) | PassKind::Run(generator) = pass.kind
                 && self
+                    .owned
                     .generators
                     .get(generator.0)
                     .is_none_or(|generator| generator.state != StepState::Running)
@@ -161,7 +164,7 @@ impl Engine {
 
     /// What is queued is what waits, as it is.
     fn check_queue(&self, n_waiting: usize) -> Result<(), String> {
-        for ticket in self.queue.iter() {
+        for ticket in self.waiting.queue.iter() {
             let waits = |context: &Context| {
                 let pass = context.pass.as_ref();
                 pass.is_some_and(|pass| pass.id == ticket.pass && pass.is_waiting())
@@ -169,14 +172,14 @@ impl Engine {
                     && context.n_remaining() == ticket.n_tokens
                     && context.bid == ticket.bid
             };
-            if !self.contexts.get(ticket.context.0).is_some_and(waits) {
+            if !self.owned.contexts.get(ticket.context.0).is_some_and(waits) {
                 return Err(format!("{:?} is queued and does not wait", ticket.context));
             }
         }
-        if n_waiting != self.queue.len() {
+        if n_waiting != self.waiting.queue.len() {
             return Err(format!(
                 "{n_waiting} passes wait and {} are queued",
-                self.queue.len()
+                self.waiting.queue.len()
             ));
         }
         Ok(())
@@ -184,11 +187,13 @@ impl Engine {
 
     fn check_owners(&self) -> Result<(), String> {
         for (id, context) in self
+            .owned
             .contexts
             .iter()
             .filter(|(_, context)| !context.released)
         {
             if !self
+                .owned
                 .processes
                 .get(&context.process)
                 .is_some_and(|owner| owner.contexts.contains(&ContextId(id)))
@@ -201,6 +206,7 @@ impl Engine {
             }
             if let Some(generator) = context.generator
                 && self
+                    .owned
                     .generators
                     .get(generator.0)
                     .is_none_or(|state| state.retired || state.context.0 != id)
@@ -214,24 +220,27 @@ impl Engine {
         self.check_request_counts()?;
         self.check_users()?;
         let n_contexts = self
+            .owned
             .contexts
             .iter()
             .filter(|(_, context)| !context.released)
             .count();
         let n_owned: usize = self
+            .owned
             .processes
             .values()
             .map(|process| process.contexts.len())
             .sum();
         let n_generators: usize = self
+            .owned
             .processes
             .values()
             .map(|process| process.generators.len())
             .sum();
-        if n_contexts != n_owned || n_generators != self.generators.len() {
+        if n_contexts != n_owned || n_generators != self.owned.generators.len() {
             return Err(format!(
                 "{n_owned} of {n_contexts} contexts and {n_generators} of {} generators have owners",
-                self.generators.len()
+                self.owned.generators.len()
             ));
         }
         Ok(())
@@ -240,32 +249,37 @@ impl Engine {
     /// Every user counts what the processes own right.
     fn check_users(&self) -> Result<(), String> {
         let mut users: HashMap<UserId, User> = HashMap::new();
-        for process in self.processes.values() {
+        for process in self.owned.processes.values() {
             let user = users.entry(process.user).or_default();
             user.n_processes += 1;
             user.n_contexts += process.contexts.len();
             user.n_requests += process.n_requests;
         }
-        if users == self.users {
+        if users == self.owned.users {
             return Ok(());
         }
-        Err(format!("users count {:?} and own {users:?}", self.users))
+        Err(format!(
+            "users count {:?} and own {users:?}",
+            self.owned.users
+        ))
     }
 
     /// Every process counts its requests right.
     fn check_request_counts(&self) -> Result<(), String> {
         let mut counts: HashMap<ProcessId, usize> = HashMap::new();
-        for state in self.requests.values() {
+        for state in self.owned.requests.values() {
             let process = match state {
-                RequestState::Active(context) => {
-                    self.contexts.get(context.0).map(|state| state.process)
-                }
+                RequestState::Active(context) => self
+                    .owned
+                    .contexts
+                    .get(context.0)
+                    .map(|state| state.process),
                 RequestState::Failed { process, .. } => Some(*process),
             };
             let process = process.ok_or("a request is active and its context is gone")?;
             *counts.entry(process).or_insert(0) += 1;
         }
-        for (process, owner) in &self.processes {
+        for (process, owner) in &self.owned.processes {
             let n_requests = counts.get(process).copied().unwrap_or(0);
             if owner.n_requests != n_requests {
                 return Err(format!(

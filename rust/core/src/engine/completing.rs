@@ -25,6 +25,7 @@ impl Engine {
         now_ns: u64,
     ) -> Result<()> {
         let Some(index) = self
+            .device
             .in_flight
             .iter()
             .position(|running| running.id == batch)
@@ -32,6 +33,7 @@ impl Engine {
             return Err(Error::internal(format!("{batch:?} does not run")));
         };
         let n_sequences = self
+            .device
             .in_flight
             .get(index)
             .map_or(0, |running| running.sequences.len());
@@ -54,19 +56,19 @@ impl Engine {
     /// Ends the batch at an index of those in flight; an error is that of each of its requests.
     pub(super) fn end_batch(&mut self, index: usize, outcome: Result<Sampled>, now_ns: u64) {
         self.now_ns = now_ns;
-        let mut batch = self.in_flight.swap_remove(index);
+        let mut batch = self.device.in_flight.swap_remove(index);
         let (id, since_ns) = (batch.id, batch.since_ns);
-        let overtaken = batch.before.filter(|&before| self.runs(before));
+        let overtaken = batch.before.filter(|&before| self.device.runs(before));
         self.begin_next(id, now_ns);
         for page in batch.lent.drain(..) {
-            self.store.take_back(page);
+            self.device.store.take_back(page);
         }
         let outcome = self.note_end(&batch, outcome, now_ns);
         let (succeeded, n_ready) = (outcome.is_ok(), self.ready.len());
         if !succeeded && !batch.moves.ins.is_empty() {
             self.reset_lanes(&batch, overtaken.is_some());
         }
-        self.store.conclude(id, batch.moves, succeeded);
+        self.device.store.conclude(id, batch.moves, succeeded);
         for (index, sequence) in batch.sequences.into_iter().enumerate() {
             if let Some(before) = overtaken.filter(|_| sequence.follows) {
                 self.give_back(&sequence, before);
@@ -74,7 +76,7 @@ impl Engine {
             }
             let rows = match &outcome {
                 Ok(sampled) => sampled.rows(index),
-                Err(error) => Err(error.clone()),
+                Err(error) => Err(error),
             };
             self.end_lease(&sequence, id, succeeded);
             self.advance(&sequence, rows, id, now_ns);
@@ -82,7 +84,8 @@ impl Engine {
         for rider in batch.riders {
             self.end_ride(rider);
         }
-        self.costs
+        self.waiting
+            .costs
             .ended(self.ready.len() - n_ready, since_ns, now_ns);
     }
 
@@ -97,16 +100,16 @@ impl Engine {
             return Err(too_late());
         }
         let took_ns = now_ns.saturating_sub(batch.since_ns);
-        self.hold.ran(took_ns);
+        self.waiting.hold.ran(took_ns);
         self.totals.batch_us.count(took_ns / 1000);
         if outcome.is_err() {
             self.totals.n_failed_batches += 1;
             return outcome;
         }
-        self.costs.ran(batch.n_tokens, took_ns);
+        self.waiting.costs.ran(batch.n_tokens, took_ns);
         // Who is alone needs no bound: what batches cost is known by the time that somebody comes.
-        if self.queue.pace.is_shared() || batch.id.0.is_multiple_of(ALONE_LEARNS) {
-            self.queue.pace.ran(&batch.work, took_ns);
+        if self.waiting.queue.pace.is_shared() || batch.id.0.is_multiple_of(ALONE_LEARNS) {
+            self.waiting.queue.pace.ran(&batch.work, took_ns);
         }
         outcome
     }
@@ -118,15 +121,15 @@ impl Engine {
         let ended = sequences.filter(|sequence| !(sequence.follows && overtakes));
         let users = ended.map(|sequence| sequence.context);
         for id in users.chain(batch.riders.iter().map(|rider| rider.context)) {
-            if let Some(context) = self.contexts.get_mut(id.0) {
-                context.lane.reset(&mut self.store);
+            if let Some(context) = self.owned.contexts.get_mut(id.0) {
+                context.lane.reset(&mut self.device.store);
             }
         }
     }
 
     /// The batch has let go of the pages of a context. `copied` tells whether its page copies were made.
     fn end_lease(&mut self, sequence: &Running, batch: BatchId, copied: bool) {
-        let Some(context) = self.contexts.get_mut(sequence.context.0) else {
+        let Some(context) = self.owned.contexts.get_mut(sequence.context.0) else {
             let faults = &mut self.totals.faults;
             return faults.count("a context is gone while a batch runs it");
         };
@@ -135,28 +138,30 @@ impl Engine {
         let goes_on = |pass: &Pass| pass.id == sequence.pass;
         if let Some(copy) = sequence.copy {
             if copied && context.pass.as_ref().is_some_and(goes_on) {
-                context.lane.take_copy(&mut self.store, copy);
+                context.lane.take_copy(&mut self.device.store, copy);
             } else {
-                context.lane.drop_copy(&mut self.store, copy);
+                context.lane.drop_copy(&mut self.device.store, copy);
             }
         }
-        self.bury(sequence.context);
+        if context.released {
+            self.bury(sequence.context);
+        }
     }
 
     /// The batch has brought back pages of a context of which it computed nothing.
     fn end_ride(&mut self, rider: Rider) {
         let id = rider.context;
-        if let Some(context) = self.contexts.get_mut(id.0) {
+        if let Some(context) = self.owned.contexts.get_mut(id.0) {
             context.lease = None;
             let pass = context.pass.as_ref();
             if pass.is_some_and(|pass| pass.id == rider.pass) {
-                context.trim(&mut self.store);
+                context.trim(&mut self.device.store);
             } else {
                 // What was found for its pass may be none of the tokens of the one that was entered since.
-                context.roll_back(&mut self.store);
+                context.roll_back(&mut self.device.store);
             }
             if context.is_to_go() {
-                context.suspend(&mut self.store);
+                context.suspend(&mut self.device.store);
             }
             self.bury(id);
             self.renew_ticket(id);
@@ -168,11 +173,12 @@ impl Engine {
     pub(super) fn renew_ticket(&mut self, id: ContextId) {
         let served = self.totals.n_batches;
         let renewed = self
+            .owned
             .contexts
             .get(id.0)
             .and_then(|context| ticket(id, context, served));
-        if let Some(renewed) = renewed.filter(|renewed| self.queue.remove(renewed.pass)) {
-            self.queue.push(renewed);
+        if let Some(renewed) = renewed.filter(|renewed| self.waiting.queue.remove(renewed.pass)) {
+            self.waiting.queue.push(renewed);
         }
     }
 }

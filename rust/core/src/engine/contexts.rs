@@ -15,7 +15,9 @@ impl Engine {
     /// `limit-resources` when too many live, of the process or in all; `invalid-argument` for an unknown process.
     pub fn new_context(&mut self, process: ProcessId) -> Result<ContextId> {
         let user = self.check_room_for_context(process)?;
-        Ok(self.add_context(Context::new(process, Lane::new(user))))
+        Ok(self
+            .owned
+            .add_context(Context::new(process, Lane::new(user))))
     }
 
     /// A copy of everything: tokens, pending token and buffer. Pages are shared until one of the two writes into them.
@@ -26,33 +28,29 @@ impl Engine {
         let process = self.idle_context(context, "forked")?.process;
         self.check_room_for_context(process)?;
         let page_size = self.config.page_size;
-        let parent = live_mut(&mut self.contexts, context)?;
+        let parent = self.owned.live_mut(context)?;
         parent.settle(page_size);
-        let child = parent.fork(&mut self.store);
-        let child = self.add_context(child);
+        let child = parent.fork(&mut self.device.store);
+        let child = self.owned.add_context(child);
         self.rest(child);
         Ok(child)
     }
 
     /// Frees the pages now, or when the batch that uses them is done. A pass under way fails with `context-released`. A second release does nothing.
     pub fn release(&mut self, context: ContextId) {
-        let Ok(state) = live_mut(&mut self.contexts, context) else {
+        let Ok(state) = self.owned.live_mut(context) else {
             return;
         };
         state.released = true;
         let (process, pass, generator) = (state.process, state.pass.take(), state.generator.take());
-        if let Some(owner) = self.processes.get_mut(&process) {
-            owner.contexts.remove(&context);
-            if let Some(user) = self.users.get_mut(&owner.user) {
-                user.n_contexts = user.n_contexts.saturating_sub(1);
-            }
-        }
+        self.owned.disown(context, process);
         if let Some(pass) = pass {
-            self.queue.remove(pass.id);
+            self.waiting.queue.remove(pass.id);
             if let Some(request) = pass.request() {
                 self.undo_generation(&pass);
-                let error = released();
-                self.requests
+                let error = super::owned::released();
+                self.owned
+                    .requests
                     .insert(request, RequestState::Failed { process, error });
                 if !pass.is_ready() {
                     self.ready.push(request);
@@ -68,12 +66,13 @@ impl Engine {
     /// Removes a released context whose pages no batch uses.
     pub(super) fn bury(&mut self, context: ContextId) {
         if self
+            .owned
             .contexts
             .get(context.0)
             .is_some_and(|state| state.released && state.lease.is_none())
-            && let Some(state) = self.contexts.remove(context.0)
+            && let Some(state) = self.owned.contexts.remove(context.0)
         {
-            state.lane.release(&mut self.store);
+            state.lane.release(&mut self.device.store);
         }
     }
 
@@ -88,7 +87,7 @@ impl Engine {
             self.drop_ahead(context);
         }
         let (limit, page_size) = (self.config.max_context, self.config.page_size);
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         if state
             .pass
             .as_ref()
@@ -103,10 +102,10 @@ impl Engine {
             return Err(context_full(tokens.len(), length, limit));
         }
         let process = state.process;
-        if let Some(budget) = self.budget(process) {
+        if let Some(budget) = self.owned.budget(process) {
             budget.spend(tokens.len())?;
         }
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         state.settle(page_size);
         Arc::make_mut(&mut state.buffer).extend_from_slice(tokens);
         Ok(())
@@ -117,7 +116,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn buffer(&self, context: ContextId) -> Result<Vec<u32>> {
-        Ok(self.live(context)?.buffer.to_vec())
+        Ok(self.owned.live(context)?.buffer.to_vec())
     }
 
     /// Tokens in pages, and the pending one.
@@ -125,7 +124,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn seq_len(&self, context: ContextId) -> Result<u32> {
-        Ok(self.live(context)?.seq_len())
+        Ok(self.owned.live(context)?.seq_len())
     }
 
     /// Tokens in pages that no pass of the context had to compute, because a program of the same user had. Forks and snapshots copy the
@@ -134,7 +133,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn cached_tokens(&self, context: ContextId) -> Result<u32> {
-        Ok(self.live(context)?.n_cached)
+        Ok(self.owned.live(context)?.n_cached)
     }
 
     /// Tokens in pages, the pending one, and those in the buffer.
@@ -142,7 +141,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn length(&self, context: ContextId) -> Result<u32> {
-        Ok(self.live(context)?.length())
+        Ok(self.owned.live(context)?.length())
     }
 
     /// The last `n` tokens, the pending one and the buffer included; all of them when there are fewer.
@@ -150,7 +149,10 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn tail(&self, context: ContextId, n: u32) -> Result<Vec<u32>> {
-        Ok(self.live(context)?.last_tokens(&self.store, n as usize))
+        Ok(self
+            .owned
+            .live(context)?
+            .last_tokens(&self.device.store, n as usize))
     }
 
     /// Drops the last `n` tokens: the pending one first, then those outside committed pages. The buffer stays. An idle
@@ -181,14 +183,14 @@ impl Engine {
     /// # Errors
     /// `context-busy`, `context-released`.
     pub fn set_bid(&mut self, context: ContextId, bid: u64) -> Result<()> {
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         let pass = state.pass.as_ref();
         if pass.is_some_and(|pass| pass.request().is_some()) {
             return Err(pass_under_way("bid for"));
         }
         // What runs ahead stays: a bid changes no token.
         if let Some(pass) = pass {
-            self.queue.set_bid(pass.id, bid);
+            self.waiting.queue.set_bid(pass.id, bid);
         }
         state.bid = bid;
         Ok(())
@@ -201,22 +203,14 @@ impl Engine {
     /// `context-busy`, `context-released`.
     pub fn suspend(&mut self, context: ContextId) -> Result<()> {
         let generator = self.idle_context(context, "suspended")?.generator;
-        live_mut(&mut self.contexts, context)?.give_back(&mut self.store);
+        self.owned
+            .live_mut(context)?
+            .give_back(&mut self.device.store);
         if let Some(generator) = generator {
             // A batch that waited for its next step would keep others waiting.
-            self.hold.forget(generator);
+            self.waiting.hold.forget(generator);
         }
         Ok(())
-    }
-
-    pub(super) fn add_context(&mut self, context: Context) -> ContextId {
-        let process = context.process;
-        let id = ContextId(self.contexts.insert(context));
-        if let Some(owner) = self.processes.get_mut(&process) {
-            owner.contexts.insert(id);
-            self.users.entry(owner.user).or_default().n_contexts += 1;
-        }
-        id
     }
 
     /// Checks that ids lie within the vocabulary.
@@ -235,34 +229,16 @@ impl Engine {
         }
     }
 
-    pub(super) fn live(&self, context: ContextId) -> Result<&Context> {
-        self.contexts
-            .get(context.0)
-            .filter(|state| !state.released)
-            .ok_or_else(released)
-    }
-
     /// A context without a pass. `what` completes "the context cannot be ...".
     pub(super) fn idle_context(&mut self, context: ContextId, what: &str) -> Result<&mut Context> {
         self.drop_ahead(context);
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         if state.pass.is_some() {
             Err(pass_under_way(what))
         } else {
             Ok(state)
         }
     }
-}
-
-/// A context that was not released, borrowed apart from the rest of the engine.
-pub(super) fn live_mut(
-    contexts: &mut crate::slab::Slab<Context>,
-    context: ContextId,
-) -> Result<&mut Context> {
-    contexts
-        .get_mut(context.0)
-        .filter(|state| !state.released)
-        .ok_or_else(released)
 }
 
 /// So many tokens more do not fit.
@@ -278,13 +254,6 @@ pub(super) fn context_full(n_tokens: usize, length: u32, limit: u32) -> Error {
             ("length", u64::from(length)),
             ("limit", u64::from(limit)),
         ],
-    )
-}
-
-fn released() -> Error {
-    Error::new(
-        ErrorCode::ContextReleased,
-        "this context was released; make another one, or fork it before releasing it",
     )
 }
 

@@ -6,56 +6,40 @@
 //! before others can be displaced for it. Who had to compute again what was lost is spared for several times as long as
 //! that took, so that the work is worth it.
 
+use super::Engine;
 use super::planner::Planner;
-use super::{Engine, Idle};
-use crate::context::{Context, Pass};
+use crate::context::Pass;
 use crate::ids::ContextId;
 use crate::kv::{Obstacle, PageCopy};
 use crate::sched::{Claimant, Holder, Ticket};
-
-/// Entries of the list of idle contexts per context that lives, beyond which it is cleared of those that count no more.
-const IDLE_PER_CONTEXT: usize = 4;
 
 /// How many times its usual time a program may take to come back before the pages of its context go.
 const RETURNS: u64 = 4;
 /// The most of that, in limits of a hold.
 const MOST_LIMITS: u64 = 16;
-/// Idle contexts that are looked at for one that is not expected back.
-const LOOKED_AT: usize = 64;
 
 impl Engine {
     /// A context has no pass any more, or none that runs: its pages may go when its program has had the time that it
     /// usually takes to come back.
     pub(super) fn rest(&mut self, id: ContextId) {
-        let Some(context) = self.contexts.get_mut(id.0) else {
+        let Some(context) = self.owned.contexts.get(id.0) else {
             // It was released, and its batch is done.
             return;
         };
         let generator = context
             .generator
-            .and_then(|generator| self.generators.get(generator.0));
+            .and_then(|generator| self.owned.generators.get(generator.0));
         let usual_ns = generator
             .and_then(|generator| generator.return_ns)
             .unwrap_or(0);
-        let limit_ns = self.hold.limit_ns();
+        let limit_ns = self.waiting.hold.limit_ns();
         let grace_ns = usual_ns
             .saturating_mul(RETURNS)
             .clamp(limit_ns, limit_ns.saturating_mul(MOST_LIMITS));
-        self.n_idle_stamps += 1;
-        context.idle_stamp = self.n_idle_stamps;
-        self.idle.push_back(Idle {
-            context: id,
-            stamp: self.n_idle_stamps,
-            until_ns: self.now_ns.saturating_add(grace_ns),
-        });
-        if self.idle.len() > IDLE_PER_CONTEXT * (self.contexts.len() + 16) {
-            let contexts = &self.contexts;
-            self.idle.retain(|idle| {
-                contexts
-                    .get(idle.context.0)
-                    .is_some_and(|context| context.idle_stamp == idle.stamp)
-            });
-        }
+        let until_ns = self.now_ns.saturating_add(grace_ns);
+        self.waiting
+            .idle
+            .add(id, until_ns, &mut self.owned.contexts);
     }
 }
 
@@ -68,16 +52,16 @@ impl Planner<'_> {
         others: &[Ticket],
     ) -> Result<Option<PageCopy>, Obstacle> {
         let n_moves = self.batch.moves.ins.len();
-        let context = self.contexts.get(ticket.context.0);
+        let context = self.owned.contexts.get(ticket.context.0);
         let was_resident = context.is_some_and(|context| context.lane.is_resident());
         let made = self.try_to_make_ready(ticket, others);
         if made == Err(Obstacle::Short)
             && !was_resident
             && self.batch.moves.ins.len() == n_moves
-            && let Some(context) = self.contexts.get_mut(ticket.context.0)
+            && let Some(context) = self.owned.contexts.get_mut(ticket.context.0)
         {
             // What it found is of no use to it yet.
-            context.suspend(self.store);
+            context.suspend(&mut self.device.store);
         }
         made
     }
@@ -89,15 +73,16 @@ impl Planner<'_> {
     ) -> Result<Option<PageCopy>, Obstacle> {
         loop {
             let context = self
+                .owned
                 .contexts
                 .get_mut(ticket.context.0)
                 .ok_or(Obstacle::Short)?;
-            let mut missing = context.n_missing_at_most(self.store);
-            if missing > self.store.n_available() {
+            let mut missing = context.n_missing_at_most(&self.device.store);
+            if missing > self.device.store.n_available() {
                 // Anew each time: what it shared with one that was displaced is now its own to keep.
-                missing = context.survey(self.store, self.claim)?;
+                missing = context.survey(&self.device.store, self.claim)?;
             }
-            if missing > self.store.n_available() {
+            if missing > self.device.store.n_available() {
                 if ticket.is_ahead {
                     return Err(Obstacle::Short);
                 }
@@ -106,15 +91,19 @@ impl Planner<'_> {
                 }
             }
             let context = self
+                .owned
                 .contexts
                 .get_mut(ticket.context.0)
                 .ok_or(Obstacle::Short)?;
-            let adopted = context.adopt(self.store, self.claim, &mut self.batch.moves);
+            let adopted = context.adopt(&mut self.device.store, self.claim, &mut self.batch.moves);
             let end = context.end();
             let reserved = adopted.and_then(|()| {
-                context
-                    .lane
-                    .reserve(self.store, self.claim, &mut self.batch.moves, end)
+                context.lane.reserve(
+                    &mut self.device.store,
+                    self.claim,
+                    &mut self.batch.moves,
+                    end,
+                )
             });
             if reserved != Err(Obstacle::Short) {
                 return reserved;
@@ -134,48 +123,27 @@ impl Planner<'_> {
     /// A context that fills the pool has no room for a copy of a page that others hold, too: it computes that part
     /// again.
     fn give_up_shared(&mut self, ticket: &Ticket) -> bool {
-        let context = self.contexts.get_mut(ticket.context.0);
-        context.is_some_and(|context| context.lane.give_up_shared(self.store))
+        let context = self.owned.contexts.get_mut(ticket.context.0);
+        context.is_some_and(|context| context.lane.give_up_shared(&mut self.device.store))
     }
 
     /// Suspends the context that has been without a pass for the longest, of those whose programs are not expected
     /// back.
     fn displace_idle(&mut self) -> bool {
-        let mut index = 0;
-        while let Some(&Idle {
-            context: id,
-            stamp,
-            until_ns,
-        }) = self.idle.get(index).filter(|_| index < LOOKED_AT)
-        {
-            let candidate = self.contexts.get_mut(id.0).filter(|context| {
-                context.idle_stamp == stamp && is_idle(context) && context.lane.is_resident()
-            });
-            let Some(context) = candidate else {
-                self.idle.remove(index);
-                continue;
-            };
-            if until_ns > self.now_ns {
-                self.fates.retry_ns = Some(
-                    self.fates
-                        .retry_ns
-                        .map_or(until_ns, |retry_ns| retry_ns.min(until_ns)),
-                );
-                index += 1;
-                continue;
-            }
-            self.idle.remove(index);
-            context.suspend(self.store);
-            self.totals.n_suspended += 1;
-            return true;
-        }
-        false
+        let (contexts, retry_ns) = (&mut self.owned.contexts, &mut self.fates.retry_ns);
+        let found = self.idle.take(contexts, self.now_ns, retry_ns);
+        let Some(context) = found.and_then(|id| contexts.get_mut(id.0)) else {
+            return false;
+        };
+        context.suspend(&mut self.device.store);
+        self.totals.n_suspended += 1;
+        true
     }
 
     /// Suspends one of the requests that wait and come later.
     fn displace_waiting(&mut self, n: u32, ticket: &Ticket, others: &[Ticket]) -> bool {
-        let share = self.store.n_pages() / self.store.n_users().max(1);
-        let exceeds = |user, n| self.store.n_used_by(user).saturating_add(n) > share;
+        let share = self.device.store.n_pages() / self.device.store.n_users().max(1);
+        let exceeds = |user, n| self.device.store.n_used_by(user).saturating_add(n) > share;
         let claimant = Claimant {
             ticket,
             is_urgent: self.urgent == Some(ticket.pass),
@@ -191,27 +159,25 @@ impl Planner<'_> {
             .filter(|holder| claimant.may_displace(holder))
             .max_by_key(Holder::rank)
             .map(|holder| holder.ticket.context);
-        let Some(context) = victim.and_then(|victim| self.contexts.get_mut(victim.0)) else {
+        let Some(context) = victim.and_then(|victim| self.owned.contexts.get_mut(victim.0)) else {
             return false;
         };
-        context.suspend(self.store);
+        context.suspend(&mut self.device.store);
         self.totals.n_suspended += 1;
         true
     }
 
     /// Whether the context of a request that waits holds pages that may be taken away.
     fn can_go(&self, ticket: &Ticket, is_urgent: bool) -> bool {
-        self.contexts.get(ticket.context.0).is_some_and(|context| {
-            let began = context.pass.as_ref().is_some_and(Pass::is_partway);
-            let has_all = context.lane.n_missing(self.store, context.end()) == 0;
-            let repays = context.spared_until_ns > self.now_ns && !is_urgent;
-            let is_spared = began && has_all || repays;
-            context.lease.is_none() && context.lane.is_resident() && !is_spared
-        })
+        self.owned
+            .contexts
+            .get(ticket.context.0)
+            .is_some_and(|context| {
+                let began = context.pass.as_ref().is_some_and(Pass::is_partway);
+                let has_all = context.lane.n_missing(&self.device.store, context.end()) == 0;
+                let repays = context.spared_until_ns > self.now_ns && !is_urgent;
+                let is_spared = began && has_all || repays;
+                context.lease.is_none() && context.lane.is_resident() && !is_spared
+            })
     }
-}
-
-/// Whether nothing of a context waits for a batch or runs in one.
-fn is_idle(context: &Context) -> bool {
-    context.lease.is_none() && !context.pass.as_ref().is_some_and(Pass::is_waiting)
 }

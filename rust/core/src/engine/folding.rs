@@ -16,16 +16,17 @@ impl Engine {
     /// process, `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it was
     /// before the request.
     pub fn take(&mut self, request: RequestId) -> Option<Result<Answer>> {
-        let context = match self.requests.get(&request) {
+        let context = match self.owned.requests.get(&request) {
             None => return Some(Err(Error::internal(format!("{request:?} is unknown")))),
             Some(RequestState::Active(context)) => *context,
             Some(RequestState::Failed { error, .. }) => {
                 let error = error.clone();
-                self.forget(request);
+                self.owned.forget_request(request);
                 return Some(Err(error));
             }
         };
         let pass = self
+            .owned
             .contexts
             .get_mut(context.0)
             .map(|state| &mut state.pass);
@@ -34,14 +35,14 @@ impl Engine {
             return None;
         };
         let pass = pass.take_if(|pass| pass.is_ready())?;
-        self.forget(request);
+        self.owned.forget_request(request);
         let outcome = match pass.error() {
             None => self.charge(context, &pass),
             Some(error) => Err(error.clone()),
         };
         if let Err(error) = outcome {
             // What goes ahead of it waits.
-            self.queue.remove(pass.id);
+            self.waiting.queue.remove(pass.id);
             self.give_up(context, &pass);
             return Some(Err(error));
         }
@@ -50,8 +51,12 @@ impl Engine {
 
     /// Charges the tokens that enter the context with a pass to the budget of its process.
     fn charge(&self, context: ContextId, pass: &Pass) -> Result<()> {
-        let process = self.contexts.get(context.0).map(|state| state.process);
-        match process.and_then(|process| self.budget(process)) {
+        let process = self
+            .owned
+            .contexts
+            .get(context.0)
+            .map(|state| state.process);
+        match process.and_then(|process| self.owned.budget(process)) {
             Some(budget) => budget.spend(pass.n_entering()),
             None => Ok(()),
         }
@@ -59,8 +64,8 @@ impl Engine {
 
     /// Drops what a pass computed and drew: its context is as it was before.
     fn give_up(&mut self, context: ContextId, pass: &Pass) {
-        if let Some(state) = self.contexts.get_mut(context.0) {
-            state.trim(&mut self.store);
+        if let Some(state) = self.owned.contexts.get_mut(context.0) {
+            state.trim(&mut self.device.store);
         }
         self.rest(context);
         self.undo_generation(pass);
@@ -70,18 +75,18 @@ impl Engine {
     fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
         let page_size = self.config.page_size;
         let ahead = pass.split();
-        if let Some(state) = self.contexts.get_mut(context.0) {
+        if let Some(state) = self.owned.contexts.get_mut(context.0) {
             // A pass that had nothing to run took nothing.
             if pass.n_tokens() > 0 {
-                state.absorb(&self.store, &pass);
+                state.absorb(&self.device.store, &pass);
             }
             state.pass = ahead;
             if pass.kind.generator().is_none() {
                 state.settle(page_size);
             }
-            state.trim(&mut self.store);
+            state.trim(&mut self.device.store);
             if let Some(origin) = pass.origin
-                && let Some(process) = self.processes.get_mut(&state.process)
+                && let Some(process) = self.owned.processes.get_mut(&state.process)
             {
                 process.seeds.count(origin);
             }
@@ -94,7 +99,7 @@ impl Engine {
             PassKind::Step(id) | PassKind::Run(id) => id,
         };
         let (tokens, finish) = (pass.drawn().to_vec(), pass.finish());
-        match self.generators.get_mut(id.0) {
+        match self.owned.generators.get_mut(id.0) {
             Some(generator) => {
                 generator.fold(tokens.len() as u32, finish);
                 if pass.origin.is_some() {
@@ -109,14 +114,14 @@ impl Engine {
 
     /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.
     pub fn cancel(&mut self, request: RequestId) {
-        let Some(RequestState::Active(context)) = self.forget(request) else {
+        let Some(RequestState::Active(context)) = self.owned.forget_request(request) else {
             return;
         };
-        let state = self.contexts.get_mut(context.0);
+        let state = self.owned.contexts.get_mut(context.0);
         let Some(pass) = state.and_then(|state| state.pass.take()) else {
             return self.totals.faults.count("a request has no pass");
         };
-        self.queue.remove(pass.id);
+        self.waiting.queue.remove(pass.id);
         self.give_up(context, &pass);
     }
 
@@ -125,8 +130,8 @@ impl Engine {
         let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
             return;
         };
-        self.hold.forget(id);
-        if let Some(generator) = self.generators.get_mut(id.0) {
+        self.waiting.hold.forget(id);
+        if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.undo(matches!(pass.kind, PassKind::Step(_)));
         }
         self.drop_if_asked(id);
@@ -134,6 +139,7 @@ impl Engine {
 
     fn drop_if_asked(&mut self, id: GeneratorId) {
         if self
+            .owned
             .generators
             .get(id.0)
             .is_some_and(|generator| generator.dropped)

@@ -11,14 +11,14 @@ use super::requests::ticket;
 use super::{Engine, InFlight, Running};
 use crate::context::PassKind;
 use crate::generation::Next;
-use crate::ids::{BatchId, ContextId};
+use crate::ids::BatchId;
 use crate::kv::pages_for;
 use crate::sched::{Admission, Ticket};
 
 impl Engine {
     /// Enters what can follow the batch that runs into the queue, for one plan. Answers that batch where anything can.
     pub(super) fn enter_followers(&mut self) -> Option<BatchId> {
-        let [batch] = self.in_flight.as_slice() else {
+        let [batch] = self.device.in_flight.as_slice() else {
             return None;
         };
         // Where the batch brings pages back, its failure would take them from what follows, which uses them.
@@ -35,14 +35,14 @@ impl Engine {
         let followers: Vec<Ticket> = followers.collect();
         let is_followed = !followers.is_empty();
         for ticket in followers {
-            self.queue.push(ticket);
+            self.waiting.queue.push(ticket);
         }
         is_followed.then_some(before)
     }
 
     /// The place of a sequence that runs in the batch after; none where it will or may not need one.
     fn follower(&self, batch: &InFlight, running: &Running) -> Option<Ticket> {
-        let context = self.contexts.get(running.context.0)?;
+        let context = self.owned.contexts.get(running.context.0)?;
         let pass = context.pass.as_ref()?;
         let runs = context.lease == Some(batch.id)
             && !context.released
@@ -52,12 +52,13 @@ impl Engine {
             && context.lane.is_whole();
         let id = pass.kind.generator()?;
         let row = running.rows.clone().next_back()?;
-        let generator = self.generators.get(id.0).filter(|_| runs)?;
+        let generator = self.owned.generators.get(id.0).filter(|_| runs)?;
         let is_step = matches!(pass.kind, PassKind::Step(_));
         // Whatever the token is that is to be drawn.
         let goes_on = generator.after_any(1, &standing(&self.config, context, pass)) == Next::Go
             && (!is_step || runs_ahead(&self.config, generator));
-        let fits = pages_for(context.end() + 1, self.config.page_size) <= self.store.n_pages();
+        let fits =
+            pages_for(context.end() + 1, self.config.page_size) <= self.device.store.n_pages();
         let ticket = ticket(running.context, context, batch.id.0)?;
         (goes_on && fits).then_some(Ticket {
             n_tokens: 1,
@@ -71,15 +72,10 @@ impl Engine {
     /// A batch is answered before the one that a sequence of it follows: what the sequence drew is dropped, and drawn
     /// again.
     pub(super) fn give_back(&mut self, sequence: &Running, before: BatchId) {
-        if let Some(context) = self.contexts.get_mut(sequence.context.0) {
+        if let Some(context) = self.owned.contexts.get_mut(sequence.context.0) {
             context.lease = Some(before);
         }
         self.totals.n_followers_dropped += 1;
-    }
-
-    /// Whether a driver has a batch that it has not answered.
-    pub(super) fn runs(&self, id: BatchId) -> bool {
-        self.in_flight.iter().any(|batch| batch.id == id)
     }
 
     /// A batch was answered: a driver that runs one after the other begins the next one that it has.
@@ -87,26 +83,14 @@ impl Engine {
         if !self.config.serves.follows {
             return;
         }
-        let next = self.in_flight.iter_mut().min_by_key(|batch| batch.id.0);
+        let next = self
+            .device
+            .in_flight
+            .iter_mut()
+            .min_by_key(|batch| batch.id.0);
         if let Some(next) = next.filter(|next| next.id.0 > answered.0) {
             next.since_ns = now_ns;
         }
-    }
-
-    /// Takes a pass on that has more to compute: where the next batch has it already, it runs; if not, it waits.
-    pub(super) fn go_on(&mut self, id: ContextId, served: u64) {
-        let Some(context) = self.contexts.get_mut(id.0) else {
-            return self.totals.faults.count("what goes on has no context");
-        };
-        if context.lease.is_some() {
-            let starts = context.pass.as_mut().is_some_and(|pass| pass.start(true));
-            let faults = &mut self.totals.faults;
-            return faults.expect(starts, "what is followed does not wait");
-        }
-        let ticket = ticket(id, context, served);
-        let faults = &mut self.totals.faults;
-        faults.expect(ticket.is_some(), "what goes on has no pass");
-        self.queue.extend(ticket);
     }
 }
 
@@ -114,11 +98,16 @@ impl Planner<'_> {
     /// Gives a sequence a place whose only token is drawn from a row of the batch that runs. Nothing is displaced for
     /// it.
     pub(super) fn follow(&mut self, ticket: &Ticket) -> Admission {
-        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+        let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
             return Admission::NotYet;
         };
         let (length, lane) = (context.end() + 1, &mut context.lane);
-        if !lane.extend(self.store, self.claim, &mut self.batch.moves, length) {
+        if !lane.extend(
+            &mut self.device.store,
+            self.claim,
+            &mut self.batch.moves,
+            length,
+        ) {
             return Admission::NotYet;
         }
         self.add_follower(ticket);

@@ -96,9 +96,9 @@ impl Engine {
         forward: &Forward,
         slot: u32,
     ) -> Result<(Reads, Option<u64>)> {
-        let state = self.live(context)?;
-        let origin = state.origin(&self.store);
-        let process = self.process(state.process)?;
+        let state = self.owned.live(context)?;
+        let origin = state.origin(&self.device.store);
+        let process = self.owned.process(state.process)?;
         let seed = process.seeds.seed(origin);
         let mask = brle::shortest(&forward.token_mask, self.config.vocab_size);
         let mask: Option<Arc<[u32]>> = (!mask.is_empty()).then(|| Arc::from(mask));
@@ -137,9 +137,10 @@ impl Engine {
     ) -> Result<Progress> {
         self.check_room_for_request(context)?;
         self.idle_context(context, "passed through the model")?;
-        let state = self.live(context)?;
+        let state = self.owned.live(context)?;
         self.check_forward(state, forward)?;
-        let n_bytes = self.check_room_for_forward(state.process, forward)?;
+        let n_bytes = forward.n_bytes(self.config.vocab_size);
+        self.check_room_for_forward(state.process, n_bytes)?;
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
         let n_skipped = skipped(state, forward);
         let kind = PassKind::Forward {
@@ -210,7 +211,7 @@ impl Engine {
         let tokens: Vec<u32> = forward.input.iter().map(|input| input.token).collect();
         self.check_tokens(&tokens)?;
         let n_given = tokens.len() as u64;
-        if let Some(budget) = self.budget(state.process)
+        if let Some(budget) = self.owned.budget(state.process)
             && n_given > budget.left()
         {
             return Err(budget.exhausted(n_given));

@@ -1,7 +1,6 @@
 //! What programs do with generators, apart from running them.
 
 use super::Engine;
-use super::contexts::live_mut;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{FinishReason, Generator, GeneratorOptions, StepState, StopSet};
 use crate::ids::{ContextId, GeneratorId};
@@ -29,7 +28,7 @@ impl Engine {
         }
         self.check_room_for_generator(context)?;
         let page_size = self.config.page_size;
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         state.settle(page_size);
         let (process, older) = (state.process, state.generator);
         let mut generator = Generator::new(
@@ -41,11 +40,11 @@ impl Engine {
         generator.seed = options.sampler.seed.or(options.seed);
         generator.max_tokens = options.max_tokens;
         generator.adapter = options.adapter;
-        let id = GeneratorId(self.generators.insert(generator));
-        if let Some(state) = self.contexts.get_mut(context.0) {
+        let id = GeneratorId(self.owned.generators.insert(generator));
+        if let Some(state) = self.owned.contexts.get_mut(context.0) {
             state.generator = Some(id);
         }
-        if let Some(owner) = self.processes.get_mut(&process) {
+        if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.insert(id);
         }
         if let Some(older) = older {
@@ -59,7 +58,7 @@ impl Engine {
     /// # Errors
     /// `generator-retired`; `context-busy` while a step is under way.
     pub fn set_max_tokens(&mut self, generator: GeneratorId, n: u32) -> Result<()> {
-        self.idle_generator(generator)?.max_tokens = Some(n);
+        self.owned.idle_generator(generator)?.max_tokens = Some(n);
         Ok(())
     }
 
@@ -69,7 +68,7 @@ impl Engine {
     /// `invalid-token`, `generator-retired`; `context-busy` while a step is under way.
     pub fn set_stop(&mut self, generator: GeneratorId, tokens: &[u32]) -> Result<()> {
         self.check_tokens(tokens)?;
-        self.idle_generator(generator)?.stop.replace(tokens);
+        self.owned.idle_generator(generator)?.stop.replace(tokens);
         Ok(())
     }
 
@@ -79,7 +78,7 @@ impl Engine {
     /// `invalid-token`, `generator-retired`; `context-busy` while a step is under way.
     pub fn add_stop(&mut self, generator: GeneratorId, tokens: &[u32]) -> Result<()> {
         self.check_tokens(tokens)?;
-        self.idle_generator(generator)?.stop.add(tokens);
+        self.owned.idle_generator(generator)?.stop.add(tokens);
         Ok(())
     }
 
@@ -88,7 +87,10 @@ impl Engine {
     /// # Errors
     /// `generator-retired`; `context-busy` while a step is under way.
     pub fn ignore_eos(&mut self, generator: GeneratorId, ignore: bool) -> Result<()> {
-        self.idle_generator(generator)?.stop.ignore_end(ignore);
+        self.owned
+            .idle_generator(generator)?
+            .stop
+            .ignore_end(ignore);
         Ok(())
     }
 
@@ -97,7 +99,7 @@ impl Engine {
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn stop_bytes(&self, generator: GeneratorId) -> Result<usize> {
-        Ok(self.generator(generator)?.stop.held_bytes())
+        Ok(self.owned.generator(generator)?.stop.held_bytes())
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is opened again.
@@ -105,8 +107,10 @@ impl Engine {
     /// # Errors
     /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under way.
     pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
-        let (length, max_context) = (self.length_of(generator), self.config.max_context);
-        self.idle_generator(generator)?.open(length, max_context)
+        let (length, max_context) = (self.owned.length_of(generator), self.config.max_context);
+        self.owned
+            .idle_generator(generator)?
+            .open(length, max_context)
     }
 
     /// Tokens accepted so far.
@@ -114,7 +118,7 @@ impl Engine {
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn tokens_generated(&self, generator: GeneratorId) -> Result<u32> {
-        Ok(self.generator(generator)?.n_accepted())
+        Ok(self.owned.generator(generator)?.n_accepted())
     }
 
     /// Why it ended; none while it can go on.
@@ -122,15 +126,16 @@ impl Engine {
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn finish_reason(&self, generator: GeneratorId) -> Result<Option<FinishReason>> {
-        let (length, max_context) = (self.length_of(generator), self.config.max_context);
+        let (length, max_context) = (self.owned.length_of(generator), self.config.max_context);
         Ok(self
+            .owned
             .generator(generator)?
             .finish_reason(length, max_context))
     }
 
     /// Drops a generator; the context stays usable. A pass under way goes on.
     pub fn drop_generator(&mut self, generator: GeneratorId) {
-        let Some(state) = self.generators.get_mut(generator.0) else {
+        let Some(state) = self.owned.generators.get_mut(generator.0) else {
             return;
         };
         state.dropped = true;
@@ -139,17 +144,18 @@ impl Engine {
             state.process,
             state.state == StepState::Running,
         );
-        self.hold.forget(generator);
+        self.waiting.hold.forget(generator);
         if running {
             return;
         }
         self.drop_ahead(context);
-        self.generators.remove(generator.0);
-        if let Some(owner) = self.processes.get_mut(&process) {
+        self.owned.generators.remove(generator.0);
+        if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.remove(&generator);
         }
         let page_size = self.config.page_size;
         if let Some(context) = self
+            .owned
             .contexts
             .get_mut(context.0)
             .filter(|context| context.generator == Some(generator))
@@ -161,35 +167,9 @@ impl Engine {
 
     /// The generator cannot be used any more.
     pub(super) fn retire(&mut self, generator: GeneratorId) {
-        if let Some(state) = self.generators.get_mut(generator.0) {
+        if let Some(state) = self.owned.generators.get_mut(generator.0) {
             state.retire();
-            self.hold.forget(generator);
+            self.waiting.hold.forget(generator);
         }
     }
-
-    pub(super) fn generator(&self, generator: GeneratorId) -> Result<&Generator> {
-        self.generators.get(generator.0).ok_or_else(dropped)
-    }
-
-    fn idle_generator(&mut self, generator: GeneratorId) -> Result<&mut Generator> {
-        let state = self.generators.get_mut(generator.0).ok_or_else(dropped)?;
-        state.check_idle()?;
-        Ok(state)
-    }
-
-    /// Tokens in the context of a generator; 0 when either is gone.
-    fn length_of(&self, generator: GeneratorId) -> u32 {
-        let context = self
-            .generators
-            .get(generator.0)
-            .and_then(|state| self.contexts.get(state.context.0));
-        context.map_or(0, crate::context::Context::length)
-    }
-}
-
-fn dropped() -> Error {
-    Error::new(
-        ErrorCode::GeneratorRetired,
-        "this generator was dropped; make another one on its context",
-    )
 }

@@ -15,21 +15,22 @@ impl Engine {
     pub fn lose_device(&mut self, message: &str, now_ns: u64) {
         self.now_ns = now_ns;
         self.totals.n_device_losses += 1;
-        let mut running: Vec<BatchId> = self.in_flight.iter().map(|batch| batch.id).collect();
+        let mut running: Vec<BatchId> =
+            self.device.in_flight.iter().map(|batch| batch.id).collect();
         // A batch that follows another one ends after it.
         running.sort_unstable_by_key(|batch| batch.0);
         for batch in running {
-            if let Some(index) = self.in_flight.iter().position(|it| it.id == batch) {
+            if let Some(index) = self.device.in_flight.iter().position(|it| it.id == batch) {
                 self.end_batch(index, Err(lost(message)), now_ns);
             }
         }
-        for id in self.contexts.ids() {
-            if let Some(context) = self.contexts.get_mut(id) {
-                context.lane.reset(&mut self.store);
+        for id in self.owned.contexts.ids() {
+            if let Some(context) = self.owned.contexts.get_mut(id) {
+                context.lane.reset(&mut self.device.store);
             }
         }
-        self.store.lose();
-        for id in self.contexts.ids() {
+        self.device.store.lose();
+        for id in self.owned.contexts.ids() {
             self.renew_ticket(ContextId(id));
         }
     }
@@ -41,8 +42,8 @@ impl Engine {
         let Some(refusal) = self.refusal.clone() else {
             return;
         };
-        for ticket in self.queue.iter().copied().collect::<Vec<Ticket>>() {
-            self.queue.remove(ticket.pass);
+        for ticket in self.waiting.queue.iter().copied().collect::<Vec<Ticket>>() {
+            self.waiting.queue.remove(ticket.pass);
             self.fail(ticket.context, ticket.pass, refusal.clone());
         }
     }

@@ -1,18 +1,17 @@
 //! A batch in the making: `admitting` gives what the scheduler offers a place, `displacing` finds pages for it,
 //! `writing` puts it into the arena.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::device::{Device, InFlight};
+use super::idle::IdleList;
+use super::owned::Owned;
 use super::stats::Totals;
-use super::{Idle, InFlight};
-use crate::batch::ArenaBuilder;
-use crate::context::Context;
+use crate::config::EngineConfig;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, PassId, RequestId};
-use crate::kv::{Claim, Content, PageCopy, PageStore};
+use crate::kv::{Claim, Content, PageCopy};
 use crate::sched::Ticket;
-use crate::slab::Slab;
 
 /// What a plan reads and changes of the engine, and what it comes to.
 pub(super) struct Planner<'a> {
@@ -22,18 +21,16 @@ pub(super) struct Planner<'a> {
     pub(super) token_ns: u64,
     /// A request that displaces every other, where none can run.
     pub(super) urgent: Option<PassId>,
-    /// The most rows of forward passes that there may be.
-    pub(super) max_reads: u32,
-    pub(super) contexts: &'a mut Slab<Context>,
-    pub(super) store: &'a mut PageStore,
-    pub(super) builder: &'a mut ArenaBuilder,
-    pub(super) idle: &'a mut VecDeque<Idle>,
+    pub(super) config: &'a EngineConfig,
+    pub(super) owned: &'a mut Owned,
+    pub(super) idle: &'a mut IdleList,
+    pub(super) device: &'a mut Device,
     pub(super) totals: &'a mut Totals,
     pub(super) batch: InFlight,
     /// Rows of forward passes.
     pub(super) n_reads: u32,
-    /// The pages of the sequence that is added; its memory serves one after the other.
-    pub(super) pages: Vec<PageId>,
+    /// The pages of the sequence that is added, behind its full ones; its memory serves one after the other.
+    pub(super) last_pages: Vec<PageId>,
     pub(super) fates: Fates,
 }
 

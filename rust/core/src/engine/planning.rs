@@ -1,7 +1,7 @@
 //! The driver asks for a batch.
 
 use super::planner::{Fates, Planner};
-use super::{Engine, InFlight};
+use super::{Engine, InFlight, Waiting};
 use crate::batch::{Batch, SampleJobs};
 use crate::errors::Error;
 use crate::ids::{BatchId, PassId};
@@ -37,11 +37,14 @@ impl Engine {
         if self.is_stuck() {
             return Plan::Idle;
         }
-        self.totals.n_waiting_max = self.totals.n_waiting_max.max(self.queue.len() as u64);
+        self.totals.n_waiting_max = self
+            .totals
+            .n_waiting_max
+            .max(self.waiting.queue.len() as u64);
         let before = self.enter_followers();
         let plan = self.plan_some(now_ns, before);
         if before.is_some() {
-            self.queue.drop_followers();
+            self.waiting.queue.drop_followers();
         }
         plan
     }
@@ -49,16 +52,16 @@ impl Engine {
     fn plan_some(&mut self, now_ns: u64, before: Option<BatchId>) -> Plan {
         let mut urgent = None;
         loop {
-            if self.queue.len() == 0 {
-                self.hold.release();
+            if self.waiting.queue.len() == 0 {
+                self.waiting.hold.release();
                 return Plan::Idle;
             }
-            let full = self.queue.len()
+            let full = self.waiting.queue.len()
                 >= self.config.max_batch_seqs.min(self.config.max_batch_tokens) as usize;
             // What follows a batch that runs is not kept from the device.
             if !full
                 && before.is_none()
-                && let Some(until_ns) = self.hold.until(now_ns)
+                && let Some(until_ns) = self.waiting.hold.until(now_ns)
             {
                 self.totals.n_holds += 1;
                 return Plan::HoldUntil(until_ns);
@@ -66,16 +69,16 @@ impl Engine {
             let attempt = self.plan(now_ns, urgent, before);
             let n_ended = attempt.doomed.len() + attempt.n_done;
             for (ticket, error) in attempt.doomed {
-                self.queue.remove(ticket.pass);
+                self.waiting.queue.remove(ticket.pass);
                 self.fail(ticket.context, ticket.pass, error);
             }
             if let Some(batch) = attempt.batch {
-                self.hold.release();
+                self.waiting.hold.release();
                 return Plan::Batch(batch);
             }
-            if !self.in_flight.is_empty() {
+            if !self.device.in_flight.is_empty() {
                 // Asked again while the same batch runs: nobody was passed over by a batch.
-                self.queue.forget_plan();
+                self.waiting.queue.forget_plan();
                 return Plan::Idle;
             }
             if n_ended > 0 {
@@ -85,13 +88,13 @@ impl Engine {
                 return Plan::HoldUntil(retry_ns);
             }
             // Those that wait keep each other out: the oldest displaces every other, and since it fits it runs.
-            let Some(stuck) = self.queue.oldest() else {
+            let Some(stuck) = self.waiting.queue.oldest() else {
                 return Plan::Idle;
             };
             if urgent.replace(stuck.pass) != Some(stuck.pass) {
                 continue;
             }
-            self.queue.remove(stuck.pass);
+            self.waiting.queue.remove(stuck.pass);
             self.fail(
                 stuck.context,
                 stuck.pass,
@@ -106,9 +109,9 @@ impl Engine {
             n_sequences: self.config.max_batch_seqs,
             prefill_chunk: self.config.prefill_chunk,
         };
-        self.queue.urgent = urgent;
-        self.queue.pace.tell(now_ns, self.users.len());
-        let is_idle = self.in_flight.is_empty();
+        self.waiting.queue.urgent = urgent;
+        self.waiting.queue.pace.tell(now_ns, self.owned.users.len());
+        let is_idle = self.device.in_flight.is_empty();
         let (mut planner, queue) = self.planner(urgent, now_ns);
         queue.plan(limits, is_idle, &mut planner);
         let Planner { batch, fates, .. } = planner;
@@ -117,9 +120,8 @@ impl Engine {
             self.ready.extend(request);
             self.rest(context);
         }
-        let is_empty = batch.sequences.is_empty() && batch.moves.is_empty();
         Attempt {
-            batch: (!is_empty).then(|| self.launch(batch, before)),
+            batch: (!batch.is_empty()).then(|| self.launch(batch, before)),
             doomed: fates.doomed,
             n_done,
             retry_ns: fates.retry_ns,
@@ -130,52 +132,54 @@ impl Engine {
     fn planner(&mut self, urgent: Option<PassId>, now_ns: u64) -> (Planner<'_>, &mut Queue) {
         let (page_size, copy_page_ns) = (self.config.page_size, self.config.copy_page_ns);
         let id = BatchId(self.totals.n_batches + 1);
+        let Waiting {
+            queue, idle, costs, ..
+        } = &mut self.waiting;
         let planner = Planner {
             claim: Claim {
                 batch: id,
-                displace: self.costs.displace(page_size, copy_page_ns),
+                displace: costs.displace(page_size, copy_page_ns),
             },
             now_ns,
-            token_ns: self.costs.token_ns(),
+            token_ns: costs.token_ns(),
             urgent,
-            max_reads: self.config.max_batch_rows,
-            contexts: &mut self.contexts,
-            store: &mut self.store,
-            builder: &mut self.builder,
-            idle: &mut self.idle,
+            config: &self.config,
+            owned: &mut self.owned,
+            idle,
+            device: &mut self.device,
             totals: &mut self.totals,
             batch: InFlight::new(id, now_ns),
             n_reads: 0,
-            pages: Vec::new(),
+            last_pages: Vec::new(),
             fates: Fates::default(),
         };
-        (planner, &mut self.queue)
+        (planner, queue)
     }
 
     /// A batch was made: it is in flight from now on. `before` is the one that some of its sequences may follow.
     fn launch(&mut self, mut batch: InFlight, before: Option<BatchId>) -> Batch {
         for out in &batch.moves.outs {
-            self.builder.add_swap_out(out.page, out.slot);
+            self.device.builder.add_swap_out(out.page, out.slot);
         }
         for back in &batch.moves.ins {
-            self.builder.add_swap_in(back.slot, back.page);
+            self.device.builder.add_swap_in(back.slot, back.page);
         }
-        batch.n_tokens = self.builder.n_tokens() as u32;
+        batch.n_tokens = self.device.builder.n_tokens() as u32;
         let (n_sequences, n_tokens) = (batch.sequences.len() as u64, u64::from(batch.n_tokens));
         let totals = &mut self.totals;
         totals.n_batches += 1;
         totals.n_sequences += n_sequences;
-        totals.n_rows += self.builder.n_rows() as u64;
+        totals.n_rows += self.device.builder.n_rows() as u64;
         totals.n_tokens += n_tokens;
         totals.batch_sequences.count(n_sequences);
         totals.batch_tokens.count(n_tokens);
         batch.before = before.filter(|_| batch.sequences.iter().any(|running| running.follows));
         if let Some(before) = batch.before {
-            self.builder.follow(before);
+            self.device.builder.follow(before);
         }
         let id = batch.id;
-        self.in_flight.push(batch);
-        let arena = self.builder.finish(id);
+        self.device.in_flight.push(batch);
+        let arena = self.device.builder.finish(id);
         Batch {
             id,
             jobs: SampleJobs::new(arena.clone(), self.config.vocab_size),

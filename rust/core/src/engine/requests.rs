@@ -1,14 +1,14 @@
 //! What programs wait for: a request has a pass, from when it is entered (`submitting`, `ahead`) until its answer is
 //! taken (`folding`) or it is cancelled.
 
-use super::Engine;
 use crate::batch::RowOutput;
-use crate::context::{Context, PassKind};
+use crate::config::EngineConfig;
+use crate::context::Context;
 use crate::engine::Forward;
 use crate::errors::{Error, ErrorCode};
 use crate::generation::Output;
-use crate::ids::{ContextId, GeneratorId, ProcessId, RequestId};
-use crate::sched::{Ticket, Wants};
+use crate::ids::{ContextId, GeneratorId, ProcessId};
+use crate::sched::Ticket;
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,26 +52,6 @@ pub(super) enum RequestState {
     Failed { process: ProcessId, error: Error },
 }
 
-impl Engine {
-    /// Removes a request, which its process then no longer waits for.
-    pub(super) fn forget(&mut self, request: RequestId) -> Option<RequestState> {
-        let state = self.requests.remove(&request)?;
-        let process = match &state {
-            RequestState::Active(context) => {
-                self.contexts.get(context.0).map(|context| context.process)
-            }
-            RequestState::Failed { process, .. } => Some(*process),
-        };
-        if let Some(owner) = process.and_then(|process| self.processes.get_mut(&process)) {
-            owner.n_requests = owner.n_requests.saturating_sub(1);
-            if let Some(user) = self.users.get_mut(&owner.user) {
-                user.n_requests = user.n_requests.saturating_sub(1);
-            }
-        }
-        Some(state)
-    }
-}
-
 /// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was
 /// planned before it was entered: so that what is entered anew time and again does not go before what goes on.
 pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ticket> {
@@ -80,12 +60,7 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
         context: id,
         process: context.process,
         user: context.lane.owner(),
-        wants: match pass.kind {
-            PassKind::Flush => Wants::Tokens,
-            // None drafts yet.
-            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
-            PassKind::Forward { .. } => Wants::Rows,
-        },
+        wants: pass.wants(),
         n_tokens: context.n_remaining(),
         n_before: context.lane.n_ready(),
         pass: pass.id,
@@ -99,11 +74,12 @@ pub(super) fn ticket(id: ContextId, context: &Context, served: u64) -> Option<Ti
 }
 
 /// A pass that no release of others could make room for.
-pub(super) fn never_fits(needed: u32, limit: u32) -> Error {
+pub(super) fn never_fits(needed: u32, limit: u32, config: &EngineConfig) -> Error {
+    let setting = config.names.n_pages;
     Error::with_values(
         ErrorCode::OutOfPages,
         format!(
-            "the context needs {needed} pages and the pool has {limit}; shorten it, or raise n_pages or kv_bytes of the model"
+            "the context needs {needed} pages and the pool has {limit}; shorten it, or raise {setting}"
         ),
         &[("needed", u64::from(needed)), ("limit", u64::from(limit))],
     )

@@ -1,8 +1,6 @@
 //! Room for one thing more: in the engine, and for each process, so that none takes the room of the others.
 
-use std::collections::hash_map::Entry;
-
-use super::{Engine, Forward, Process, User};
+use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId, UserId};
 
@@ -16,19 +14,19 @@ impl Engine {
     pub(super) fn check_room_for_context(&self, process: ProcessId) -> Result<UserId> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitResources, "contexts", n, limit, why);
-        let owner = self.process(process)?;
+        let owner = self.owned.process(process)?;
         check(
             owner.contexts.len(),
             self.config.process_contexts(),
             "contexts of the program live and one program may hold at most {limit}; release some, or raise max_process_contexts",
         )?;
         check(
-            self.user(owner.user).n_contexts,
+            self.owned.user(owner.user).n_contexts,
             self.config.user_contexts(),
             "contexts of the user live and one user may hold at most {limit}; release some, end a program of the user, or raise max_user_contexts",
         )?;
         check(
-            self.contexts.len(),
+            self.owned.contexts.len(),
             self.config.max_contexts,
             "contexts live and the engine holds at most {limit}; release some, or raise max_contexts",
         )?;
@@ -42,12 +40,15 @@ impl Engine {
             check_room(ErrorCode::LimitResources, "generators", n, limit, why)
         };
         check(
-            self.process(self.live(context)?.process)?.generators.len(),
+            self.owned
+                .process(self.owned.live(context)?.process)?
+                .generators
+                .len(),
             self.config.process_contexts(),
             "generators of the program live and one program may hold at most {limit}; drop some, or raise max_process_contexts",
         )?;
         check(
-            self.generators.len(),
+            self.owned.generators.len(),
             self.config.max_contexts,
             "generators live and the engine holds at most {limit}; drop some, or raise max_contexts",
         )
@@ -60,26 +61,30 @@ impl Engine {
         }
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitQueue, "requests", n, limit, why);
-        let owner = self.process(self.live(context)?.process)?;
+        let owner = self.owned.process(self.owned.live(context)?.process)?;
         check(
             owner.n_requests,
             self.config.process_waiting(),
             "requests of the program are entered and one program may enter at most {limit}; take the answer of one first, or raise max_process_waiting",
         )?;
         check(
-            self.user(owner.user).n_requests,
+            self.owned.user(owner.user).n_requests,
             self.config.user_waiting(),
             "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise max_user_waiting",
         )?;
-        let (n, limit) = (self.requests.len(), self.config.max_waiting);
+        let (n, limit) = (self.owned.requests.len(), self.config.max_waiting);
         if n < limit as usize {
             return Ok(());
         }
         let mut values = vec![("requests", n as u64), ("limit", u64::from(limit))];
-        let when = self.costs.next_end_ms().map_or(String::new(), |ms| {
-            values.push(("retry_after_ms", ms));
-            format!(", in about {ms} ms")
-        });
+        let when = self
+            .waiting
+            .costs
+            .next_end_ms()
+            .map_or(String::new(), |ms| {
+                values.push(("retry_after_ms", ms));
+                format!(", in about {ms} ms")
+            });
         Err(Error::with_values(
             ErrorCode::LimitQueue,
             format!(
@@ -89,21 +94,17 @@ impl Engine {
         ))
     }
 
-    /// The bytes of a forward pass of the process; `limit-resources` where it may not have as many more.
-    pub(super) fn check_room_for_forward(
-        &self,
-        process: ProcessId,
-        forward: &Forward,
-    ) -> Result<usize> {
-        let n_bytes = forward.n_bytes(self.config.vocab_size);
+    /// `limit-resources` where forward passes of the process may not have as many bytes more.
+    pub(super) fn check_room_for_forward(&self, process: ProcessId, n_bytes: usize) -> Result<()> {
         if n_bytes == 0 {
-            return Ok(0);
+            return Ok(());
         }
-        let contexts = self.process(process)?.contexts.iter();
-        let passes = contexts.filter_map(|context| self.contexts.get(context.0)?.pass.as_ref());
+        let contexts = self.owned.process(process)?.contexts.iter();
+        let passes =
+            contexts.filter_map(|context| self.owned.contexts.get(context.0)?.pass.as_ref());
         let n_held: usize = passes.map(|pass| pass.n_bytes).sum();
         if n_held + n_bytes <= MAX_FORWARD_BYTES {
-            return Ok(n_bytes);
+            return Ok(());
         }
         Err(Error::with_values(
             ErrorCode::LimitResources,
@@ -118,53 +119,17 @@ impl Engine {
         ))
     }
 
-    pub(super) fn process(&self, process: ProcessId) -> Result<&Process> {
-        self.processes.get(&process).ok_or_else(|| {
-            Error::new(
-                ErrorCode::InvalidArgument,
-                format!("{process:?} is unknown; add it first"),
-            )
-        })
-    }
-
-    /// What the processes of a user own.
-    pub(super) fn user(&self, user: UserId) -> User {
-        self.users.get(&user).copied().unwrap_or_default()
-    }
-
-    /// A request of the process was entered.
-    pub(super) fn count_request(&mut self, process: ProcessId) {
-        if let Some(owner) = self.processes.get_mut(&process) {
-            owner.n_requests += 1;
-            self.users.entry(owner.user).or_default().n_requests += 1;
-        }
-    }
-
-    /// A process ended, with all that it owned.
-    pub(super) fn leave(&mut self, ended: &Process) {
-        let Entry::Occupied(mut entry) = self.users.entry(ended.user) else {
-            return;
-        };
-        let user = entry.get_mut();
-        user.n_processes = user.n_processes.saturating_sub(1);
-        user.n_contexts = user.n_contexts.saturating_sub(ended.contexts.len());
-        user.n_requests = user.n_requests.saturating_sub(ended.n_requests);
-        if user.n_processes == 0 {
-            entry.remove();
-        }
-    }
-
     /// `limit-snapshots` where the user may not have another snapshot.
     pub(super) fn check_room_for_snapshot(&self, user: UserId) -> Result<()> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitSnapshots, "snapshots", n, limit, why);
         check(
-            self.snapshots.n_of(user),
+            self.owned.snapshots.n_of(user),
             self.config.user_snapshots(),
             "snapshots of the user are kept and one user may have at most {limit}; delete some, or raise max_user_snapshots",
         )?;
         check(
-            self.snapshots.len(),
+            self.owned.snapshots.len(),
             self.config.max_snapshots,
             "snapshots are kept and the engine keeps at most {limit}; delete some, or raise max_snapshots",
         )

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::Engine;
-use super::contexts::live_mut;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId, UserId};
@@ -133,7 +132,7 @@ impl Engine {
     pub fn save(&mut self, context: ContextId, name: &str, beside: Beside) -> Result<()> {
         check_name(name)?;
         let user = self.idle_context(context, "saved")?.lane.owner();
-        if self.snapshots.get(user, name).is_none() {
+        if self.owned.snapshots.get(user, name).is_none() {
             self.give_way(user);
             self.check_room_for_snapshot(user)?;
         }
@@ -148,26 +147,27 @@ impl Engine {
         let user = self.idle_context(context, "saved")?.lane.owner();
         self.give_way(user);
         self.check_room_for_snapshot(user)?;
-        let name = self.snapshots.make_name(user);
+        let name = self.owned.snapshots.make_name(user);
         self.keep(context, user, name.clone(), beside)?;
         Ok(name)
     }
 
     /// Has a snapshot of a user who has gone give way for one of `user`, where as many are kept as the engine keeps.
     fn give_way(&mut self, user: UserId) {
-        let n_of_user = self.snapshots.n_of(user);
-        let is_full = self.snapshots.len() >= self.config.max_snapshots as usize;
+        let n_of_user = self.owned.snapshots.n_of(user);
+        let is_full = self.owned.snapshots.len() >= self.config.max_snapshots as usize;
         if !is_full || n_of_user >= self.config.user_snapshots() as usize {
             return;
         }
-        let users = &self.users;
+        let users = &self.owned.users;
         let least = self
+            .owned
             .snapshots
             .least_missed(n_of_user, |other| !users.contains_key(&other));
         if let Some((other, name)) = least
-            && let Some(snapshot) = self.snapshots.remove(other, &name)
+            && let Some(snapshot) = self.owned.snapshots.remove(other, &name)
         {
-            snapshot.context.lane.release(&mut self.store);
+            snapshot.context.lane.release(&mut self.device.store);
         }
     }
 
@@ -179,15 +179,15 @@ impl Engine {
         beside: Beside,
     ) -> Result<()> {
         let page_size = self.config.page_size;
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         state.settle(page_size);
         let snapshot = Snapshot {
-            context: state.freeze(&mut self.store),
+            context: state.freeze(&mut self.device.store),
             beside,
-            used: self.snapshots.note_use(),
+            used: self.owned.snapshots.note_use(),
         };
-        if let Some(older) = self.snapshots.insert(user, name, snapshot) {
-            older.context.lane.release(&mut self.store);
+        if let Some(older) = self.owned.snapshots.insert(user, name, snapshot) {
+            older.context.lane.release(&mut self.device.store);
         }
         Ok(())
     }
@@ -199,8 +199,9 @@ impl Engine {
     /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be one, or an unknown process.
     pub fn open_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
-        let used = self.snapshots.note_use();
-        let snapshot = self.snapshots.get_mut(user, name);
+        self.charge_opening(process, user, name)?;
+        let used = self.owned.snapshots.note_use();
+        let snapshot = self.owned.snapshots.get_mut(user, name);
         let Snapshot {
             context,
             beside,
@@ -208,7 +209,7 @@ impl Engine {
         } = snapshot.ok_or_else(|| missing(name))?;
         *last = used;
         let (path, beside) = (context.path, beside.clone());
-        let context = context.fork(&mut self.store);
+        let context = context.fork(&mut self.device.store);
         Ok((self.own(process, context, path), beside))
     }
 
@@ -218,7 +219,8 @@ impl Engine {
     /// Those of [`Engine::open_snapshot`]; the snapshot stays then.
     pub fn take_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
-        let snapshot = self.snapshots.remove(user, name);
+        self.charge_opening(process, user, name)?;
+        let snapshot = self.owned.snapshots.remove(user, name);
         let Snapshot {
             context, beside, ..
         } = snapshot.ok_or_else(|| missing(name))?;
@@ -232,7 +234,7 @@ impl Engine {
     /// `snapshot-missing` naming it; `invalid-argument` for a name that cannot be one, or an unknown process.
     pub fn delete_snapshot(&mut self, process: ProcessId, name: &str) -> Result<()> {
         check_name(name)?;
-        let user = self.process(process)?.user;
+        let user = self.owned.process(process)?.user;
         self.delete_snapshot_of(user, name)
     }
 
@@ -241,9 +243,9 @@ impl Engine {
     /// # Errors
     /// `snapshot-missing` naming it.
     pub fn delete_snapshot_of(&mut self, user: UserId, name: &str) -> Result<()> {
-        let snapshot = self.snapshots.remove(user, name);
+        let snapshot = self.owned.snapshots.remove(user, name);
         let snapshot = snapshot.ok_or_else(|| missing(name))?;
-        snapshot.context.lane.release(&mut self.store);
+        snapshot.context.lane.release(&mut self.device.store);
         Ok(())
     }
 
@@ -252,7 +254,7 @@ impl Engine {
         &self,
         user: Option<UserId>,
     ) -> impl Iterator<Item = (&str, u32, &Beside)> {
-        let all = self.snapshots.by_user.iter();
+        let all = self.owned.snapshots.by_user.iter();
         let wanted = all.filter(move |(of, _)| user.is_none_or(|user| user == **of));
         wanted.flat_map(|(_, snapshots)| {
             snapshots.iter().map(|(name, snapshot)| {
@@ -266,28 +268,43 @@ impl Engine {
     /// # Errors
     /// `invalid-argument` for an unknown process.
     pub fn snapshots(&self, process: ProcessId) -> Result<Vec<String>> {
-        let user = self.process(process)?.user;
-        Ok(self.snapshots.names(user).map(str::to_owned).collect())
+        let user = self.owned.process(process)?.user;
+        Ok(self
+            .owned
+            .snapshots
+            .names(user)
+            .map(str::to_owned)
+            .collect())
     }
 
-    /// Checks that a process may have a context of that snapshot, and charges its tokens. Answers the user.
+    /// Whether a process may have a context of that snapshot. Answers the user.
     fn check_opening(&self, process: ProcessId, name: &str) -> Result<UserId> {
         check_name(name)?;
-        let user = self.process(process)?.user;
-        let snapshot = self.snapshots.get(user, name);
-        let length = snapshot.ok_or_else(|| missing(name))?.context.length();
+        let user = self.owned.process(process)?.user;
+        self.snapshot_length(user, name)?;
         self.check_room_for_context(process)?;
-        if let Some(budget) = self.budget(process) {
-            budget.spend(length as usize)?;
-        }
         Ok(user)
+    }
+
+    /// Charges the tokens of a snapshot to a process that opens it.
+    fn charge_opening(&self, process: ProcessId, user: UserId, name: &str) -> Result<()> {
+        match self.owned.budget(process) {
+            Some(budget) => budget.spend(self.snapshot_length(user, name)? as usize),
+            None => Ok(()),
+        }
+    }
+
+    /// Tokens of a snapshot.
+    fn snapshot_length(&self, user: UserId, name: &str) -> Result<u32> {
+        let snapshot = self.owned.snapshots.get(user, name);
+        Ok(snapshot.ok_or_else(|| missing(name))?.context.length())
     }
 
     /// Makes a context with the content of a snapshot of that path one of the process.
     fn own(&mut self, process: ProcessId, context: Context, path: u64) -> ContextId {
-        let seeds = self.processes.get_mut(&process);
+        let seeds = self.owned.processes.get_mut(&process);
         let path = seeds.map_or(path, |process| process.seeds.open(path));
-        self.add_context(context.given_to(process, path))
+        self.owned.add_context(context.given_to(process, path))
     }
 }
 

@@ -174,36 +174,36 @@ pub struct UserStats {
 impl Engine {
     /// What a user has, as of now.
     pub fn user_stats(&self, user: UserId) -> UserStats {
-        let own = self.user(user);
+        let own = self.owned.user(user);
         UserStats {
-            n_pages_used: u64::from(self.store.n_used_by(user)),
+            n_pages_used: u64::from(self.device.store.n_used_by(user)),
             n_contexts: own.n_contexts as u64,
-            n_snapshots: self.snapshots.n_of(user) as u64,
+            n_snapshots: self.owned.snapshots.n_of(user) as u64,
             n_requests: own.n_requests as u64,
         }
     }
 
     /// Counters and gauges, as of now.
     pub fn stats(&self) -> Stats {
-        let pages = self.store.totals();
+        let pages = self.device.store.totals();
         let totals = &self.totals;
-        let n_pages = u64::from(self.store.n_pages());
-        let n_pages_used = u64::from(self.store.n_in_use());
-        let n_pages_cached = u64::from(self.store.n_cached());
+        let n_pages = u64::from(self.device.store.n_pages());
+        let n_pages_used = u64::from(self.device.store.n_in_use());
+        let n_pages_cached = u64::from(self.device.store.n_cached());
         Stats {
             n_pages,
             n_pages_used,
             n_pages_cached,
             n_pages_free: n_pages - n_pages_used - n_pages_cached,
-            n_pages_host: u64::from(self.store.n_on_host()),
-            n_contexts: self.contexts.len() as u64,
-            n_snapshots: self.snapshots.len() as u64,
-            n_generators: self.generators.len() as u64,
-            n_requests: self.requests.len() as u64,
-            n_waiting: self.queue.len() as u64,
+            n_pages_host: u64::from(self.device.store.n_on_host()),
+            n_contexts: self.owned.contexts.len() as u64,
+            n_snapshots: self.owned.snapshots.len() as u64,
+            n_generators: self.owned.generators.len() as u64,
+            n_requests: self.owned.requests.len() as u64,
+            n_waiting: self.waiting.queue.len() as u64,
             n_waiting_max: totals.n_waiting_max,
-            n_in_flight: self.in_flight.len() as u64,
-            n_stuck: self.n_stuck() as u64,
+            n_in_flight: self.device.in_flight.len() as u64,
+            n_stuck: self.device.n_stuck() as u64,
             n_batches: totals.n_batches,
             n_failed_batches: totals.n_failed_batches,
             n_device_losses: totals.n_device_losses,

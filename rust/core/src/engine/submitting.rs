@@ -1,8 +1,7 @@
 //! A request is entered: its pass takes what is pending and buffered, and waits.
 
 use super::Engine;
-use super::contexts::live_mut;
-use super::requests::{Progress, RequestState, Submission, never_fits, ticket};
+use super::requests::{Progress, Submission, never_fits, ticket};
 use crate::context::{Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{StepState, Template};
@@ -26,7 +25,7 @@ impl Engine {
         submission: Submission,
         now_ns: u64,
     ) -> Result<Progress> {
-        if self.requests.contains_key(&request) {
+        if self.owned.requests.contains_key(&request) {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,
                 format!("{request:?} is in use; use a name that is new"),
@@ -66,15 +65,15 @@ impl Engine {
     ) -> Result<Progress> {
         let one_step = matches!(kind, PassKind::Step(_));
         let max_context = self.config.max_context;
-        self.generator(id)?.check_step(one_step)?;
-        let context = self.generator(id)?.context;
+        self.owned.generator(id)?.check_step(one_step)?;
+        let context = self.owned.generator(id)?.context;
         self.note_return(id, one_step, now_ns);
         if one_step && let Some(progress) = self.take_ahead(request, id, context, now_ns) {
             return progress;
         }
         let length = self.idle_context(context, "generated from")?.length();
-        let template = self.generator(id)?.template;
-        let (pass, template) = match self.generator(id)?.end(length, max_context) {
+        let template = self.owned.generator(id)?.template;
+        let (pass, template) = match self.owned.generator(id)?.end(length, max_context) {
             Some(reason) => {
                 let tokens = Tokens::taken(length, None, &[]);
                 let mut pass = Pass::new(self.next_pass(), request, kind, tokens);
@@ -89,7 +88,7 @@ impl Engine {
             }
         };
         let progress = self.enter(context, pass, now_ns)?;
-        if let Some(generator) = self.generators.get_mut(id.0) {
+        if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.state = StepState::Running;
             generator.template = template;
         }
@@ -98,9 +97,9 @@ impl Engine {
 
     /// The program of a generator is back. Whatever fails from here on fails the step, which is then opened again.
     fn note_return(&mut self, id: GeneratorId, one_step: bool, now_ns: u64) {
-        self.hold.forget(id);
+        self.waiting.hold.forget(id);
         let limit_ns = self.config.hold_ns;
-        let Some(generator) = self.generators.get_mut(id.0) else {
+        let Some(generator) = self.owned.generators.get_mut(id.0) else {
             return self
                 .totals
                 .faults
@@ -122,22 +121,22 @@ impl Engine {
         id: GeneratorId,
         kind: PassKind,
     ) -> Result<(Pass, Template)> {
-        let generator = self.generator(id)?;
-        if let Some(budget) = self.budget(generator.process) {
+        let generator = self.owned.generator(id)?;
+        if let Some(budget) = self.owned.budget(generator.process) {
             // A generation draws a token at least; one that could not enter is not drawn.
             if budget.left() == 0 {
                 return Err(budget.exhausted(1));
             }
         }
-        let state = self.live(generator.context)?;
-        let origin = (!generator.counted).then(|| state.origin(&self.store));
-        let process = self.processes.get(&generator.process);
+        let state = self.owned.live(generator.context)?;
+        let origin = (!generator.counted).then(|| state.origin(&self.device.store));
+        let process = self.owned.processes.get(&generator.process);
         let template = generator.draws_by(|| {
             let derived = process.zip(origin);
             derived.map_or(0, |(process, origin)| process.seeds.seed(origin))
         });
         let (tokens, adapter) = (state.to_take(), generator.adapter);
-        let budget = self.budget(generator.process).cloned();
+        let budget = self.owned.budget(generator.process).cloned();
         let pass = Pass::new(self.next_pass(), request, kind, tokens);
         let mut pass = pass.with_adapter(adapter);
         (pass.budget, pass.origin) = (budget, origin);
@@ -159,11 +158,11 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Progress> {
         self.check_room_for_request(context)?;
-        let (page_size, n_pages) = (self.config.page_size, self.store.n_pages());
-        let state = live_mut(&mut self.contexts, context)?;
+        let (page_size, n_pages) = (self.config.page_size, self.device.store.n_pages());
+        let state = self.owned.live_mut(context)?;
         let n_needed = pages_for(state.n_tokens() + pass.n_tokens(), page_size);
         if n_needed > n_pages {
-            return Err(never_fits(n_needed, n_pages));
+            return Err(never_fits(n_needed, n_pages, &self.config));
         }
         if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
             let answers = pass.answer(None, false);
@@ -176,13 +175,14 @@ impl Engine {
         state.settle(page_size);
         state.pass = Some(pass);
         if waits {
-            self.queue
+            self.waiting
+                .queue
                 .extend(ticket(context, state, self.totals.n_batches));
         }
         let process = state.process;
-        self.count_request(process);
-        if let Some(request) = request {
-            self.requests.insert(request, RequestState::Active(context));
+        match request {
+            Some(request) => self.owned.add_request(request, context, process),
+            None => self.totals.faults.count("what is entered has no request"),
         }
         Ok(if waits {
             Progress::Waiting

@@ -4,7 +4,6 @@
 //! the pool when a pass does.
 
 use super::Engine;
-use super::contexts::live_mut;
 use super::requests::never_fits;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
@@ -27,7 +26,7 @@ impl Engine {
     /// # Errors
     /// `context-released`.
     pub fn page_counts(&self, context: ContextId) -> Result<PageCounts> {
-        let state = self.live(context)?;
+        let state = self.owned.live(context)?;
         let page_size = self.config.page_size;
         let n_working_tokens = state.n_tokens() - state.n_committed * page_size;
         Ok(PageCounts {
@@ -45,12 +44,12 @@ impl Engine {
     /// # Errors
     /// `out-of-pages` where the pool could never hold them; `context-busy`, `context-released`.
     pub fn reserve_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let (page_size, limit) = (self.config.page_size, self.store.n_pages());
+        let (page_size, limit) = (self.config.page_size, self.device.store.n_pages());
         let state = self.idle_context(context, "given pages")?;
         state.settle(page_size);
         let n_pages = state.n_pages(page_size).saturating_add(n);
         if n_pages > limit {
-            return Err(never_fits(n_pages, limit));
+            return Err(never_fits(n_pages, limit, &self.config));
         }
         state.n_reserved = n_pages;
         Ok(())
@@ -117,10 +116,10 @@ impl Engine {
 
     /// Drops the last `n` tokens, the pending one first, and retires the generator that would have gone on from them.
     pub(super) fn drop_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let state = live_mut(&mut self.contexts, context)?;
+        let state = self.owned.live_mut(context)?;
         let generator = state.generator.take();
         let n_pending = u32::from(n > 0 && state.pending.take().is_some());
-        state.drop_last(&mut self.store, n - n_pending);
+        state.drop_last(&mut self.device.store, n - n_pending);
         if let Some(generator) = generator {
             self.retire(generator);
         }

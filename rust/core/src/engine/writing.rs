@@ -13,7 +13,7 @@ use crate::sched::Ticket;
 impl Planner<'_> {
     /// Writes a chunk of a context into the batch, which has its pages from now on.
     pub(super) fn add(&mut self, ticket: &Ticket, chunk: Chunk) {
-        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+        let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
             return self.totals.faults.count("what has a place has no context");
         };
         let Some(pass) = &context.pass else {
@@ -25,33 +25,35 @@ impl Planner<'_> {
             content,
             copy,
         } = chunk;
-        list_pages(&mut self.pages, context, self.store, slots.end);
-        let sequence = Sequence {
-            reread,
-            replaced: copy.map(|(page_idx, copy)| (page_idx, copy.dst)),
-            ..sequence(ticket, pass, slots.clone(), &self.pages)
-        };
+        let mut sequence = sequence(ticket, pass, slots.clone());
+        sequence.pages = list_pages(&mut self.last_pages, context, &self.device.store, slots.end);
+        sequence.last_pages = &self.last_pages;
+        sequence.reread = reread;
+        sequence.replaced = copy.map(|(page_idx, copy)| (page_idx, copy.dst));
+        let builder = &mut self.device.builder;
         let adapter = match content {
             None => {
-                let tokens = pass.tokens_at(slots.clone()).unwrap_or_default();
-                self.builder.add_sequence(&Sequence { tokens, ..sequence });
+                sequence.tokens = pass.tokens_at(slots.clone()).unwrap_or_default();
+                builder.add_sequence(&sequence);
                 pass.adapter()
             }
             Some(content) => {
                 let content = content.part(0..slots.end - slots.start, slots.start);
-                add_content(self.builder, sequence, &content, slots.start)
+                add_content(builder, sequence, &content, slots.start)
             }
         };
         if let Some((_, copy)) = copy {
-            self.builder.add_copy(copy.src, copy.dst);
+            builder.add_copy(copy.src, copy.dst);
             self.totals.n_copies += 1;
         }
         // A token that is computed again with the adapter that it was written with is read by the next batch with that
         // of the pass.
         let is_read = adapter == pass.adapter();
         let read = if is_read { slots.clone() } else { 0..0 };
-        let rows = add_reads(self.builder, pass.reads_within(read.clone()), slots.start);
-        self.n_reads += pass.counted_reads(read).len() as u32;
+        let rows = add_reads(builder, pass.reads_within(read), slots.start);
+        if pass.counts_reads() {
+            self.n_reads += rows.len() as u32;
+        }
         let ends = is_read && slots.end == context.end();
         context.lease = Some(self.claim.batch);
         if let Some(pass) = &mut context.pass {
@@ -73,7 +75,7 @@ impl Planner<'_> {
 
     /// Writes the token of a context that a row of the batch before draws, whose slot is its next one.
     pub(super) fn add_follower(&mut self, ticket: &Ticket) {
-        let Some(context) = self.contexts.get_mut(ticket.context.0) else {
+        let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
             return self.totals.faults.count("what follows has no context");
         };
         let slots = context.end()..context.end() + 1;
@@ -81,13 +83,15 @@ impl Planner<'_> {
         let Some((pass, read)) = pass.and_then(|pass| Some((pass, pass.following_read()?))) else {
             return self.totals.faults.count("what follows draws nothing");
         };
-        list_pages(&mut self.pages, context, self.store, slots.end);
-        self.builder.add_sequence(&Sequence {
+        let pages = list_pages(&mut self.last_pages, context, &self.device.store, slots.end);
+        self.device.builder.add_sequence(&Sequence {
             tokens: &[0],
+            pages,
+            last_pages: &self.last_pages,
             follows: ticket.follows,
-            ..sequence(ticket, pass, slots.clone(), &self.pages)
+            ..sequence(ticket, pass, slots.clone())
         });
-        let rows = add_reads(self.builder, &[read], slots.start);
+        let rows = add_reads(&mut self.device.builder, &[read], slots.start);
         context.lease = Some(self.claim.batch);
         self.batch.work.add(slots.start, 1);
         self.totals.n_followers += 1;
@@ -102,23 +106,22 @@ impl Planner<'_> {
     }
 }
 
-/// The pages of a context up to `length`.
-fn list_pages(pages: &mut Vec<PageId>, context: &Context, store: &PageStore, length: u32) {
+/// The pages of a context up to `length`: those of full pages where they lie, and those behind them in `last`.
+fn list_pages<'a>(
+    last: &mut Vec<PageId>,
+    context: &'a Context,
+    store: &PageStore,
+    length: u32,
+) -> &'a [PageId] {
     let n_pages = pages_for(length, store.page_size()) as usize;
     let full = context.lane.full_pages();
-    pages.clear();
-    pages.extend_from_slice(&full[..n_pages.min(full.len())]);
-    let n_behind = n_pages.saturating_sub(full.len());
-    pages.extend(context.lane.pages_behind(store).take(n_behind));
+    let n_full = n_pages.min(full.len());
+    context.lane.list_behind(store, n_pages - n_full, last);
+    &full[..n_full]
 }
 
-/// A sequence without tokens, each of which is at its own position and sees all before it.
-fn sequence<'a>(
-    ticket: &Ticket,
-    pass: &Pass,
-    slots: Range<u32>,
-    pages: &'a [PageId],
-) -> Sequence<'a> {
+/// A sequence without tokens and pages, each of whose tokens is at its own position and sees all before it.
+fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a> {
     Sequence {
         context: ticket.context,
         request: pass.request().unwrap_or(RequestId(0)),
@@ -127,7 +130,8 @@ fn sequence<'a>(
         masks: Masks::Causal,
         adapter: pass.adapter(),
         media: 0,
-        pages,
+        pages: &[],
+        last_pages: &[],
         replaced: None,
         length: slots.end,
         reread: false,
@@ -226,7 +230,8 @@ mod tests {
                 masks: Masks::Causal,
                 adapter: Adapter::default(),
                 media: 0,
-                pages: &[PageId(0), PageId(1)],
+                pages: &[PageId(0)],
+                last_pages: &[PageId(1)],
                 replaced: None,
                 length: first + 2,
                 reread: false,

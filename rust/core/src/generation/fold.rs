@@ -49,12 +49,10 @@ pub(crate) enum Next {
 /// Judges what was drawn. A token counts where every draft before it is what was drawn in its place, up to the first
 /// that ends the generation.
 pub(crate) fn fold(generator: &Generator, drawn: Drawn<'_>, standing: &Standing<'_>) -> Verdict {
-    let mut n_accepted = 0;
-    let mut next = Next::Go;
-    for (index, &token) in drawn.tokens.iter().enumerate() {
-        if index > 0 && drawn.drafts.get(index - 1) != drawn.tokens.get(index - 1) {
-            break;
-        }
+    let alike = drawn.drafts.iter().zip(drawn.tokens);
+    let n_alike = alike.take_while(|(draft, token)| draft == token).count();
+    let (mut n_accepted, mut next) = (0, Next::Go);
+    for &token in drawn.tokens.iter().take(n_alike + 1) {
         n_accepted += 1;
         next = generator.judge(token, n_accepted, standing);
         if next != Next::Go {

@@ -9,7 +9,7 @@ mod seeds;
 mod stop;
 mod template;
 
-pub(crate) use fold::{Drawn, Next, Standing, Verdict, fold};
+pub(crate) use fold::{Drawn, Next, Standing, fold};
 pub(crate) use generator::{Generator, StepState};
 pub use options::{FinishReason, GeneratorOptions, Output};
 pub(crate) use seeds::Seeds;

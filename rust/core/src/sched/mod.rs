@@ -2,6 +2,7 @@
 
 mod cost;
 mod hold;
+mod kind;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod modelled_queue;
 mod pace;
@@ -15,10 +16,11 @@ mod shares;
 
 pub(crate) use cost::Work;
 pub(crate) use hold::{Hold, smoothed};
+#[cfg(test)]
+pub(crate) use kind::Kind;
+pub(crate) use kind::Wants;
 pub(crate) use pace::Pace;
 pub(crate) use precedence::{Claimant, Holder};
-#[cfg(test)]
-pub(crate) use queue::Kind;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use queue::MAX_REFUSED;
-pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket, Wants};
+pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket};

@@ -67,7 +67,8 @@ impl Holder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::queue::{MAX_REFUSED, Wants};
+    use super::super::kind::Wants;
+    use super::super::queue::MAX_REFUSED;
     use super::*;
     use crate::ids::{ContextId, ProcessId, UserId};
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use super::cost::Work;
+use super::kind::{Kind, Wants};
 use super::pace::{Pace, TimeShares};
 use super::shares::Shares;
 use crate::ids::{ContextId, PassId, ProcessId, UserId};
@@ -18,37 +19,6 @@ pub(super) const MAX_PASSED_OVER: u32 = 4;
 pub(super) const MAX_REMEMBERED: usize = 4096;
 /// Batches for which a request may lack pages before it goes first.
 pub(crate) const MAX_REFUSED: u32 = 32;
-
-/// What a request wants in the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
-    /// Its tokens computed.
-    Tokens,
-    /// The token behind its last one drawn, and where there are drafts, those judged. They come last among its tokens.
-    Draw { n_drafts: u32 },
-    /// The rows that a program asked for.
-    Rows,
-}
-
-/// What a request needs of the next batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// One token: the next of a generation, or as little as that.
-    Decode,
-    /// One token and its drafts, or as many of them as there is room for.
-    Verify { n_drafts: u32 },
-    /// Tokens, in chunks.
-    Prefill,
-    /// Tokens of a pass that a program put together, in chunks.
-    Forward,
-}
-
-impl Kind {
-    /// Whether it is a step of a generation: those come before the rest.
-    pub(crate) const fn is_step(self) -> bool {
-        matches!(self, Self::Decode | Self::Verify { .. })
-    }
-}
 
 /// A request that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +50,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     /// What it needs of the next batch.
     pub(crate) const fn kind(&self) -> Kind {
-        match self.wants {
-            _ if self.n_tokens <= 1 => Kind::Decode,
-            Wants::Draw { n_drafts } if self.n_tokens <= 1 + n_drafts => Kind::Verify { n_drafts },
-            Wants::Draw { .. } | Wants::Tokens => Kind::Prefill,
-            Wants::Rows => Kind::Forward,
-        }
+        self.wants.kind(self.n_tokens)
     }
 
     /// Whether it is a step of a generation, or as little as that.
@@ -382,8 +347,8 @@ impl Queue {
         self.last_user.clear();
         let mut steps = std::mem::take(&mut self.steps);
         for index in 0..steps.len() {
-            let ticket = steps[index];
-            match admit.admit(&ticket, ticket.n_tokens, &steps) {
+            let ticket = &steps[index];
+            match admit.admit(ticket, ticket.n_tokens, &steps) {
                 Admission::Planned(_) => steps[index].n_tokens = 0,
                 Admission::Refused => steps[index].refuse(self.n_plans),
                 Admission::NotYet => {}

@@ -30,8 +30,6 @@ pub struct Simulation {
     n_saved: u64,
     /// Requests that a batch served which went wrong, and that may have failed with it.
     failed: HashSet<RequestId>,
-    /// Whether the engine verifies its invariants after every operation.
-    pub checks: bool,
 }
 
 /// Contexts that live at once.
@@ -52,7 +50,6 @@ impl Simulation {
             snapshots: BTreeMap::new(),
             n_saved: 0,
             failed: HashSet::new(),
-            checks: true,
         };
         for process in 0..PROCESSES.len() {
             simulation.launch(process);
@@ -183,10 +180,7 @@ impl Simulation {
     }
 
     fn check(&self) -> Outcome {
-        if !self.checks {
-            return Ok(());
-        }
-        self.world.engine.check().map_err(TestCaseError::fail)
+        self.world.engine.verify().map_err(TestCaseError::fail)
     }
 
     fn pick(&self, which: usize) -> Option<usize> {

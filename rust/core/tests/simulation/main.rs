@@ -1,9 +1,11 @@
-//! Random programs on random engines: whatever the chunks, the batches, the pages, the cancellations and the failures of the driver,
-//! every answer is the one that a naive oracle gives, and everything that a program can read is as the rules say.
+//! Random programs on random engines: whatever the chunks, the batches, the pages, the cancellations and the failures
+//! of the driver, every answer is the one that a naive oracle gives, and everything that a program can read is as the
+//! rules say.
 //!
-//! A run is its seed. Those runs count in which pages were evicted, copied and computed again, and steps ran ahead in vain. By the environment:
-//! `PIE_SIMULATION_RUNS` says how many must count, `PIE_SIMULATION_SEED` where to begin, and `PIE_SIMULATION_CHECKS=0` leaves the engine's own
-//! checks out, so that tokens alone tell. A run that fails is made small and printed; what it found goes into `scenarios.rs`.
+//! A run is its seed. Those runs count in which pages were evicted, copied and computed again, and steps ran ahead in
+//! vain. By the environment: `PIE_SIMULATION_RUNS` says how many must count, `PIE_SIMULATION_SEED` where to begin, and
+//! `PIE_SIMULATION_CHECKS=0` leaves the engine's own checks out, which else run around every call that may change it,
+//! so that tokens alone tell. A run that fails is made small and printed; what it found goes into `scenarios.rs`.
 
 #![allow(
     clippy::unwrap_used,
@@ -128,9 +130,7 @@ fn run(seed: u64, checks: bool) -> Happened {
     let outcome = runner.run_one(tree, |(config, ops)| {
         let mut simulation = Simulation::new(config);
         simulation.world.token_ns = 1;
-        simulation.checks = checks;
-        // Once after each operation is enough.
-        simulation.world.checks = false;
+        simulation.world.engine.checks = checks;
         for op in ops {
             simulation.apply(op)?;
         }

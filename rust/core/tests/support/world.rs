@@ -1,6 +1,8 @@
 //! An engine with the dummy driver, and the loop that a host runs.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 
 use pie_core::batch::ArenaView;
 use pie_core::sampling::Params;
@@ -14,23 +16,63 @@ use super::next_token;
 
 pub const MODEL: &str = "toy";
 
+/// An engine that verifies its invariants around every call that may change it: before the call, and when it is asked
+/// to, unless nothing has changed since it last did.
+pub struct Checked {
+    engine: Engine,
+    pub checks: bool,
+    has_changed: Cell<bool>,
+}
+
+impl Checked {
+    fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            checks: true,
+            has_changed: Cell::new(true),
+        }
+    }
+
+    /// Verifies the invariants; a sentence names the first that is broken.
+    pub fn verify(&self) -> Result<(), String> {
+        if self.checks && self.has_changed.replace(false) {
+            return self.engine.check();
+        }
+        Ok(())
+    }
+}
+
+impl Deref for Checked {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl DerefMut for Checked {
+    fn deref_mut(&mut self) -> &mut Engine {
+        self.verify().unwrap();
+        self.has_changed.set(true);
+        &mut self.engine
+    }
+}
+
 /// An engine, its driver, and a clock that the test turns.
 pub struct World {
-    pub engine: Engine,
+    pub engine: Checked,
     pub driver: dummy::Driver,
     pub now_ns: u64,
     /// What a batch takes for each of its tokens, and as much again for itself.
     pub token_ns: u64,
     n_requests: u64,
-    /// Batches that were planned. The driver computes one when it is answered, in whatever order: so a page that two of them
-    /// should not share is noticed.
+    /// Batches that were planned. The driver computes one when it is answered, in whatever order: so a page that two of
+    /// them should not share is noticed.
     pub running: Vec<Batch>,
     /// The rows of batches that run and were computed, since one that runs follows them.
     computed: HashMap<BatchId, Vec<f32>>,
     /// Requests that were announced as ready.
     pub ready: HashMap<RequestId, ()>,
-    /// Whether the engine verifies its invariants after every call.
-    pub checks: bool,
 }
 
 pub fn config() -> EngineConfig {
@@ -69,7 +111,8 @@ pub fn expected(tokens: &[u32], n: usize) -> Vec<u32> {
     all.split_off(tokens.len())
 }
 
-/// Asserts that what a launch of a seed draws differs each time, and is the same in every launch of that seed and in no other.
+/// Asserts that what a launch of a seed draws differs each time, and is the same in every launch of that seed and in no
+/// other.
 pub fn assert_draws_repeat(launch: impl Fn(u64) -> Vec<Vec<u32>>) {
     let texts = launch(7);
     for (index, text) in texts.iter().enumerate() {
@@ -96,7 +139,7 @@ impl World {
         let driver = driver(&config);
         let engine = Engine::new(config).unwrap();
         Self {
-            engine,
+            engine: Checked::new(engine),
             driver,
             now_ns: 0,
             token_ns: 0,
@@ -104,7 +147,6 @@ impl World {
             running: Vec::new(),
             computed: HashMap::new(),
             ready: HashMap::new(),
-            checks: true,
         }
     }
 
@@ -174,8 +216,8 @@ impl World {
         planned
     }
 
-    /// Has the driver compute a batch, which is then no longer among those that run. One that feeds what it draws into the next batch computes them in
-    /// their order, in whatever order they are answered.
+    /// Has the driver compute a batch, which is then no longer among those that run. One that feeds what it draws into
+    /// the next batch computes them in their order, in whatever order they are answered.
     pub fn compute(&mut self, index: usize) -> (Batch, Vec<f32>) {
         let follows = self.driver.capabilities().follows;
         let first = if follows { 0 } else { index };
@@ -236,9 +278,7 @@ impl World {
     }
 
     pub fn check(&self) {
-        if self.checks {
-            self.engine.check().unwrap();
-        }
+        self.engine.verify().unwrap();
     }
 
     fn announce(&mut self) {
@@ -248,7 +288,8 @@ impl World {
         }
     }
 
-    /// Runs batches until nothing can run: one, or where the driver feeds what it draws into its next batch, that one too.
+    /// Runs batches until nothing can run: one, or where the driver feeds what it draws into its next batch, that one
+    /// too.
     pub fn pump(&mut self) {
         let depth = 1 + usize::from(self.driver.capabilities().follows);
         for _ in 0..10_000 {

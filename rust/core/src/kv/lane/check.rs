@@ -1,7 +1,7 @@
 //! What holds of a lane in each of its states, verified.
 
 use super::super::store::PageStore;
-use super::{Lane, LaneState, Partial};
+use super::{Lane, LaneState};
 
 impl Lane {
     /// Verifies that it is as its state says.
@@ -11,11 +11,12 @@ impl Lane {
     pub(crate) fn check(&self, store: &PageStore) -> Result<(), String> {
         let state = self.state();
         let (end, page_size) = (store.end(self.pin), store.page_size());
-        let has_partial = !matches!(self.partial, Partial::None);
+        let has_partial = self.tail.has_partial();
         let last = end + if has_partial { page_size } else { 0 };
         let n_full = self.pages.len() as u32;
         let parked_behind = self
-            .parked
+            .tail
+            .parked()
             .is_none_or(|parked| parked.n_ready > store.end(self.reach));
         let holds = [
             (
@@ -44,7 +45,7 @@ impl Lane {
                 "is torn and has a partial page",
             ),
             (
-                state == LaneState::Whole || !matches!(self.partial, Partial::Node(_)),
+                state == LaneState::Whole || !self.tail.is_shared(),
                 "writes on a page that others see, of what it has not whole",
             ),
         ];

@@ -1,0 +1,186 @@
+//! What was computed before, by this lane or another one, is made ready.
+
+use super::super::content::Content;
+use super::super::store::{Claim, Moves, NodeId, PageStore, Place};
+use super::{Lane, Obstacle};
+
+impl Lane {
+    /// Makes ready what the store has of the tokens behind those that are: what this lane computed before, then full
+    /// pages of the content that `wanted` gives by their index, of whoever shares the owner. Copies from the host ride
+    /// in the batch.
+    pub(crate) fn adopt(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        mut wanted: impl FnMut(u32) -> Option<Content>,
+    ) -> Result<(), Obstacle> {
+        loop {
+            let page_idx = self.pages.len() as u32;
+            let whole = self.pin == self.reach;
+            let node = if whole {
+                wanted(page_idx).and_then(|content| store.find(self.pin, self.owner, &content))
+            } else {
+                if self.path.is_empty() {
+                    self.path = self.path_to_pin(store);
+                }
+                self.path.last().copied()
+            };
+            match node {
+                Some(node) if self.enter(store, claim, moves, node)? => self.go_to(store, node),
+                _ if whole => return self.unpark(store, claim, moves),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// From `reach` up to the child of `pin`.
+    fn path_to_pin(&self, store: &PageStore) -> Vec<NodeId> {
+        let mut path = Vec::new();
+        let mut next = self.reach;
+        while let Some(node) = next.filter(|_| next != self.pin) {
+            path.push(node);
+            next = store.parent(node);
+        }
+        path
+    }
+
+    /// A node that was pinned comes next.
+    fn go_to(&mut self, store: &mut PageStore, node: NodeId) {
+        self.tail.drop_partial(store, self.owner);
+        if self.path.last() == Some(&node) {
+            self.path.pop();
+        } else {
+            self.path.clear();
+            self.set_reach(store, Some(node));
+            self.tail.forget_parked(store);
+        }
+        self.step_to(store, node);
+        self.n_ready = store.end(Some(node));
+    }
+
+    /// Pins a node, brought back from the host if need be. False: it has to be computed.
+    fn enter(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        node: NodeId,
+    ) -> Result<bool, Obstacle> {
+        if cost(store, claim, node)?.is_none() {
+            return Ok(false);
+        }
+        if matches!(store.place(node), Place::Host(_)) {
+            let page = match self.tail.take_last() {
+                Some(page) => page,
+                None => {
+                    if store.n_available() == 0 && self.tail.is_sole_user(store) {
+                        // What lies behind the full pages goes for the node anyway.
+                        self.tail.drop_partial(store, self.owner);
+                        self.n_ready = store.end(self.pin);
+                    }
+                    store
+                        .allocate(self.owner, 1, claim, moves)
+                        .and_then(|mut pages| pages.pop())
+                        .ok_or(Obstacle::Short)?
+                }
+            };
+            store.bring_back(node, self.owner, page, claim.batch, moves);
+        }
+        store.pin(node);
+        Ok(true)
+    }
+
+    /// Takes the part of a page back that was parked.
+    fn unpark(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+    ) -> Result<(), Obstacle> {
+        let Some(parked) = self.tail.parked().filter(|_| !self.tail.has_partial()) else {
+            return Ok(());
+        };
+        if self.enter(store, claim, moves, parked.node)? {
+            self.tail.unpark();
+            self.n_ready = parked.n_ready;
+            self.tail.reclaim_partial(store);
+        } else {
+            self.tail.forget_parked(store);
+        }
+        Ok(())
+    }
+
+    /// At most so many pages have to be allocated, emptied or copied back before the tokens up to `length` can be
+    /// ready.
+    pub(crate) fn n_missing_at_most(&self, store: &PageStore, length: u32) -> u32 {
+        if self.is_whole() {
+            return self.n_missing(store, length);
+        }
+        (length.div_ceil(store.page_size()) + 1).saturating_sub(self.n_pages())
+    }
+
+    /// The same, exactly: what others use already costs nothing.
+    pub(crate) fn survey(
+        &self,
+        store: &PageStore,
+        claim: Claim,
+        length: u32,
+        wanted: impl Fn(u32) -> Option<Content>,
+    ) -> Result<u32, Obstacle> {
+        let (mut n_full, mut n_missing) = (self.pages.len() as u32, 0);
+        let mut path = self.path_to_pin(store);
+        let mut take = |node: NodeId| {
+            let cost = cost(store, claim, node)?;
+            n_missing += cost.unwrap_or(0);
+            n_full += u32::from(cost.is_some());
+            Ok(cost.is_some())
+        };
+        let mut last = self.pin;
+        let mut whole = true;
+        while let Some(node) = path.pop() {
+            if !take(node)? {
+                whole = false;
+                break;
+            }
+            last = Some(node);
+        }
+        let mut copies = self.tail.is_shared();
+        let mut n_behind = u32::from(self.tail.has_partial());
+        if whole {
+            let mut next = store.end(last) / store.page_size();
+            while let Some(node) =
+                wanted(next).and_then(|content| store.find(last, self.owner, &content))
+            {
+                if !take(node)? {
+                    break;
+                }
+                // The partial page is let go for it, unless it is the same.
+                if last == self.reach {
+                    let is_let_go =
+                        self.tail.is_sole_user(store) && self.tail.shared() != Some(node);
+                    (n_behind, copies) = (u32::from(is_let_go), false);
+                }
+                (last, next) = (Some(node), next + 1);
+            }
+            if let Some(parked) = self.tail.parked().filter(|_| last == self.reach) {
+                take(parked.node)?;
+                copies = true;
+            }
+        }
+        let wanted = n_missing + length.div_ceil(store.page_size()) + u32::from(copies);
+        let n_held = n_full + n_behind + self.tail.n_reserved();
+        Ok(wanted.saturating_sub(n_held))
+    }
+}
+
+/// Pages that it takes to have a node ready; none where it has to be computed.
+fn cost(store: &PageStore, claim: Claim, node: NodeId) -> Result<Option<u32>, Obstacle> {
+    match (store.place(node), store.moving(node)) {
+        (Place::Gone, _) => Ok(None),
+        (Place::Device(_), Some(batch)) if batch != claim.batch => Err(Obstacle::Moving),
+        (Place::Host(_), Some(_)) => Err(Obstacle::Moving),
+        (Place::Device(_), _) => Ok(Some(u32::from(!store.is_used(node)))),
+        (Place::Host(_), None) => Ok(Some(1)),
+    }
+}

@@ -1,0 +1,85 @@
+//! Room for tokens to come.
+
+use super::super::store::{Claim, Moves, PageStore};
+use super::{Lane, Obstacle, PageCopy};
+
+impl Lane {
+    /// Makes room for the tokens up to `length`: pages for all of them, and a copy of the partial page where others may
+    /// see it. All or nothing.
+    pub(crate) fn reserve(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        length: u32,
+    ) -> Result<Option<PageCopy>, Obstacle> {
+        if self.must_copy(length) {
+            self.tail.reclaim_partial(store);
+        }
+        let n_needed = length.div_ceil(store.page_size());
+        while self.n_pages() > n_needed
+            && let Some(page) = self.tail.take_last()
+        {
+            store.release(self.owner, page);
+        }
+        let n_missing = self.n_missing(store, length);
+        if n_missing == 0 {
+            return Ok(None);
+        }
+        let mut pages = store
+            .allocate(self.owner, n_missing, claim, moves)
+            .ok_or(Obstacle::Short)?;
+        let shared = self.tail.shared().filter(|_| length > self.n_ready);
+        let copy = shared.and_then(|id| {
+            let (dst, src) = (pages.pop(), store.page(id));
+            dst.zip(src).map(|(dst, src)| PageCopy { src, dst })
+        });
+        self.tail.reserve(pages);
+        Ok(copy)
+    }
+
+    /// Makes room for the tokens up to `length` behind those that a batch computes, which uses the lane. False: there
+    /// is none, or the batch copies the last page, which is the lane's own when that is done and not before.
+    pub(crate) fn extend(
+        &mut self,
+        store: &mut PageStore,
+        claim: Claim,
+        moves: &mut Moves,
+        length: u32,
+    ) -> bool {
+        !self.must_copy(length) && self.reserve(store, claim, moves, length).is_ok()
+    }
+
+    /// Lets go of the part of a page that would have to be copied; it is computed again. False: there is none.
+    pub(crate) fn give_up_shared(&mut self, store: &mut PageStore) -> bool {
+        if self.tail.parked().is_some() {
+            self.tail.forget_parked(store);
+            return true;
+        }
+        let shared = self.tail.is_shared();
+        if shared {
+            self.tail.drop_partial(store, self.owner);
+            self.n_ready = store.end(self.pin);
+        }
+        shared
+    }
+
+    /// The batch made the copy: the partial page is the lane's own.
+    pub(crate) fn take_copy(&mut self, store: &mut PageStore, copy: PageCopy) {
+        self.tail.drop_partial(store, self.owner);
+        self.tail.own(copy.dst);
+    }
+
+    /// Lets go of the pages for tokens to come, and of what a copy was to be made into, which no batch makes.
+    pub(crate) fn give_up_room(&mut self, store: &mut PageStore, copy: Option<PageCopy>) {
+        self.tail.drop_reserved(store, self.owner);
+        if let Some(copy) = copy {
+            self.drop_copy(store, copy);
+        }
+    }
+
+    /// The copy is not made.
+    pub(crate) fn drop_copy(&self, store: &mut PageStore, copy: PageCopy) {
+        store.release(self.owner, copy.dst);
+    }
+}

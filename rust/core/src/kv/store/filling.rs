@@ -1,0 +1,124 @@
+//! Pages that were computed become nodes, and nodes pages again.
+
+use super::super::content::Content;
+use super::{NodeId, PageStore, Place};
+use crate::ids::{BatchId, PageId, UserId};
+
+impl PageStore {
+    /// Puts a full page that was computed behind `parent`, which is pinned, into the tree. The page is the caller's and
+    /// is so no more. Answers the node, which the caller holds and pins at once: another one's, where somebody computed
+    /// the same before.
+    pub(crate) fn commit(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+        page: PageId,
+    ) -> NodeId {
+        debug_assert_eq!(content.len(), self.page_size);
+        self.discharge(owner, 1);
+        let hash = self.hash(parent, owner, &content);
+        let known = self.find_hashed(hash, parent, owner, &content);
+        match known {
+            Some(id) if self.receive(id, page) => id,
+            // Of one that is on its way to the device for a batch that may yet fail there is a second copy, which
+            // nobody finds.
+            _ => self.insert(
+                parent,
+                owner,
+                content,
+                page,
+                known.is_none().then_some(hash),
+            ),
+        }
+    }
+
+    /// Puts a page that was computed again into its node, whose parent is pinned; the caller pins it at once. The page
+    /// is the caller's and is so no more. False where a batch that runs brings the node back.
+    pub(crate) fn revive(&mut self, id: NodeId, owner: UserId, page: PageId) -> bool {
+        self.discharge(owner, 1);
+        let received = self.receive(id, page);
+        if !received {
+            self.pool.release(page);
+        }
+        received
+    }
+
+    /// Takes a page that was computed for a node. False, and the page is the caller's still: a batch that runs brings
+    /// the node back.
+    pub(super) fn receive(&mut self, id: NodeId, page: PageId) -> bool {
+        match (self.place(id), self.moving(id)) {
+            (Place::Device(_), Some(_)) => return false,
+            (Place::Device(_), None) => self.pool.release(page),
+            _ => self.arrive(id, page),
+        }
+        true
+    }
+
+    /// Keeps a page from others, whatever becomes of it, until it is taken back: a batch has it in its arena.
+    pub(crate) fn lend(&mut self, page: PageId) {
+        self.pool.retain(page);
+    }
+
+    /// The batch to which a page was lent is done.
+    pub(crate) fn take_back(&mut self, page: PageId) {
+        self.pool.release(page);
+    }
+
+    /// Puts a part of a page, which the caller will want again, behind `parent`. Nobody finds it. Answers the node,
+    /// with a holder.
+    pub(crate) fn park(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+        page: PageId,
+    ) -> NodeId {
+        self.discharge(owner, 1);
+        let id = self.insert(parent, owner, content, page, None);
+        self.hold(id);
+        self.settle(id);
+        id
+    }
+
+    /// Takes the page out of a node that nobody else holds or uses, and drops the caller's hold. None: it is shared, or
+    /// not on the device; the hold stays.
+    pub(crate) fn reclaim(&mut self, id: NodeId) -> Option<PageId> {
+        let node = self.nodes.get_mut(id.0)?;
+        let Place::Device(page) = node.place else {
+            return None;
+        };
+        if node.holders != 1 || node.users != 0 || node.is_indexed() || node.moving.is_some() {
+            return None;
+        }
+        let owner = node.owner;
+        self.pool.retain(page);
+        self.charge(owner, 1);
+        self.unhold(id);
+        Some(page)
+    }
+
+    pub(super) fn arrive(&mut self, id: NodeId, page: PageId) {
+        if let Some(node) = self.nodes.get(id.0)
+            && let (Place::Host(slot), None) = (node.place, node.moving)
+        {
+            self.host.release(slot);
+        }
+        self.arrive_from(id, page, None);
+    }
+
+    /// A node that was not on the device is there, without users; whoever calls gives it one, or settles it.
+    pub(super) fn arrive_from(&mut self, id: NodeId, page: PageId, moving: Option<BatchId>) {
+        let Some(node) = self.nodes.get_mut(id.0) else {
+            return;
+        };
+        (node.place, node.moving) = (Place::Device(page), moving);
+        self.n_idle += 1;
+        if let Some(parent) = node.parent
+            && let Some(parent_node) = self.nodes.get_mut(parent.0)
+        {
+            parent_node.n_device_children += 1;
+            self.idle.remove(&(parent_node.stamp, parent));
+        }
+    }
+}

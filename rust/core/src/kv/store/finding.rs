@@ -1,0 +1,84 @@
+//! Nodes by their content.
+
+use std::hash::BuildHasher;
+
+use super::super::content::Content;
+use super::node::Node;
+use super::{NodeId, PageStore, Place};
+use crate::hash::fold;
+use crate::ids::{PageId, UserId};
+
+impl PageStore {
+    /// The node of that content behind `parent`.
+    pub(crate) fn find(
+        &self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: &Content,
+    ) -> Option<NodeId> {
+        self.find_hashed(self.hash(parent, owner, content), parent, owner, content)
+    }
+
+    pub(super) fn find_hashed(
+        &self,
+        hash: u64,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: &Content,
+    ) -> Option<NodeId> {
+        self.index
+            .find(hash, |&id| {
+                self.node(id).is_some_and(|node| {
+                    node.parent == parent && node.owner == owner && node.content == *content
+                })
+            })
+            .copied()
+    }
+
+    pub(super) fn hash(&self, parent: Option<NodeId>, owner: UserId, content: &Content) -> u64 {
+        self.hasher.hash_one((parent, owner, content))
+    }
+
+    /// Adds a node behind `parent`, that is found by its content where `indexed` is the hash of it.
+    pub(super) fn insert(
+        &mut self,
+        parent: Option<NodeId>,
+        owner: UserId,
+        content: Content,
+        page: PageId,
+        indexed: Option<u64>,
+    ) -> NodeId {
+        let digest = content
+            .tokens()
+            .iter()
+            .fold(self.digest(parent), |digest, &token| {
+                fold(digest, u64::from(token))
+            });
+        self.clock += 1;
+        let node = Node {
+            end: self.end(parent) + content.len(),
+            parent,
+            owner,
+            content,
+            hash: indexed,
+            digest,
+            place: Place::Gone,
+            moving: None,
+            holders: 0,
+            users: 0,
+            n_device_children: 0,
+            stamp: self.clock,
+        };
+        let id = NodeId(self.nodes.insert(node));
+        if let Some(parent) = parent {
+            self.hold(parent);
+        }
+        if let Some(hash) = indexed {
+            let nodes = &self.nodes;
+            let rehash = |id: &NodeId| nodes.get(id.0).and_then(|node| node.hash).unwrap_or(0);
+            self.index.insert_unique(hash, id, rehash);
+        }
+        self.arrive(id, page);
+        id
+    }
+}

@@ -1,0 +1,130 @@
+//! Pages between device and host: what a batch copies, and what is left of it when the batch is done or the device
+//! lost.
+
+use super::node::Node;
+use super::{NodeId, PageStore, Place};
+use crate::ids::{BatchId, HostSlot, PageId, UserId};
+
+/// A page to be copied between device and host by a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) node: NodeId,
+    pub(crate) page: PageId,
+    pub(crate) slot: HostSlot,
+}
+
+/// The copies between device and host that a batch makes before it computes, those to the host first.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    pub(crate) outs: Vec<Move>,
+    pub(crate) ins: Vec<Move>,
+}
+
+impl Moves {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.outs.is_empty() && self.ins.is_empty()
+    }
+}
+
+/// What to do with pages that are wanted again when they have to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Displace {
+    /// Copy them to the host while it has room.
+    Copy,
+    /// Compute them again.
+    Replay,
+}
+
+/// For which batch pages are taken, and how those that have to go are displaced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) batch: BatchId,
+    pub(crate) displace: Displace,
+}
+
+impl PageStore {
+    /// Brings a node of the host back with the batch, into a page of the caller, which pins the node at once.
+    pub(crate) fn bring_back(
+        &mut self,
+        id: NodeId,
+        owner: UserId,
+        page: PageId,
+        batch: BatchId,
+        moves: &mut Moves,
+    ) {
+        self.discharge(owner, 1);
+        if let Place::Host(slot) = self.place(id) {
+            self.arrive_from(id, page, Some(batch));
+            moves.ins.push(Move {
+                node: id,
+                page,
+                slot,
+            });
+            self.totals.n_copied_in += 1;
+        }
+    }
+
+    /// The batch is done. After a failure what it should have copied is as it was before, or to be computed again;
+    /// whoever pinned what it brought back has let go of it.
+    pub(crate) fn conclude(&mut self, batch: BatchId, moves: Moves, succeeded: bool) {
+        for Move {
+            node: id,
+            page,
+            slot,
+        } in moves.outs
+        {
+            self.leaving.remove(&page);
+            match self.nodes.get_mut(id.0) {
+                Some(node) if node.place == Place::Host(slot) && node.moving == Some(batch) => {
+                    node.moving = None;
+                    if !succeeded {
+                        node.place = Place::Gone;
+                        self.host.release(slot);
+                    }
+                }
+                // It was let go, or computed again by another, on the way.
+                _ => self.host.release(slot),
+            }
+        }
+        for Move {
+            node: id,
+            page,
+            slot,
+        } in moves.ins.into_iter().rev()
+        {
+            match self.nodes.get_mut(id.0) {
+                Some(node) if node.place == Place::Device(page) && node.moving == Some(batch) => {
+                    node.moving = None;
+                    if succeeded {
+                        self.host.release(slot);
+                        self.settle(id);
+                    } else {
+                        self.leave(id, Place::Host(slot));
+                    }
+                }
+                _ => self.host.release(slot),
+            }
+        }
+    }
+
+    /// The device is gone, and the memory of its host: what is held has to be computed again, everything else is
+    /// forgotten. Nobody uses a node, and no batch runs.
+    pub(crate) fn lose(&mut self) {
+        while let Some((_, id)) = self.idle.pop_first() {
+            self.leave(id, Place::Gone);
+        }
+        let on_host = |(id, node): (NodeId, &Node)| match node.place {
+            Place::Host(slot) => Some((id, slot)),
+            Place::Device(_) | Place::Gone => None,
+        };
+        for (id, slot) in self.nodes().filter_map(on_host).collect::<Vec<_>>() {
+            // It may have been let go with a child.
+            if let Some(node) = self.nodes.get_mut(id.0) {
+                node.place = Place::Gone;
+                self.host.release(slot);
+                self.settle(id);
+            }
+        }
+        debug_assert_eq!((self.pool.n_used(), self.host.n_used()), (0, 0));
+    }
+}

@@ -1,0 +1,116 @@
+//! Room: free pages, and those that others give up.
+
+use super::moving::Move;
+use super::{Claim, Displace, Moves, NodeId, PageStore, Place};
+use crate::ids::{BatchId, PageId, UserId};
+
+impl PageStore {
+    /// Pages for tokens to come, each with one reference that is the caller's: all or none. Idle pages make room.
+    pub(crate) fn allocate(
+        &mut self,
+        owner: UserId,
+        n: u32,
+        claim: Claim,
+        moves: &mut Moves,
+    ) -> Option<Vec<PageId>> {
+        if n > self.n_available() {
+            return None;
+        }
+        let (mut pages, mut others) = (Vec::with_capacity(n as usize), Vec::new());
+        while pages.len() < n as usize {
+            match self.pool.allocate() {
+                Some(page) if self.leaves_with_another(page, claim.batch) => others.push(page),
+                Some(page) => pages.push(page),
+                None if self.evict(claim, moves).is_some() => {}
+                None => break,
+            }
+        }
+        for page in others {
+            self.pool.release(page);
+        }
+        if pages.len() < n as usize {
+            for page in pages {
+                self.pool.release(page);
+            }
+            return None;
+        }
+        self.charge(owner, n);
+        Some(pages)
+    }
+
+    pub(super) fn leaves_with_another(&self, page: PageId, batch: BatchId) -> bool {
+        let leaves_with = self.leaving.get(&page);
+        leaves_with.is_some_and(|&other| other != batch)
+    }
+
+    /// Frees a page that is in no node.
+    pub(crate) fn release(&mut self, owner: UserId, page: PageId) {
+        self.pool.release(page);
+        self.discharge(owner, 1);
+    }
+
+    /// Empties the page that was idle for the longest.
+    pub(super) fn evict(&mut self, claim: Claim, moves: &mut Moves) -> Option<()> {
+        let &(_, id) = self.idle.first()?;
+        let node = self.node(id)?;
+        let Place::Device(page) = node.place else {
+            return None;
+        };
+        let slot = if node.holders > 0 && claim.displace == Displace::Copy {
+            self.host.allocate()
+        } else {
+            None
+        };
+        let node = self.nodes.get_mut(id.0)?;
+        match slot {
+            Some(slot) => {
+                node.moving = Some(claim.batch);
+                self.leaving.insert(page, claim.batch);
+                moves.outs.push(Move {
+                    node: id,
+                    page,
+                    slot,
+                });
+                self.totals.n_copied_out += 1;
+                self.leave(id, Place::Host(slot));
+            }
+            None => {
+                let counter = if node.holders > 0 {
+                    &mut self.totals.n_dropped
+                } else {
+                    &mut self.totals.n_evicted
+                };
+                *counter += 1;
+                self.leave(id, Place::Gone);
+            }
+        }
+        Some(())
+    }
+
+    /// A node without users leaves the device for `place`.
+    pub(super) fn leave(&mut self, id: NodeId, place: Place) {
+        let Some(node) = self.nodes.get_mut(id.0) else {
+            return;
+        };
+        let Place::Device(page) = node.place else {
+            return;
+        };
+        debug_assert_eq!((node.users, node.n_device_children), (0, 0));
+        self.idle.remove(&(node.stamp, id));
+        node.place = place;
+        self.n_idle -= 1;
+        self.pool.release(page);
+        let (stamp, parent) = (node.stamp, node.parent);
+        if let Some(parent) = parent
+            && let Some(node) = self.nodes.get_mut(parent.0)
+        {
+            node.n_device_children -= 1;
+            if node.n_device_children == 0 && node.users == 0 {
+                self.idle.remove(&(node.stamp, parent));
+                node.stamp = node.stamp.max(stamp);
+            }
+            self.settle(parent);
+        }
+        self.settle(id);
+    }
+}

@@ -1,0 +1,131 @@
+//! Who needs a node: its holders, who need its content, and its users, who need it on the device and are charged for
+//! it.
+
+use super::{NodeId, PageStore, Place};
+use crate::ids::UserId;
+
+impl PageStore {
+    /// Adds a holder.
+    pub(crate) fn hold(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id.0) {
+            node.holders += 1;
+        }
+    }
+
+    /// Drops a holder.
+    pub(crate) fn unhold(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id.0) {
+            debug_assert!(node.holders > 0, "{id:?} is let go once too often");
+            node.holders = node.holders.saturating_sub(1);
+        }
+        self.settle(id);
+    }
+
+    /// Adds a user to a node on the device: it and its ancestors stay there.
+    pub(crate) fn pin(&mut self, id: NodeId) {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let Some(node) = self.nodes.get_mut(id.0) else {
+                return;
+            };
+            debug_assert!(
+                matches!(node.place, Place::Device(_)),
+                "{id:?} is pinned where it is not"
+            );
+            node.users += 1;
+            if node.users > 1 {
+                return;
+            }
+            self.idle.remove(&(node.stamp, id));
+            self.n_idle -= 1;
+            let owner = node.owner;
+            next = node.parent;
+            self.charge(owner, 1);
+        }
+    }
+
+    /// Drops a user.
+    pub(crate) fn unpin(&mut self, id: NodeId) {
+        self.clock += 1;
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let Some(node) = self.nodes.get_mut(id.0) else {
+                return;
+            };
+            debug_assert!(node.users > 0, "{id:?} is unpinned once too often");
+            node.users = node.users.saturating_sub(1);
+            if node.users > 0 {
+                return;
+            }
+            node.stamp = self.clock;
+            self.n_idle += 1;
+            let (owner, parent) = (node.owner, node.parent);
+            self.discharge(owner, 1);
+            self.settle(id);
+            next = parent;
+        }
+    }
+
+    /// Brings a node without users to where it belongs: among the idle, or out of the tree where nobody can want it.
+    pub(super) fn settle(&mut self, id: NodeId) {
+        let mut next = Some(id);
+        while let Some(id) = next.take() {
+            let Some(node) = self.nodes.get(id.0).filter(|node| node.users == 0) else {
+                return;
+            };
+            let on_device = matches!(node.place, Place::Device(_));
+            if on_device && node.moving.is_some() {
+                // It stays as it is until the batch is done that brings it.
+                return;
+            }
+            let useless = node.holders == 0 && !(node.is_indexed() && on_device);
+            if !useless {
+                if on_device && node.n_device_children == 0 {
+                    self.idle.insert((node.stamp, id));
+                }
+                return;
+            }
+            let Some(node) = self.nodes.remove(id.0) else {
+                return;
+            };
+            self.idle.remove(&(node.stamp, id));
+            if let Some(hash) = node.hash
+                && let Ok(entry) = self.index.find_entry(hash, |&other| other == id)
+            {
+                entry.remove();
+            }
+            match node.place {
+                Place::Device(page) => {
+                    self.n_idle -= 1;
+                    self.pool.release(page);
+                }
+                // A slot that a batch still writes is let go when the batch is done.
+                Place::Host(slot) if node.moving.is_none() => self.host.release(slot),
+                Place::Host(_) | Place::Gone => {}
+            }
+            if let Some(parent) = node.parent
+                && let Some(parent_node) = self.nodes.get_mut(parent.0)
+            {
+                parent_node.holders -= 1;
+                parent_node.n_device_children -= u32::from(matches!(node.place, Place::Device(_)));
+                next = Some(parent);
+            }
+        }
+    }
+
+    pub(super) fn charge(&mut self, owner: UserId, n: u32) {
+        if n > 0 {
+            *self.n_used.entry(owner).or_insert(0) += n;
+        }
+    }
+
+    pub(super) fn discharge(&mut self, owner: UserId, n: u32) {
+        if let Some(used) = self.n_used.get_mut(&owner) {
+            debug_assert!(*used >= n);
+            *used = used.saturating_sub(n);
+            if *used == 0 {
+                self.n_used.remove(&owner);
+            }
+        }
+    }
+}
