@@ -56,7 +56,8 @@ test('a snapshot becomes a context of its model, and none becomes undefined', ()
   assert.ok(Context.take(model, 'kept') instanceof Context);
   assert.equal(Context.open(model, 'absent'), undefined);
   assert.equal(Context.take(model, 'absent'), undefined);
-  assert.deepEqual(host.calls.map(([, ...values]) => values), [['kept', false], ['kept', true], ['absent', false], ['absent', true]]);
+  assert.deepEqual(host.calls.map(([name]) => name), ['contextOpen', 'contextTake', 'contextOpen', 'contextTake']);
+  assert.deepEqual(host.calls.map(([, name]) => name), ['kept', 'kept', 'absent', 'absent']);
 });
 
 for (const [name, call, kind, code, words] of CASES) {
@@ -66,8 +67,25 @@ for (const [name, call, kind, code, words] of CASES) {
 test('options reach the engine as they were given', () => {
   fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
   const [, sampler, options] = host.calls.at(-1);
-  assert.deepEqual(sampler, { kind: 'top-k-top-p', temperature: 0.5, k: 40, p: 0.9, seed: 0n });
+  assert.deepEqual(sampler, { temperature: 0.5, topK: 40, topP: 0.9, minP: undefined, draws: 1, seed: 0n });
   assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+});
+
+test('a sampler is what restricts the tokens, with its defaults', () => {
+  const all = { topK: undefined, topP: undefined, minP: undefined, draws: 1, seed: undefined };
+  const records = [
+    [Sampler.argmax(), { ...all, temperature: 0 }],
+    [Sampler.topP(), { ...all, temperature: 0.6, topP: 0.95 }],
+    [Sampler.topK(), { ...all, temperature: 0.6, topK: 50 }],
+    [Sampler.minP(), { ...all, temperature: 0.6, minP: 0.1 }],
+    [Sampler.topKTopP(), { ...all, temperature: 0.6, topK: 50, topP: 0.95 }],
+    [Sampler.multinomial(), { ...all, temperature: 1 }],
+    [Sampler.multinomial(0.9, 3, { seed: 5 }), { ...all, temperature: 0.9, draws: 3, seed: 5n }],
+  ];
+  for (const [sampler, record] of records) {
+    fresh().generate(sampler);
+    assert.deepEqual(host.calls.at(-1)[1], record);
+  }
 });
 
 test('without options the engine gets the defaults', () => {
@@ -78,7 +96,7 @@ test('without options the engine gets the defaults', () => {
 
 test('text reaches the engine without lone surrogates', () => {
   fresh().user('a\ud800b');
-  assert.deepEqual(host.calls.at(-1), ['context.fill', 'user', 'a\ufffdb']);
+  assert.deepEqual(host.calls.at(-1), ['fill', 'user', 'a\ufffdb']);
 });
 
 test('fill-ins chain', () => {

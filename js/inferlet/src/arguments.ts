@@ -64,8 +64,7 @@ export function toTokens(value: Tokens, name: string): Uint32Array {
 }
 
 /** @internal */
-export function toSeed(value: Seed | undefined, name: string): bigint | undefined {
-  if (value === undefined) return undefined;
+export function toSeed(value: Seed, name: string): bigint {
   if (typeof value !== 'number' && typeof value !== 'bigint') throw wrongType(`${name} must be a number or a bigint, not ${show(value)}`);
   const exact = typeof value === 'bigint' || Number.isSafeInteger(value);
   const seed = exact ? BigInt(value) : -1n;
