@@ -429,6 +429,9 @@ class Program:
     def op_model_name(self, _op: Op) -> str:
         return self.model.name
 
+    def op_vocab_size(self, _op: Op) -> int:
+        return self.model.vocab_size
+
     def op_vocabs(self, op: Op) -> list[Any]:
         """How many tokens there are, and the bytes of some."""
         return [self.model.vocab_size, [list(self.model.vocabulary.bytes[token]) for token in op["tokens"]]]

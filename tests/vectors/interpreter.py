@@ -187,6 +187,9 @@ class Interpreter:
     async def op_model_name(self, a):
         return self.model.name
 
+    async def op_vocab_size(self, a):
+        return self.model.tokenizer().vocab_size()
+
     async def op_vocabs(self, a):
         ids, contents = self.model.tokenizer().vocabs()
         return [len(ids), [list(contents[ids.index(token)]) for token in a["tokens"]]]

@@ -122,6 +122,7 @@ class Interpreter {
     args: () => runtime.args(),
     launch_seed: () => Number(runtime.launchSeed()),
     model_name: () => this.model.name,
+    vocab_size: () => this.model.tokenizer().vocabSize(),
     vocabs: (a: Arguments) => {
       const [ids, contents] = this.model.tokenizer().vocabs();
       return [ids.length, a.tokens.map((token) => Array.from(contents[ids.indexOf(token)]!))];

@@ -273,7 +273,7 @@ def together() -> list[Op]:
 
 def knowledge() -> list[Op]:
     """What a program may know of its launch, its model and the template."""
-    ops = [op(name) for name in ("version", "username", "instance_id", "args", "launch_seed", "models", "model_name", "split_regex")]
+    ops = [op(name) for name in ("version", "username", "instance_id", "args", "launch_seed", "models", "model_name", "split_regex", "vocab_size")]
     ops += [op("vocabs", tokens=[0, 7, 300, 4084, 4086, 4095]), op("special_tokens")]
     ops += [op("message_tokens", role=role, text="Hi, wörld!") for role in ("system", "user", "assistant")]
     ops += [op("cue_tokens"), op("seal_tokens"), op("stop_tokens")]

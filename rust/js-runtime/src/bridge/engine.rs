@@ -63,6 +63,10 @@ impl TokenizerHandle {
             .write(&ctx)
     }
 
+    fn vocab_size<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.vocab_size().write(&ctx)
+    }
+
     fn vocabs<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
         self.held.raw.vocabs().write(&ctx)
     }

@@ -162,6 +162,7 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Args {} => return Ok(json!(runtime::args())),
         Operation::LaunchSeed {} => return Ok(json!(runtime::launch_seed())),
         Operation::ModelName {} => return Ok(json!(model.name())),
+        Operation::VocabSize {} => return Ok(json!(model.tokenizer().vocab_size())),
         Operation::Vocabs { tokens } => {
             let (ids, contents) = model.tokenizer().vocabs();
             let content = |token| {

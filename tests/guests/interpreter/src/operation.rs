@@ -52,6 +52,7 @@ pub enum Operation {
     Args {},
     LaunchSeed {},
     ModelName {},
+    VocabSize {},
     Vocabs { tokens: Vec<u32> },
     SpecialTokens {},
     SplitRegex {},
