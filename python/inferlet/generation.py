@@ -29,6 +29,8 @@ class GenerateOptions(TypedDict, total=False):
     """Used as given, 0 included; None: derived from the launch seed and what the context holds."""
     auto_flush: bool
     """Cue the model where a chat turn stands last, and stop at the template's stop tokens. Default: True."""
+    ignore_eos: bool
+    """Stop at no token of the model and the template. Default: False."""
 
 
 def _raw_options(options: GenerateOptions) -> _generation.Options:
@@ -40,6 +42,7 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
         stop=[] if stop is None else _arguments.tokens("stop", stop),
         seed=None if seed is None else _arguments.seed("seed", seed),
         auto_flush=bool(options.get("auto_flush", True)),
+        ignore_eos=bool(options.get("ignore_eos", False)),
     )
 
 

@@ -290,6 +290,7 @@ class Program:
         seed = op["sampler"].get("seed", op.get("seed"))
         layers = (self.model.end_tokens, template, frozenset(op.get("stop", [])))
         made = Generation(context, sampler, seed, "seed" in op["sampler"], op.get("max_tokens"), *layers)
+        made.ignores_ends = op.get("ignore_eos", False)
         if made.max_tokens == 0:
             made.finish = "length"
         self.generators[op["as"]] = context.newest = made

@@ -21,7 +21,7 @@ function refuses(call, kind, code, words) {
 }
 
 const CASES = [
-  ['an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush"],
+  ['an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
   ['an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
   ['options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
   ['what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
@@ -65,10 +65,10 @@ for (const [name, call, kind, code, words] of CASES) {
 }
 
 test('options reach the engine as they were given', () => {
-  fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+  fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
   const [, sampler, options] = host.calls.at(-1);
   assert.deepEqual(sampler, { temperature: 0.5, topK: 40, topP: 0.9, minP: undefined, draws: 1, seed: 0n });
-  assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+  assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
 });
 
 test('a sampler is what restricts the tokens, with its defaults', () => {
@@ -91,7 +91,7 @@ test('a sampler is what restricts the tokens, with its defaults', () => {
 test('without options the engine gets the defaults', () => {
   fresh().generate(Sampler.argmax());
   const [, , options] = host.calls.at(-1);
-  assert.deepEqual(options, { maxTokens: undefined, stop: new Uint32Array(), seed: undefined, autoFlush: true });
+  assert.deepEqual(options, { maxTokens: undefined, stop: new Uint32Array(), seed: undefined, autoFlush: true, ignoreEos: false });
 });
 
 test('text reaches the engine without lone surrogates', () => {

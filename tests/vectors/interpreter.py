@@ -121,7 +121,7 @@ class Interpreter:
         return self.contexts[a["ctx"]].page_size
 
     async def op_generate(self, a):
-        options = {key: a[key] for key in ("max_tokens", "stop", "seed", "auto_flush") if key in a}
+        options = {key: a[key] for key in ("max_tokens", "stop", "seed", "auto_flush", "ignore_eos") if key in a}
         self.generators[a["as"]] = self.contexts[a["ctx"]].generate(sampler_of(a["sampler"]), **options)
 
     async def op_set_max_tokens(self, a):

@@ -31,6 +31,7 @@ interface Arguments {
   stop?: number[];
   seed?: number;
   auto_flush?: boolean;
+  ignore_eos?: boolean;
 }
 
 type Op = Arguments & { op: keyof Interpreter['ops'] };
@@ -54,7 +55,7 @@ function samplerOf({ kind, temperature, p, k, draws, seed }: SamplerSpec): Sampl
 }
 
 function optionsOf(a: Arguments): GenerateOptions {
-  return { maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush };
+  return { maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush, ignoreEos: a.ignore_eos };
 }
 
 /** The handle of that name. */

@@ -115,6 +115,9 @@ def stops() -> list[Op]:
         op("collect_tokens", gen="cap"),
         *report("cap"),
     ]
+    # By this seed the 23rd token is one that stops.
+    for name, options in (("ended", {}), ("endless", {"ignore_eos": True})):
+        ops += [*prompt(name, 41, 42), *collected(name, name, WARM, 40, seed=4, **options), *report(name)]
     ops += [
         *prompt("ignore", 41, 42),
         generate("ignore", "ignore", n=40),
@@ -273,7 +276,10 @@ def together() -> list[Op]:
 
 def knowledge() -> list[Op]:
     """What a program may know of its launch, its model and the template."""
-    ops = [op(name) for name in ("version", "username", "instance_id", "args", "launch_seed", "models", "model_name", "split_regex", "vocab_size")]
+    ops = [
+        op(name)
+        for name in ("version", "username", "instance_id", "args", "launch_seed", "models", "model_name", "split_regex", "vocab_size")
+    ]
     ops += [op("vocabs", tokens=[0, 7, 300, 4084, 4086, 4095]), op("special_tokens")]
     ops += [op("message_tokens", role=role, text="Hi, wörld!") for role in ("system", "user", "assistant")]
     ops += [op("cue_tokens"), op("seal_tokens"), op("stop_tokens")]

@@ -15,6 +15,8 @@ export interface GenerateOptions {
   readonly seed?: Seed | undefined;
   /** Cue the model where a chat turn stands last, and stop at the template's stop tokens. Default: true. */
   readonly autoFlush?: boolean | undefined;
+  /** Stop at no token of the model and the template. Default: false. */
+  readonly ignoreEos?: boolean | undefined;
 }
 
 /**
@@ -29,6 +31,7 @@ const OPTIONS: { [N in keyof GenerateOptions]-?: (value: GenerateOptions[N], nam
   stop: (value, name) => toTokens(value ?? [], name),
   seed: (value, name) => (value === undefined ? undefined : toSeed(value, name)),
   autoFlush: (value, name) => value === undefined || toBoolean(value, name),
+  ignoreEos: (value, name) => value !== undefined && toBoolean(value, name),
 };
 
 /** What one step accepted. */

@@ -15,6 +15,7 @@ declare module 'pie:host' {
     readonly stop: Uint32Array;
     readonly seed: bigint | undefined;
     readonly autoFlush: boolean;
+    readonly ignoreEos: boolean;
   }
 
   export type Role = 'system' | 'user' | 'assistant';

@@ -283,9 +283,10 @@ impl HostGenerator for ProcessState {
             stop: options.stop,
             template_stop,
         };
-        let id = context
-            .model
-            .with_engine(|engine| engine.new_generator(context.id, made))?;
+        let id = context.model.with_engine(|engine| {
+            let id = engine.new_generator(context.id, made)?;
+            engine.ignore_eos(id, options.ignore_eos).map(|()| id)
+        })?;
         let generator = Generator {
             context,
             id,

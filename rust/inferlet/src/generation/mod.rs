@@ -72,6 +72,7 @@ impl Generator {
             stop: Vec::new(),
             seed: None,
             auto_flush: true,
+            ignore_eos: false,
         };
         let keeper = Keeper::new();
         let made = raw::Generator::create(&context.raw, sampler.into(), &options)

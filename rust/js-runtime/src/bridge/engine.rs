@@ -445,6 +445,7 @@ impl Read for generation::Options {
             stop: field(ctx, &object, "stop")?,
             seed: field(ctx, &object, "seed")?,
             auto_flush: field(ctx, &object, "autoFlush")?,
+            ignore_eos: field(ctx, &object, "ignoreEos")?,
         })
     }
 }

@@ -82,6 +82,8 @@ pub struct Request {
     #[serde(default)]
     stop: Vec<u32>,
     seed: Option<u64>,
+    #[serde(default)]
+    ignore_eos: bool,
 }
 
 #[derive(Deserialize)]
@@ -105,7 +107,8 @@ enum Kind {
 impl Request {
     /// The generator, before the engine has checked it.
     pub fn start(&self, ctx: &Context) -> Generator {
-        let mut generator = ctx.generate(self.sampler.sampler()).stop(&self.stop);
+        let generator = ctx.generate(self.sampler.sampler()).stop(&self.stop);
+        let mut generator = generator.ignore_eos(self.ignore_eos);
         if let Some(n) = self.max_tokens {
             generator = generator.max_tokens(n);
         }
