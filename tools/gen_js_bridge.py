@@ -133,7 +133,11 @@ def _declared(type_: Record | Enum | Variant) -> list[str]:
     name = pascal(type_.name)
     match type_:
         case Record(fields=fields):
-            return [f"export interface {name} {{", *(f"  readonly {camel(field)}: {ts(kind)};" for field, kind in fields), "}"]
+            return [
+                f"export interface {name} {{",
+                *(f"  readonly {camel(field)}: {ts(kind)};" for field, kind in fields),
+                "}",
+            ]
         case Enum(cases=cases):
             return [f"export type {name} = {' | '.join(map(repr, cases))};"]
         case Variant(cases=values):
@@ -203,7 +207,11 @@ def bridge(every: tuple[Interface, ...]) -> str:
             if resource.startswith("future-"):
                 lines += [f"awaited!({path});", ""]
                 continue
-            lines += [f"handle!({pascal(resource)}Handle, {path});", "", '#[rquickjs::methods(rename_all = "camelCase")]']
+            lines += [
+                f"handle!({pascal(resource)}Handle, {path});",
+                "",
+                '#[rquickjs::methods(rename_all = "camelCase")]',
+            ]
             lines.append(f"impl {pascal(resource)}Handle {{")
             for function in interface.functions:
                 if function.resource == resource and not function.is_static:
@@ -287,8 +295,14 @@ def _reading(type_: Record | Enum | Variant) -> list[str]:
             body += [f'{snake(name)}: field(ctx, &object, "{camel(name)}")?,' for name, _ in fields]
             body.append("})")
         case Enum(name=name, cases=cases):
-            body = ["match &*read::<String>(ctx, value)? {", *(f'"{case}" => Ok(Self::{pascal(case)}),' for case in cases)]
-            body += [f'other => Err(unknown(ctx, "{name}", other, &[{", ".join(f"{chr(34)}{case}{chr(34)}" for case in cases)}])),', "}"]
+            body = [
+                "match &*read::<String>(ctx, value)? {",
+                *(f'"{case}" => Ok(Self::{pascal(case)}),' for case in cases),
+            ]
+            body += [
+                f'other => Err(unknown(ctx, "{name}", other, &[{", ".join(f"{chr(34)}{case}{chr(34)}" for case in cases)}])),',
+                "}",
+            ]
         case Variant(name=name):
             raise NotImplementedError(f"no program has had to hand over a variant as {name} yet")
     return [*head, *body, "}", "}"]
@@ -302,7 +316,12 @@ def _writing(type_: Record | Enum | Variant) -> list[str]:
             body += [f'object.set("{camel(name)}", self.{snake(name)}.write(ctx)?)?;' for name, _ in fields]
             body.append("Ok(object.into_value())")
         case Enum(cases=names):
-            body = ["let name = match self {", *(f'Self::{pascal(case)} => "{case}",' for case in names), "};", "name.write(ctx)"]
+            body = [
+                "let name = match self {",
+                *(f'Self::{pascal(case)} => "{case}",' for case in names),
+                "};",
+                "name.write(ctx)",
+            ]
         case Variant(cases=cases):
             body = ["match self {"]
             body += [

@@ -145,7 +145,17 @@ def parsed(tree: dict[str, Any]) -> tuple[Interface, ...]:
 
 def _parse(folder: Path) -> dict[str, Any]:
     target = Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target") / "wit-json"
-    command = ["cargo", "run", "--release", "--locked", "--quiet", "--manifest-path", str(PARSER / "Cargo.toml"), "--", str(folder)]
+    command = [
+        "cargo",
+        "run",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        str(PARSER / "Cargo.toml"),
+        "--",
+        str(folder),
+    ]
     done = subprocess.run(command, env={**os.environ, "CARGO_TARGET_DIR": str(target)}, stdout=subprocess.PIPE, check=True)
     tree: dict[str, Any] = json.loads(done.stdout)
     return tree
@@ -198,7 +208,9 @@ class _Reader:
                 return Handle(named.interface, named.name, is_lent=how == "borrow")
             case "record":
                 return Record(
-                    self._owner(raw), raw["name"], tuple((field["name"], self.type(field["type"])) for field in content["fields"])
+                    self._owner(raw),
+                    raw["name"],
+                    tuple((field["name"], self.type(field["type"])) for field in content["fields"]),
                 )
             case "enum":
                 return Enum(self._owner(raw), raw["name"], tuple(case["name"] for case in content["cases"]))

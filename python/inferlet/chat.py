@@ -67,7 +67,7 @@ class Decoder:
         return _event(host(self._raw.feed_output, output._raw()))
 
     def finish(self) -> AnyEvent:
-        """Ends the turn, if one was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest."""
+        """Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest."""
         return _event(self._raw.finish())
 
     def events(self, taken: Iterable[int] | Output) -> Iterator[AnyEvent]:

@@ -182,7 +182,13 @@ class Context:
         host(self._raw.truncate, _arguments.count("n", n))
 
     @overload
-    def generate(self, sampler: Sampler, *, decode: Literal[False] = False, **options: Unpack[GenerateOptions]) -> Generator: ...
+    def generate(
+        self,
+        sampler: Sampler,
+        *,
+        decode: Literal[False] = False,
+        **options: Unpack[GenerateOptions],
+    ) -> Generator: ...
 
     @overload
     def generate(
@@ -204,10 +210,10 @@ class Context:
         tool_use: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Generator | EventStream:
-        """A generator over this context; it runs nothing, the first step prefills. `GenerateOptions` says what the options are.
+        """A generator over this context; it runs nothing, the first step prefills. The options are those of `GenerateOptions`.
 
-        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused, as by `Decoder`.
-        Errors: `empty-context`, `invalid-sampler`, `context-busy`.
+        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused, as by
+        `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
         """
         refuse_kinds(reasoning=reasoning, tool_use=tool_use)
         generator = Generator._create(self, self._raw, sampler, options)

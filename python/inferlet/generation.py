@@ -112,7 +112,10 @@ class Generator:
         return self
 
     def seed(self, seed: int) -> Generator:
-        """Draws from this seed, as given, 0 included; a seed of the sampler goes first. Once a step was opened: `invalid-argument`."""
+        """Draws from this seed, as given, 0 included; a seed of the sampler goes first.
+
+        Once a step was opened it is the error `invalid-argument`.
+        """
         host(self._raw.set_seed, _arguments.seed("seed", seed))
         return self
 

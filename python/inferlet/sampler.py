@@ -62,8 +62,9 @@ class Sampler:
         seed: int | None = None,
     ) -> Sampler:
         """Keeps the `k` likeliest tokens (default 50), then of those the likeliest with probability `p` (default 0.95)."""
-        kept = _count("k", _either("k", k, "top_k", top_k, 50))
-        return _sampler(temperature, top_k=kept, top_p=_arguments.number("p", _either("p", p, "top_p", top_p, 0.95)), seed=seed)
+        n_kept = _count("k", _either("k", k, "top_k", top_k, 50))
+        nucleus = _arguments.number("p", _either("p", p, "top_p", top_p, 0.95))
+        return _sampler(temperature, top_k=n_kept, top_p=nucleus, seed=seed)
 
     @staticmethod
     def multinomial(temperature: float = 1.0, draws: int = 1, *, seed: int | None = None) -> Sampler:

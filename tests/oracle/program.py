@@ -442,7 +442,8 @@ class Program:
         return [[id_, list(content.encode())] for id_, content in control]
 
     def op_split_regex(self, _op: Op) -> str:
-        parts = json.loads((self.model.folder / "tokenizer.json").read_text(encoding="utf-8"))["pre_tokenizer"]["pretokenizers"]
+        file = json.loads((self.model.folder / "tokenizer.json").read_text(encoding="utf-8"))
+        parts = file["pre_tokenizer"]["pretokenizers"]
         pattern: str = next(part["pattern"]["Regex"] for part in parts if part["type"] == "Split")
         return pattern
 
@@ -487,7 +488,7 @@ class Program:
         self.decoder(op).reset()
 
     def op_chat_stream(self, op: Op) -> list[Event]:
-        """Every event of a generation that goes step by step: its stop token shows nothing, and its end is the end of the turn."""
+        """Every event of a generation, step by step: its stop token shows nothing, and its end is the end of the turn."""
         generation, decoder, events = self.generator(op), self.model.decoder(), []
         while generation.finish is None:
             token = self.sample(generation)

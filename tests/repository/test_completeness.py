@@ -1,4 +1,4 @@
-"""Every function of the WIT stands in each SDK and in a vector, and the types of the JavaScript bridge are what it exports."""
+"""Every function of the WIT stands in each SDK and in a vector; the types of the JavaScript bridge are what it exports."""
 
 from __future__ import annotations
 
@@ -154,8 +154,16 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Function, ...]:
     shutil.copytree(ROOT / "wit", folder)
     for name, before, more in (
         ("pie-core/runtime.wit", "    models: func", "    /// Planted.\n    uptime-planted: func() -> u64;\n"),
-        ("pie-core/context.wit", "        fork: func", "        /// Planted.\n        rewind-planted: func(n: u32) -> result<_, error>;\n"),
-        ("pie-instruct/chat.wit", "        reset: func", "        /// Planted.\n        peek-planted: func() -> event;\n"),
+        (
+            "pie-core/context.wit",
+            "        fork: func",
+            "        /// Planted.\n        rewind-planted: func(n: u32) -> result<_, error>;\n",
+        ),
+        (
+            "pie-instruct/chat.wit",
+            "        reset: func",
+            "        /// Planted.\n        peek-planted: func() -> event;\n",
+        ),
     ):
         path = folder / "deps" / name
         text = path.read_text(encoding="utf-8")
@@ -167,7 +175,13 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Function, ...]:
 
 def test_the_functions_are_those_of_the_wit(every: tuple[Function, ...]) -> None:
     paths = {function.path for function in every}
-    assert {"runtime.models", "context.context.fork", "generation.generator.create", "session.send", "chat.decoder.finish"} <= paths
+    assert {
+        "runtime.models",
+        "context.context.fork",
+        "generation.generator.create",
+        "session.send",
+        "chat.decoder.finish",
+    } <= paths
     assert len(paths) == len(every) > 50
     assert set(OPERATIONS) <= paths
     assert {path for _, path in ABSENT} <= paths

@@ -30,14 +30,14 @@ export class Decoder {
   }
 
   /**
-   * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its turn ends with it.
-   * Else as `feed`.
+   * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its turn
+   * ends with it. Else as `feed`.
    */
   feedOutput({ tokens, finishReason }: Output): Event {
     return toEvent(this.#handle.feedOutput({ tokens: toTokens(tokens, 'tokens'), finish: finishReason }));
   }
 
-  /** Ends the turn, if one was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest. */
+  /** Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest. */
   finish(): Event {
     return toEvent(this.#handle.finish());
   }

@@ -59,7 +59,8 @@ export class GenStep {
 
   /** Runs the step. One that was cancelled is yielded again by the generator. */
   execute(): Promise<Output> {
-    return new Pending((settle: host.Settle<host.Output>) => this.#generator.step(settle), (answer) => new Output(answer));
+    const begin = (settle: host.Settle<host.Output>): host.Wait => this.#generator.step(settle);
+    return new Pending(begin, (answer) => new Output(answer));
   }
 }
 
@@ -152,5 +153,6 @@ export function newGenerator(context: host.ContextHandle, sampler: Sampler, opti
   checkOptions(options, Object.keys(OPTIONS), 'generate()');
   const readers = Object.entries<(value: never, name: string) => unknown>(OPTIONS);
   const record = readers.map(([name, read]) => [name, read(options[name as keyof GenerateOptions] as never, name)]);
-  return new Generator(host.generatorCreate(context, samplerRecord(sampler), Object.fromEntries(record) as host.Options));
+  const made = host.generatorCreate(context, samplerRecord(sampler), Object.fromEntries(record) as host.Options);
+  return new Generator(made);
 }

@@ -80,8 +80,8 @@ impl Decoder {
         Ok(self.raw.feed(tokens)?)
     }
 
-    /// Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its turn
-    /// ends with it. Else as [`Decoder::feed`].
+    /// Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its
+    /// turn ends with it. Else as [`Decoder::feed`].
     ///
     /// # Errors
     /// As [`Decoder::feed`].
@@ -89,7 +89,7 @@ impl Decoder {
         Ok(self.raw.feed_output(&output.into())?)
     }
 
-    /// Ends the turn, if one was begun: a character that was torn is shown as U+FFFD. One event, as of [`Decoder::feed`].
+    /// Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event, as of [`Decoder::feed`].
     pub fn finish(&mut self) -> Event {
         self.raw.finish()
     }

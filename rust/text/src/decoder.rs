@@ -104,7 +104,7 @@ impl ChatDecoder {
         Ok(self.next_event())
     }
 
-    /// Ends the turn, if one was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the rest.
+    /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the rest.
     pub fn finish(&mut self) -> ChatEvent {
         self.close();
         self.next_event()

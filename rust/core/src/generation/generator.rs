@@ -175,7 +175,7 @@ impl Generator {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,
                 format!(
-                    "seed {seed} comes after the first step of the generator was opened; give it before, or make another generator"
+                    "seed {seed} comes after the first step was opened; give it before, or make another generator"
                 ),
             ));
         }

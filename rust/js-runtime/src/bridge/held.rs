@@ -7,8 +7,8 @@ use rquickjs::{Ctx, Function, Result};
 
 use crate::event_loop::{self, Awaited, Kept, WaitHandle};
 
-/// A resource with the one that it was made of, which lives as long: a program may keep nothing but a generator, or nothing
-/// but a promise of it. Dropped in this order.
+/// A resource with the one that it was made of, which lives as long: a program may keep nothing but a generator, or
+/// nothing but a promise of it. Dropped in this order.
 pub(super) struct Held<T> {
     pub(super) raw: T,
     _of: Option<Rc<dyn Any>>,
