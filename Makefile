@@ -31,12 +31,13 @@ test: lint test-rust test-js test-python ## Runs the linters and every test.
 
 lint: build $(STAMPS)/test-requirements js/inferlet/node_modules ## Runs the linters and the type checkers.
 	$(CARGO) fmt --check
-	for manifest in rust/js-runtime examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
+	for manifest in rust/js-runtime tools/wit_json examples/rust tests/guests asv_benchmarks/guests; do $(CARGO) fmt --check --manifest-path $$manifest/Cargo.toml --all || exit; done
 	$(CARGO) clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/python tools/gen_errors.py --check
 	$(BIN)/python tools/gen_config_docs.py --check
 	$(BIN)/python tools/gen_driver_docs.py --check
 	$(BIN)/python tools/gen_stats.py --check
+	$(BIN)/python tools/gen_js_bridge.py --check
 	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/python_bindings.py

@@ -14,8 +14,7 @@ async def main(input):
     g = ctx.generate(sampler, max_tokens=options.get("max_tokens", 128))
     decoder = chat.Decoder(model)
     async for step in g:
-        out = await step.execute()
-        match decoder.feed(out.tokens):
-            case chat.Event.Delta(text=text):
-                session.send(text)
+        for event in decoder.events(await step.execute()):
+            if isinstance(event, chat.Event.Delta):
+                session.send(event.text)
     return {"tokens": g.tokens_generated, "finish": g.finish_reason}

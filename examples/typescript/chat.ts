@@ -23,9 +23,9 @@ export async function main(input: Input | null): Promise<Answer> {
   const g = ctx.generate(Sampler.topP(temperature, top_p), { maxTokens: max_tokens });
   const decoder = new chat.Decoder(model);
   for await (const step of g) {
-    const out = await step.execute();
-    const event = decoder.feed(out.tokens);
-    if (event.type === 'delta') session.send(event.text);
+    for (const event of decoder.events(await step.execute())) {
+      if (event.type === 'delta') session.send(event.text);
+    }
   }
   return { tokens: g.tokensGenerated, finish: g.finishReason };
 }

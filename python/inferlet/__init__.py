@@ -17,8 +17,9 @@ from inferlet import chat, runtime, session
 from inferlet.context import Context
 from inferlet.errors import ArgumentTypeError, DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
 from inferlet.events import Decoder, Event, EventStream
-from inferlet.generation import FinishReason, Generator, GenStep, Output, TokenStream
+from inferlet.generation import GenerateOptions, Generator, GenStep, TokenStream
 from inferlet.model import Model, Tokenizer
+from inferlet.output import FinishReason, Output
 from inferlet.sampler import Sampler
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "EventStream",
     "FinishReason",
     "GenStep",
+    "GenerateOptions",
     "Generator",
     "InferletError",
     "InvalidArgumentError",

@@ -65,9 +65,9 @@ def count(name: str, value: object, code: ErrorCode = ErrorCode.INVALID_ARGUMENT
     return _ranged(name, whole(name, value), MAX_U32, code)
 
 
-def seed(name: str, value: object) -> int | None:
-    """None, or an integer in 0..18446744073709551615."""
-    return None if value is None else _ranged(name, whole(name, value), MAX_U64, ErrorCode.INVALID_ARGUMENT)
+def seed(name: str, value: object) -> int:
+    """An integer in 0..18446744073709551615."""
+    return _ranged(name, whole(name, value), MAX_U64, ErrorCode.INVALID_ARGUMENT)
 
 
 def number(name: str, value: object) -> float:

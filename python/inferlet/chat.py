@@ -10,6 +10,7 @@ from wit_world.imports import chat as _chat
 from inferlet import _arguments
 from inferlet.errors import host
 from inferlet.model import Model
+from inferlet.output import Output
 
 __all__ = ["Decoder", "Event", "assistant", "cue", "seal", "stop_tokens", "system", "user"]
 
@@ -55,38 +56,50 @@ class Decoder:
 
     def feed(self, tokens: Iterable[int]) -> AnyEvent:
         """Takes tokens and answers with the first event that is due; an id outside the vocabulary is `invalid-token`."""
-        match host(self._raw.feed, _arguments.tokens("tokens", tokens)):
-            case _chat.Event_Delta(value=text):
-                return Event.Delta(text)
-            case _chat.Event_Done(value=text):
-                return Event.Done(text)
-            case _chat.Event_Interrupt(value=token):
-                return Event.Interrupt(token)
-            case _:
-                return Event.Idle()
+        return _event(host(self._raw.feed, _arguments.tokens("tokens", tokens)))
 
-    def events(self, tokens: Iterable[int]) -> Iterator[AnyEvent]:
-        """Takes tokens and gives every event that they complete, idle ones left out."""
-        event = self.feed(tokens)
-        while not isinstance(event, Event.Idle):
-            yield event
-            event = self.feed(())
+    def feed_output(self, output: Output) -> AnyEvent:
+        """Takes what a step accepted, else as `feed`.
+
+        Its stop token is not shown, and where the step was the last of the generation, its turn ends with it.
+        """
+        _arguments.of_type("output", output, Output)
+        return _event(host(self._raw.feed_output, output._raw()))
+
+    def finish(self) -> AnyEvent:
+        """Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest."""
+        return _event(self._raw.finish())
+
+    def events(self, taken: Iterable[int] | Output) -> Iterator[AnyEvent]:
+        """Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out."""
+        return self._rest(self.feed_output(taken) if isinstance(taken, Output) else self.feed(taken))
 
     def reset(self) -> None:
         """Forgets what was fed."""
         self._raw.reset()
 
-    def _rest(self, model: Model) -> Iterator[AnyEvent]:
-        """What is held back at the end of a generation: a character that is incomplete becomes U+FFFD."""
-        # No character goes on behind a control token: with one at the end the decoder holds nothing back.
-        return self.events(model.tokenizer().special_tokens()[0][:1])
+    def _rest(self, event: AnyEvent) -> Iterator[AnyEvent]:
+        """An event and all that are queued behind it."""
+        while not isinstance(event, Event.Idle):
+            yield event
+            event = self.feed(())
 
 
-def visible_text(model: Model, tokens: Iterable[int]) -> str:
-    """The text that the decoder shows of these tokens as a whole: a character that they leave incomplete is U+FFFD."""
-    decoder = Decoder(model)
-    events = [*decoder.events(tokens), *decoder._rest(model)]
-    return "".join(event.text for event in events if isinstance(event, Event.Delta))
+def visible_text(model: Model, output: Output) -> str:
+    """The text that the decoder shows of a whole generation."""
+    return "".join(event.text for event in Decoder(model).events(output) if isinstance(event, Event.Delta))
+
+
+def _event(raw: _chat.Event) -> AnyEvent:
+    match raw:
+        case _chat.Event_Delta(value=text):
+            return Event.Delta(text)
+        case _chat.Event_Done(value=text):
+            return Event.Done(text)
+        case _chat.Event_Interrupt(value=token):
+            return Event.Interrupt(token)
+        case _:
+            return Event.Idle()
 
 
 def system(model: Model, msg: str) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 from wit_world.imports import chat as _chat
 from wit_world.imports import context as _context
@@ -16,7 +16,7 @@ from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
 from inferlet.errors import InferletError, host
 from inferlet.events import Decoder, Event, EventStream, refuse_kinds
-from inferlet.generation import Generator, TokenStream
+from inferlet.generation import GenerateOptions, Generator, TokenStream
 from inferlet.model import Model
 from inferlet.sampler import Sampler
 
@@ -186,11 +186,8 @@ class Context:
         self,
         sampler: Sampler,
         *,
-        max_tokens: int | None = None,
-        stop: Iterable[int] | None = None,
-        seed: int | None = None,
-        auto_flush: bool = True,
         decode: Literal[False] = False,
+        **options: Unpack[GenerateOptions],
     ) -> Generator: ...
 
     @overload
@@ -198,50 +195,33 @@ class Context:
         self,
         sampler: Sampler,
         *,
-        max_tokens: int | None = None,
-        stop: Iterable[int] | None = None,
-        seed: int | None = None,
-        auto_flush: bool = True,
         decode: Literal[True],
         reasoning: bool = False,
         tool_use: bool = False,
+        **options: Unpack[GenerateOptions],
     ) -> EventStream: ...
 
-    def generate(  # noqa: PLR0913 - each option has a name
+    def generate(
         self,
         sampler: Sampler,
         *,
-        max_tokens: int | None = None,
-        stop: Iterable[int] | None = None,
-        seed: int | None = None,
-        auto_flush: bool = True,
         decode: bool = False,
         reasoning: bool = False,
         tool_use: bool = False,
+        **options: Unpack[GenerateOptions],
     ) -> Generator | EventStream:
-        """A generator over this context; it runs nothing, the first step prefills.
+        """A generator over this context; it runs nothing, the first step prefills. The options are those of `GenerateOptions`.
 
-        `max_tokens` caps the accepted tokens; None: until a stop token or until the model's context is full. `stop` adds stop
-        tokens to those of the model and the template. `seed` is used as given, 0 included; None: derived from the launch seed
-        and what the context holds. `auto_flush` cues the model where a chat turn stands last, and stops at the template's stop
-        tokens. `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused, as by
+        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused, as by
         `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
         """
         refuse_kinds(reasoning=reasoning, tool_use=tool_use)
-        generator = Generator._create(self, self._raw, sampler, max_tokens=max_tokens, stop=stop, seed=seed, auto_flush=auto_flush)
+        generator = Generator._create(self, self._raw, sampler, options)
         return EventStream(generator) if decode else generator
 
-    def generate_text(
-        self,
-        sampler: Sampler,
-        *,
-        max_tokens: int | None = None,
-        stop: Iterable[int] | None = None,
-        seed: int | None = None,
-        auto_flush: bool = True,
-    ) -> str:
+    def generate_text(self, sampler: Sampler, **options: Unpack[GenerateOptions]) -> str:
         """Generates to the end and answers with the text; blocks the whole program. Options as in `generate`."""
-        return self.generate(sampler, max_tokens=max_tokens, stop=stop, seed=seed, auto_flush=auto_flush)._block_for_text()
+        return self.generate(sampler, **options)._block_for_text()
 
     def _fill(self, role: _chat.Role, text: str) -> Context:
         host(_chat.fill, self._raw, role, _arguments.text("text", text))

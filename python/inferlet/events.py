@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from inferlet import chat
 from inferlet.errors import ErrorCode, InvalidArgumentError
-from inferlet.generation import FinishReason, Generator, Output
+from inferlet.generation import Generator
 from inferlet.model import Model
+from inferlet.output import Output
 
 __all__ = ["Decoder", "Event", "EventStream"]
 
@@ -97,13 +98,11 @@ class EventStream:
 
     def _take(self, output: Output | None) -> None:
         """Queues the events of a step; None: there was none left."""
-        reason = None if output is None else output.finish_reason
         if output is not None:
-            # No text shows the stop token, also where the decoder has a text for it.
-            self._show(self._decoder.events(output.tokens[:-1] if reason is FinishReason.STOP else output.tokens))
-        if output is None or reason is not None:
+            self._show(self._decoder.events(output))
+        if output is None or output.finish_reason is not None:
             self._ended = True
-            self._show(self._decoder._rest(self._generator.model))
+            self._show(self._decoder._rest(self._decoder.finish()))
             self._queue.append(Event.Done("".join(self._parts)))
 
     def _show(self, events: Iterable[chat.AnyEvent]) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
@@ -14,32 +12,38 @@ from inferlet import _arguments, chat
 from inferlet._wait import block_on, resolve
 from inferlet.errors import host
 from inferlet.model import Model
+from inferlet.output import FinishReason, Output
 from inferlet.sampler import Sampler
 
-__all__ = ["FinishReason", "GenStep", "Generator", "Output", "TokenStream"]
+__all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", "TokenStream"]
 
 
-class FinishReason(StrEnum):
-    """Why a generation ended; equal to its text."""
+class GenerateOptions(TypedDict, total=False):
+    """The options of `Context.generate`, by their names."""
 
-    STOP = "stop"
-    """A stop token was accepted."""
-    LENGTH = "length"
-    """The cap or the length of the model's context was reached."""
-    CONSTRAINT = "constraint"
-    """A constraint ended the generation."""
-    CLOSED = "closed"
-    """The generator was retired: by a newer one, a truncation, or the end of its context."""
+    max_tokens: int | None
+    """Cap on accepted tokens; None: until a stop token or until the model's context is full."""
+    stop: Iterable[int] | None
+    """Stop tokens beside those of the model and the template."""
+    seed: int | None
+    """Used as given, 0 included; None: derived from the launch seed and what the context holds."""
+    auto_flush: bool
+    """Cue the model where a chat turn stands last, and stop at the template's stop tokens. Default: True."""
+    ignore_eos: bool
+    """Stop at no token of the model and the template. Default: False."""
 
 
-@dataclass(frozen=True)
-class Output:
-    """What one step accepted."""
-
-    tokens: list[int] = field(default_factory=list)
-    """Accepted tokens; a stop token is the last."""
-    finish_reason: FinishReason | None = None
-    """Set when this step ended the generation."""
+def _raw_options(options: GenerateOptions) -> _generation.Options:
+    for name in options.keys() - GenerateOptions.__optional_keys__:
+        raise TypeError(f"Context.generate() got an unexpected keyword argument {name!r}")
+    max_tokens, stop, seed = options.get("max_tokens"), options.get("stop"), options.get("seed")
+    return _generation.Options(
+        max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
+        stop=[] if stop is None else _arguments.tokens("stop", stop),
+        seed=None if seed is None else _arguments.seed("seed", seed),
+        auto_flush=bool(options.get("auto_flush", True)),
+        ignore_eos=bool(options.get("ignore_eos", False)),
+    )
 
 
 class _Owner(Protocol):
@@ -66,7 +70,7 @@ class GenStep:
 
         A step that was cancelled comes again unchanged; executing one twice is the error `step-pending`.
         """
-        return _output(await resolve(self._generator._raw.advance(_generation.Until.STEP)))
+        return Output._of(await resolve(self._generator._raw.step()))
 
 
 class Generator:
@@ -83,25 +87,9 @@ class Generator:
         self._tokens: list[int] | None = None
 
     @classmethod
-    def _create(  # noqa: PLR0913 - the options of `Context.generate`
-        cls,
-        owner: _Owner,
-        context: _context.Context,
-        sampler: Sampler,
-        *,
-        max_tokens: int | None,
-        stop: Iterable[int] | None,
-        seed: int | None,
-        auto_flush: bool,
-    ) -> Generator:
+    def _create(cls, owner: _Owner, context: _context.Context, sampler: Sampler, options: GenerateOptions) -> Generator:
         _arguments.of_type("sampler", sampler, Sampler)
-        options = _generation.Options(
-            max_tokens=None if max_tokens is None else _arguments.count("max_tokens", max_tokens),
-            stop=[] if stop is None else _arguments.tokens("stop", stop),
-            seed=_arguments.seed("seed", seed),
-            auto_flush=bool(auto_flush),
-        )
-        return cls(host(_generation.Generator.create, context, sampler._raw(), options), owner)
+        return cls(host(_generation.Generator.create, context, sampler._raw, _raw_options(options)), owner)
 
     def max_tokens(self, n: int) -> Generator:
         """Caps the accepted tokens."""
@@ -123,6 +111,14 @@ class Generator:
         host(self._raw.ignore_eos, bool(ignore))
         return self
 
+    def seed(self, seed: int) -> Generator:
+        """Draws from this seed, as given, 0 included; a seed of the sampler goes first.
+
+        Once a step was opened it is the error `invalid-argument`.
+        """
+        host(self._raw.set_seed, _arguments.seed("seed", seed))
+        return self
+
     @property
     def model(self) -> Model:
         """The model of its context."""
@@ -136,7 +132,7 @@ class Generator:
     @property
     def finish_reason(self) -> FinishReason | None:
         """Why it ended; None while it can go on."""
-        return _finish_reason(host(self._raw.finish_reason))
+        return FinishReason._of(host(self._raw.finish_reason))
 
     @property
     def is_done(self) -> bool:
@@ -154,11 +150,11 @@ class Generator:
 
     async def collect_tokens(self) -> list[int]:
         """Runs to the end; the accepted tokens that were left."""
-        return _event_tokens(await resolve(self._raw.advance(_generation.Until.TOKENS)))
+        return await resolve(self._raw.collect_tokens())
 
     async def collect_text(self) -> str:
         """Runs to the end; the text of the tokens that were left, as the chat decoder shows it."""
-        return _event_text(await resolve(self._raw.advance(_generation.Until.TEXT)))
+        return await resolve(self._raw.collect_text())
 
     def __iter__(self) -> Generator:
         return self
@@ -172,50 +168,22 @@ class Generator:
     def tokens(self) -> list[int]:
         """Blocks until the end and answers with the tokens that were left; again the same when called again."""
         if self._tokens is None:
-            self._tokens = _event_tokens(block_on(self._raw.advance(_generation.Until.TOKENS)))
+            self._tokens = block_on(self._raw.collect_tokens())
         return list(self._tokens)
 
     def text(self) -> str:
         """The text of `tokens()`, as `collect_text` gives it."""
-        tokens = self.tokens()
-        # The last token is the stop token then, which no text shows, also where the decoder has a text for it.
-        return chat.visible_text(self.model, tokens[:-1] if self.finish_reason is FinishReason.STOP else tokens)
+        return chat.visible_text(self.model, Output(self.tokens(), self.finish_reason))
 
     def _block_for_step(self) -> Output | None:
         """The next step; None after the end."""
         if host(self._raw.next_step) is None:
             return None
-        return _output(block_on(self._raw.advance(_generation.Until.STEP)))
+        return Output._of(block_on(self._raw.step()))
 
     def _block_for_text(self) -> str:
-        return _event_text(block_on(self._raw.advance(_generation.Until.TEXT)))
+        return block_on(self._raw.collect_text())
 
 
 TokenStream = Generator
 """The name of older programs."""
-
-
-def _finish_reason(raw: _generation.FinishReason | None) -> FinishReason | None:
-    return None if raw is None else FinishReason[raw.name]
-
-
-def _output(event: _generation.Event) -> Output:
-    if not isinstance(event, _generation.Event_Step):
-        raise _unexpected(event)
-    return Output(list(event.value.tokens), _finish_reason(event.value.finish))
-
-
-def _event_tokens(event: _generation.Event) -> list[int]:
-    if not isinstance(event, _generation.Event_Tokens):
-        raise _unexpected(event)
-    return list(event.value)
-
-
-def _event_text(event: _generation.Event) -> str:
-    if not isinstance(event, _generation.Event_Text):
-        raise _unexpected(event)
-    return event.value
-
-
-def _unexpected(event: _generation.Event) -> RuntimeError:
-    return RuntimeError(f"the engine answered with {type(event).__name__}, which was not asked for")

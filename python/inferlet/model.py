@@ -30,6 +30,10 @@ class Tokenizer:
         """
         return host(self._raw.decode, _arguments.tokens("tokens", tokens))
 
+    def vocab_size(self) -> int:
+        """How many ids there are: the width of a row of logits."""
+        return self._raw.vocab_size()
+
     def vocabs(self) -> tuple[list[int], list[bytes]]:
         """Every id with its raw bytes, as two lists of the same length, in id order."""
         return self._raw.vocabs()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from wit_world.imports import generation as _generation
+from wit_world.imports import sampling as _sampling
 
 from inferlet import _arguments
 from inferlet.errors import ErrorCode, InvalidArgumentError
@@ -24,13 +24,12 @@ class Sampler:
     generator's. The engine refuses parameters out of range when the sampler is attached, with the code `invalid-sampler`.
     """
 
-    _method: _generation.Method
-    _seed: int | None = None
+    _raw: _sampling.Sampler
 
     @staticmethod
     def argmax() -> Sampler:
         """The likeliest token; ties go to the lowest id."""
-        return Sampler(_generation.Method_Argmax())
+        return _sampler(0.0)
 
     @staticmethod
     def greedy() -> Sampler:
@@ -40,20 +39,17 @@ class Sampler:
     @staticmethod
     def top_p(temperature: float = 0.6, p: float | None = None, *, top_p: float | None = None, seed: int | None = None) -> Sampler:
         """Draws from the likeliest tokens that together have the probability `p` (in (0, 1], default 0.95), also spelled `top_p`."""
-        method = _generation.TopP(_temperature(temperature), _arguments.number("p", _either("p", p, "top_p", top_p, 0.95)))
-        return Sampler(_generation.Method_TopP(method), _arguments.seed("seed", seed))
+        return _sampler(temperature, top_p=_arguments.number("p", _either("p", p, "top_p", top_p, 0.95)), seed=seed)
 
     @staticmethod
     def top_k(temperature: float = 0.6, k: int | None = None, *, top_k: int | None = None, seed: int | None = None) -> Sampler:
         """Draws from the `k` likeliest tokens (at least 1, default 50), also spelled `top_k`."""
-        method = _generation.TopK(_temperature(temperature), _count("k", _either("k", k, "top_k", top_k, 50)))
-        return Sampler(_generation.Method_TopK(method), _arguments.seed("seed", seed))
+        return _sampler(temperature, top_k=_count("k", _either("k", k, "top_k", top_k, 50)), seed=seed)
 
     @staticmethod
     def min_p(temperature: float = 0.6, p: float | None = None, *, min_p: float | None = None, seed: int | None = None) -> Sampler:
         """Draws from the tokens with at least `p` times the highest probability (in [0, 1], default 0.1), also spelled `min_p`."""
-        method = _generation.MinP(_temperature(temperature), _arguments.number("p", _either("p", p, "min_p", min_p, 0.1)))
-        return Sampler(_generation.Method_MinP(method), _arguments.seed("seed", seed))
+        return _sampler(temperature, min_p=_arguments.number("p", _either("p", p, "min_p", min_p, 0.1)), seed=seed)
 
     @staticmethod
     def top_k_top_p(  # noqa: PLR0913 - three parameters, two of them with a second spelling, and the seed
@@ -66,12 +62,9 @@ class Sampler:
         seed: int | None = None,
     ) -> Sampler:
         """Keeps the `k` likeliest tokens (default 50), then of those the likeliest with probability `p` (default 0.95)."""
-        method = _generation.TopKTopP(
-            _temperature(temperature),
-            _count("k", _either("k", k, "top_k", top_k, 50)),
-            _arguments.number("p", _either("p", p, "top_p", top_p, 0.95)),
-        )
-        return Sampler(_generation.Method_TopKTopP(method), _arguments.seed("seed", seed))
+        n_kept = _count("k", _either("k", k, "top_k", top_k, 50))
+        nucleus = _arguments.number("p", _either("p", p, "top_p", top_p, 0.95))
+        return _sampler(temperature, top_k=n_kept, top_p=nucleus, seed=seed)
 
     @staticmethod
     def multinomial(temperature: float = 1.0, draws: int = 1, *, seed: int | None = None) -> Sampler:
@@ -79,15 +72,20 @@ class Sampler:
 
         Here alone the seed 0 counts as none, because it was the default of this constructor in older programs.
         """
-        method = _generation.Multinomial(_temperature(temperature), _count("draws", draws))
-        return Sampler(_generation.Method_Multinomial(method), _arguments.seed("seed", seed) or None)
-
-    def _raw(self) -> _generation.Sampler:
-        return _generation.Sampler(self._method, self._seed)
+        return _sampler(temperature, draws=_count("draws", draws), seed=seed or None)
 
 
-def _temperature(value: object) -> float:
-    return _arguments.number("temperature", value)
+def _sampler(  # noqa: PLR0913 - the fields of the record
+    temperature: object,
+    *,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    draws: int = 1,
+    seed: int | None = None,
+) -> Sampler:
+    seed = None if seed is None else _arguments.seed("seed", seed)
+    return Sampler(_sampling.Sampler(_arguments.number("temperature", temperature), top_k, top_p, min_p, draws, seed))
 
 
 def _count(name: str, value: object) -> int:

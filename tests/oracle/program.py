@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 from . import dummy, seeds
 from .chat import Chat, Conversation
+from .decoder import Decoder, Event, Vocabulary
 from .sampler import Sampler, draw
 
 PAGE_SIZE = 16
@@ -40,6 +42,7 @@ class Model:
     max_context: int = field(init=False)
     end_tokens: frozenset[int] = field(init=False)
     chat: Chat = field(init=False)
+    vocabulary: Vocabulary = field(init=False)
 
     def __post_init__(self) -> None:
         """Reads the folder."""
@@ -50,6 +53,11 @@ class Model:
         ends = generation["eos_token_id"]
         self.end_tokens = frozenset(ends if isinstance(ends, list) else [ends])
         self.chat = Chat(self.folder)
+        self.vocabulary = Vocabulary(self.chat.tokenizer)
+
+    def decoder(self) -> Decoder:
+        """A chat decoder."""
+        return Decoder(self.vocabulary, self.end_tokens | frozenset(self.chat.closing()[:1]))
 
 
 @dataclass
@@ -91,12 +99,14 @@ class Generation:
     context: Context
     sampler: Sampler
     seed: int | None
+    has_sampler_seed: bool
     max_tokens: int | None
     ends: frozenset[int]
     template_stop: frozenset[int]
     stop: frozenset[int]
     key: int | None = None
     n_accepted: int = 0
+    opened: bool = False
     finish: str | None = None
     ignores_ends: bool = False
 
@@ -118,6 +128,7 @@ class Program:
         self.snapshots: dict[str, Context] = {}
         self.n_opened: Counter[int] = Counter()
         self.generators: dict[str, Generation] = {}
+        self.decoders: dict[str, Decoder] = {}
         self.computed: set[tuple[int, ...]] = set()
         """What was computed, up to the end of a page each."""
 
@@ -277,7 +288,9 @@ class Program:
             context.newest.finish = "closed"
         template = frozenset(self.model.chat.closing()[:1]) if automatic else frozenset()
         seed = op["sampler"].get("seed", op.get("seed"))
-        made = Generation(context, sampler, seed, op.get("max_tokens"), self.model.end_tokens, template, frozenset(op.get("stop", [])))
+        layers = (self.model.end_tokens, template, frozenset(op.get("stop", [])))
+        made = Generation(context, sampler, seed, "seed" in op["sampler"], op.get("max_tokens"), *layers)
+        made.ignores_ends = op.get("ignore_eos", False)
         if made.max_tokens == 0:
             made.finish = "length"
         self.generators[op["as"]] = context.newest = made
@@ -306,6 +319,13 @@ class Program:
     def op_ignore_eos(self, op: Op) -> None:
         self.generator(op).ignores_ends = op["value"]
 
+    def op_set_seed(self, op: Op) -> None:
+        generation = self.generator(op)
+        if generation.opened:
+            raise RefusedError("invalid-argument")
+        if not generation.has_sampler_seed:
+            generation.seed = op["seed"]
+
     def op_step(self, op: Op) -> dict[str, Any] | None:
         generation = self.generator(op)
         if generation.finish is not None:
@@ -315,6 +335,7 @@ class Program:
     def sample(self, generation: Generation) -> int:
         """One step: draws, accepts, and decides whether it ends."""
         context = generation.context
+        generation.opened = True
         if generation.key is None:
             start = seeds.origin(context.path, context.tokens)
             generation.key = generation.seed
@@ -386,6 +407,97 @@ class Program:
         if not self.files:
             raise RefusedError("session-closed")
         return self.files.pop(0)
+
+    def op_version(self, _op: Op) -> str:
+        manifest = tomllib.loads((Path(__file__).resolve().parents[2] / "Cargo.toml").read_text(encoding="utf-8"))
+        version: str = manifest["workspace"]["package"]["version"]
+        return version
+
+    def op_username(self, _op: Op) -> str:
+        """Who launches it is called by the vector and the language."""
+        return "{name}-{language}"
+
+    def op_instance_id(self, _op: Op) -> bool:
+        """Whether it is a text, the same each time."""
+        return True
+
+    def op_args(self, _op: Op) -> list[str]:
+        return []
+
+    def op_launch_seed(self, _op: Op) -> int:
+        return self.launch_seed
+
+    def op_model_name(self, _op: Op) -> str:
+        return self.model.name
+
+    def op_vocab_size(self, _op: Op) -> int:
+        return self.model.vocab_size
+
+    def op_vocabs(self, op: Op) -> list[Any]:
+        """How many tokens there are, and the bytes of some."""
+        return [self.model.vocab_size, [list(self.model.vocabulary.bytes[token]) for token in op["tokens"]]]
+
+    def op_special_tokens(self, _op: Op) -> list[Any]:
+        control = sorted(self.model.vocabulary.control.items())
+        return [[id_, list(content.encode())] for id_, content in control]
+
+    def op_split_regex(self, _op: Op) -> str:
+        file = json.loads((self.model.folder / "tokenizer.json").read_text(encoding="utf-8"))
+        parts = file["pre_tokenizer"]["pretokenizers"]
+        pattern: str = next(part["pattern"]["Regex"] for part in parts if part["type"] == "Split")
+        return pattern
+
+    def op_snapshot(self, op: Op) -> bool:
+        """A snapshot under a name that is made up, taken at once."""
+        context = self.context(op)
+        context.commit()
+        self.snapshots["made up"] = context.fork()
+        return self.op_take({"name": "made up", "as": op["as"]})
+
+    def op_message_tokens(self, op: Op) -> list[int]:
+        """What a message adds to others: here nothing depends on them."""
+        return Conversation(self.model.chat).fill(op["role"], op["text"], [])
+
+    def op_cue_tokens(self, _op: Op) -> list[int]:
+        conversation = Conversation(self.model.chat, [{"role": "user", "content": "x"}])
+        return conversation.cue()
+
+    def op_seal_tokens(self, _op: Op) -> list[int]:
+        return self.model.chat.closing()
+
+    def op_stop_tokens(self, _op: Op) -> list[int]:
+        return self.model.chat.closing()[:1]
+
+    def decoder(self, op: Op) -> Decoder:
+        """The decoder of that name, made at its first use."""
+        return self.decoders.setdefault(op["as"], self.model.decoder())
+
+    def op_chat_feed(self, op: Op) -> Event:
+        decoder = self.decoder(op)
+        if any(not 0 <= token < self.model.vocab_size for token in op["tokens"]):
+            raise RefusedError("invalid-token")
+        decoder.take(op["tokens"])
+        return decoder.next()
+
+    def op_chat_finish(self, op: Op) -> Event:
+        decoder = self.decoder(op)
+        decoder.finish()
+        return decoder.next()
+
+    def op_chat_reset(self, op: Op) -> None:
+        self.decoder(op).reset()
+
+    def op_chat_stream(self, op: Op) -> list[Event]:
+        """Every event of a generation, step by step: its stop token shows nothing, and its end is the end of the turn."""
+        generation, decoder, events = self.generator(op), self.model.decoder(), []
+        while generation.finish is None:
+            token = self.sample(generation)
+            decoder.take([] if generation.finish == "stop" else [token])
+            if generation.finish is not None:
+                decoder.finish()
+            events += decoder.queue
+            decoder.queue = []
+        return events
 
     def op_sleep(self, op: Op) -> None:
         """Time changes nothing."""

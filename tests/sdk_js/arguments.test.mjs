@@ -21,7 +21,7 @@ function refuses(call, kind, code, words) {
 }
 
 const CASES = [
-  ['an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush"],
+  ['an unknown option', () => fresh().generate(Sampler.argmax(), { maxToken: 3 }), TypeError, 'invalid-argument', "no option 'maxToken'; its options are maxTokens, stop, seed, autoFlush, ignoreEos"],
   ['an option of the sampler that is none', () => Sampler.topP(0.6, 0.95, { sed: 1 }), TypeError, 'invalid-argument', "no option 'sed'"],
   ['options that are none', () => fresh().generate(Sampler.argmax(), 64), TypeError, 'invalid-argument', 'must be an object, not 64'],
   ['what is no sampler', () => fresh().generate({ kind: 'argmax' }), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
@@ -40,6 +40,8 @@ const CASES = [
   ['a text where tokens belong', () => fresh().append('ab'), TypeError, 'invalid-argument', 'tokens must be token ids'],
   ['tokens in words', () => fresh().append(['1']), TypeError, 'invalid-argument', 'tokens[0] must be a token id, not "1"'],
   ['a number where text belongs', () => fresh().user(3), TypeError, 'invalid-argument', 'text must be a string, not 3'],
+  ['half a character', () => fresh().user('a\u{1f98a}\ud800b'), InferletError, 'invalid-argument', 'text holds a lone surrogate, as its character 2'],
+  ['a message with half a character', () => session.send('\udfff'), InferletError, 'invalid-argument', 'message holds a lone surrogate'],
   ['a negative length', () => fresh().truncate(-1), InferletError, 'invalid-argument', 'n is -1'],
   ['a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
   ['a snapshot of what is no model', () => Context.open('tiny', 'kept'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
@@ -56,7 +58,8 @@ test('a snapshot becomes a context of its model, and none becomes undefined', ()
   assert.ok(Context.take(model, 'kept') instanceof Context);
   assert.equal(Context.open(model, 'absent'), undefined);
   assert.equal(Context.take(model, 'absent'), undefined);
-  assert.deepEqual(host.calls.map(([, ...values]) => values), [['kept', false], ['kept', true], ['absent', false], ['absent', true]]);
+  assert.deepEqual(host.calls.map(([name]) => name), ['contextOpen', 'contextTake', 'contextOpen', 'contextTake']);
+  assert.deepEqual(host.calls.map(([, name]) => name), ['kept', 'kept', 'absent', 'absent']);
 });
 
 for (const [name, call, kind, code, words] of CASES) {
@@ -64,21 +67,33 @@ for (const [name, call, kind, code, words] of CASES) {
 }
 
 test('options reach the engine as they were given', () => {
-  fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+  fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
   const [, sampler, options] = host.calls.at(-1);
-  assert.deepEqual(sampler, { kind: 'top-k-top-p', temperature: 0.5, k: 40, p: 0.9, seed: 0n });
-  assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false });
+  assert.deepEqual(sampler, { temperature: 0.5, topK: 40, topP: 0.9, minP: undefined, draws: 1, seed: 0n });
+  assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
+});
+
+test('a sampler is what restricts the tokens, with its defaults', () => {
+  const all = { topK: undefined, topP: undefined, minP: undefined, draws: 1, seed: undefined };
+  const records = [
+    [Sampler.argmax(), { ...all, temperature: 0 }],
+    [Sampler.topP(), { ...all, temperature: 0.6, topP: 0.95 }],
+    [Sampler.topK(), { ...all, temperature: 0.6, topK: 50 }],
+    [Sampler.minP(), { ...all, temperature: 0.6, minP: 0.1 }],
+    [Sampler.topKTopP(), { ...all, temperature: 0.6, topK: 50, topP: 0.95 }],
+    [Sampler.multinomial(), { ...all, temperature: 1 }],
+    [Sampler.multinomial(0.9, 3, { seed: 5 }), { ...all, temperature: 0.9, draws: 3, seed: 5n }],
+  ];
+  for (const [sampler, record] of records) {
+    fresh().generate(sampler);
+    assert.deepEqual(host.calls.at(-1)[1], record);
+  }
 });
 
 test('without options the engine gets the defaults', () => {
   fresh().generate(Sampler.argmax());
   const [, , options] = host.calls.at(-1);
-  assert.deepEqual(options, { maxTokens: undefined, stop: new Uint32Array(), seed: undefined, autoFlush: true });
-});
-
-test('text reaches the engine without lone surrogates', () => {
-  fresh().user('a\ud800b');
-  assert.deepEqual(host.calls.at(-1), ['context.fill', 'user', 'a\ufffdb']);
+  assert.deepEqual(options, { maxTokens: undefined, stop: new Uint32Array(), seed: undefined, autoFlush: true, ignoreEos: false });
 });
 
 test('fill-ins chain', () => {

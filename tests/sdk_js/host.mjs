@@ -40,7 +40,9 @@ function handle(name, methods = {}) {
 
 function generator() {
   return handle('generator', {
-    advance: (until, settle) => (record('generator.advance', until), wait(settle)),
+    step: (settle) => (record('generator.step'), wait(settle)),
+    collectTokens: (settle) => (record('generator.collectTokens'), wait(settle)),
+    collectText: (settle) => (record('generator.collectText'), wait(settle)),
     nextStep: () => (record('generator.nextStep'), 0),
   });
 }
@@ -56,17 +58,27 @@ export function registerErrors(make) {
   makeError = make;
 }
 
-export function loadModel(name) {
-  record('loadModel', name);
+export function modelLoad(name) {
+  record('modelLoad', name);
   if (name === 'absent') throw engineError('unknown-model', "no model 'absent'; the models are: tiny", { name });
   return handle('model', { tokenizer: () => handle('tokenizer') });
 }
 
-export const newContext = () => (record('newContext'), context());
-export const openSnapshot = (_model, name, take) => (record('openSnapshot', name, take), name === 'absent' ? undefined : context());
-export const deleteSnapshot = (_model, name) => record('deleteSnapshot', name);
-export const snapshotNames = () => ['kept'];
-export const newGenerator = (_context, sampler, options) => (record('newGenerator', sampler, options), generator());
+function opened(how, name) {
+  record(how, name);
+  if (name === 'absent') throw engineError('snapshot-missing', "no snapshot 'absent'", { name });
+  return context();
+}
+
+export const contextCreate = () => (record('contextCreate'), context());
+export const contextOpen = (_model, name) => opened('contextOpen', name);
+export const contextTake = (_model, name) => opened('contextTake', name);
+export const contextDelete = (_model, name) => record('contextDelete', name);
+export const contextSnapshots = () => ['kept'];
+export const fill = (_context, role, text) => record('fill', role, text);
+export const cue = () => record('cue');
+export const seal = () => record('seal');
+export const generatorCreate = (_context, sampler, options) => (record('generatorCreate', sampler, options), generator());
 export const messageTokens = (_model, role, text) => (record('messageTokens', role, text), new Uint32Array([1]));
 export const cueTokens = () => new Uint32Array([2]);
 export const sealTokens = () => new Uint32Array([3]);
@@ -84,5 +96,10 @@ export const launchSeed = () => 7n;
 
 /** Events that the next decoders give, in their order; idle after them. */
 export const events = [];
-export const newDecoder = () =>
-  handle('decoder', { feed: (tokens) => (record('decoder.feed', [...tokens]), events.shift() ?? { type: 'idle' }) });
+const event = () => events.shift() ?? { type: 'idle' };
+export const decoderCreate = () =>
+  handle('decoder', {
+    feed: (tokens) => (record('decoder.feed', [...tokens]), event()),
+    feedOutput: (output) => (record('decoder.feedOutput', output), event()),
+    finish: () => (record('decoder.finish'), event()),
+  });

@@ -13,8 +13,7 @@ const WRITTEN = [
   [{ tokens: new Uint32Array([3]) }, '{"tokens":[3]}'],
   [new Date(0), '"1970-01-01T00:00:00.000Z"'],
   [{ a: undefined }, '{}'],
-  ['x\ud800', '"x\ufffd"'],
-  [{ '\udfff': '\\ud800' }, '{"\ufffd":"\\\\ud800"}'],
+  [{ '\ud83e\udd8a': '\\ud800' }, '{"\ud83e\udd8a":"\\\\ud800"}'],
 ];
 
 for (const [value, text] of WRITTEN) {
@@ -35,6 +34,9 @@ const REFUSED = [
   [[new Set()], 'a Set'],
   [[Promise.resolve()], 'a Promise'],
   [cycle, 'a cycle'],
+  ['x\ud800', 'the answer is text with a lone surrogate'],
+  [{ a: ['\udfff'] }, "at the key '0', is text with a lone surrogate"],
+  [{ '\udfff': 1 }, 'a value whose key holds a lone surrogate'],
 ];
 
 for (const [value, words] of REFUSED) {

@@ -14,13 +14,13 @@ test('a collector is answered once', async () => {
   const text = generate().collectText();
   host.waits[0].settle(undefined, 'hello');
   assert.equal(await text, 'hello');
-  assert.deepEqual(host.calls.map(([name]) => name), ['newContext', 'newGenerator', 'generator.advance']);
+  assert.deepEqual(host.calls.map(([name]) => name), ['contextCreate', 'generatorCreate', 'generator.collectText']);
 });
 
 test('a step gives its tokens and why it was the last', async () => {
   for await (const step of generate()) {
     const executed = step.execute();
-    host.waits[0].settle(undefined, [new Uint32Array([5]), 'stop']);
+    host.waits[0].settle(undefined, { tokens: new Uint32Array([5]), finish: 'stop' });
     const out = await executed;
     assert.deepEqual([[...out.tokens], out.finishReason], [[5], 'stop']);
     break;
@@ -80,12 +80,26 @@ test('all waits for every promise of the engine', async () => {
 });
 
 test('a decoder gives one event a feed, and all of them by its iterator', () => {
-  host.events.push({ type: 'delta', text: 'a' }, { type: 'done', text: 'a' }, { type: 'delta', text: 'b' });
+  host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' }, { type: 'delta', value: 'b' });
   const decoder = new chat.Decoder(model);
   assert.deepEqual(decoder.feed([1]), { type: 'delta', text: 'a' });
   assert.deepEqual([...decoder.events([2])].map((event) => event.type), ['done', 'delta']);
   const fed = host.calls.filter(([name]) => name === 'decoder.feed').map(([, tokens]) => tokens);
   assert.deepEqual(fed, [[1], [2], [], []]);
+});
+
+test('a decoder takes what a step accepted, and ends a turn', async () => {
+  host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' }, { type: 'interrupt', value: 7 });
+  const decoder = new chat.Decoder(model);
+  const output = { tokens: new Uint32Array([1, 2]), finish: 'stop' };
+  const { value: step } = await generate().next();
+  const executed = step.execute();
+  host.waits[0].settle(undefined, output);
+  const events = [...decoder.events(await executed)];
+  assert.deepEqual(events.map((event) => event.type), ['delta', 'done', 'interrupt']);
+  assert.deepEqual(host.calls.find(([name]) => name === 'decoder.feedOutput'), ['decoder.feedOutput', output]);
+  host.events.push({ type: 'interrupt', value: 7 });
+  assert.deepEqual(decoder.finish(), { type: 'interrupt', token: 7 });
 });
 
 test('a context is released by using', () => {

@@ -1,7 +1,7 @@
 """What crosses to the engine: JSON, samplers and arguments, each refused with one message that names what is wrong."""
 
 import pytest
-from wit_world.imports import generation
+from wit_world.imports import sampling
 
 from inferlet import ArgumentTypeError, InvalidArgumentError, Sampler, _arguments, _json
 from inferlet.errors import InferletError, new_error
@@ -44,25 +44,28 @@ def test_what_is_not_json_is_refused_by_its_place(value, message):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "method", "seed"),
+    ("sampler", "record"),
     [
-        (Sampler.argmax(), generation.Method_Argmax(), None),
-        (Sampler.greedy(), generation.Method_Argmax(), None),
-        (Sampler.top_p(), generation.Method_TopP(generation.TopP(0.6, 0.95)), None),
-        (Sampler.top_p(1, 0.5, seed=0), generation.Method_TopP(generation.TopP(1.0, 0.5)), 0),
-        (Sampler.top_p(temperature=0.7, top_p=0.9), generation.Method_TopP(generation.TopP(0.7, 0.9)), None),
-        (Sampler.top_k(0.8, 10), generation.Method_TopK(generation.TopK(0.8, 10)), None),
-        (Sampler.top_k(top_k=7), generation.Method_TopK(generation.TopK(0.6, 7)), None),
-        (Sampler.min_p(0.5, min_p=0.2), generation.Method_MinP(generation.MinP(0.5, 0.2)), None),
-        (Sampler.top_k_top_p(0.6, 50, 0.95), generation.Method_TopKTopP(generation.TopKTopP(0.6, 50, 0.95)), None),
-        (Sampler.top_k_top_p(top_k=5, top_p=0.5), generation.Method_TopKTopP(generation.TopKTopP(0.6, 5, 0.5)), None),
-        (Sampler.multinomial(0.9, 3), generation.Method_Multinomial(generation.Multinomial(0.9, 3)), None),
-        (Sampler.multinomial(temperature=1.0, seed=0), generation.Method_Multinomial(generation.Multinomial(1.0, 1)), None),
-        (Sampler.multinomial(seed=9), generation.Method_Multinomial(generation.Multinomial(1.0, 1)), 9),
+        (Sampler.argmax(), (0.0, None, None, None, 1, None)),
+        (Sampler.greedy(), (0.0, None, None, None, 1, None)),
+        (Sampler.top_p(), (0.6, None, 0.95, None, 1, None)),
+        (Sampler.top_p(1, 0.5, seed=0), (1.0, None, 0.5, None, 1, 0)),
+        (Sampler.top_p(temperature=0.7, top_p=0.9), (0.7, None, 0.9, None, 1, None)),
+        (Sampler.top_k(), (0.6, 50, None, None, 1, None)),
+        (Sampler.top_k(0.8, 10), (0.8, 10, None, None, 1, None)),
+        (Sampler.top_k(top_k=7), (0.6, 7, None, None, 1, None)),
+        (Sampler.min_p(), (0.6, None, None, 0.1, 1, None)),
+        (Sampler.min_p(0.5, min_p=0.2), (0.5, None, None, 0.2, 1, None)),
+        (Sampler.top_k_top_p(), (0.6, 50, 0.95, None, 1, None)),
+        (Sampler.top_k_top_p(0.6, 50, 0.95), (0.6, 50, 0.95, None, 1, None)),
+        (Sampler.top_k_top_p(top_k=5, top_p=0.5), (0.6, 5, 0.5, None, 1, None)),
+        (Sampler.multinomial(0.9, 3), (0.9, None, None, None, 3, None)),
+        (Sampler.multinomial(temperature=1.0, seed=0), (1.0, None, None, None, 1, None)),
+        (Sampler.multinomial(seed=9), (1.0, None, None, None, 1, 9)),
     ],
 )
-def test_samplers_take_both_spellings(sampler, method, seed):
-    assert sampler._raw() == generation.Sampler(method, seed)
+def test_samplers_take_both_spellings(sampler, record):
+    assert sampler._raw == sampling.Sampler(*record)
 
 
 @pytest.mark.parametrize(

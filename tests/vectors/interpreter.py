@@ -72,6 +72,9 @@ class Interpreter:
     async def op_snapshots(self, a):
         return Context.snapshots(self.model)
 
+    async def op_snapshot(self, a):
+        return self.opened(a["as"], Context.take(self.model, self.contexts[a["ctx"]].snapshot()))
+
     async def op_suspend(self, a):
         self.contexts[a["ctx"]].suspend()
 
@@ -118,7 +121,7 @@ class Interpreter:
         return self.contexts[a["ctx"]].page_size
 
     async def op_generate(self, a):
-        options = {key: a[key] for key in ("max_tokens", "stop", "seed", "auto_flush") if key in a}
+        options = {key: a[key] for key in ("max_tokens", "stop", "seed", "auto_flush", "ignore_eos") if key in a}
         self.generators[a["as"]] = self.contexts[a["ctx"]].generate(sampler_of(a["sampler"]), **options)
 
     async def op_set_max_tokens(self, a):
@@ -132,6 +135,9 @@ class Interpreter:
 
     async def op_ignore_eos(self, a):
         self.generators[a["gen"]].ignore_eos(a["value"])
+
+    async def op_set_seed(self, a):
+        self.generators[a["gen"]].seed(a["seed"])
 
     async def op_step(self, a):
         with contextlib.suppress(StopAsyncIteration):
@@ -163,6 +169,49 @@ class Interpreter:
     async def op_models(self, a):
         return runtime.models()
 
+    async def op_version(self, a):
+        return runtime.version()
+
+    async def op_username(self, a):
+        return runtime.username()
+
+    async def op_instance_id(self, a):
+        return runtime.instance_id() == runtime.instance_id() != ""
+
+    async def op_args(self, a):
+        return runtime.args()
+
+    async def op_launch_seed(self, a):
+        return runtime.launch_seed()
+
+    async def op_model_name(self, a):
+        return self.model.name
+
+    async def op_vocab_size(self, a):
+        return self.model.tokenizer().vocab_size()
+
+    async def op_vocabs(self, a):
+        ids, contents = self.model.tokenizer().vocabs()
+        return [len(ids), [list(contents[ids.index(token)]) for token in a["tokens"]]]
+
+    async def op_special_tokens(self, a):
+        return [[token, list(content)] for token, content in zip(*self.model.tokenizer().special_tokens(), strict=True)]
+
+    async def op_split_regex(self, a):
+        return self.model.tokenizer().split_regex()
+
+    async def op_message_tokens(self, a):
+        return getattr(chat, a["role"])(self.model, a["text"])
+
+    async def op_cue_tokens(self, a):
+        return chat.cue(self.model)
+
+    async def op_seal_tokens(self, a):
+        return chat.seal(self.model)
+
+    async def op_stop_tokens(self, a):
+        return chat.stop_tokens(self.model)
+
     async def op_send(self, a):
         session.send(a["text"])
 
@@ -175,10 +224,25 @@ class Interpreter:
     async def op_receive_file(self, a):
         return list(await session.receive_file())
 
-    async def op_chat_feed(self, a):
+    def decoder(self, a):
         if a["as"] not in self.decoders:
             self.decoders[a["as"]] = chat.Decoder(self.model)
-        return event_of(self.decoders[a["as"]].feed(a["tokens"]))
+        return self.decoders[a["as"]]
+
+    async def op_chat_feed(self, a):
+        return event_of(self.decoder(a).feed(a["tokens"]))
+
+    async def op_chat_finish(self, a):
+        return event_of(self.decoder(a).finish())
+
+    async def op_chat_reset(self, a):
+        self.decoder(a).reset()
+
+    async def op_chat_stream(self, a):
+        decoder, events = chat.Decoder(self.model), []
+        async for step in self.generators[a["gen"]]:
+            events += map(event_of, decoder.events(await step.execute()))
+        return events
 
     async def op_sleep(self, a):
         await asyncio.sleep(a["ms"] / 1000)

@@ -18,6 +18,7 @@ interface Arguments {
   gen: string;
   name: string;
   text: string;
+  role: 'system' | 'user' | 'assistant';
   tokens: number[];
   data: number[];
   model?: string;
@@ -30,6 +31,7 @@ interface Arguments {
   stop?: number[];
   seed?: number;
   auto_flush?: boolean;
+  ignore_eos?: boolean;
 }
 
 type Op = Arguments & { op: keyof Interpreter['ops'] };
@@ -53,7 +55,7 @@ function samplerOf({ kind, temperature, p, k, draws, seed }: SamplerSpec): Sampl
 }
 
 function optionsOf(a: Arguments): GenerateOptions {
-  return { maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush };
+  return { maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush, ignoreEos: a.ignore_eos };
 }
 
 /** The handle of that name. */
@@ -79,6 +81,7 @@ class Interpreter {
     take: (a: Arguments) => this.opened(a, Context.take(this.model, a.name)),
     delete: (a: Arguments) => Context.delete(this.model, a.name),
     snapshots: () => Context.snapshots(this.model),
+    snapshot: (a: Arguments) => this.opened(a, Context.take(this.model, this.context(a).snapshot())),
     suspend: (a: Arguments) => this.context(a).suspend(),
     release: (a: Arguments) => this.context(a).release(),
     system: (a: Arguments) => void this.context(a).system(a.text),
@@ -99,6 +102,7 @@ class Interpreter {
     stop: (a: Arguments) => void this.generator(a).stop(a.tokens),
     add_stop: (a: Arguments) => void this.generator(a).addStop(a.tokens),
     ignore_eos: (a: Arguments) => void this.generator(a).ignoreEos(a.value),
+    set_seed: (a: Arguments) => void this.generator(a).seed(a.seed!),
     step: async (a: Arguments) => {
       const { value: step } = await this.generator(a).next();
       if (step === undefined) return null;
@@ -113,15 +117,39 @@ class Interpreter {
     encode: (a: Arguments) => this.model.tokenizer().encode(a.text),
     decode: (a: Arguments) => this.model.tokenizer().decode(a.tokens),
     models: () => runtime.models(),
+    version: () => runtime.version(),
+    username: () => runtime.username(),
+    instance_id: () => runtime.instanceId() === runtime.instanceId() && runtime.instanceId() !== '',
+    args: () => runtime.args(),
+    launch_seed: () => Number(runtime.launchSeed()),
+    model_name: () => this.model.name,
+    vocab_size: () => this.model.tokenizer().vocabSize(),
+    vocabs: (a: Arguments) => {
+      const [ids, contents] = this.model.tokenizer().vocabs();
+      return [ids.length, a.tokens.map((token) => Array.from(contents[ids.indexOf(token)]!))];
+    },
+    special_tokens: () => {
+      const [ids, contents] = this.model.tokenizer().specialTokens();
+      return Array.from(ids, (id, index) => [id, Array.from(contents[index]!)]);
+    },
+    split_regex: () => this.model.tokenizer().splitRegex(),
+    message_tokens: (a: Arguments) => chat[a.role](this.model, a.text),
+    cue_tokens: () => chat.cue(this.model),
+    seal_tokens: () => chat.seal(this.model),
+    stop_tokens: () => chat.stopTokens(this.model),
     send: (a: Arguments) => session.send(a.text),
     receive: () => session.receive(),
     send_file: (a: Arguments) => session.sendFile(Uint8Array.from(a.data)),
     receive_file: async () => Array.from(await session.receiveFile()),
     sleep: (a: Arguments) => new Promise<void>((resolve) => setTimeout(resolve, a.ms)),
-    chat_feed: (a: Arguments) => {
-      const decoder = this.decoders.get(a.as) ?? new chat.Decoder(this.model);
-      this.decoders.set(a.as, decoder);
-      return decoder.feed(a.tokens);
+    chat_feed: (a: Arguments) => this.decoder(a).feed(a.tokens),
+    chat_finish: (a: Arguments) => this.decoder(a).finish(),
+    chat_reset: (a: Arguments) => this.decoder(a).reset(),
+    chat_stream: async (a: Arguments) => {
+      const decoder = new chat.Decoder(this.model);
+      const events = [];
+      for await (const step of this.generator(a)) events.push(...decoder.events(await step.execute()));
+      return events;
     },
   } satisfies Record<string, (a: Arguments) => unknown>;
 
@@ -147,6 +175,12 @@ class Interpreter {
 
   context(a: Arguments): Context {
     return named(this.contexts, a.ctx);
+  }
+
+  decoder(a: Arguments): chat.Decoder {
+    const decoder = this.decoders.get(a.as) ?? new chat.Decoder(this.model);
+    this.decoders.set(a.as, decoder);
+    return decoder;
   }
 
   generator(a: Arguments): Generator {

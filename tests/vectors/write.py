@@ -115,6 +115,9 @@ def stops() -> list[Op]:
         op("collect_tokens", gen="cap"),
         *report("cap"),
     ]
+    # By this seed the 23rd token is one that stops.
+    for name, options in (("ended", {}), ("endless", {"ignore_eos": True})):
+        ops += [*prompt(name, 41, 42), *collected(name, name, WARM, 40, seed=4, **options), *report(name)]
     ops += [
         *prompt("ignore", 41, 42),
         generate("ignore", "ignore", n=40),
@@ -271,6 +274,63 @@ def together() -> list[Op]:
     return [*ops, op("all", ops=branches), *state("root")]
 
 
+def knowledge() -> list[Op]:
+    """What a program may know of its launch, its model and the template."""
+    ops = [
+        op(name)
+        for name in ("version", "username", "instance_id", "args", "launch_seed", "models", "model_name", "split_regex", "vocab_size")
+    ]
+    ops += [op("vocabs", tokens=[0, 7, 300, 4084, 4086, 4095]), op("special_tokens")]
+    ops += [op("message_tokens", role=role, text="Hi, wörld!") for role in ("system", "user", "assistant")]
+    ops += [op("cue_tokens"), op("seal_tokens"), op("stop_tokens")]
+    # What is kept under a made-up name is a context with everything.
+    ops += [op("context", as_="c"), op("user", ctx="c", text="x"), op("snapshot", ctx="c", as_="d")]
+    return [*ops, op("cue", ctx="d"), op("buffer", ctx="d"), op("release", ctx="c"), op("snapshot", ctx="c", as_="d")]
+
+
+def seeds_given_late() -> list[Op]:
+    """A generator takes a seed until its first step is opened, and one of its sampler goes first."""
+    given, late = [*prompt("given", 5, 6), *collected("given", "given", WARM, 4, seed=9)], prompt("late", 5, 6)
+    late += [generate("late", "late", WARM, 4, seed=3), op("set_seed", gen="late", seed=9), op("collect_tokens", gen="late")]
+    own = [*prompt("own", 5, 6), generate("own", "own", WARM | {"seed": 3}, 4), op("set_seed", gen="own", seed=9)]
+    own += [op("step", gen="own"), op("set_seed", gen="own", seed=9), op("collect_tokens", gen="own")]
+    return [*given, *late, *own, op("set_seed", gen="late", seed=9)]
+
+
+def decoding() -> list[Op]:
+    """A decoder tears no character apart, and gives what it holds back at the end of a turn, once."""
+    byte = {value: MODEL.vocabulary.token(bytes([value])) for value in (0x41, 0xC3, 0xB6, 0xF0, 0x9F)}
+    start, end = MODEL.chat.encode("<|im_start|>")[0], MODEL.chat.closing()[0]
+
+    def feed(*tokens: int) -> Op:
+        return op("chat_feed", as_="d", tokens=list(tokens))
+
+    finish = op("chat_finish", as_="d")
+    ops = [finish, feed(byte[0xC3]), feed(byte[0xB6]), feed(byte[0xC3]), feed(byte[0x41]), finish, feed(), feed()]
+    ops += [feed(byte[0xF0], byte[0x9F]), finish, finish, finish]
+    ops += [feed(byte[0xC3], start, byte[0x41], end), feed(), feed(), feed(), feed(), finish]
+    ops += [feed(byte[0x41], byte[0xC3]), op("chat_reset", as_="d"), finish, feed(byte[0xB6]), feed(4_000_000), finish, feed()]
+    return ops
+
+
+def streams() -> list[Op]:
+    """Step by step a decoder shows what a collector gives: no stop token, and a character that is torn at the end."""
+    every = Program(MODEL, SEED, []).run([*prompt("x", 71, 72), *collected("x", "g", WARM, 200, seed=1)])[-1]
+
+    def is_torn(n: int) -> bool:
+        decoder = MODEL.decoder()
+        decoder.take(every[:n])
+        return bool(decoder.utf8.getstate()[0])
+
+    torn = next(n for n in range(3, len(every)) if is_torn(n))
+    ops = []
+    for name, options in (("torn", {"n": torn}), ("stopped", {"n": 200, "stop": [every[torn + 3]]}), ("none", {"n": 0})):
+        for how in ("chat_stream", "collect_text"):
+            gen = f"{name}/{how}"
+            ops += [*prompt(gen, 71, 72), generate(gen, gen, WARM, seed=1, **options), op(how, gen=gen), op("finish_reason", gen=gen)]
+    return ops
+
+
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     "samplers": (samplers(), {}),
     "derived_seeds": (derived_seeds(), {}),
@@ -294,6 +354,10 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     "together": (together(), {}),
     "cached": (cached(), {}),
     "snapshots": (snapshots(), {}),
+    "knowledge": (knowledge(), {}),
+    "seeds_given_late": (seeds_given_late(), {}),
+    "decoding": (decoding(), {}),
+    "streams": (streams(), {}),
     "no_automatic_cue": (
         [op("context", as_="c"), op("user", ctx="c", text="x"), *collected("c", "g", n=3, auto_flush=False), *state("c")],
         {"languages": ["python", "typescript"]},

@@ -15,12 +15,17 @@ export type Tokens = Iterable<number>;
 export type Seed = number | bigint;
 
 /**
- * The text, with lone surrogates replaced, because the engine's texts are UTF-8.
+ * A string that is Unicode text, as the engine's texts are.
  * @internal
  */
 export function toText(value: string, name: string): string {
   if (typeof value !== 'string') throw wrongType(`${name} must be a string, not ${show(value)}`);
-  return value.isWellFormed() ? value : value.toWellFormed();
+  if (!value.isWellFormed()) {
+    const index = [...value].findIndex((character) => !character.isWellFormed());
+    const remedy = 'text that crosses to the engine must be valid Unicode';
+    throw new InferletError('invalid-argument', `${name} holds a lone surrogate, as its character ${index}; ${remedy}`);
+  }
+  return value;
 }
 
 /**
@@ -64,8 +69,7 @@ export function toTokens(value: Tokens, name: string): Uint32Array {
 }
 
 /** @internal */
-export function toSeed(value: Seed | undefined, name: string): bigint | undefined {
-  if (value === undefined) return undefined;
+export function toSeed(value: Seed, name: string): bigint {
   if (typeof value !== 'number' && typeof value !== 'bigint') throw wrongType(`${name} must be a number or a bigint, not ${show(value)}`);
   const exact = typeof value === 'bigint' || Number.isSafeInteger(value);
   const seed = exact ? BigInt(value) : -1n;

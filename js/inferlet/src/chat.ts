@@ -1,7 +1,8 @@
 /** Chat turns by the template of the checkpoint, and the decoder of what the model says. */
 
-import { cueTokens, messageTokens, newDecoder, sealTokens, stopTokens as templateStops, type DecoderHandle } from 'pie:host';
+import * as host from 'pie:host';
 import { toText, toTokens, type Tokens } from './arguments.js';
+import { Output } from './generator.js';
 import { modelHandle, type Model } from './model.js';
 
 /** What the tokens of one `feed` meant. */
@@ -17,20 +18,34 @@ export type Event =
 
 /** Turns tokens into text without tearing characters apart. */
 export class Decoder {
-  readonly #handle: DecoderHandle;
+  readonly #handle: host.DecoderHandle;
 
   constructor(model: Model) {
-    this.#handle = newDecoder(modelHandle(model));
+    this.#handle = host.decoderCreate(modelHandle(model));
   }
 
   /** Takes tokens and gives one event. What they complete beyond the first is queued: `feed([])` drains it, and so does `events`. */
   feed(tokens: Tokens): Event {
-    return this.#handle.feed(toTokens(tokens, 'tokens'));
+    return toEvent(this.#handle.feed(toTokens(tokens, 'tokens')));
   }
 
-  /** Takes tokens and gives every event that they complete, idle ones left out. */
-  *events(tokens: Tokens): Generator<Event, void> {
-    for (let event = this.feed(tokens); event.type !== 'idle'; event = this.feed([])) yield event;
+  /**
+   * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its turn
+   * ends with it. Else as `feed`.
+   */
+  feedOutput({ tokens, finishReason }: Output): Event {
+    return toEvent(this.#handle.feedOutput({ tokens: toTokens(tokens, 'tokens'), finish: finishReason }));
+  }
+
+  /** Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest. */
+  finish(): Event {
+    return toEvent(this.#handle.finish());
+  }
+
+  /** Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out. */
+  *events(taken: Tokens | Output): Generator<Event, void> {
+    const first = taken instanceof Output ? this.feedOutput(taken) : this.feed(taken);
+    for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
   }
 
   /** Forgets what was fed. */
@@ -41,30 +56,42 @@ export class Decoder {
 
 /** The tokens of a system message, for `ctx.append`. */
 export function system(model: Model, message: string): Uint32Array {
-  return messageTokens(modelHandle(model), 'system', toText(message, 'message'));
+  return host.messageTokens(modelHandle(model), 'system', toText(message, 'message'));
 }
 
 /** The tokens of a user message, for `ctx.append`. */
 export function user(model: Model, message: string): Uint32Array {
-  return messageTokens(modelHandle(model), 'user', toText(message, 'message'));
+  return host.messageTokens(modelHandle(model), 'user', toText(message, 'message'));
 }
 
 /** The tokens of an assistant message, for `ctx.append`. */
 export function assistant(model: Model, message: string): Uint32Array {
-  return messageTokens(modelHandle(model), 'assistant', toText(message, 'message'));
+  return host.messageTokens(modelHandle(model), 'assistant', toText(message, 'message'));
 }
 
 /** The tokens that open the assistant's turn. */
 export function cue(model: Model): Uint32Array {
-  return cueTokens(modelHandle(model));
+  return host.cueTokens(modelHandle(model));
 }
 
 /** The tokens that close the assistant's turn. */
 export function seal(model: Model): Uint32Array {
-  return sealTokens(modelHandle(model));
+  return host.sealTokens(modelHandle(model));
 }
 
 /** The tokens that end a turn. */
 export function stopTokens(model: Model): Uint32Array {
-  return templateStops(modelHandle(model));
+  return host.stopTokens(modelHandle(model));
+}
+
+function toEvent(event: host.Event): Event {
+  switch (event.type) {
+    case 'idle':
+      return event;
+    case 'delta':
+    case 'done':
+      return { type: event.type, text: event.value };
+    case 'interrupt':
+      return { type: event.type, token: event.value };
+  }
 }

@@ -1,7 +1,8 @@
 /** Contexts: sequences of tokens with their keys and values in pages. */
 
-import { deleteSnapshot, newContext, openSnapshot, snapshotNames, type ContextHandle, type Settle } from 'pie:host';
+import * as host from 'pie:host';
 import { toCount, toText, toTokens, type Tokens } from './arguments.js';
+import { InferletError } from './errors.js';
 import { Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
@@ -16,14 +17,14 @@ import type { Sampler } from './sampler.js';
 export class Context implements Disposable {
   /** The bound model. */
   readonly model: Model;
-  readonly #handle: ContextHandle;
+  readonly #handle: host.ContextHandle;
 
   /** A fresh, empty context. */
   constructor(model: Model);
   /** @internal */
-  constructor(model: Model, handle: ContextHandle);
-  constructor(model: Model, handle?: ContextHandle) {
-    this.#handle = handle ?? newContext(modelHandle(model));
+  constructor(model: Model, handle: host.ContextHandle);
+  constructor(model: Model, handle?: host.ContextHandle) {
+    this.#handle = handle ?? host.contextCreate(modelHandle(model));
     this.model = model;
   }
 
@@ -32,12 +33,12 @@ export class Context implements Disposable {
    * the user, whichever of his programs saved them. The tokens count against the token budget of the program.
    */
   static open(model: Model, name: string): Context | undefined {
-    return opened(model, openSnapshot(modelHandle(model), toText(name, 'name'), false));
+    return opened(model, name, host.contextOpen);
   }
 
   /** As `open`, and the snapshot goes: of two programs that take it one gets it. */
   static take(model: Model, name: string): Context | undefined {
-    return opened(model, openSnapshot(modelHandle(model), toText(name, 'name'), true));
+    return opened(model, name, host.contextTake);
   }
 
   /**
@@ -45,12 +46,12 @@ export class Context implements Disposable {
    * @throws InferletError `snapshot-missing`
    */
   static delete(model: Model, name: string): void {
-    deleteSnapshot(modelHandle(model), toText(name, 'name'));
+    host.contextDelete(modelHandle(model), toText(name, 'name'));
   }
 
   /** The names of all snapshots of the user, sorted. */
   static snapshots(model: Model): string[] {
-    return snapshotNames(modelHandle(model));
+    return host.contextSnapshots(modelHandle(model));
   }
 
   /**
@@ -87,31 +88,31 @@ export class Context implements Disposable {
 
   /** Adds a system message. Its text never becomes a control token, here and in the other messages. */
   system(text: string): this {
-    this.#handle.fill('system', toText(text, 'text'));
+    host.fill(this.#handle, 'system', toText(text, 'text'));
     return this;
   }
 
   /** Adds a user message, closing an open assistant turn first. */
   user(text: string): this {
-    this.#handle.fill('user', toText(text, 'text'));
+    host.fill(this.#handle, 'user', toText(text, 'text'));
     return this;
   }
 
   /** Adds a whole assistant message. */
   assistant(text: string): this {
-    this.#handle.fill('assistant', toText(text, 'text'));
+    host.fill(this.#handle, 'assistant', toText(text, 'text'));
     return this;
   }
 
   /** Opens the assistant's turn, where the model starts speaking. `generate` does so by itself; a second cue does nothing. */
   cue(): this {
-    this.#handle.cue();
+    host.cue(this.#handle);
     return this;
   }
 
   /** Closes the assistant's turn; a second seal does nothing. */
   seal(): this {
-    this.#handle.seal();
+    host.seal(this.#handle);
     return this;
   }
 
@@ -132,7 +133,7 @@ export class Context implements Disposable {
 
   /** Computes what is buffered. With nothing to compute, no pass runs. */
   flush(): Promise<void> {
-    return new Pending((settle: Settle<void>) => this.#handle.flush(settle), () => {});
+    return new Pending((settle: host.Settle<void>) => this.#handle.flush(settle), () => {});
   }
 
   /**
@@ -175,6 +176,11 @@ export class Context implements Disposable {
   }
 }
 
-function opened(model: Model, handle: ContextHandle | undefined): Context | undefined {
-  return handle && new Context(model, handle);
+function opened(model: Model, name: string, open: typeof host.contextOpen): Context | undefined {
+  try {
+    return new Context(model, open(modelHandle(model), toText(name, 'name')));
+  } catch (error) {
+    if (error instanceof InferletError && error.code === 'snapshot-missing') return undefined;
+    throw error;
+  }
 }

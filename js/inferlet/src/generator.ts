@@ -1,6 +1,6 @@
 /** Generators: what turns a context into tokens. */
 
-import { newGenerator as create, type ContextHandle, type GeneratorHandle, type Settle, type StepAnswer } from 'pie:host';
+import * as host from 'pie:host';
 import { checkOptions, toBoolean, toCount, toSeed, toTokens, type Seed, type Tokens } from './arguments.js';
 import { Pending } from './pending.js';
 import { samplerRecord, type Sampler } from './sampler.js';
@@ -15,6 +15,8 @@ export interface GenerateOptions {
   readonly seed?: Seed | undefined;
   /** Cue the model where a chat turn stands last, and stop at the template's stop tokens. Default: true. */
   readonly autoFlush?: boolean | undefined;
+  /** Stop at no token of the model and the template. Default: false. */
+  readonly ignoreEos?: boolean | undefined;
 }
 
 /**
@@ -23,7 +25,14 @@ export interface GenerateOptions {
  */
 export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
 
-const OPTIONS = ['maxTokens', 'stop', 'seed', 'autoFlush'] as const satisfies readonly (keyof GenerateOptions)[];
+/** How each option reaches the engine. */
+const OPTIONS: { [N in keyof GenerateOptions]-?: (value: GenerateOptions[N], name: string) => host.Options[N] } = {
+  maxTokens: (value, name) => (value === undefined ? undefined : toCount(value, name)),
+  stop: (value, name) => toTokens(value ?? [], name),
+  seed: (value, name) => (value === undefined ? undefined : toSeed(value, name)),
+  autoFlush: (value, name) => value === undefined || toBoolean(value, name),
+  ignoreEos: (value, name) => value !== undefined && toBoolean(value, name),
+};
 
 /** What one step accepted. */
 export class Output {
@@ -33,24 +42,25 @@ export class Output {
   readonly finishReason: FinishReason | undefined;
 
   /** @internal */
-  constructor([tokens, finishReason]: StepAnswer) {
+  constructor({ tokens, finish }: host.Output) {
     this.tokens = tokens;
-    this.finishReason = finishReason;
+    this.finishReason = finish;
   }
 }
 
 /** One step of a generator, to be executed. */
 export class GenStep {
-  readonly #generator: GeneratorHandle;
+  readonly #generator: host.GeneratorHandle;
 
   /** @internal */
-  constructor(generator: GeneratorHandle) {
+  constructor(generator: host.GeneratorHandle) {
     this.#generator = generator;
   }
 
   /** Runs the step. One that was cancelled is yielded again by the generator. */
   execute(): Promise<Output> {
-    return new Pending((settle: Settle<StepAnswer>) => this.#generator.advance('step', settle), (answer) => new Output(answer));
+    const begin = (settle: host.Settle<host.Output>): host.Wait => this.#generator.step(settle);
+    return new Pending(begin, (answer) => new Output(answer));
   }
 }
 
@@ -59,10 +69,10 @@ export class GenStep {
  * usable. A newer generator on the same context retires this one, whose use is then the error `generator-retired`.
  */
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
-  readonly #handle: GeneratorHandle;
+  readonly #handle: host.GeneratorHandle;
 
   /** @internal */
-  constructor(handle: GeneratorHandle) {
+  constructor(handle: host.GeneratorHandle) {
     this.#handle = handle;
   }
 
@@ -87,6 +97,15 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   /** Removes the stop tokens of the model and of the template; `false` puts them back. */
   ignoreEos(ignore = true): this {
     this.#handle.ignoreEos(toBoolean(ignore, 'ignore'));
+    return this;
+  }
+
+  /**
+   * Draws from this seed, as given, 0 included; a seed of the sampler goes first.
+   * @throws InferletError `invalid-argument` once a step was opened.
+   */
+  seed(seed: Seed): this {
+    this.#handle.setSeed(toSeed(seed, 'seed'));
     return this;
   }
 
@@ -120,25 +139,20 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
 
   /** Generates to the end; answers the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
-    return new Pending((settle: Settle<string>) => this.#handle.advance('text', settle), (text) => text);
+    return new Pending((settle: host.Settle<string>) => this.#handle.collectText(settle), (text) => text);
   }
 
   /** Generates to the end; answers the tokens that were left, a stop token included as the last. */
   collectTokens(): Promise<Uint32Array> {
-    return new Pending((settle: Settle<Uint32Array>) => this.#handle.advance('tokens', settle), (tokens) => tokens);
+    return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
   }
 }
 
 /** @internal */
-export function newGenerator(context: ContextHandle, sampler: Sampler, options: GenerateOptions): Generator {
-  checkOptions(options, OPTIONS, 'generate()');
-  const { maxTokens, stop, seed, autoFlush } = options;
-  return new Generator(
-    create(context, samplerRecord(sampler), {
-      maxTokens: maxTokens === undefined ? undefined : toCount(maxTokens, 'maxTokens'),
-      stop: toTokens(stop ?? [], 'stop'),
-      seed: toSeed(seed, 'seed'),
-      autoFlush: autoFlush === undefined || toBoolean(autoFlush, 'autoFlush'),
-    }),
-  );
+export function newGenerator(context: host.ContextHandle, sampler: Sampler, options: GenerateOptions): Generator {
+  checkOptions(options, Object.keys(OPTIONS), 'generate()');
+  const readers = Object.entries<(value: never, name: string) => unknown>(OPTIONS);
+  const record = readers.map(([name, read]) => [name, read(options[name as keyof GenerateOptions] as never, name)]);
+  const made = host.generatorCreate(context, samplerRecord(sampler), Object.fromEntries(record) as host.Options);
+  return new Generator(made);
 }

@@ -6,8 +6,9 @@ import type { ErrorCode } from './error-codes.js';
 type TypedArray = Uint8Array | Uint32Array | Float32Array;
 
 /**
- * The JSON text of a value; `undefined` is null. Typed arrays become lists. What `JSON.stringify` would leave out or turn into null
- * (functions, symbols, bigints, NaN and infinities, maps and sets, cycles) is an error that names it.
+ * The JSON text of a value; `undefined` is null. Typed arrays become lists. What `JSON.stringify` would leave out or turn
+ * into null (functions, symbols, bigints, NaN and infinities, maps and sets, cycles) is an error that names it, and so is
+ * text with a lone surrogate, which many readers refuse.
  * @internal
  */
 export function toJson(value: unknown, what: string, code: ErrorCode): string {
@@ -16,7 +17,10 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
     throw new InferletError(code, `${place} is ${reason}, which JSON cannot hold; use strings, finite numbers, booleans, null, lists and objects`);
   };
   const check = (key: string, item: unknown): unknown => {
+    if (!key.isWellFormed()) return refuse('a value whose key holds a lone surrogate', key);
     switch (typeof item) {
+      case 'string':
+        return item.isWellFormed() ? item : refuse('text with a lone surrogate', key);
       case 'number':
         return Number.isFinite(item) ? item : refuse(String(item), key);
       case 'bigint':
@@ -35,15 +39,9 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
     }
   };
   try {
-    return wellFormed(JSON.stringify(value === undefined ? null : value, check));
+    return JSON.stringify(value === undefined ? null : value, check);
   } catch (error) {
     if (error instanceof TypeError && error.message.includes('circular')) return refuse('a cycle (an object that contains itself)', '');
     throw error;
   }
-}
-
-/** A JSON text whose strings hold no lone surrogates, which many readers refuse; only those does `JSON.stringify` write as `\\udXXX`. */
-function wellFormed(text: string): string {
-  if (!text.includes('\\ud')) return text;
-  return text.replace(/\\(?:\\|(ud[89a-f][0-9a-f]{2}))/g, (escape, surrogate?: string) => (surrogate === undefined ? escape : '\ufffd'));
 }

@@ -1,6 +1,6 @@
 /** The models that the engine has loaded. */
 
-import { loadModel, type ModelHandle } from 'pie:host';
+import { modelLoad, type ModelHandle } from 'pie:host';
 import { show, toText } from './arguments.js';
 import { wrongType } from './errors.js';
 import { Tokenizer } from './tokenizer.js';
@@ -31,7 +31,7 @@ export class Model {
    * @throws InferletError `unknown-model`
    */
   static load(name: string): Model {
-    return new Model(loadModel(toText(name, 'name')));
+    return new Model(modelLoad(toText(name, 'name')));
   }
 
   /** The model's name in the configuration. */

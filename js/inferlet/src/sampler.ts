@@ -1,6 +1,6 @@
 /** How a generator chooses tokens. */
 
-import type { SamplerRecord } from 'pie:host';
+import type { Sampler as SamplerRecord } from 'pie:host';
 import { checkOptions, show, toSeed, type Seed } from './arguments.js';
 import { InferletError, wrongType } from './errors.js';
 
@@ -23,8 +23,8 @@ export let samplerRecord: (sampler: Sampler) => SamplerRecord;
 export class Sampler {
   readonly #record: SamplerRecord;
 
-  private constructor(record: SamplerRecord) {
-    this.#record = record;
+  private constructor(parts: Partial<SamplerRecord> & Pick<SamplerRecord, 'temperature'>) {
+    this.#record = { topK: undefined, topP: undefined, minP: undefined, draws: 1, seed: undefined, ...parts };
   }
 
   static {
@@ -34,8 +34,9 @@ export class Sampler {
       }
       const record = sampler.#record;
       checkNumber(record.temperature, 'temperature');
-      checkNumber(record.p, 'p');
-      checkWhole(record.k, 'k');
+      checkNumber(record.topP, 'p');
+      checkNumber(record.minP, 'p');
+      checkWhole(record.topK, 'k');
       checkWhole(record.draws, 'draws');
       return record;
     };
@@ -43,38 +44,38 @@ export class Sampler {
 
   /** The most probable token. */
   static argmax(): Sampler {
-    return new Sampler({ kind: 'argmax' });
+    return new Sampler({ temperature: 0 });
   }
 
   /** Nucleus sampling: the most probable tokens whose probabilities reach `p`, in (0, 1]. */
   static topP(temperature = 0.6, p = 0.95, options: SamplerOptions = {}): Sampler {
-    return new Sampler({ kind: 'top-p', temperature, p, seed: readSeed(options, 'topP') });
+    return new Sampler({ temperature, topP: p, seed: readSeed(options, 'topP') });
   }
 
   /** The `k` most probable tokens, at least 1. */
   static topK(temperature = 0.6, k = 50, options: SamplerOptions = {}): Sampler {
-    return new Sampler({ kind: 'top-k', temperature, k, seed: readSeed(options, 'topK') });
+    return new Sampler({ temperature, topK: k, seed: readSeed(options, 'topK') });
   }
 
   /** Tokens at least `p` times as probable as the most probable one; `p` in [0, 1]. */
   static minP(temperature = 0.6, p = 0.1, options: SamplerOptions = {}): Sampler {
-    return new Sampler({ kind: 'min-p', temperature, p, seed: readSeed(options, 'minP') });
+    return new Sampler({ temperature, minP: p, seed: readSeed(options, 'minP') });
   }
 
   /** The `k` most probable tokens, then the nucleus `p` of what is left. */
   static topKTopP(temperature = 0.6, k = 50, p = 0.95, options: SamplerOptions = {}): Sampler {
-    return new Sampler({ kind: 'top-k-top-p', temperature, k, p, seed: readSeed(options, 'topKTopP') });
+    return new Sampler({ temperature, topK: k, topP: p, seed: readSeed(options, 'topKTopP') });
   }
 
   /** The whole distribution; `draws` independent tokens, of which a generator needs 1. */
   static multinomial(temperature = 1, draws = 1, options: SamplerOptions = {}): Sampler {
-    return new Sampler({ kind: 'multinomial', temperature, draws, seed: readSeed(options, 'multinomial') });
+    return new Sampler({ temperature, draws, seed: readSeed(options, 'multinomial') });
   }
 }
 
 function readSeed(options: SamplerOptions, name: string): bigint | undefined {
   checkOptions(options, ['seed'], `Sampler.${name}()`);
-  return toSeed(options.seed, 'seed');
+  return options.seed === undefined ? undefined : toSeed(options.seed, 'seed');
 }
 
 function checkNumber(value: number | undefined, name: string): void {

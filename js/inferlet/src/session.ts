@@ -1,13 +1,14 @@
 /** The channel to the client that launched the program. */
 
 import * as host from 'pie:host';
-import { toBytes } from './arguments.js';
+import { toBytes, toText } from './arguments.js';
 import { toJson } from './json.js';
 import { Pending } from './pending.js';
 
 /** Sends a message: a string as it is, anything else as JSON. A slow client suspends the program. */
 export function send(message: unknown): void {
-  host.send(typeof message === 'string' ? message.toWellFormed() : toJson(message, 'the message', 'invalid-argument'));
+  const text = typeof message === 'string' ? toText(message, 'message') : toJson(message, 'the message', 'invalid-argument');
+  host.send(text);
 }
 
 /**

@@ -25,6 +25,11 @@ export class Tokenizer {
     return this.#handle.decode(toTokens(tokens, 'tokens'));
   }
 
+  /** How many ids there are: the width of a row of logits. */
+  vocabSize(): number {
+    return this.#handle.vocabSize();
+  }
+
   /** Every id with its raw bytes, as two arrays of the same length, in id order. */
   vocabs(): [Uint32Array, Uint8Array[]] {
     return this.#handle.vocabs();

@@ -17,11 +17,14 @@ from inferlet._runtime import stdio
 
 _H = TypeVar("_H")
 _STEPS = 2
-_EVENTS = {
-    generation.Until.STEP: generation.Event_Step(generation.Output([1], None)),
-    generation.Until.TOKENS: generation.Event_Tokens([1, 2]),
-    generation.Until.TEXT: generation.Event_Text("text"),
-}
+_FUTURES = (
+    futures.FutureUnit,
+    futures.FutureString,
+    futures.FutureBlob,
+    generation.FutureOutput,
+    generation.FutureTokens,
+    generation.FutureText,
+)
 
 
 class FakedEngine:
@@ -56,12 +59,14 @@ class FakedEngine:
             "Generator.create": lambda context, sampler, options: self._generator(),
             "Generator.next_step": lambda generator: next(self._steps[generator], None),
             "Generator.ignore_eos": lambda generator, ignore: None,
-            "Generator.advance": lambda generator, until: self._future(generation.FutureEvent, _EVENTS[until]),
+            "Generator.step": lambda generator: self._future(generation.FutureOutput, generation.Output([1], None)),
+            "Generator.collect_tokens": lambda generator: self._future(generation.FutureTokens, [1, 2]),
+            "Generator.collect_text": lambda generator: self._future(generation.FutureText, "text"),
             "Generator.finish_reason": lambda generator: generation.FinishReason.LENGTH,
             "Decoder.create": lambda model: self._handle(chat.Decoder),
             "Decoder.feed": lambda decoder, tokens: chat.Event_Delta("d"),
         }
-        for kind in (futures.FutureUnit, futures.FutureString, futures.FutureBlob, generation.FutureEvent):
+        for kind in _FUTURES:
             self._answers[f"{kind.__name__}.pollable"] = lambda future: self._handle(poll.Pollable)
             self._answers[f"{kind.__name__}.get"] = lambda future: Ok(self._values[future])
 

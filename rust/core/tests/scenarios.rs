@@ -848,6 +848,42 @@ fn forks_without_seeds_differ_and_a_launch_repeats() {
 }
 
 #[test]
+fn a_seed_may_be_given_until_a_step_is_opened() {
+    let drawn = |sampler_seed: Option<u64>, given: Option<u64>, set: Option<u64>| {
+        let mut world = World::with_process(config(), 1);
+        let context = world.context(&prompt(9, 0));
+        let mut made = options(Method::Multinomial {
+            temperature: 1.0,
+            draws: 1,
+        });
+        (made.sampler.seed, made.seed, made.max_tokens) = (sampler_seed, given, Some(8));
+        let generator = world.engine.new_generator(context, made).unwrap();
+        if let Some(seed) = set {
+            world.engine.set_seed(generator, seed).unwrap();
+        }
+        world.run(generator).unwrap().tokens
+    };
+    assert_eq!(drawn(None, None, Some(7)), drawn(None, Some(7), None));
+    assert_eq!(drawn(None, Some(3), Some(0)), drawn(None, Some(0), None));
+    assert_ne!(drawn(None, Some(3), None), drawn(None, Some(0), None));
+    // A seed of the sampler goes first.
+    assert_eq!(drawn(Some(5), None, Some(7)), drawn(Some(5), None, None));
+
+    let mut world = World::with_process(config(), 1);
+    let context = world.context(&prompt(9, 0));
+    let generator = world.generator(context, 8);
+    let refused = |world: &mut World| world.engine.set_seed(generator, 7).unwrap_err().code;
+    world.engine.next_step(generator).unwrap();
+    assert_eq!(refused(&mut world), ErrorCode::InvalidArgument);
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    assert_eq!(refused(&mut world), ErrorCode::ContextBusy);
+    world.engine.cancel(request);
+    assert_eq!(refused(&mut world), ErrorCode::InvalidArgument);
+    world.run(generator).unwrap();
+    assert_eq!(refused(&mut world), ErrorCode::InvalidArgument);
+}
+
+#[test]
 fn limits_name_themselves() {
     let mut world = World::with_process(
         EngineConfig {

@@ -4,7 +4,7 @@ use std::iter::FusedIterator;
 
 use crate::bindings::pie::instruct::chat as raw;
 pub use crate::bindings::pie::instruct::chat::Event;
-use crate::{Model, Result};
+use crate::{Model, Output, Result};
 
 /// The tokens of a system message that follows others.
 ///
@@ -80,10 +80,32 @@ impl Decoder {
         Ok(self.raw.feed(tokens)?)
     }
 
+    /// Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its
+    /// turn ends with it. Else as [`Decoder::feed`].
+    ///
+    /// # Errors
+    /// As [`Decoder::feed`].
+    pub fn feed_output(&mut self, output: &Output) -> Result<Event> {
+        Ok(self.raw.feed_output(&output.into())?)
+    }
+
+    /// Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event, as of [`Decoder::feed`].
+    pub fn finish(&mut self) -> Event {
+        self.raw.finish()
+    }
+
     /// Takes tokens and gives every event that they complete, [`Event::Idle`] never.
     pub fn events(&mut self, tokens: &[u32]) -> Events<'_> {
         Events {
             next: Some(self.feed(tokens)),
+            decoder: self,
+        }
+    }
+
+    /// Takes what a step accepted and gives every event that it completes, [`Event::Idle`] never.
+    pub fn output_events(&mut self, output: &Output) -> Events<'_> {
+        Events {
+            next: Some(self.feed_output(output)),
             decoder: self,
         }
     }

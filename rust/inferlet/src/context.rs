@@ -1,6 +1,5 @@
 //! Contexts: sequences of tokens that the model reads and continues.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -9,7 +8,7 @@ use elsa::FrozenVec;
 use crate::bindings::pie::core::context as raw;
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::pie::instruct::chat::{self, Role};
-use crate::generation::{Generator, Machine};
+use crate::generation::Generator;
 use crate::kept::Keeper;
 use crate::sample::Seeded;
 use crate::{Model, Result, task};
@@ -43,7 +42,7 @@ impl Context {
     /// `context-busy` while a pass is under way, `context-released`, `limit-resources`.
     pub fn fork(&self) -> Result<Self> {
         self.check()?;
-        Ok(Self::bind(self.shared.raw().fork()?, self.model.clone()))
+        Ok(Self::bind(self.shared.raw.fork()?, self.model.clone()))
     }
 
     /// A context with everything that the snapshot of that name holds, which stays: tokens, buffer and turn state. It belongs to the
@@ -91,7 +90,7 @@ impl Context {
     /// A kept error; `limit-snapshots` when too many are kept; `invalid-argument` as in `open`; `context-busy` while a pass is under way.
     pub fn save(&self, name: &str) -> Result<()> {
         self.check()?;
-        Ok(self.shared.raw().save(name)?)
+        Ok(self.shared.raw.save(name)?)
     }
 
     /// The same under a name that is made up, which it answers. It lasts as long as the engine runs.
@@ -100,7 +99,7 @@ impl Context {
     /// Those of `save`.
     pub fn snapshot(&self) -> Result<String> {
         self.check()?;
-        Ok(self.shared.raw().snapshot()?)
+        Ok(self.shared.raw.snapshot()?)
     }
 
     /// Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again.
@@ -109,12 +108,12 @@ impl Context {
     /// A kept error; `context-busy` while a pass is under way, `context-released`.
     pub fn suspend(&self) -> Result<()> {
         self.check()?;
-        Ok(self.shared.raw().suspend()?)
+        Ok(self.shared.raw.suspend()?)
     }
 
     /// Frees the pages now. A second release does nothing; every other call is then the error `context-released`.
     pub fn release(&self) {
-        self.shared.raw().release();
+        self.shared.raw.release();
     }
 
     /// Adds a system message.
@@ -161,7 +160,7 @@ impl Context {
         let shared = Rc::clone(&self.shared);
         async move {
             shared.keeper.meet()?;
-            let pass = shared.raw().flush();
+            let pass = shared.raw.flush();
             task::answer(pass).await
         }
     }
@@ -172,7 +171,7 @@ impl Context {
     /// A kept error; `truncate-range` where `n` reaches into committed pages; `context-busy` while a pass is under way.
     pub fn truncate(&mut self, n: u32) -> Result<()> {
         self.check()?;
-        Ok(self.shared.raw().truncate(n)?)
+        Ok(self.shared.raw.truncate(n)?)
     }
 
     /// The model that it is bound to.
@@ -187,7 +186,7 @@ impl Context {
 
     /// Tokens in pages, and the pending one; the buffer is not counted. 0 where the call fails: its error is kept.
     pub fn seq_len(&self) -> u32 {
-        self.shared.keeper.value_of(self.shared.raw().seq_len())
+        self.shared.keeper.value_of(self.shared.raw.seq_len())
     }
 
     /// Of the tokens in pages, those that were not computed for this context, because a program of the same user had computed the same
@@ -195,12 +194,12 @@ impl Context {
     /// call fails: its error is kept.
     pub fn cached_tokens(&self) -> u32 {
         let shared = &self.shared;
-        shared.keeper.value_of(shared.raw().cached_tokens())
+        shared.keeper.value_of(shared.raw.cached_tokens())
     }
 
     /// The tokens that the program added and that no pass has taken. Empty where the call fails: its error is kept.
     pub fn buffer(&self) -> &[u32] {
-        let tokens = self.shared.keeper.value_of(self.shared.raw().buffer());
+        let tokens = self.shared.keeper.value_of(self.shared.raw.buffer());
         match self.shown.last() {
             _ if tokens.is_empty() => &[],
             Some(last) if last == tokens => last,
@@ -213,17 +212,13 @@ impl Context {
     /// # Errors
     /// That error.
     pub fn check(&self) -> Result<()> {
-        self.shared.settle();
         self.shared.keeper.meet()
     }
 
     /// A generator that continues this context: where a chat turn stands last, by the assistant's next one. It runs
     /// nothing yet, and retires an older generator of this context.
     pub fn generate(&self, sampler: impl Into<Seeded>) -> Generator {
-        self.shared.settle();
-        let machine = Machine::new(Rc::clone(&self.shared), sampler.into());
-        *self.shared.planned.borrow_mut() = Some(Rc::clone(&machine));
-        Generator::new(machine)
+        Generator::new(Rc::clone(&self.shared), sampler.into())
     }
 
     fn bind(raw: raw::Context, model: Model) -> Self {
@@ -231,7 +226,6 @@ impl Context {
             shared: Rc::new(Shared {
                 raw,
                 keeper: Keeper::new(),
-                planned: RefCell::new(None),
             }),
             model,
             shown: FrozenVec::new(),
@@ -248,7 +242,7 @@ impl Context {
         change: impl FnOnce(&raw::Context) -> std::result::Result<(), Error>,
     ) -> &mut Self {
         self.shown.as_mut().clear();
-        self.shared.keeper.value_of(change(self.shared.raw()));
+        self.shared.keeper.value_of(change(&self.shared.raw));
         self
     }
 }
@@ -265,7 +259,6 @@ impl fmt::Debug for Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        self.shared.settle();
         if Rc::strong_count(&self.shared) > 1 {
             self.shared.raw.release();
         }
@@ -275,25 +268,6 @@ impl Drop for Context {
 /// What a context shares with its generators.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    raw: raw::Context,
+    pub(crate) raw: raw::Context,
     pub(crate) keeper: Keeper,
-    /// The newest generator, until the engine knows it.
-    planned: RefCell<Option<Rc<Machine>>>,
-}
-
-impl Shared {
-    /// The context as the engine knows it, after every earlier call.
-    pub(crate) fn raw(&self) -> &raw::Context {
-        self.settle();
-        &self.raw
-    }
-
-    /// Tells the engine of a generator that it does not know yet. The engine learns of one as late as this, so that a
-    /// chain of builder methods costs one call, and before anything that could tell the difference.
-    pub(crate) fn settle(&self) {
-        if let Some(machine) = self.planned.take() {
-            // A refusal is kept by the generator.
-            let _ = machine.make();
-        }
-    }
 }

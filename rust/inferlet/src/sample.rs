@@ -1,6 +1,6 @@
 //! How a token is chosen.
 
-use crate::bindings::pie::core::generation as raw;
+use crate::bindings::pie::core::sampling as raw;
 
 /// Chooses one token per slot. In each: temperature, softmax, top-k, top-p or min-p over what is left, draw.
 /// Temperature 0 is argmax, and ties go to the lowest id.
@@ -100,21 +100,42 @@ impl From<Sampler> for Seeded {
 
 impl From<Seeded> for raw::Sampler {
     fn from(seeded: Seeded) -> Self {
-        let method = match seeded.sampler {
-            Sampler::Argmax => raw::Method::Argmax,
-            Sampler::TopP { temperature, p } => raw::Method::TopP(raw::TopP { temperature, p }),
-            Sampler::TopK { temperature, k } => raw::Method::TopK(raw::TopK { temperature, k }),
-            Sampler::MinP { temperature, p } => raw::Method::MinP(raw::MinP { temperature, p }),
-            Sampler::TopKTopP { temperature, k, p } => {
-                raw::Method::TopKTopP(raw::TopKTopP { temperature, k, p })
-            }
-            Sampler::Multinomial { temperature, draws } => {
-                raw::Method::Multinomial(raw::Multinomial { temperature, draws })
-            }
-        };
-        Self {
-            method,
+        let all = Self {
+            temperature: 0.0,
+            top_k: None,
+            top_p: None,
+            min_p: None,
+            draws: 1,
             seed: seeded.seed,
+        };
+        match seeded.sampler {
+            Sampler::Argmax => all,
+            Sampler::TopP { temperature, p } => Self {
+                temperature,
+                top_p: Some(p),
+                ..all
+            },
+            Sampler::TopK { temperature, k } => Self {
+                temperature,
+                top_k: Some(k),
+                ..all
+            },
+            Sampler::MinP { temperature, p } => Self {
+                temperature,
+                min_p: Some(p),
+                ..all
+            },
+            Sampler::TopKTopP { temperature, k, p } => Self {
+                temperature,
+                top_k: Some(k),
+                top_p: Some(p),
+                ..all
+            },
+            Sampler::Multinomial { temperature, draws } => Self {
+                temperature,
+                draws,
+                ..all
+            },
         }
     }
 }

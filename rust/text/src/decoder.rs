@@ -82,11 +82,6 @@ impl ChatDecoder {
         }
     }
 
-    /// Lets further tokens end the turn; their text is not shown.
-    pub fn add_stop(&mut self, tokens: &[u32]) {
-        self.stop.extend(tokens);
-    }
-
     /// Takes tokens and gives one event. What they mean beyond it is queued; an empty list takes from the queue.
     ///
     /// A character whose bytes are not complete is held back until they are.
@@ -95,6 +90,28 @@ impl ChatDecoder {
     /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a decoder may hold; the tokens
     /// are not taken then.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        self.take(tokens)?;
+        Ok(self.next_event())
+    }
+
+    /// The same with the last tokens of a turn, which ends with them, whether one of them says so or not.
+    ///
+    /// # Errors
+    /// As [`feed`](ChatDecoder::feed).
+    pub fn feed_last(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        self.take(tokens)?;
+        self.close();
+        Ok(self.next_event())
+    }
+
+    /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the rest.
+    pub fn finish(&mut self) -> ChatEvent {
+        self.close();
+        self.next_event()
+    }
+
+    /// Queues what tokens mean.
+    fn take(&mut self, tokens: &[u32]) -> Result<()> {
         self.check(tokens)?;
         for &id in tokens {
             if self.stop.contains(&id) {
@@ -106,9 +123,21 @@ impl ChatDecoder {
                 self.say(id);
             }
         }
+        Ok(())
+    }
+
+    /// The oldest event of the queue.
+    fn next_event(&mut self) -> ChatEvent {
         let event = self.queue.pop_front().unwrap_or(ChatEvent::Idle);
         self.n_queued_bytes -= event.n_bytes();
-        Ok(event)
+        event
+    }
+
+    /// Ends a turn that was begun and has no end.
+    fn close(&mut self) {
+        if self.begun {
+            self.end();
+        }
     }
 
     /// Bytes of memory that it takes, about: to charge its holder with.
@@ -127,8 +156,9 @@ impl ChatDecoder {
         let n_bytes = tokenizer.text_bytes(tokens) + self.utf8.n_held() * REPLACEMENT_BYTES;
         let n_bytes = n_bytes.min((MAX_HELD_BYTES + 4) * REPLACEMENT_BYTES);
         let is_event = |id: &&u32| self.stop.contains(id) || self.chat.is_control(**id);
-        let n_events = self.queue.len() + 2 + 2 * tokens.iter().filter(is_event).count();
-        let n_events = n_events.min(MAX_QUEUED_EVENTS + 2);
+        // Two for what is said behind the last of them, and two for the end of a turn that has none.
+        let n_events = self.queue.len() + 4 + 2 * tokens.iter().filter(is_event).count();
+        let n_events = n_events.min(MAX_QUEUED_EVENTS + 4);
         // What grows doubles its room at most.
         let reply = 2 * (self.reply.capacity() + n_bytes);
         let queue = 2 * self.queue.capacity().max(n_events) * size_of::<ChatEvent>();
@@ -142,17 +172,6 @@ impl ChatDecoder {
         self.begun = false;
         self.queue.clear();
         self.n_queued_bytes = 0;
-    }
-
-    /// The whole text of a turn that ended without a stop token, torn characters as U+FFFD; then starts the next turn.
-    ///
-    /// Of a turn that has just ended by its stop token, with [`ChatEvent::Done`] still queued or not, use that event's text.
-    pub fn finish(&mut self) -> String {
-        let torn = self.utf8.flush();
-        let mut reply = std::mem::take(&mut self.reply);
-        reply.push_str(torn);
-        self.reset();
-        reply
     }
 
     /// Whether there is room for what the tokens mean.

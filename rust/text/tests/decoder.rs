@@ -97,9 +97,24 @@ fn a_turn_without_a_stop_token_can_be_finished() {
     let (mut it, encode) = decoder();
     it.feed(&encode("Hi")).unwrap();
     it.feed(&[0xC3]).unwrap();
-    assert_eq!(it.finish(), "Hi\u{FFFD}");
-    assert_eq!(it.finish(), "");
+    assert_eq!(it.finish(), delta("\u{FFFD}"));
+    assert_eq!(it.finish(), done("Hi\u{FFFD}"));
+    assert_eq!(it.finish(), ChatEvent::Idle);
+    assert_eq!(it.feed_last(&encode("Hi")).unwrap(), delta("Hi"));
+    assert_eq!(it.feed(&[]).unwrap(), done("Hi"));
     assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+}
+
+#[test]
+fn a_turn_that_ended_does_not_end_again() {
+    let (mut it, encode) = decoder();
+    assert_eq!(it.finish(), ChatEvent::Idle);
+    assert_eq!(it.feed(&encode("Hi<|im_end|>")).unwrap(), delta("Hi"));
+    assert_eq!(it.finish(), done("Hi"));
+    assert_eq!(it.finish(), ChatEvent::Idle);
+    assert_eq!(it.feed(&encode("Ho")).unwrap(), delta("Ho"));
+    assert_eq!(it.feed_last(&encode("<|im_end|>")).unwrap(), done("Ho"));
+    assert_eq!(it.feed_last(&[]).unwrap(), ChatEvent::Idle);
 }
 
 #[test]
@@ -116,19 +131,11 @@ fn control_tokens_interrupt_and_markers_are_text() {
 }
 
 #[test]
-fn further_tokens_may_end_a_turn() {
-    let (mut it, encode) = decoder();
-    it.add_stop(&encode("."));
-    assert_eq!(it.feed(&encode("Hi.")).unwrap(), delta("Hi"));
-    assert_eq!(it.feed(&[]).unwrap(), done("Hi"));
-}
-
-#[test]
 fn bad_tokens_are_refused_whole() {
     let (mut it, encode) = decoder();
     let error = it.feed(&[encode("a")[0], 1_000_000]).unwrap_err();
     assert!(matches!(error, Error::Token { id: 1_000_000, .. }));
-    assert_eq!(it.finish(), "");
+    assert_eq!(it.finish(), ChatEvent::Idle);
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn by_hand(template: usize, conversation: &[(Role, String)]) -> String {
     }
 }
 
-/// The concatenated deltas, and the whole reply, of tokens fed in pieces.
+/// The concatenated deltas before the end, and the whole reply, of tokens fed in pieces.
 fn decoded(chat: &Arc<Chat>, pieces: &[&[u32]]) -> (String, String) {
     let mut decoder = ChatDecoder::new(Arc::clone(chat));
     let mut deltas = String::new();
@@ -124,8 +124,19 @@ fn decoded(chat: &Arc<Chat>, pieces: &[&[u32]]) -> (String, String) {
         take(decoder.feed(piece).unwrap());
         while take(decoder.feed(&[]).unwrap()) {}
     }
-    let whole = decoder.finish();
-    (deltas, whole)
+    let shown = deltas.clone();
+    let mut whole = String::new();
+    let mut event = decoder.finish();
+    while event != ChatEvent::Idle {
+        match event {
+            ChatEvent::Delta(text) => deltas.push_str(&text),
+            ChatEvent::Done(text) => whole = text,
+            _ => {}
+        }
+        event = decoder.feed(&[]).unwrap();
+    }
+    assert_eq!(deltas, whole, "the end of a turn loses nothing");
+    (shown, whole)
 }
 
 proptest! {

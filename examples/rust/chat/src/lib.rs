@@ -43,8 +43,10 @@ async fn main(input: Input) -> Result<Answer> {
     let mut decoder = chat::Decoder::new(&model);
     while let Some(step) = g.next()? {
         let out = step.execute().await?;
-        if let chat::Event::Delta(text) = decoder.feed(&out.tokens)? {
-            session::send(&text);
+        for event in decoder.output_events(&out) {
+            if let chat::Event::Delta(text) = event? {
+                session::send(&text);
+            }
         }
     }
     Ok(Answer {

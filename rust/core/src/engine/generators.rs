@@ -38,6 +38,7 @@ impl Engine {
             StopSet::new(options.template_stop, options.stop),
         );
         generator.seed = options.sampler.seed.or(options.seed);
+        generator.has_sampler_seed = options.sampler.seed.is_some();
         generator.max_tokens = options.max_tokens;
         generator.adapter = options.adapter;
         let id = GeneratorId(self.owned.generators.insert(generator));
@@ -92,6 +93,14 @@ impl Engine {
             .stop
             .ignore_end(ignore);
         Ok(())
+    }
+
+    /// Draws by this seed, as given, 0 included, unless the sampler has a seed of its own.
+    ///
+    /// # Errors
+    /// `invalid-argument` once a step was opened; `generator-retired`; `context-busy` while a step is under way.
+    pub fn set_seed(&mut self, generator: GeneratorId, seed: u64) -> Result<()> {
+        self.idle_generator(generator)?.set_seed(seed)
     }
 
     /// Bytes of the stop tokens of a generator.

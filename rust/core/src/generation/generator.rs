@@ -27,6 +27,8 @@ pub(crate) struct Generator {
     params: Params,
     /// Given, or derived at the first step that succeeded.
     pub(crate) seed: Option<u64>,
+    /// The seed is one of the sampler, which no other replaces.
+    pub(crate) has_sampler_seed: bool,
     /// What makes the rows of its passes. Until its first step has succeeded, those of the pass under way.
     pub(crate) template: Option<Template>,
     pub(crate) max_tokens: Option<u32>,
@@ -61,6 +63,7 @@ impl Generator {
             context,
             params,
             seed: None,
+            has_sampler_seed: false,
             template: None,
             max_tokens: None,
             stop,
@@ -161,6 +164,23 @@ impl Generator {
                 ErrorCode::ContextBusy,
                 "a step of this generator is under way; take or drop its result first",
             ));
+        }
+        Ok(())
+    }
+
+    /// Draws by this seed, unless the sampler has one of its own.
+    pub(crate) fn set_seed(&mut self, seed: u64) -> Result<()> {
+        self.check_idle()?;
+        if self.state != StepState::Closed || self.counted {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!(
+                    "seed {seed} comes after the first step was opened; give it before, or make another generator"
+                ),
+            ));
+        }
+        if !self.has_sampler_seed {
+            self.seed = Some(seed);
         }
         Ok(())
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{HasSelf, Linker, Resource};
 
+use super::bindings::pie::core::generation::Output;
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
+use super::generation::shown_tokens;
 use super::model::ModelHandle;
 use super::{CallError, CallResult, counted, text_error};
 use crate::process::state::ProcessState;
@@ -36,6 +38,19 @@ impl ProcessState {
             return Ok(());
         }
         Err(self.memory_refused())
+    }
+
+    /// Lets a decoder take tokens, charged before and after.
+    fn decode<T>(
+        &mut self,
+        this: &Resource<DecoderHandle>,
+        tokens: &[u32],
+        call: impl FnOnce(&mut ChatDecoder) -> T,
+    ) -> wasmtime::Result<T> {
+        self.recharge(this, |decoder| decoder.most_bytes(tokens))?;
+        let event = call(&mut self.table.get_mut(this)?.decoder);
+        self.recharge(this, ChatDecoder::held_bytes)?;
+        Ok(event)
     }
 
     /// The tokens that `call` makes with the chat template of a model.
@@ -116,18 +131,29 @@ impl HostDecoder for ProcessState {
     }
 
     fn feed(&mut self, this: Resource<DecoderHandle>, tokens: Vec<u32>) -> CallResult<chat::Event> {
-        let most = |decoder: &ChatDecoder| decoder.most_bytes(&tokens);
-        self.recharge(&this, most).map_err(CallError::Trap)?;
-        let event = self.table.get_mut(&this)?.decoder.feed(&tokens);
-        self.recharge(&this, ChatDecoder::held_bytes)
+        let event = self
+            .decode(&this, &tokens, |decoder| decoder.feed(&tokens))
             .map_err(CallError::Trap)?;
-        let event = event.map_err(text_error)?;
-        Ok(match event {
-            ChatEvent::Idle => chat::Event::Idle,
-            ChatEvent::Delta(text) => chat::Event::Delta(text),
-            ChatEvent::Done(text) => chat::Event::Done(text),
-            ChatEvent::Interrupt(token) => chat::Event::Interrupt(token),
-        })
+        Ok(wit_event(event.map_err(text_error)?))
+    }
+
+    fn feed_output(
+        &mut self,
+        this: Resource<DecoderHandle>,
+        output: Output,
+    ) -> CallResult<chat::Event> {
+        let tokens = shown_tokens(&output.tokens, output.finish);
+        let event = self
+            .decode(&this, tokens, |decoder| match output.finish {
+                Some(_) => decoder.feed_last(tokens),
+                None => decoder.feed(tokens),
+            })
+            .map_err(CallError::Trap)?;
+        Ok(wit_event(event.map_err(text_error)?))
+    }
+
+    fn finish(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<chat::Event> {
+        Ok(wit_event(self.decode(&this, &[], ChatDecoder::finish)?))
     }
 
     fn reset(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
@@ -140,6 +166,15 @@ impl HostDecoder for ProcessState {
         let handle = self.table.delete(this)?;
         self.memory.recharge(handle.charged_bytes, 0);
         Ok(())
+    }
+}
+
+fn wit_event(event: ChatEvent) -> chat::Event {
+    match event {
+        ChatEvent::Idle => chat::Event::Idle,
+        ChatEvent::Delta(text) => chat::Event::Delta(text),
+        ChatEvent::Done(text) => chat::Event::Done(text),
+        ChatEvent::Interrupt(token) => chat::Event::Interrupt(token),
     }
 }
 

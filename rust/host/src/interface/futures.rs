@@ -165,7 +165,33 @@ fn engine_gone() -> Error {
     )
 }
 
-/// What every future resource does, for `HostFuture*` implementations to forward to.
+/// The resource behind a future, whose trait the bindings generate anew for each.
+macro_rules! host_future {
+    ($resource:ident, $future:ty, $answer:ty) => {
+        impl $resource for ProcessState {
+            fn pollable(
+                &mut self,
+                this: Resource<$future>,
+            ) -> wasmtime::Result<Resource<DynPollable>> {
+                self.future_pollable(this)
+            }
+
+            fn get(
+                &mut self,
+                this: Resource<$future>,
+            ) -> wasmtime::Result<Option<Result<$answer, types::Error>>> {
+                self.future_get(&this)
+            }
+
+            fn drop(&mut self, this: Resource<$future>) -> wasmtime::Result<()> {
+                self.future_drop(this)
+            }
+        }
+    };
+}
+pub(crate) use host_future;
+
+/// What every future resource does, for `host_future` to forward to.
 impl ProcessState {
     pub(crate) fn future_pollable<S: Source>(
         &mut self,
@@ -198,59 +224,9 @@ impl ProcessState {
 
 impl futures::Host for ProcessState {}
 
-impl HostFutureUnit for ProcessState {
-    fn pollable(&mut self, this: Resource<FutureUnit>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.future_pollable(this)
-    }
-
-    fn get(
-        &mut self,
-        this: Resource<FutureUnit>,
-    ) -> wasmtime::Result<Option<Result<(), types::Error>>> {
-        self.future_get(&this)
-    }
-
-    fn drop(&mut self, this: Resource<FutureUnit>) -> wasmtime::Result<()> {
-        self.future_drop(this)
-    }
-}
-
-impl HostFutureString for ProcessState {
-    fn pollable(
-        &mut self,
-        this: Resource<FutureString>,
-    ) -> wasmtime::Result<Resource<DynPollable>> {
-        self.future_pollable(this)
-    }
-
-    fn get(
-        &mut self,
-        this: Resource<FutureString>,
-    ) -> wasmtime::Result<Option<Result<String, types::Error>>> {
-        self.future_get(&this)
-    }
-
-    fn drop(&mut self, this: Resource<FutureString>) -> wasmtime::Result<()> {
-        self.future_drop(this)
-    }
-}
-
-impl HostFutureBlob for ProcessState {
-    fn pollable(&mut self, this: Resource<FutureBlob>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.future_pollable(this)
-    }
-
-    fn get(
-        &mut self,
-        this: Resource<FutureBlob>,
-    ) -> wasmtime::Result<Option<Result<Vec<u8>, types::Error>>> {
-        self.future_get(&this)
-    }
-
-    fn drop(&mut self, this: Resource<FutureBlob>) -> wasmtime::Result<()> {
-        self.future_drop(this)
-    }
-}
+host_future!(HostFutureUnit, FutureUnit, ());
+host_future!(HostFutureString, FutureString, String);
+host_future!(HostFutureBlob, FutureBlob, Vec<u8>);
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {

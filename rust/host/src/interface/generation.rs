@@ -1,20 +1,23 @@
 //! `pie:core/generation`: generators.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pie_core::{Answer, GeneratorId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
-use pie_text::{ChatDecoder, ChatEvent};
+use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
 use super::bindings::pie::core::generation::{
-    self, Event, HostFutureEvent, HostGenerator, Method, Until,
+    self, HostFutureOutput, HostFutureText, HostFutureTokens, HostGenerator,
 };
+use super::bindings::pie::core::sampling::Sampler;
 use super::bindings::pie::core::types;
 use super::context::{Context, ContextHandle};
-use super::futures::{Future, Source};
+use super::futures::{Future, Source, host_future};
+use super::sampling::core_sampler;
 use super::{CallResult, counted, text_error};
 use crate::Error;
 use crate::budget::{Charge, Purpose};
@@ -63,63 +66,130 @@ impl Drop for Generator {
     }
 }
 
-/// A run of a generator that a program waits for.
+/// A run of a generator that a program waits for, for what `W` makes of it.
 #[derive(Debug)]
-pub struct Advance {
+pub struct Advance<W> {
     generator: Arc<Generator>,
     pass: Pass,
-    until: Until,
+    wanted: PhantomData<W>,
 }
 
-/// The future of [`Advance`].
-pub type FutureEvent = Future<Advance>;
+/// What a program wants of a run.
+pub trait Wanted: Send + 'static {
+    /// What the program gets.
+    type Answer;
+    /// Whether one step is all.
+    const IS_ONE_STEP: bool;
 
-impl Advance {
-    fn submit(generator: Arc<Generator>, until: Until) -> FutureEvent {
-        let submission = match until {
-            Until::Step => Submission::Step(generator.id),
-            Until::Tokens | Until::Text => Submission::Run(generator.id),
+    /// Makes the answer of what the generator accepted.
+    ///
+    /// # Errors
+    /// Those of decoding.
+    fn answer(chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error>;
+}
+
+/// One step.
+#[derive(Debug)]
+pub struct Step;
+/// The tokens that are left.
+#[derive(Debug)]
+pub struct Tokens;
+/// The text of the tokens that are left.
+#[derive(Debug)]
+pub struct Text;
+
+/// The future of [`Step`].
+pub type FutureOutput = Future<Advance<Step>>;
+/// The future of [`Tokens`].
+pub type FutureTokens = Future<Advance<Tokens>>;
+/// The future of [`Text`].
+pub type FutureText = Future<Advance<Text>>;
+
+impl Wanted for Step {
+    type Answer = generation::Output;
+    const IS_ONE_STEP: bool = true;
+
+    fn answer(_chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
+        Ok(generation::Output {
+            tokens: output.tokens,
+            finish: output.finish.map(finish_reason),
+        })
+    }
+}
+
+impl Wanted for Tokens {
+    type Answer = Vec<u32>;
+    const IS_ONE_STEP: bool = false;
+
+    fn answer(_chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
+        Ok(output.tokens)
+    }
+}
+
+impl Wanted for Text {
+    type Answer = String;
+    const IS_ONE_STEP: bool = false;
+
+    fn answer(chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
+        let mut decoder = ChatDecoder::new(chat.clone());
+        let mut text = String::new();
+        let ended = output.finish.map(finish_reason);
+        // In parts, since each token may be an event and the decoder's queue is bounded.
+        for part in shown_tokens(&output.tokens, ended).chunks(MAX_QUEUED_EVENTS / 4) {
+            let event = decoder.feed(part).map_err(text_error)?;
+            drain(&mut decoder, event, &mut text)?;
+        }
+        let event = decoder.finish();
+        drain(&mut decoder, event, &mut text)?;
+        Ok(text)
+    }
+}
+
+/// Adds the visible text of an event, and of all that are queued behind it.
+fn drain(decoder: &mut ChatDecoder, event: ChatEvent, text: &mut String) -> Result<(), Error> {
+    let mut event = event;
+    while event != ChatEvent::Idle {
+        if let ChatEvent::Delta(delta) = event {
+            text.push_str(&delta);
+        }
+        event = decoder.feed(&[]).map_err(text_error)?;
+    }
+    Ok(())
+}
+
+/// Of the tokens that a generator accepted those that a text shows: a stop token ends it and is never shown, also where
+/// the decoder would have a text for it.
+pub(super) fn shown_tokens(tokens: &[u32], finish: Option<generation::FinishReason>) -> &[u32] {
+    match (finish, tokens.split_last()) {
+        (Some(generation::FinishReason::Stop), Some((_, before))) => before,
+        _ => tokens,
+    }
+}
+
+impl<W: Wanted> Advance<W> {
+    fn submit(generator: Arc<Generator>) -> Future<Self> {
+        let submission = if W::IS_ONE_STEP {
+            Submission::Step(generator.id)
+        } else {
+            Submission::Run(generator.id)
         };
         let (pass, receiver) = Pass::submit(&generator.context.model, submission);
         Future::new(
             Self {
                 generator,
                 pass,
-                until,
+                wanted: PhantomData,
             },
             receiver,
         )
     }
-
-    /// What the chat decoder shows of tokens that a generator accepted.
-    fn text(&self, output: &pie_core::Output) -> Result<String, Error> {
-        // A stop token ends the text and is never shown, also where the decoder would have a text for it.
-        let shown = match (output.finish, output.tokens.split_last()) {
-            (Some(pie_core::FinishReason::Stop), Some((_, before))) => before,
-            _ => &output.tokens,
-        };
-        let mut decoder = ChatDecoder::new(self.generator.context.model.chat().clone());
-        let mut text = String::new();
-        // In parts, since each token may be an event and the decoder's queue is bounded.
-        for part in shown.chunks(MAX_QUEUED_EVENTS / 4) {
-            let mut event = decoder.feed(part).map_err(text_error)?;
-            while event != ChatEvent::Idle {
-                if let ChatEvent::Done(turn) = event {
-                    text.push_str(&turn);
-                }
-                event = decoder.feed(&[]).map_err(text_error)?;
-            }
-        }
-        text.push_str(&decoder.finish());
-        Ok(text)
-    }
 }
 
-impl Source for Advance {
+impl<W: Wanted> Source for Advance<W> {
     type Raw = ();
-    type Answer = Event;
+    type Answer = W::Answer;
 
-    fn finish(&mut self, (): ()) -> Result<Event, Error> {
+    fn finish(&mut self, (): ()) -> Result<W::Answer, Error> {
         let context = &self.generator.context;
         let mut turns = lock(&context.turns);
         let Answer::Generated(output) = self.pass.take()? else {
@@ -133,14 +203,7 @@ impl Source for Advance {
         );
         drop(turns);
         context.charge_generated(output.tokens.len(), seq_len)?;
-        Ok(match self.until {
-            Until::Step => Event::Step(generation::Output {
-                tokens: output.tokens,
-                finish: output.finish.map(finish_reason),
-            }),
-            Until::Tokens => Event::Tokens(output.tokens),
-            Until::Text => Event::Text(self.text(&output)?),
-        })
+        W::answer(context.model.chat(), output)
     }
 
     fn abandon(&mut self, _answer: Option<Result<(), Error>>) {
@@ -149,7 +212,7 @@ impl Source for Advance {
 
     fn limit(&self, limits: &Limits) -> Option<Duration> {
         // A run to the end takes as long as it is.
-        limits.pass.filter(|_| self.until == Until::Step)
+        limits.pass.filter(|_| W::IS_ONE_STEP)
     }
 }
 
@@ -166,9 +229,16 @@ impl ProcessState {
             .model
             .with_engine(|engine| work(engine, generator.id))?)
     }
-}
 
-impl ProcessState {
+    /// Runs a generator, for what `W` makes of it.
+    fn advance<W: Wanted>(
+        &mut self,
+        handle: &Resource<GeneratorHandle>,
+    ) -> wasmtime::Result<Resource<Future<Advance<W>>>> {
+        let generator = self.table.get(handle)?.0.clone();
+        self.push_future(Advance::submit(generator))
+    }
+
     /// Changes the stop tokens of a generator, charged before and after.
     fn change_stop(
         &mut self,
@@ -191,9 +261,10 @@ impl HostGenerator for ProcessState {
     fn create(
         &mut self,
         context: Resource<ContextHandle>,
-        sampler: generation::Sampler,
+        sampler: Sampler,
         options: generation::Options,
     ) -> CallResult<Resource<GeneratorHandle>> {
+        let sampler = core_sampler(&sampler)?;
         let context = self.context(&context)?;
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
@@ -206,15 +277,16 @@ impl HostGenerator for ProcessState {
         };
         let made = pie_core::GeneratorOptions {
             adapter: pie_core::Adapter::default(),
-            sampler: core_sampler(&sampler),
+            sampler,
             seed: options.seed,
             max_tokens: options.max_tokens,
             stop: options.stop,
             template_stop,
         };
-        let id = context
-            .model
-            .with_engine(|engine| engine.new_generator(context.id, made))?;
+        let id = context.model.with_engine(|engine| {
+            let id = engine.new_generator(context.id, made)?;
+            engine.ignore_eos(id, options.ignore_eos).map(|()| id)
+        })?;
         let generator = Generator {
             context,
             id,
@@ -249,13 +321,29 @@ impl HostGenerator for ProcessState {
         self.on_generator(&this, |engine, id| engine.next_step(id))
     }
 
-    fn advance(
+    fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {
+        self.on_generator(&this, |engine, id| engine.set_seed(id, seed))
+    }
+
+    fn step(
         &mut self,
         this: Resource<GeneratorHandle>,
-        until: Until,
-    ) -> wasmtime::Result<Resource<FutureEvent>> {
-        let generator = self.table.get(&this)?.0.clone();
-        self.push_future(Advance::submit(generator, until))
+    ) -> wasmtime::Result<Resource<FutureOutput>> {
+        self.advance(&this)
+    }
+
+    fn collect_tokens(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+    ) -> wasmtime::Result<Resource<FutureTokens>> {
+        self.advance(&this)
+    }
+
+    fn collect_text(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+    ) -> wasmtime::Result<Resource<FutureText>> {
+        self.advance(&this)
     }
 
     fn tokens_generated(&mut self, this: Resource<GeneratorHandle>) -> CallResult<u32> {
@@ -277,53 +365,9 @@ impl HostGenerator for ProcessState {
     }
 }
 
-impl HostFutureEvent for ProcessState {
-    fn pollable(&mut self, this: Resource<FutureEvent>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.future_pollable(this)
-    }
-
-    fn get(
-        &mut self,
-        this: Resource<FutureEvent>,
-    ) -> wasmtime::Result<Option<Result<Event, types::Error>>> {
-        self.future_get(&this)
-    }
-
-    fn drop(&mut self, this: Resource<FutureEvent>) -> wasmtime::Result<()> {
-        self.future_drop(this)
-    }
-}
-
-fn core_sampler(sampler: &generation::Sampler) -> pie_core::Sampler {
-    let method = match sampler.method {
-        Method::Argmax => pie_core::Method::Argmax,
-        Method::TopP(top_p) => pie_core::Method::TopP {
-            temperature: top_p.temperature,
-            p: top_p.p,
-        },
-        Method::TopK(top_k) => pie_core::Method::TopK {
-            temperature: top_k.temperature,
-            k: top_k.k,
-        },
-        Method::MinP(min_p) => pie_core::Method::MinP {
-            temperature: min_p.temperature,
-            p: min_p.p,
-        },
-        Method::TopKTopP(both) => pie_core::Method::TopKTopP {
-            temperature: both.temperature,
-            k: both.k,
-            p: both.p,
-        },
-        Method::Multinomial(free) => pie_core::Method::Multinomial {
-            temperature: free.temperature,
-            draws: free.draws,
-        },
-    };
-    pie_core::Sampler {
-        method,
-        seed: sampler.seed,
-    }
-}
+host_future!(HostFutureOutput, FutureOutput, generation::Output);
+host_future!(HostFutureTokens, FutureTokens, Vec<u32>);
+host_future!(HostFutureText, FutureText, String);
 
 fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {
     match reason {

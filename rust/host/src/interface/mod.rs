@@ -15,6 +15,7 @@ pub(crate) mod held;
 pub(crate) mod model;
 pub(crate) mod poll;
 pub(crate) mod runtime;
+pub(crate) mod sampling;
 pub(crate) mod session;
 pub(crate) mod source;
 pub(crate) mod text;
@@ -100,6 +101,7 @@ pub(crate) fn linkers(engine: &Engine) -> wasmtime::Result<Linkers> {
     model::add_to_linker(&mut programs)?;
     tokenizer::add_to_linker(&mut programs)?;
     context::add_to_linker(&mut programs)?;
+    sampling::add_to_linker(&mut programs)?;
     generation::add_to_linker(&mut programs)?;
     session::add_to_linker(&mut programs)?;
     chat::add_to_linker(&mut programs)?;

@@ -45,6 +45,10 @@ impl HostTokenizer for ProcessState {
         Ok(text)
     }
 
+    fn vocab_size(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<u32> {
+        Ok(self.table.get(&this)?.0.vocab_size())
+    }
+
     fn vocabs(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<Tokens> {
         Ok(self.table.get(&this)?.0.vocabs())
     }

@@ -1,14 +1,16 @@
 //! Generators: what turns a context into tokens.
 
-mod machine;
 mod output;
 mod step;
 
 use std::rc::Rc;
 
 use crate::bindings::pie::core::generation as raw;
-use crate::{ErrorCode, Result, errors};
-pub(crate) use machine::{Machine, Plan};
+use crate::bindings::pie::core::types::Error;
+use crate::context::Shared;
+use crate::kept::Keeper;
+use crate::sample::Seeded;
+use crate::{Result, task};
 pub use output::{FinishReason, Output};
 pub use step::GenStep;
 
@@ -22,8 +24,10 @@ pub use step::GenStep;
 /// let mut decoder = chat::Decoder::new(model);
 /// while let Some(step) = g.next()? {
 ///     let out = step.execute().await?;
-///     if let chat::Event::Delta(text) = decoder.feed(&out.tokens)? {
-///         inferlet::session::send(&text);
+///     for event in decoder.output_events(&out) {
+///         if let chat::Event::Delta(text) = event? {
+///             inferlet::session::send(&text);
+///         }
 ///     }
 /// }
 /// # Ok(())
@@ -34,27 +38,65 @@ pub struct Generator {
     machine: Rc<Machine>,
 }
 
+/// A generator of the engine with the context that it works on, which lives as long. Dropped in this order.
+#[derive(Debug)]
+struct Machine {
+    /// The generator, or why the engine refused to make it: then every use of it returns that.
+    made: Result<raw::Generator>,
+    context: Rc<Shared>,
+    keeper: Keeper,
+}
+
+impl Machine {
+    /// The generator in the engine, unless an error waits to be met.
+    fn generator(&self) -> Result<&raw::Generator> {
+        self.context.keeper.meet()?;
+        self.keeper.meet()?;
+        self.made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The answer of a call that has no `Result`; the default where it fails, with the error kept.
+    fn ask<T: Default>(
+        &self,
+        call: impl FnOnce(&raw::Generator) -> std::result::Result<T, Error>,
+    ) -> T {
+        let made = self.made.as_ref().map_err(Clone::clone);
+        self.keeper.value_of(made.and_then(|made| Ok(call(made)?)))
+    }
+}
+
 impl Generator {
-    pub(crate) fn new(machine: Rc<Machine>) -> Self {
-        Self { machine }
+    pub(crate) fn new(context: Rc<Shared>, sampler: Seeded) -> Self {
+        let options = raw::Options {
+            max_tokens: None,
+            stop: Vec::new(),
+            seed: None,
+            auto_flush: true,
+            ignore_eos: false,
+        };
+        let keeper = Keeper::new();
+        let made = raw::Generator::create(&context.raw, sampler.into(), &options)
+            .map_err(String::from)
+            .inspect_err(|error| keeper.keep(error.clone()));
+        Self {
+            machine: Rc::new(Machine {
+                made,
+                context,
+                keeper,
+            }),
+        }
     }
 
     /// Stops after `n` accepted tokens; after 0 nothing runs.
     pub fn max_tokens(self, n: usize) -> Self {
         // No context is that long, so that the largest number means the same.
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        self.change(
-            |plan| plan.options.max_tokens = Some(n),
-            |made| made.set_max_tokens(n),
-        )
+        self.change(|made| made.set_max_tokens(n))
     }
 
     /// Stops at these tokens too.
     pub fn stop(self, tokens: &[u32]) -> Self {
-        self.change(
-            |plan| plan.options.stop.extend_from_slice(tokens),
-            |made| made.add_stop(tokens),
-        )
+        self.change(|made| made.add_stop(tokens))
     }
 
     /// Stops at these tokens too: another name of [`Generator::stop`].
@@ -64,27 +106,13 @@ impl Generator {
 
     /// True stops at no token of the model and the template; false puts them back.
     pub fn ignore_eos(self, ignore: bool) -> Self {
-        self.change(
-            |plan| plan.ignore_eos = Some(ignore),
-            |made| made.ignore_eos(ignore),
-        )
+        self.change(|made| made.ignore_eos(ignore))
     }
 
     /// Draws from this seed, as given, 0 included, in place of one derived from the launch seed and what the context holds.
-    /// Once the generator has been used this is the error `invalid-argument`.
+    /// Once a step was opened this is the error `invalid-argument`.
     pub fn seed(self, seed: u64) -> Self {
-        let late = || {
-            errors::text(
-                ErrorCode::InvalidArgument,
-                format_args!(
-                    "seed {seed} comes after the generator was used; call seed() right after generate()"
-                ),
-            )
-        };
-        self.change(
-            |plan| plan.options.seed = Some(seed),
-            |_| Err::<(), String>(late()),
-        )
+        self.change(|made| made.set_seed(seed))
     }
 
     /// Opens the next step, or ends the loop. A step that was cancelled is opened again.
@@ -108,10 +136,8 @@ impl Generator {
     pub fn collect_text(&self) -> impl Future<Output = Result<String>> + use<> {
         let machine = Rc::clone(&self.machine);
         async move {
-            match machine.advance(raw::Until::Text).await? {
-                raw::Event::Text(text) => Ok(text),
-                other => Err(unasked(&other)),
-            }
+            let text = machine.generator()?.collect_text();
+            task::answer(text).await
         }
     }
 
@@ -122,10 +148,8 @@ impl Generator {
     pub fn collect_tokens(&self) -> impl Future<Output = Result<Vec<u32>>> + use<> {
         let machine = Rc::clone(&self.machine);
         async move {
-            match machine.advance(raw::Until::Tokens).await? {
-                raw::Event::Tokens(tokens) => Ok(tokens),
-                other => Err(unasked(&other)),
-            }
+            let tokens = machine.generator()?.collect_tokens();
+            task::answer(tokens).await
         }
     }
 
@@ -154,23 +178,12 @@ impl Generator {
         self.machine.generator().map(drop)
     }
 
-    /// Changes the plan of a generator that the engine does not know yet, or the generator itself.
-    fn change<E: Into<String>>(
+    /// Changes the generator, and keeps the error.
+    fn change(
         self,
-        planned: impl FnOnce(&mut Plan),
-        made: impl FnOnce(&raw::Generator) -> std::result::Result<(), E>,
+        change: impl FnOnce(&raw::Generator) -> std::result::Result<(), Error>,
     ) -> Self {
-        self.machine.change(planned, made);
+        self.machine.ask(change);
         self
     }
-}
-
-/// The engine answered something else than was asked for.
-fn unasked(event: &raw::Event) -> String {
-    errors::text(
-        ErrorCode::Internal,
-        format_args!(
-            "the engine answered {event:?}, which this call did not ask for; engine and program are of different versions"
-        ),
-    )
 }

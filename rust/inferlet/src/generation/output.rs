@@ -25,6 +25,15 @@ impl From<raw::Output> for Output {
     }
 }
 
+impl From<&Output> for raw::Output {
+    fn from(output: &Output) -> Self {
+        Self {
+            tokens: output.tokens.clone(),
+            finish: output.finish.map(Into::into),
+        }
+    }
+}
+
 /// Why a generation ended. As JSON and as text it is its name in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,6 +73,17 @@ impl From<raw::FinishReason> for FinishReason {
             raw::FinishReason::Length => Self::Length,
             raw::FinishReason::Constraint => Self::Constraint,
             raw::FinishReason::Closed => Self::Closed,
+        }
+    }
+}
+
+impl From<FinishReason> for raw::FinishReason {
+    fn from(reason: FinishReason) -> Self {
+        match reason {
+            FinishReason::Stop => Self::Stop,
+            FinishReason::Length => Self::Length,
+            FinishReason::Constraint => Self::Constraint,
+            FinishReason::Closed => Self::Closed,
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use super::{Machine, Output, unasked};
-use crate::Result;
-use crate::bindings::pie::core::generation as raw;
+use super::{Machine, Output};
+use crate::{Result, task};
 
 /// A step that [`Generator::next`](crate::Generator::next) opened. It does not borrow the generator.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub struct GenStep {
 }
 
 impl GenStep {
-    pub(crate) fn new(machine: Rc<Machine>, index: u32) -> Self {
+    pub(super) fn new(machine: Rc<Machine>, index: u32) -> Self {
         Self { machine, index }
     }
 
@@ -29,9 +28,7 @@ impl GenStep {
     /// # Errors
     /// `context-busy`, `context-full`, `out-of-pages`, `driver-failed`, `bad-logits`, `generator-retired`.
     pub async fn execute(self) -> Result<Output> {
-        match self.machine.advance(raw::Until::Step).await? {
-            raw::Event::Step(output) => Ok(output.into()),
-            other => Err(unasked(&other)),
-        }
+        let output = self.machine.generator()?.step();
+        Ok(task::answer(output).await?.into())
     }
 }

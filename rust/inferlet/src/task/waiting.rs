@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::executor::{self, Deadlock, Event, Reactor, Source};
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
-use crate::bindings::pie::core::generation::{self, FutureEvent};
+use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
 use crate::bindings::wasi::io::poll::{Pollable, poll};
@@ -41,7 +41,9 @@ macro_rules! host_future {
 host_future!(FutureUnit, ());
 host_future!(FutureString, String);
 host_future!(FutureBlob, Vec<u8>);
-host_future!(FutureEvent, generation::Event);
+host_future!(FutureOutput, generation::Output);
+host_future!(FutureTokens, Vec<u32>);
+host_future!(FutureText, String);
 
 /// The answer of a future of the engine. Dropping this drops the future, which cancels what it waits for.
 pub(crate) async fn answer<F: HostFuture>(future: F) -> Result<F::Value> {

@@ -1,29 +1,526 @@
-//! What a program may know of the engine and of its own launch.
+//! Generated from wit/ by tools/gen_js_bridge.py; do not edit. The engine, as `pie:host` lends it.
 
-use rquickjs::{BigInt, Ctx, Result};
+use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 
-use crate::bindings::pie::core::runtime;
+use super::Export;
+use super::held::{Held, awaited, handle, wait};
+use super::values::{Read, Write, field, read, unknown, variant};
+use crate::bindings::pie::core::{
+    context, futures, generation, model, runtime, sampling, session, tokenizer,
+};
+use crate::bindings::pie::instruct::chat;
+use crate::event_loop::WaitHandle;
 
-pub(super) fn models() -> Vec<String> {
-    runtime::models()
+pub(super) const EXPORTS: &[Export] = &[
+    super::export!("models", models),
+    super::export!("version", version),
+    super::export!("instanceId", instance_id),
+    super::export!("username", username),
+    super::export!("args", args),
+    super::export!("launchSeed", launch_seed),
+    super::export!("modelLoad", model_load),
+    super::export!("contextCreate", context_create),
+    super::export!("contextOpen", context_open),
+    super::export!("contextTake", context_take),
+    super::export!("contextDelete", context_delete),
+    super::export!("contextSnapshots", context_snapshots),
+    super::export!("generatorCreate", generator_create),
+    super::export!("send", send),
+    super::export!("receive", receive),
+    super::export!("sendFile", send_file),
+    super::export!("receiveFile", receive_file),
+    super::export!("fill", fill),
+    super::export!("cue", cue),
+    super::export!("seal", seal),
+    super::export!("messageTokens", message_tokens),
+    super::export!("cueTokens", cue_tokens),
+    super::export!("sealTokens", seal_tokens),
+    super::export!("stopTokens", stop_tokens),
+    super::export!("decoderCreate", decoder_create),
+];
+
+awaited!(futures::FutureUnit);
+
+awaited!(futures::FutureString);
+
+awaited!(futures::FutureBlob);
+
+handle!(TokenizerHandle, tokenizer::Tokenizer);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl TokenizerHandle {
+    fn encode<'js>(&self, ctx: Ctx<'js>, text: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .encode(&read::<String>(&ctx, text)?)
+            .write(&ctx)
+    }
+
+    fn decode<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .decode(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn vocab_size<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.vocab_size().write(&ctx)
+    }
+
+    fn vocabs<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.vocabs().write(&ctx)
+    }
+
+    fn special_tokens<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.special_tokens().write(&ctx)
+    }
+
+    fn split_regex<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.split_regex().write(&ctx)
+    }
 }
 
-pub(super) fn version() -> String {
-    runtime::version()
+handle!(ModelHandle, model::Model);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ModelHandle {
+    fn name<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.name().write(&ctx)
+    }
+
+    fn tokenizer<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.tokenizer().write(&ctx)
+    }
 }
 
-pub(super) fn instance_id() -> String {
-    runtime::instance_id()
+handle!(ContextHandle, context::Context);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ContextHandle {
+    fn fork<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.fork().write(&ctx)
+    }
+
+    fn save<'js>(&self, ctx: Ctx<'js>, name: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.save(&read::<String>(&ctx, name)?).write(&ctx)
+    }
+
+    fn snapshot<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.snapshot().write(&ctx)
+    }
+
+    fn suspend<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.suspend().write(&ctx)
+    }
+
+    fn release<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.release().write(&ctx)
+    }
+
+    fn append<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .append(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn append_text<'js>(&self, ctx: Ctx<'js>, text: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .append_text(&read::<String>(&ctx, text)?)
+            .write(&ctx)
+    }
+
+    fn flush<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.flush(), self.held.clone(), settle)
+    }
+
+    fn truncate<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.truncate(read::<u32>(&ctx, n)?).write(&ctx)
+    }
+
+    fn seq_len<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.seq_len().write(&ctx)
+    }
+
+    fn cached_tokens<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.cached_tokens().write(&ctx)
+    }
+
+    fn page_size<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.page_size().write(&ctx)
+    }
+
+    fn buffer<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.buffer().write(&ctx)
+    }
 }
 
-pub(super) fn username() -> String {
-    runtime::username()
+awaited!(generation::FutureOutput);
+
+awaited!(generation::FutureTokens);
+
+awaited!(generation::FutureText);
+
+handle!(GeneratorHandle, generation::Generator);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl GeneratorHandle {
+    fn set_max_tokens<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_max_tokens(read::<u32>(&ctx, n)?)
+            .write(&ctx)
+    }
+
+    fn set_stop<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_stop(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn add_stop<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .add_stop(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn ignore_eos<'js>(&self, ctx: Ctx<'js>, ignore: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .ignore_eos(read::<bool>(&ctx, ignore)?)
+            .write(&ctx)
+    }
+
+    fn set_seed<'js>(&self, ctx: Ctx<'js>, seed: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.set_seed(read::<u64>(&ctx, seed)?).write(&ctx)
+    }
+
+    fn next_step<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.next_step().write(&ctx)
+    }
+
+    fn step<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.step(), self.held.clone(), settle)
+    }
+
+    fn collect_tokens<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.collect_tokens(),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn collect_text<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(
+            &ctx,
+            self.held.raw.collect_text(),
+            self.held.clone(),
+            settle,
+        )
+    }
+
+    fn tokens_generated<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.tokens_generated().write(&ctx)
+    }
+
+    fn finish_reason<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.finish_reason().write(&ctx)
+    }
 }
 
-pub(super) fn args() -> Vec<String> {
-    runtime::args()
+handle!(DecoderHandle, chat::Decoder);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl DecoderHandle {
+    fn feed<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .feed(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn feed_output<'js>(&self, ctx: Ctx<'js>, output: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .feed_output(&read::<generation::Output>(&ctx, output)?)
+            .write(&ctx)
+    }
+
+    fn finish<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.finish().write(&ctx)
+    }
+
+    fn reset<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.reset().write(&ctx)
+    }
 }
 
-pub(super) fn launch_seed(ctx: Ctx<'_>) -> Result<BigInt<'_>> {
-    BigInt::from_u64(ctx, runtime::launch_seed())
+fn models<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    runtime::models().write(&ctx)
+}
+
+fn version<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    runtime::version().write(&ctx)
+}
+
+fn instance_id<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    runtime::instance_id().write(&ctx)
+}
+
+fn username<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    runtime::username().write(&ctx)
+}
+
+fn args<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    runtime::args().write(&ctx)
+}
+
+fn launch_seed<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
+    runtime::launch_seed().write(&ctx)
+}
+
+fn model_load<'js>(ctx: Ctx<'js>, name: Value<'js>) -> Result<Value<'js>> {
+    model::Model::load(&read::<String>(&ctx, name)?).write(&ctx)
+}
+
+fn context_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = context::Context::create(&model.raw).map(|made| Held::of(made, model));
+    made.write(&ctx)
+}
+
+fn context_open<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = context::Context::open(&model.raw, &read::<String>(&ctx, name)?)
+        .map(|made| Held::of(made, model));
+    made.write(&ctx)
+}
+
+fn context_take<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = context::Context::take(&model.raw, &read::<String>(&ctx, name)?)
+        .map(|made| Held::of(made, model));
+    made.write(&ctx)
+}
+
+fn context_delete<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    context::Context::delete(&model.raw, &read::<String>(&ctx, name)?).write(&ctx)
+}
+
+fn context_snapshots<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    context::Context::snapshots(&model.raw).write(&ctx)
+}
+
+fn generator_create<'js>(
+    ctx: Ctx<'js>,
+    context: Class<'js, ContextHandle>,
+    sampler: Value<'js>,
+    options: Value<'js>,
+) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    let made = generation::Generator::create(
+        &context.raw,
+        read::<sampling::Sampler>(&ctx, sampler)?,
+        &read::<generation::Options>(&ctx, options)?,
+    )
+    .map(|made| Held::of(made, context));
+    made.write(&ctx)
+}
+
+fn send<'js>(ctx: Ctx<'js>, message: Value<'js>) -> Result<Value<'js>> {
+    session::send(&read::<String>(&ctx, message)?).write(&ctx)
+}
+
+fn receive<'js>(ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+    wait(&ctx, session::receive(), (), settle)
+}
+
+fn send_file<'js>(ctx: Ctx<'js>, data: Value<'js>) -> Result<Value<'js>> {
+    session::send_file(&read::<Vec<u8>>(&ctx, data)?).write(&ctx)
+}
+
+fn receive_file<'js>(ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+    wait(&ctx, session::receive_file(), (), settle)
+}
+
+fn fill<'js>(
+    ctx: Ctx<'js>,
+    context: Class<'js, ContextHandle>,
+    role: Value<'js>,
+    text: Value<'js>,
+) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    chat::fill(
+        &context.raw,
+        read::<chat::Role>(&ctx, role)?,
+        &read::<String>(&ctx, text)?,
+    )
+    .write(&ctx)
+}
+
+fn cue<'js>(ctx: Ctx<'js>, context: Class<'js, ContextHandle>) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    chat::cue(&context.raw).write(&ctx)
+}
+
+fn seal<'js>(ctx: Ctx<'js>, context: Class<'js, ContextHandle>) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    chat::seal(&context.raw).write(&ctx)
+}
+
+fn message_tokens<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    role: Value<'js>,
+    text: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    chat::message_tokens(
+        &model.raw,
+        read::<chat::Role>(&ctx, role)?,
+        &read::<String>(&ctx, text)?,
+    )
+    .write(&ctx)
+}
+
+fn cue_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    chat::cue_tokens(&model.raw).write(&ctx)
+}
+
+fn seal_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    chat::seal_tokens(&model.raw).write(&ctx)
+}
+
+fn stop_tokens<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    chat::stop_tokens(&model.raw).write(&ctx)
+}
+
+fn decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = chat::Decoder::create(&model.raw);
+    Held::of(made, model).write(&ctx)
+}
+
+impl Read for sampling::Sampler {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            temperature: field(ctx, &object, "temperature")?,
+            top_k: field(ctx, &object, "topK")?,
+            top_p: field(ctx, &object, "topP")?,
+            min_p: field(ctx, &object, "minP")?,
+            draws: field(ctx, &object, "draws")?,
+            seed: field(ctx, &object, "seed")?,
+        })
+    }
+}
+
+impl Read for generation::Options {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            max_tokens: field(ctx, &object, "maxTokens")?,
+            stop: field(ctx, &object, "stop")?,
+            seed: field(ctx, &object, "seed")?,
+            auto_flush: field(ctx, &object, "autoFlush")?,
+            ignore_eos: field(ctx, &object, "ignoreEos")?,
+        })
+    }
+}
+
+impl Read for chat::Role {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        match &*read::<String>(ctx, value)? {
+            "system" => Ok(Self::System),
+            "user" => Ok(Self::User),
+            "assistant" => Ok(Self::Assistant),
+            other => Err(unknown(
+                ctx,
+                "role",
+                other,
+                &["system", "user", "assistant"],
+            )),
+        }
+    }
+}
+
+impl Read for generation::FinishReason {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        match &*read::<String>(ctx, value)? {
+            "stop" => Ok(Self::Stop),
+            "length" => Ok(Self::Length),
+            "constraint" => Ok(Self::Constraint),
+            "closed" => Ok(Self::Closed),
+            other => Err(unknown(
+                ctx,
+                "finish-reason",
+                other,
+                &["stop", "length", "constraint", "closed"],
+            )),
+        }
+    }
+}
+
+impl Read for generation::Output {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            tokens: field(ctx, &object, "tokens")?,
+            finish: field(ctx, &object, "finish")?,
+        })
+    }
+}
+
+impl Write for generation::FinishReason {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let name = match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Constraint => "constraint",
+            Self::Closed => "closed",
+        };
+        name.write(ctx)
+    }
+}
+
+impl Write for generation::Output {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("tokens", self.tokens.write(ctx)?)?;
+        object.set("finish", self.finish.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
+impl Write for chat::Event {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        match self {
+            Self::Idle => variant(ctx, "idle", None::<()>),
+            Self::Delta(value) => variant(ctx, "delta", Some(value)),
+            Self::Done(value) => variant(ctx, "done", Some(value)),
+            Self::Interrupt(value) => variant(ctx, "interrupt", Some(value)),
+        }
+    }
 }

@@ -50,8 +50,3 @@ pub(crate) fn throw(ctx: &Ctx<'_>, code: &str, message: String) -> Error {
 pub(super) fn throw_engine(ctx: &Ctx<'_>, error: &EngineError) -> Error {
     to_js(ctx, error).map_or_else(|error| error, |value| ctx.throw(value))
 }
-
-/// The value, or the engine's error thrown.
-pub(super) fn check<T>(ctx: &Ctx<'_>, result: std::result::Result<T, EngineError>) -> Result<T> {
-    result.map_err(|error| throw_engine(ctx, &error))
-}

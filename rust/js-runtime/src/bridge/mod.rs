@@ -1,12 +1,11 @@
-//! The module `pie:host`: the engine, as thinly as it can be lent to the SDK. Its types are in `js/inferlet/src/host.d.ts`.
+//! The module `pie:host`: the engine, as thinly as it can be lent to the SDK.
+//!
+//! `engine` and its types, `js/inferlet/src/host.d.ts`, are generated from the WIT; `held` and `values` are what it is
+//! made of.
 
-mod chat;
-mod context;
 mod engine;
 mod error;
-mod generation;
-mod model;
-mod session;
+mod held;
 mod values;
 
 use rquickjs::module::{Declarations, Exports, ModuleDef};
@@ -29,30 +28,11 @@ macro_rules! export {
         })
     };
 }
+use export;
 
+/// What the runtime lends beside the engine. Its types are in `js/inferlet/src/host-runtime.d.ts`.
 const EXPORTS: &[Export] = &[
     export!("registerErrors", error::register),
-    export!("models", engine::models),
-    export!("version", engine::version),
-    export!("instanceId", engine::instance_id),
-    export!("username", engine::username),
-    export!("args", engine::args),
-    export!("launchSeed", engine::launch_seed),
-    export!("loadModel", model::load),
-    export!("newContext", context::create),
-    export!("openSnapshot", context::open),
-    export!("deleteSnapshot", context::delete),
-    export!("snapshotNames", context::names),
-    export!("newGenerator", generation::create),
-    export!("messageTokens", chat::message_tokens),
-    export!("cueTokens", chat::cue_tokens),
-    export!("sealTokens", chat::seal_tokens),
-    export!("stopTokens", chat::stop_tokens),
-    export!("newDecoder", chat::create_decoder),
-    export!("send", session::send),
-    export!("receive", session::receive),
-    export!("sendFile", session::send_file),
-    export!("receiveFile", session::receive_file),
     export!("startTimer", globals::start_timer),
     export!("stopTimer", globals::stop_timer),
     export!("monotonicMs", globals::monotonic_ms),
@@ -64,19 +44,23 @@ const EXPORTS: &[Export] = &[
     export!("importNow", globals::import_now),
 ];
 
+fn every_export() -> impl Iterator<Item = &'static Export> {
+    engine::EXPORTS.iter().chain(EXPORTS)
+}
+
 /// The native module.
 pub(crate) struct HostModule;
 
 impl ModuleDef for HostModule {
     fn declare(declarations: &Declarations<'_>) -> Result<()> {
-        for (name, _) in EXPORTS {
+        for (name, _) in every_export() {
             declarations.declare(*name)?;
         }
         Ok(())
     }
 
     fn evaluate<'js>(ctx: &Ctx<'js>, exports: &Exports<'js>) -> Result<()> {
-        for (name, function) in EXPORTS {
+        for (name, function) in every_export() {
             exports.export(*name, function(ctx)?)?;
         }
         Ok(())

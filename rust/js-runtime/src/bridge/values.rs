@@ -1,37 +1,49 @@
-//! Values on their way between JavaScript and the engine.
+//! Values on their way between JavaScript and the engine. The SDK has checked what it hands over.
 
 use rquickjs::convert::List;
-use rquickjs::{BigInt, Ctx, IntoJs, Object, Result, TypedArray, Value};
+use rquickjs::{BigInt, Ctx, Error, FromJs, IntoJs, Object, Result, TypedArray, Value};
 
-use super::error::throw;
+use super::error::{EngineError, throw, throw_engine};
 
-/// The token ids of an array.
-pub(super) fn tokens(ctx: &Ctx<'_>, array: &TypedArray<'_, u32>) -> Result<Vec<u32>> {
-    // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
-    let bytes = unsafe { array.as_bytes() };
-    let Some(bytes) = bytes else {
-        let message =
-            "the buffer of the token array was transferred away; pass an array that still has one";
-        return Err(throw(ctx, "invalid-argument", message.to_owned()));
-    };
-    let (words, _) = bytes.as_chunks::<4>();
-    Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+/// What the engine takes from JavaScript.
+pub(super) trait Read: Sized {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self>;
 }
 
-/// A token array of JavaScript.
-pub(super) fn token_array<'js>(ctx: &Ctx<'js>, tokens: Vec<u32>) -> Result<TypedArray<'js, u32>> {
-    TypedArray::new(ctx.clone(), tokens)
+/// What the engine gives to JavaScript.
+pub(super) trait Write {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>>;
 }
 
-/// The bytes of an array.
-pub(super) fn bytes(ctx: &Ctx<'_>, array: &TypedArray<'_, u8>) -> Result<Vec<u8>> {
-    // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
-    let bytes = unsafe { array.as_bytes() };
-    bytes.map(<[u8]>::to_vec).ok_or_else(|| {
-        let message =
-            "the buffer of the byte array was transferred away; pass an array that still has one";
-        throw(ctx, "invalid-argument", message.to_owned())
-    })
+/// The value as a `T`.
+pub(super) fn read<'js, T: Read>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<T> {
+    T::read(ctx, value)
+}
+
+/// A field of an object as a `T`.
+pub(super) fn field<'js, T: Read>(ctx: &Ctx<'js>, object: &Object<'js>, name: &str) -> Result<T> {
+    T::read(ctx, object.get(name)?)
+}
+
+/// Throws what a name that is no case of an enum is refused with.
+pub(super) fn unknown(ctx: &Ctx<'_>, kind: &str, name: &str, cases: &[&str]) -> Error {
+    let cases = cases.join(", ");
+    let message = format!("'{name}' is not a {kind}; it is one of {cases}");
+    throw(ctx, "invalid-argument", message)
+}
+
+/// An object `{ type }`, or `{ type, value }`.
+pub(super) fn variant<'js>(
+    ctx: &Ctx<'js>,
+    case: &str,
+    value: Option<impl Write>,
+) -> Result<Value<'js>> {
+    let object = Object::new(ctx.clone())?;
+    object.set("type", case)?;
+    if let Some(value) = value {
+        object.set("value", value.write(ctx)?)?;
+    }
+    Ok(object.into_value())
 }
 
 /// A byte array of JavaScript.
@@ -39,36 +51,132 @@ pub(crate) fn byte_array<'js>(ctx: &Ctx<'js>, bytes: Vec<u8>) -> Result<TypedArr
     TypedArray::new(ctx.clone(), bytes)
 }
 
-/// A seed, which the SDK passes as a bigint below 2^64 or as undefined.
-pub(super) fn seed(value: Option<BigInt<'_>>) -> Result<Option<u64>> {
-    // The conversion wraps modulo 2^64, so the cast gives back the upper half of the range.
-    value
-        .map(|seed| seed.to_i64().map(|bits| bits as u64))
-        .transpose()
-}
+macro_rules! as_in_quickjs {
+    ($($type:ty),*) => {$(
+        impl Read for $type {
+            fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+                Self::from_js(ctx, value)
+            }
+        }
 
-/// Token ids with their bytes, as `[Uint32Array, Uint8Array[]]`.
-pub(super) fn vocabulary<'js>(
-    ctx: &Ctx<'js>,
-    (ids, bytes): (Vec<u32>, Vec<Vec<u8>>),
-) -> Result<Value<'js>> {
-    let bytes: Vec<_> = bytes
-        .into_iter()
-        .map(|bytes| byte_array(ctx, bytes))
-        .collect::<Result<_>>()?;
-    List((token_array(ctx, ids)?, bytes)).into_js(ctx)
+        impl Write for $type {
+            fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+                self.into_js(ctx)
+            }
+        }
+    )*};
 }
+as_in_quickjs!(bool, u32, String);
 
-/// An object `{ type, [field]: value }`.
-pub(super) fn event<'js>(
-    ctx: &Ctx<'js>,
-    kind: &str,
-    field: Option<(&str, Value<'js>)>,
-) -> Result<Object<'js>> {
-    let event = Object::new(ctx.clone())?;
-    event.set("type", kind)?;
-    if let Some((name, value)) = field {
-        event.set(name, value)?;
+impl Write for &str {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        self.into_js(ctx)
     }
-    Ok(event)
+}
+
+impl Write for () {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        Ok(Value::new_undefined(ctx.clone()))
+    }
+}
+
+impl Read for f32 {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        f64::from_js(ctx, value).map(|value| value as Self)
+    }
+}
+
+impl Read for u64 {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        // The conversion wraps modulo 2^64, so the cast gives back the upper half of the range.
+        BigInt::from_js(ctx, value)?
+            .to_i64()
+            .map(|bits| bits as Self)
+    }
+}
+
+impl Write for u64 {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        BigInt::from_u64(ctx.clone(), self)?.into_js(ctx)
+    }
+}
+
+impl Read for Vec<u32> {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let array = TypedArray::<u32>::from_js(ctx, value)?;
+        // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
+        let bytes = unsafe { array.as_bytes() };
+        let (words, _) = bytes.ok_or_else(|| transferred(ctx))?.as_chunks::<4>();
+        Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+    }
+}
+
+impl Read for Vec<u8> {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let array = TypedArray::<u8>::from_js(ctx, value)?;
+        // SAFETY: no JavaScript runs while the slice lives; it is copied at once.
+        let bytes = unsafe { array.as_bytes() };
+        bytes.map(<[u8]>::to_vec).ok_or_else(|| transferred(ctx))
+    }
+}
+
+impl Write for Vec<u32> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        TypedArray::new(ctx.clone(), self).map(TypedArray::into_value)
+    }
+}
+
+impl Write for Vec<u8> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        byte_array(ctx, self).map(TypedArray::into_value)
+    }
+}
+
+impl Write for Vec<String> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        self.into_js(ctx)
+    }
+}
+
+impl Write for Vec<Vec<u8>> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let items = self.into_iter().map(|bytes| byte_array(ctx, bytes));
+        items.collect::<Result<Vec<_>>>()?.into_js(ctx)
+    }
+}
+
+impl<T: Read> Read for Option<T> {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        if value.is_undefined() {
+            return Ok(None);
+        }
+        T::read(ctx, value).map(Some)
+    }
+}
+
+impl<T: Write> Write for Option<T> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        match self {
+            Some(value) => value.write(ctx),
+            None => ().write(ctx),
+        }
+    }
+}
+
+impl<A: Write, B: Write> Write for (A, B) {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        List((self.0.write(ctx)?, self.1.write(ctx)?)).into_js(ctx)
+    }
+}
+
+/// An error of the engine is thrown.
+impl<T: Write> Write for std::result::Result<T, EngineError> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        self.map_err(|error| throw_engine(ctx, &error))?.write(ctx)
+    }
+}
+
+fn transferred(ctx: &Ctx<'_>) -> Error {
+    let message = "the buffer of the array was transferred away; pass an array that still has one";
+    throw(ctx, "invalid-argument", message.to_owned())
 }

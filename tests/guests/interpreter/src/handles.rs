@@ -68,18 +68,21 @@ impl Handles {
         kept
     }
 
-    /// Feeds the decoder of that name, which is made on its first use.
-    pub fn feed(&self, name: &str, tokens: &[u32]) -> Result<Value> {
+    /// Calls the decoder of that name, which is made on its first use.
+    pub fn decoder<T>(&self, name: &str, call: impl FnOnce(&mut chat::Decoder) -> T) -> T {
         let mut decoders = self.decoders.borrow_mut();
-        let decoder = decoders
-            .entry(name.to_owned())
-            .or_insert_with(|| chat::Decoder::new(&self.model));
-        Ok(match decoder.feed(tokens)? {
-            chat::Event::Idle => json!({ "type": "idle" }),
-            chat::Event::Delta(text) => json!({ "type": "delta", "text": text }),
-            chat::Event::Done(text) => json!({ "type": "done", "text": text }),
-            chat::Event::Interrupt(token) => json!({ "type": "interrupt", "token": token }),
-        })
+        let decoder = decoders.entry(name.to_owned());
+        call(decoder.or_insert_with(|| chat::Decoder::new(&self.model)))
+    }
+}
+
+/// An event as the vectors write it.
+pub fn event(event: chat::Event) -> Value {
+    match event {
+        chat::Event::Idle => json!({ "type": "idle" }),
+        chat::Event::Delta(text) => json!({ "type": "delta", "text": text }),
+        chat::Event::Done(text) => json!({ "type": "done", "text": text }),
+        chat::Event::Interrupt(token) => json!({ "type": "interrupt", "token": token }),
     }
 }
 

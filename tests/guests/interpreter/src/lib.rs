@@ -11,7 +11,7 @@ use inferlet::{ErrorCode, FutureBlobExt, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use handles::Handles;
+use handles::{Handles, event};
 use operation::Operation;
 
 #[derive(Deserialize)]
@@ -62,6 +62,10 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Take { name, r#as } => return opened(handles, r#as, Context::take(model, name)),
         Operation::Delete { name } => Context::delete(model, name)?,
         Operation::Snapshots {} => return Ok(json!(Context::snapshots(model)?)),
+        Operation::Snapshot { ctx, r#as } => {
+            let name = handles.context(ctx, |ctx| ctx.snapshot())??;
+            return opened(handles, r#as, Context::take(model, &name));
+        }
         Operation::Suspend { ctx } => handles.context(ctx, |ctx| ctx.suspend())??,
         Operation::Release { ctx } => handles.context(ctx, |ctx| ctx.release())?,
         Operation::System { ctx, text } => {
@@ -108,6 +112,9 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::IgnoreEos { r#gen, value } => {
             handles.rebuild(r#gen, |generator| generator.ignore_eos(*value))?
         }
+        Operation::SetSeed { r#gen, seed } => {
+            handles.rebuild(r#gen, |generator| generator.seed(*seed))?
+        }
         Operation::Step { r#gen } => {
             if let Some(step) = handles.generator(r#gen, |generator| generator.next())?? {
                 let out = step.execute().await?;
@@ -146,6 +153,42 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Encode { text } => return Ok(json!(model.tokenizer().encode(text))),
         Operation::Decode { tokens } => return Ok(json!(model.tokenizer().decode(tokens)?)),
         Operation::Models {} => return Ok(json!(runtime::models())),
+        Operation::Version {} => return Ok(json!(runtime::version())),
+        Operation::Username {} => return Ok(json!(runtime::username())),
+        Operation::InstanceId {} => {
+            let id = runtime::instance_id();
+            return Ok(json!(!id.is_empty() && id == runtime::instance_id()));
+        }
+        Operation::Args {} => return Ok(json!(runtime::args())),
+        Operation::LaunchSeed {} => return Ok(json!(runtime::launch_seed())),
+        Operation::ModelName {} => return Ok(json!(model.name())),
+        Operation::VocabSize {} => return Ok(json!(model.tokenizer().vocab_size())),
+        Operation::Vocabs { tokens } => {
+            let (ids, contents) = model.tokenizer().vocabs();
+            let content = |token| {
+                ids.iter()
+                    .position(|id| id == token)
+                    .map(|at| &contents[at])
+            };
+            let found: Vec<_> = tokens.iter().map(content).collect();
+            return Ok(json!([ids.len(), found]));
+        }
+        Operation::SpecialTokens {} => {
+            let (ids, contents) = model.tokenizer().special_tokens();
+            return Ok(json!(ids.iter().zip(&contents).collect::<Vec<_>>()));
+        }
+        Operation::SplitRegex {} => return Ok(json!(model.tokenizer().split_regex())),
+        Operation::MessageTokens { role, text } => {
+            let tokens = match role.as_str() {
+                "system" => chat::system(model, text),
+                "user" => chat::user(model, text),
+                _ => chat::assistant(model, text),
+            };
+            return Ok(json!(tokens?));
+        }
+        Operation::CueTokens {} => return Ok(json!(chat::cue(model)?)),
+        Operation::SealTokens {} => return Ok(json!(chat::seal(model)?)),
+        Operation::StopTokens {} => return Ok(json!(chat::stop_tokens(model)?)),
         Operation::Send { text } => session::send(text),
         // The other languages raise where Rust answers none.
         Operation::Receive {} => {
@@ -170,7 +213,25 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
                 task::join_all(ops.iter().map(|branch| transcript(handles, branch))).await;
             return Ok(json!(branches.into_iter().collect::<Result<Vec<_>>>()?));
         }
-        Operation::ChatFeed { r#as, tokens } => return handles.feed(r#as, tokens),
+        Operation::ChatFeed { r#as, tokens } => {
+            return Ok(event(
+                handles.decoder(r#as, |decoder| decoder.feed(tokens))?,
+            ));
+        }
+        Operation::ChatFinish { r#as } => {
+            return Ok(event(handles.decoder(r#as, |decoder| decoder.finish())));
+        }
+        Operation::ChatReset { r#as } => handles.decoder(r#as, |decoder| decoder.reset()),
+        Operation::ChatStream { r#gen } => {
+            let (mut decoder, mut events) = (chat::Decoder::new(model), Vec::new());
+            while let Some(step) = handles.generator(r#gen, |generator| generator.next())?? {
+                let out = step.execute().await?;
+                for found in decoder.output_events(&out) {
+                    events.push(event(found?));
+                }
+            }
+            return Ok(json!(events));
+        }
         Operation::Sleep { ms } => task::sleep(Duration::from_millis(*ms)).await,
     }
     Ok(Value::Null)

@@ -15,6 +15,7 @@ pub enum Operation {
     Take { name: String, r#as: String },
     Delete { name: String },
     Snapshots {},
+    Snapshot { ctx: String, r#as: String },
     Suspend { ctx: String },
     Release { ctx: String },
     System { ctx: String, text: String },
@@ -35,6 +36,7 @@ pub enum Operation {
     Stop { r#gen: String, tokens: Vec<u32> },
     AddStop { r#gen: String, tokens: Vec<u32> },
     IgnoreEos { r#gen: String, value: bool },
+    SetSeed { r#gen: String, seed: u64 },
     Step { r#gen: String },
     CollectTokens { r#gen: String },
     CollectText { r#gen: String },
@@ -44,12 +46,29 @@ pub enum Operation {
     Encode { text: String },
     Decode { tokens: Vec<u32> },
     Models {},
+    Version {},
+    Username {},
+    InstanceId {},
+    Args {},
+    LaunchSeed {},
+    ModelName {},
+    VocabSize {},
+    Vocabs { tokens: Vec<u32> },
+    SpecialTokens {},
+    SplitRegex {},
+    MessageTokens { role: String, text: String },
+    CueTokens {},
+    SealTokens {},
+    StopTokens {},
     Send { text: String },
     Receive {},
     SendFile { data: Vec<u8> },
     ReceiveFile {},
     All { ops: Vec<Vec<Operation>> },
     ChatFeed { r#as: String, tokens: Vec<u32> },
+    ChatFinish { r#as: String },
+    ChatReset { r#as: String },
+    ChatStream { r#gen: String },
     Sleep { ms: u64 },
 }
 
@@ -63,6 +82,8 @@ pub struct Request {
     #[serde(default)]
     stop: Vec<u32>,
     seed: Option<u64>,
+    #[serde(default)]
+    ignore_eos: bool,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +107,8 @@ enum Kind {
 impl Request {
     /// The generator, before the engine has checked it.
     pub fn start(&self, ctx: &Context) -> Generator {
-        let mut generator = ctx.generate(self.sampler.sampler()).stop(&self.stop);
+        let generator = ctx.generate(self.sampler.sampler()).stop(&self.stop);
+        let mut generator = generator.ignore_eos(self.ignore_eos);
         if let Some(n) = self.max_tokens {
             generator = generator.max_tokens(n);
         }

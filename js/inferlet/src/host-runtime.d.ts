@@ -1,0 +1,33 @@
+/**
+ * What the runtime lends beside the engine, of which `host.d.ts` speaks: `rust/js-runtime/src/bridge/mod.rs` lists it. Only
+ * the SDK and the runtime's own modules can import it; programs use the SDK.
+ */
+declare module 'pie:host' {
+  /** Receives the answer of something that waits: an error, or a value. */
+  export type Settle<T> = (error: Error | undefined, value: T) => void;
+
+  /** What a promise of the SDK holds of its wait, which is cancelled when its race is lost and nobody else could ask for it. */
+  export interface Wait {
+    /** Somebody waits for the answer. */
+    subscribe(): void;
+    /** A race for the answer is over. */
+    unsubscribe(): void;
+  }
+
+  /** Registers how exceptions are made of the engine's errors; `details` is a JSON object. */
+  export function registerErrors(make: (code: string, message: string, details: string) => Error): void;
+
+  /** Answers the timer's number. */
+  export function startTimer(callback: () => void, delayMs: number, repeat: boolean): number;
+  export function stopTimer(id: number): void;
+  export function monotonicMs(): number;
+  export function randomBytes(nBytes: number): Uint8Array;
+  /** In [0, 1). */
+  export function randomUnit(): number;
+  export function write(stream: 'stdout' | 'stderr', text: string): void;
+  export function encodeUtf8(text: string): Uint8Array;
+  /** `[text, bytes left at the end]`, or with `fatal` undefined where the bytes are not UTF-8. */
+  export function decodeUtf8(bytes: Uint8Array, fatal: boolean, more: boolean): [string, number] | undefined;
+  /** Loads a module of the runtime at its first use. */
+  export function importNow(name: string): unknown;
+}

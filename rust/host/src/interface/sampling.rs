@@ -1,0 +1,143 @@
+//! `pie:core/sampling`: how tokens are chosen.
+
+use pie_core::{ErrorCode, Method};
+use wasmtime::component::{HasSelf, Linker};
+
+use super::bindings::pie::core::sampling::{self, Sampler};
+use super::counted;
+use crate::Error;
+use crate::process::state::ProcessState;
+
+impl sampling::Host for ProcessState {}
+
+/// What the core makes of a sampler. The core checks the values.
+///
+/// # Errors
+/// `invalid-sampler` where the parts do not go together.
+pub(super) fn core_sampler(sampler: &Sampler) -> Result<pie_core::Sampler, Error> {
+    let Sampler {
+        temperature,
+        draws,
+        seed,
+        ..
+    } = *sampler;
+    let method = match (sampler.top_k, sampler.top_p, sampler.min_p) {
+        (None, None, None) => Method::Multinomial { temperature, draws },
+        (None, Some(p), None) => Method::TopP { temperature, p },
+        (Some(k), None, None) => Method::TopK { temperature, k },
+        (Some(k), Some(p), None) => Method::TopKTopP { temperature, k, p },
+        (None, None, Some(p)) => Method::MinP { temperature, p },
+        (_, _, Some(p)) => {
+            let message = format!(
+                "sampler parameter min_p = {p} goes with neither top_k nor top_p; give one or the other"
+            );
+            return Err(Error::new(ErrorCode::InvalidSampler, message));
+        }
+    };
+    if draws != 1 && !matches!(method, Method::Multinomial { .. }) {
+        let message =
+            format!("sampler parameter draws = {draws} goes with no top_k, top_p or min_p; give 1");
+        return Err(Error::new(ErrorCode::InvalidSampler, message));
+    }
+    Ok(pie_core::Sampler { method, seed })
+}
+
+/// Adds the interface to the linker.
+pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
+    sampling::add_to_linker::<_, HasSelf<_>>(linker, counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Sampler = Sampler {
+        temperature: 0.5,
+        top_k: None,
+        top_p: None,
+        min_p: None,
+        draws: 1,
+        seed: Some(3),
+    };
+
+    #[test]
+    fn each_part_restricts_and_what_does_not_go_together_is_refused() {
+        let temperature = 0.5;
+        let (k, p) = (Some(4), Some(0.25));
+        let taken = [
+            (
+                ALL,
+                Method::Multinomial {
+                    temperature,
+                    draws: 1,
+                },
+            ),
+            (
+                Sampler { draws: 9, ..ALL },
+                Method::Multinomial {
+                    temperature,
+                    draws: 9,
+                },
+            ),
+            (
+                Sampler { top_p: p, ..ALL },
+                Method::TopP {
+                    temperature,
+                    p: 0.25,
+                },
+            ),
+            (
+                Sampler { top_k: k, ..ALL },
+                Method::TopK { temperature, k: 4 },
+            ),
+            (
+                Sampler { min_p: p, ..ALL },
+                Method::MinP {
+                    temperature,
+                    p: 0.25,
+                },
+            ),
+            (
+                Sampler {
+                    top_k: k,
+                    top_p: p,
+                    ..ALL
+                },
+                Method::TopKTopP {
+                    temperature,
+                    k: 4,
+                    p: 0.25,
+                },
+            ),
+        ];
+        for (given, method) in taken {
+            assert_eq!(
+                core_sampler(&given),
+                Ok(pie_core::Sampler {
+                    method,
+                    seed: Some(3)
+                })
+            );
+        }
+        for refused in [
+            Sampler {
+                top_k: k,
+                min_p: p,
+                ..ALL
+            },
+            Sampler {
+                top_p: p,
+                min_p: p,
+                ..ALL
+            },
+            Sampler {
+                top_p: p,
+                draws: 2,
+                ..ALL
+            },
+        ] {
+            let error = core_sampler(&refused).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidSampler);
+        }
+    }
+}

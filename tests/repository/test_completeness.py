@@ -1,0 +1,247 @@
+"""Every function of the WIT stands in each SDK and in a vector; the types of the JavaScript bridge are what it exports."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import gen_js_bridge
+from tools.wit import Function, functions
+
+ROOT = Path(__file__).resolve().parents[2]
+LANGUAGES = ("python", "typescript", "rust")
+
+ABSENT = {("rust", "generation.generator.set-stop"): "Rust's `stop` adds; what replaces is left to Python and JavaScript"}
+"""What a language leaves out by a rule of its own."""
+
+OPERATIONS = {
+    "context.context.create": "context",
+    "generation.generator.create": "generate",
+    "generation.generator.set-stop": "stop",
+    "generation.generator.next-step": "step",
+    "model.model.load": "model_name",
+    "model.model.name": "model_name",
+    "model.model.tokenizer": "encode",
+    "chat.decoder.create": "chat_feed",
+    "chat.decoder.feed": "chat_feed",
+    "chat.decoder.feed-output": "chat_stream",
+    "chat.decoder.finish": "chat_finish",
+    "chat.decoder.reset": "chat_reset",
+}
+"""The operation of the vectors that calls a function, where it is called otherwise. `fill` is three of them."""
+
+
+def operation(function: Function) -> str:
+    if function.path == "chat.fill":
+        return "user"
+    return OPERATIONS.get(function.path, function.name.replace("-", "_"))
+
+
+def used_in_python(sources: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Interfaces and their functions that modules name: of an interface itself, of a class of it, or of a raw handle."""
+    used = set()
+    for text in sources.values():
+        tree = ast.parse(text)
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "wit_world.imports"]
+        aliases = {alias.asname or alias.name: alias.name for node in imports for alias in node.names}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute):
+                continue
+            owner = node.value.value if isinstance(node.value, ast.Attribute) else node.value
+            if isinstance(owner, ast.Name) and owner.id in aliases:
+                used.add((aliases[owner.id], node.attr))
+            elif isinstance(node.value, ast.Attribute) and node.value.attr == "_raw":
+                used.update((interface, node.attr) for interface in aliases.values())
+    return used
+
+
+def used_in_rust(sources: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """Names that a crate has behind a point, a path, or in the list of a `use`; and interfaces that it hands on whole."""
+    code = re.sub(r"//[^\n]*", "", "\n".join(sources.values()))
+    return set(re.findall(r"(?:\.|::|[{,]\s*)(\w+)\b", code)), set(re.findall(r"pub use bindings::pie::\w+::(\w+);", code))
+
+
+def missing_in_python(every: Iterable[Function], sources: Mapping[str, str]) -> set[str]:
+    used = used_in_python(sources)
+    return {function.path for function in every if (snake(function.interface), snake(function.name)) not in used}
+
+
+def missing_in_rust(every: Iterable[Function], sources: Mapping[str, str]) -> set[str]:
+    names, whole = used_in_rust(sources)
+    return {function.path for function in every if function.interface not in whole and snake(function.name) not in names}
+
+
+def missing_in_javascript(every: Iterable[Function], used: Iterable[str]) -> set[str]:
+    known = set(used)
+    return {function.path for function in every if javascript_name(function) not in known}
+
+
+def javascript_name(function: Function) -> str:
+    if function.resource is None or function.is_static:
+        return gen_js_bridge.export_name(function)
+    return f"{gen_js_bridge.pascal(function.resource)}Handle.{gen_js_bridge.camel(function.name)}"
+
+
+def missing_in_vectors(every: Iterable[Function], vectors: Iterable[Mapping[str, Any]], language: str) -> set[str]:
+    run = {op for vector in vectors if language in vector.get("languages", LANGUAGES) for op in operations(op for op, _ in vector["rows"])}
+    return {function.path for function in every if operation(function) not in run}
+
+
+def operations(ops: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    for op in ops:
+        yield op["op"]
+        for branch in op.get("ops", []):
+            yield from operations(branch)
+
+
+def exported(bridge: str) -> list[str]:
+    """What a file of the bridge exports: functions, and the methods of its classes."""
+    names = re.findall(r'export!\(\s*"(\w+)"', bridge)
+    for handle, body in re.findall(r"impl (\w+Handle) \{\n(.*?)\n\}", bridge, re.DOTALL):
+        methods = (name.replace("_", "-") for name in re.findall(r"^    fn (\w+)<", body, re.MULTILINE))
+        names += [f"{handle}.{gen_js_bridge.camel(name)}" for name in methods]
+    return sorted(names)
+
+
+def snake(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def except_for(language: str, missing: set[str]) -> set[str]:
+    return missing - {path for absent_in, path in ABSENT if absent_in == language}
+
+
+def texts(folder: str, pattern: str) -> dict[str, str]:
+    return {str(path): path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).rglob(pattern))}
+
+
+def python_sources() -> dict[str, str]:
+    return {name: text for name, text in texts("python/inferlet", "*.py").items() if "/_runtime/" not in name}
+
+
+def rust_sources() -> dict[str, str]:
+    return {name: text for name, text in texts("rust/inferlet/src", "*.rs").items() if not name.endswith("/bindings.rs")}
+
+
+def vectors() -> list[dict[str, Any]]:
+    files = (path for path in sorted((ROOT / "tests/vectors").glob("*.json")) if path.stem != "tsconfig")
+    return [json.loads(path.read_text(encoding="utf-8")) for path in files]
+
+
+def javascript() -> dict[str, list[str]]:
+    done = subprocess.run(["node", ROOT / "tests/sdk_js/uses.mjs"], capture_output=True, check=True, text=True)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def every() -> tuple[Function, ...]:
+    return functions()
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Function, ...]:
+    """The functions of a WIT with three more, which no SDK and no vector has: they alone."""
+    folder = tmp_path_factory.mktemp("planted") / "wit"
+    shutil.copytree(ROOT / "wit", folder)
+    for name, before, more in (
+        ("pie-core/runtime.wit", "    models: func", "    /// Planted.\n    uptime-planted: func() -> u64;\n"),
+        (
+            "pie-core/context.wit",
+            "        fork: func",
+            "        /// Planted.\n        rewind-planted: func(n: u32) -> result<_, error>;\n",
+        ),
+        (
+            "pie-instruct/chat.wit",
+            "        reset: func",
+            "        /// Planted.\n        peek-planted: func() -> event;\n",
+        ),
+    ):
+        path = folder / "deps" / name
+        text = path.read_text(encoding="utf-8")
+        assert before in text
+        path.write_text(text.replace(before, more + before), encoding="utf-8")
+    known = set(functions())
+    return tuple(function for function in functions(folder) if function not in known)
+
+
+def test_the_functions_are_those_of_the_wit(every: tuple[Function, ...]) -> None:
+    paths = {function.path for function in every}
+    assert {
+        "runtime.models",
+        "context.context.fork",
+        "generation.generator.create",
+        "session.send",
+        "chat.decoder.finish",
+    } <= paths
+    assert len(paths) == len(every) > 50
+    assert set(OPERATIONS) <= paths
+    assert {path for _, path in ABSENT} <= paths
+
+
+def test_every_function_stands_in_each_sdk(every: tuple[Function, ...]) -> None:
+    assert except_for("python", missing_in_python(every, python_sources())) == set()
+    assert except_for("typescript", missing_in_javascript(every, javascript()["used"])) == set()
+    assert except_for("rust", missing_in_rust(every, rust_sources())) == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_function_stands_in_a_vector(every: tuple[Function, ...], language: str) -> None:
+    assert except_for(language, missing_in_vectors(every, vectors(), language)) == set()
+
+
+def test_a_function_that_is_planted_is_missed_everywhere(planted: tuple[Function, ...]) -> None:
+    paths = {"runtime.uptime-planted", "context.context.rewind-planted", "chat.decoder.peek-planted"}
+    assert {function.path for function in planted} == paths
+    assert missing_in_python(planted, python_sources()) == paths
+    assert missing_in_javascript(planted, javascript()["used"]) == paths
+    # The Rust SDK hands `runtime` on as it is.
+    assert missing_in_rust(planted, rust_sources()) == paths - {"runtime.uptime-planted"}
+    assert missing_in_vectors(planted, vectors(), "python") == paths
+
+
+def test_a_call_that_is_taken_out_of_an_sdk_is_missed(every: tuple[Function, ...], tmp_path: Path) -> None:
+    python = {name: text.replace("host(self._raw.fork)", "None") for name, text in python_sources().items()}
+    assert missing_in_python(every, python) == {"context.context.fork"}
+    rust = {name: text.replace(".cached_tokens()", ".seq_len()") for name, text in rust_sources().items()}
+    assert except_for("rust", missing_in_rust(every, rust)) == {"context.context.cached-tokens"}
+    sources = shutil.copytree(ROOT / "js/inferlet/src", tmp_path / "src")
+    context = sources / "context.ts"
+    context.write_text(context.read_text().replace("this.#handle.suspend();", "").replace("host.contextTake", "host.contextOpen"))
+    done = subprocess.run(["node", ROOT / "tests/sdk_js/uses.mjs", sources], capture_output=True, check=True, text=True)
+    missing = missing_in_javascript(every, json.loads(done.stdout)["used"])
+    assert missing == {"context.context.suspend", "context.context.take"}
+
+
+def test_an_operation_that_is_taken_out_of_the_vectors_is_missed(every: tuple[Function, ...]) -> None:
+    fewer = [vector | {"rows": [row for row in vector["rows"] if row[0]["op"] != "chat_finish"]} for vector in vectors()]
+    assert missing_in_vectors(every, fewer, "python") == {"chat.decoder.finish"}
+
+
+def test_the_types_of_the_bridge_are_what_it_exports() -> None:
+    found = javascript()
+    folder = ROOT / "rust/js-runtime/src/bridge"
+    engine, own = (folder / "engine.rs").read_text(), (folder / "mod.rs").read_text()
+    waits = (ROOT / "rust/js-runtime/src/event_loop.rs").read_text()
+    assert exported(engine) == found["engine"]
+    own_names = exported(own) + [f"Wait.{name}" for name in re.findall(r"^    fn ((?:un)?subscribe)\(", waits, re.MULTILINE)]
+    assert sorted(own_names) == found["runtime"]
+    # The tests of the SDK stand on a fake of the engine: it has every function that the engine has.
+    assert {name for name in found["engine"] if "." not in name} <= set(found["faked"])
+
+
+def test_an_export_that_is_taken_out_or_renamed_is_seen() -> None:
+    engine = (ROOT / "rust/js-runtime/src/bridge/engine.rs").read_text()
+    names = exported(engine)
+    assert exported(engine.replace('    super::export!("models", models),\n', "")) == [name for name in names if name != "models"]
+    renamed = exported(engine.replace("fn seq_len<", "fn length<"))
+    assert set(names) - set(renamed) == {"ContextHandle.seqLen"}
+    assert set(renamed) - set(names) == {"ContextHandle.length"}
