@@ -88,4 +88,5 @@ def _yarn(powers: F32, scaling: YarnScaling, theta: float) -> F32:
     one = np.float32(1)
     kept = one - np.clip(ramp, np.float32(0), one)
     slowed: F32 = _over(1.0, np.float32(scaling.factor) * powers) * (one - kept)
-    return slowed + _over(1.0, powers) * kept
+    frequencies: F32 = slowed + _over(1.0, powers) * kept
+    return frequencies
