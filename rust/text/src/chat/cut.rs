@@ -62,7 +62,7 @@ pub(super) fn finish(
             let header = script.header(&script.history(&before, *role)?, *role)?;
             (header, closing.clone())
         }
-        Turn::Sealed { closing } => (Vec::new(), closing.clone()),
+        Turn::Sealed { closing, .. } => (Vec::new(), closing.clone()),
         _ => {
             let history = script.history(&before, Role::Assistant)?;
             (script.cue(&history)?, script.closing(&history)?)
@@ -70,6 +70,7 @@ pub(super) fn finish(
     };
     let closes = **of != Turn::Open;
     let mut tokens = script.encode(&closing)?;
+    let n_closing = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
     let n_written = tokens.len().saturating_sub(*n_gone as usize);
     if closes && (*n_gone as usize) < tokens.len() {
         tokens.drain(..n_written);
@@ -78,7 +79,10 @@ pub(super) fn finish(
         tokens.splice(0..0, rest.iter().copied());
     }
     let whole = match &**of {
-        Turn::Open => Turn::Sealed { closing },
+        Turn::Open => Turn::Sealed {
+            closing,
+            n_written: n_closing,
+        },
         whole => whole.clone(),
     };
     before.push(end(at, &tokens), whole);

@@ -259,7 +259,8 @@ impl Chat {
         let mut state = state.clone();
         let closing = script.closing(&script.history(&state, Role::Assistant)?)?;
         let tokens = self.beyond_tail(&state, at, script.encode(&closing)?);
-        state.push(end(at, &tokens), Turn::Sealed { closing });
+        let n_written = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        state.push(end(at, &tokens), Turn::Sealed { closing, n_written });
         Ok((tokens, state))
     }
 

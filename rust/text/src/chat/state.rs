@@ -20,6 +20,8 @@ pub(super) enum Turn {
     Sealed {
         /// The template's text behind the assistant's words.
         closing: Arc<str>,
+        /// The last of its tokens, which the model had not written itself.
+        n_written: u32,
     },
     /// What a cut left of a stretch that the template wrote: its first tokens.
     Cut {
@@ -34,6 +36,19 @@ pub(super) enum Turn {
 }
 
 impl Turn {
+    /// Whether a cut that takes the last `n_gone` tokens goes through what the template wrote. The assistant's words before
+    /// its closing lie in no stretch of their own.
+    fn loses(&self, n_gone: u32) -> bool {
+        match self {
+            Self::Raw => false,
+            Self::Sealed { n_written, .. } => n_gone < *n_written,
+            Self::Cut {
+                of, n_gone: before, ..
+            } => of.loses(n_gone.saturating_add(*before)),
+            Self::Said { .. } | Self::Open => true,
+        }
+    }
+
     /// What is left of it with `n_kept` of its tokens, where `n_gone` more are cut away.
     fn cut(self, n_kept: u32, n_gone: u32) -> Self {
         match self {
@@ -122,7 +137,7 @@ impl ChatState {
             return;
         }
         let turn = match cut_through {
-            Some(stretch) if stretch.turn != Turn::Raw => stretch
+            Some(stretch) if stretch.turn.loses(stretch.end - new_seq_len) => stretch
                 .turn
                 .cut(new_seq_len - start, stretch.end - new_seq_len),
             // What is left is the assistant's, or belongs to what goes on behind it.
@@ -213,7 +228,7 @@ impl ChatState {
         for stretch in self.log.iter() {
             let (role, closing) = match &stretch.turn {
                 Turn::Said { role, closing } => (*role, closing),
-                Turn::Sealed { closing } => (Role::Assistant, closing),
+                Turn::Sealed { closing, .. } => (Role::Assistant, closing),
                 Turn::Open | Turn::Raw | Turn::Cut { .. } => {
                     history.follows |= history.roles.is_empty();
                     continue;
