@@ -13,7 +13,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from client.fake import Peer, fake_server, pack, raw_server, scenario
-from pie.client import PieError, connect
+from pie.client import Event, PieError, connect
 from support.command import environment
 
 EVENT = {"type": "event", "pid": 1, "seq": 1}
@@ -119,12 +119,24 @@ async def test_garbage_from_the_server_is_one_clear_error(garbage: str | bytes) 
 
 @scenario
 async def test_a_message_of_the_future_is_passed_over() -> None:
+    n_answered = 0
+
     async def script(peer: Peer) -> None:
+        nonlocal n_answered
+        await peer.answer(await peer.expect("launch"), pid=5, launch_seed=9, more=1)
         await peer.tell({"type": "weather", "of": ["tomorrow"], "id": None})
+        await peer.tell({"type": "weather", "pid": 5, "seq": 1, "kind": "stdout", "text": "no event"})
         await peer.answer(await peer.expect("ping"), more={"than": "known"})
+        n_answered += 1
+        await peer.event(5, "stdout", text="the first", more=[2])
+        await peer.answer(await peer.expect("ping"))
         await peer.serve_forever()
 
     async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        await client.ping()
+        assert (process.pid, n_answered, client.is_draining) == (5, 1, False)
+        assert await anext(process.events()) == Event.Stdout("the first")
         await client.ping()
 
 

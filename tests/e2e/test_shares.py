@@ -114,7 +114,9 @@ def test_one_program_has_its_share_beside_a_hundred_of_another_user(greedy_promp
     if shared_step_s == 0:
         assert sum(prefilled) >= 0.4 * budget * len(prefilled)
         return
-    # Somebody prefills in each batch, and nobody stands still.
+    # Each of the two goes on in each batch, and the one who prefills has a part of them that one can see: the time of a
+    # token of a prefill depends on how many there are before it, so that equal times are not equal numbers.
     beside = [tokens.total() - tokens[one] for tokens in shares.tokens[first : drew[-1] + 1]]
-    assert min(prefilled) + min(beside) >= 1, (prefilled, beside)
-    assert all(beside[len(prefilled) :]), beside
+    assert min(prefilled) >= 1
+    assert min(beside) >= 1
+    assert sum(prefilled) >= 0.1 * (sum(prefilled) + sum(beside[: len(prefilled)]))

@@ -73,7 +73,6 @@ class Context:
     n_committed: int = 0
     n_cached: int = 0
     pending: bool = False
-    needs_cue: bool = False
     path: int = 0
     n_forks: int = 0
     released: bool = False
@@ -83,7 +82,7 @@ class Context:
         """A copy on a path of its own."""
         self.n_forks += 1
         path = seeds.fork_path(self.path, self.n_forks)
-        state = (self.n_taken, self.n_committed, self.n_cached, self.pending, self.needs_cue, path)
+        state = (self.n_taken, self.n_committed, self.n_cached, self.pending, path)
         return Context(self.conversation.copy(), list(self.tokens), *state)
 
     def commit(self) -> None:
@@ -206,7 +205,6 @@ class Program:
         """Adds a message."""
         context = self.context(op)
         self.append(context, context.conversation.fill(role, op["text"], context.tokens))
-        context.needs_cue = True
 
     def op_system(self, op: Op) -> None:
         self.fill("system", op)
@@ -219,8 +217,7 @@ class Program:
 
     def op_cue(self, op: Op) -> None:
         context = self.context(op)
-        self.append(context, context.conversation.cue())
-        context.needs_cue = False
+        self.append(context, context.conversation.cue(context.tokens))
 
     def op_seal(self, op: Op) -> None:
         context = self.context(op)
@@ -229,7 +226,7 @@ class Program:
     def op_append(self, op: Op) -> None:
         context = self.context(op)
         self.append(context, op["tokens"])
-        context.needs_cue = False
+        context.conversation.raw(context.tokens, len(op["tokens"]))
 
     def op_append_text(self, op: Op) -> None:
         self.op_append(op | {"tokens": self.model.chat.encode(op["text"])})
@@ -256,6 +253,7 @@ class Program:
         context.commit()
         if n > context.n_taken - context.n_committed:
             raise RefusedError("truncate-range")
+        context.conversation.truncate(context.n_taken, context.n_taken - n)
         del context.tokens[context.n_taken - n : context.n_taken]
         context.n_taken -= n
         context.pending = context.pending and n == 0
@@ -279,9 +277,8 @@ class Program:
         if any(not 0 <= token < self.model.vocab_size for token in op.get("stop", [])):
             raise RefusedError("invalid-token")
         automatic = op.get("auto_flush", True)
-        if automatic and context.needs_cue:
-            context.tokens += context.conversation.cue()
-            context.needs_cue = False
+        if automatic and context.conversation.needs_cue:
+            context.tokens += context.conversation.cue(context.tokens)
         if not context.tokens:
             raise RefusedError("empty-context")
         if context.newest is not None and context.newest.finish is None:
@@ -349,7 +346,7 @@ class Program:
         self.compute(context)
         context.tokens.append(token)
         context.n_taken, context.pending = len(context.tokens), True
-        context.needs_cue = False
+        context.conversation.raw(context.tokens, 1, generated=True)
         generation.n_accepted += 1
         if token in generation.stops():
             generation.finish = "stop"

@@ -72,6 +72,9 @@ class Decoder:
         dim = self.spec.attention.head_dim
         x = x.reshape(len(x), -1, dim)
         x = x if norm is None else self.norm(x, norm)
-        angles = np.outer(positions, self.spec.rotary.theta ** (-np.arange(0, dim, 2) / dim))[:, None, :]
+        # The angles are those of float32, as models are trained with; all else is exact.
+        exponents = np.arange(0, dim, 2, dtype=np.float32) / np.float32(dim)
+        frequencies = np.float32(1) / (self.spec.rotary.theta ** exponents.astype(np.float64)).astype(np.float32)
+        angles = np.outer(np.array(positions, np.float32), frequencies).astype(np.float64)[:, None, :]
         a, b = np.split(x, 2, axis=-1)
         return np.concatenate([a * np.cos(angles) - b * np.sin(angles), b * np.cos(angles) + a * np.sin(angles)], axis=-1)

@@ -171,6 +171,49 @@ def turns() -> list[Op]:
     return [*ops, *collected("e", "i", WARM, n=4), *state("e")]
 
 
+def cut_turns() -> list[Op]:
+    """Cuts through a message, a cue and an answer: the turn state goes back, and what is left of a turn is made whole by what is said next."""
+    said = [
+        op("context", as_="said"),
+        op("system", ctx="said", text="Be brief."),
+        op("user", ctx="said", text="Hi"),
+        op("flush", ctx="said"),
+    ]
+    cued = [op("context", as_="cued"), op("user", ctx="cued", text="Hi"), op("cue", ctx="cued"), op("flush", ctx="cued")]
+    sealed = [op("fork", ctx="cued", as_="sealed"), *collected("sealed", "gs", n=2), op("seal", ctx="sealed"), op("flush", ctx="sealed")]
+    steps = {
+        "user": [op("user", ctx="x", text="And?")],
+        "system": [op("system", ctx="x", text="Go on.")],
+        "assistant": [op("assistant", ctx="x", text="Yes")],
+        "cue": [op("cue", ctx="x"), op("cue", ctx="x")],
+        "seal": [op("seal", ctx="x"), op("seal", ctx="x")],
+        "raw": [op("append", ctx="x", tokens=[198]), op("user", ctx="x", text="And?")],
+        "generate": collected("x", "gx", n=2),
+        "seal, user": [op("seal", ctx="x"), op("user", ctx="x", text="And?")],
+        "cue, user": [op("cue", ctx="x"), op("user", ctx="x", text="And?")],
+    }
+    ops = [*said, *cued, *sealed]
+    for name, cuts in (("said", (1, 2, 3, 4, 5, 6, 7)), ("cued", (1, 2, 3, 4, 5)), ("sealed", (1, 2, 3, 4))):
+        for n in cuts:
+            for step in steps.values():
+                ops += [op("fork", ctx=name, as_="x"), op("truncate", ctx="x", n=n), *step, op("buffer", ctx="x"), op("seq_len", ctx="x")]
+    # A cut of a cut; what was buffered stays behind it; a snapshot keeps what a cut left.
+    ops += [op("fork", ctx="said", as_="x"), *[op("truncate", ctx="x", n=1)] * 4, op("user", ctx="x", text="And?"), op("buffer", ctx="x")]
+    ops += [op("fork", ctx="said", as_="x"), op("user", ctx="x", text="And?"), op("truncate", ctx="x", n=2), op("cue", ctx="x")]
+    ops += [op("buffer", ctx="x"), op("fork", ctx="said", as_="x"), op("truncate", ctx="x", n=1), op("save", ctx="x", name="cut")]
+    ops += [op("take", name="cut", as_="x"), op("fork", ctx="x", as_="y"), op("user", ctx="y", text="And?"), op("buffer", ctx="y")]
+    # Words of an answer are cut, and its turn stays open; with its cue the turn goes.
+    ops += [
+        op("fork", ctx="cued", as_="x"),
+        *collected("x", "gx", n=4),
+        op("truncate", ctx="x", n=2),
+        op("cue", ctx="x"),
+        op("buffer", ctx="x"),
+    ]
+    ops += [op("user", ctx="x", text="And?"), op("buffer", ctx="x"), op("fork", ctx="cued", as_="x"), op("truncate", ctx="x", n=3)]
+    return [*ops, *collected("x", "gx", n=2), op("user", ctx="x", text="And?"), op("buffer", ctx="x")]
+
+
 def raw_text() -> list[Op]:
     """Raw text is not cued; control tokens in it are parsed."""
     text = "<|im_start|>user\nHi<|im_end|>\n"
@@ -349,6 +392,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     "buffers": (buffers(), {}),
     "truncation": (truncation(), {}),
     "turns": (turns(), {}),
+    "cut_turns": (cut_turns(), {}),
     "raw_text": (raw_text(), {}),
     "mistakes": (mistakes(), {}),
     "together": (together(), {}),

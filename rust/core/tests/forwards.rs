@@ -12,11 +12,12 @@ mod support;
 use std::cmp::Reverse;
 
 use pie_core::batch::ArenaView;
-use pie_core::sampling::{Key, Params, Scratch, sample};
+use pie_core::sampling::{Key, Params};
 use pie_core::{
     Adapter, Answer, ContextId, EngineConfig, Error, ErrorCode, Forward, Input, Method, PageCounts,
     ProcessId, RowOutput, RowRequest, Sampler, Serves, Submission, TokenBudget,
 };
+use support::sampling::drawn as sampled;
 use support::world::{MODEL, World, config, expected, prompt};
 use support::{Slot, derived_seed, row_of, write, write_plain};
 
@@ -106,7 +107,7 @@ fn rows_come_in_the_order_in_which_they_were_asked_for_and_each_has_a_slot_of_it
             slot,
             draw: 0,
         };
-        sample(&logits(row), params, &[], key, &mut Scratch::default()).unwrap()
+        sampled(&logits(row), params, &[], key).unwrap()
     };
     assert_eq!(rows[0].tokens, [token(&slots[4], &params, 5, 0)]);
     assert_eq!(rows[1].logits.as_deref(), Some(&logits(&slots[3])[..]));

@@ -11,9 +11,10 @@ mod support;
 
 use pie_core::batch::ArenaView;
 use pie_core::{
-    EngineConfig, ErrorCode, Forward, Input, ProcessId, RowRequest, Submission, UserId,
+    ContextId, EngineConfig, ErrorCode, Forward, GeneratorId, Input, ProcessId, RequestId,
+    RowRequest, Submission, UserId,
 };
-use support::world::{World, config, output};
+use support::world::{World, config, output, prompt};
 
 /// Who comes back to the device computes a token of its own before it can be displaced again: else each of the two would compute again what
 /// the other one took, and neither would come to its end.
@@ -215,4 +216,86 @@ fn one_user_leaves_room_for_others() {
     narrow.wait(first).unwrap();
     let context = narrow.engine.new_context(ProcessId(2)).unwrap();
     narrow.flush(context).unwrap();
+}
+
+/// A context of another user, with that bid, which generates step by step for as long as it has tokens to draw.
+struct Stepper {
+    salt: u32,
+    context: ContextId,
+    generator: GeneratorId,
+    step: Option<RequestId>,
+}
+
+impl Stepper {
+    fn new(world: &mut World, process: u64, salt: u32, bid: u64, n_drawn: u32) -> Self {
+        let context = world.engine.new_context(ProcessId(process)).unwrap();
+        world.engine.append(context, &prompt(8, salt)).unwrap();
+        world.engine.set_bid(context, bid).unwrap();
+        let generator = world.generator(context, n_drawn);
+        Self {
+            salt,
+            context,
+            generator,
+            step: None,
+        }
+    }
+
+    /// Asks for the next token where the last one came. False: there is none to come.
+    fn goes_on(&mut self, world: &mut World) -> bool {
+        let is_due = self
+            .step
+            .is_none_or(|step| world.engine.take(step).is_some());
+        if is_due {
+            let opened = world.engine.next_step(self.generator).unwrap();
+            let submission = Submission::Step(self.generator);
+            self.step = opened.map(|_| world.submit(submission).unwrap());
+        }
+        self.step.is_some()
+    }
+}
+
+/// Whoever bids little, beside others who bid more and always come back for the pages, waits for 32 batches and not for
+/// ever: then it goes first, and displaces whom it has to.
+#[test]
+fn who_was_refused_for_long_goes_first() {
+    let narrow = EngineConfig {
+        n_pages: 10,
+        run_ahead: false,
+        end_tokens: vec![],
+        ..config()
+    };
+    let mut world = World::new(narrow);
+    for (process, user) in [(1, 1), (2, 2)] {
+        let engine = &mut world.engine;
+        engine
+            .new_process(ProcessId(process), UserId(user), 9)
+            .unwrap();
+    }
+    // Three of three pages each, which end at different times: of ten pages never more than four are free.
+    let mut rich: Vec<Stepper> = (0..3)
+        .map(|index| Stepper::new(&mut world, 1, index, 5, 1 + index))
+        .collect();
+    for stepper in &mut rich {
+        assert!(stepper.goes_on(&mut world));
+    }
+    assert!(world.plan());
+    world.finish();
+    let poor = world.engine.new_context(ProcessId(2)).unwrap();
+    world.engine.append(poor, &prompt(22, 40)).unwrap();
+    let poor = world.submit(Submission::Flush(poor)).unwrap();
+    let mut n_batches = 0;
+    while world.engine.take(poor).is_none() {
+        assert!(n_batches < 60, "it waits for ever");
+        for stepper in &mut rich {
+            if !stepper.goes_on(&mut world) {
+                world.engine.release(stepper.context);
+                *stepper = Stepper::new(&mut world, 1, stepper.salt + 3, 5, 4);
+                assert!(stepper.goes_on(&mut world));
+            }
+        }
+        assert!(world.plan());
+        world.finish();
+        n_batches += 1;
+    }
+    assert!(n_batches > 32, "it was never refused for long");
 }

@@ -31,6 +31,14 @@ impl KvShape {
         self.n_layers * 2 * self.n_kv_heads * self.head_len()
     }
 
+    /// Where the keys (or the values) of a head of a layer begin in a page, in elements from the start of the pool. Pools
+    /// have more than 2^32 elements.
+    #[inline(always)]
+    fn head_start(&self, page: usize, layer: usize, values: bool, head: usize) -> usize {
+        let heads = ((page * self.n_layers + layer) * 2 + usize::from(values)) * self.n_kv_heads;
+        (heads + head) * self.head_len()
+    }
+
     /// Elements of the pool; None where that is beyond memory.
     pub(crate) fn checked_len(&self) -> Option<usize> {
         [
@@ -114,15 +122,19 @@ impl KvMemory {
                 && self.page_bytes() == to.page_bytes(),
             "page copies are checked before"
         );
-        let page_bytes = self.page_bytes();
         // SAFETY: both pages lie in their memories, which do not overlap (the contract of `new`), and are two different ones.
         unsafe {
             std::ptr::copy_nonoverlapping(
-                self.start.add(src * page_bytes),
-                to.start.add(dst * page_bytes),
-                page_bytes,
+                self.start.add(self.page_start(src)),
+                to.start.add(to.page_start(dst)),
+                self.page_bytes(),
             )
         }
+    }
+
+    /// Where a page begins, in bytes.
+    fn page_start(&self, page: usize) -> usize {
+        page * self.page_bytes()
     }
 
     fn page_bytes(&self) -> usize {
@@ -172,11 +184,9 @@ impl<E: Element> KvLayer<'_, E> {
             page < self.shape.n_pages && head < self.shape.n_kv_heads,
             "pages are checked before"
         );
-        let heads = ((page * self.shape.n_layers + self.layer) * 2 + usize::from(values))
-            * self.shape.n_kv_heads
-            + head;
+        let start = self.shape.head_start(page, self.layer, values, head);
         // SAFETY: the assertion keeps this inside the pool.
-        unsafe { self.start.add(heads * self.shape.head_len()) }
+        unsafe { self.start.add(start) }
     }
 
     /// Keys of a head in a page, `[head_dim][page_size]`.
@@ -220,6 +230,81 @@ impl<E: Element> KvLayer<'_, E> {
                 *keys.add(d * page_size + slot) = key;
             }
             std::ptr::copy_nonoverlapping(value.as_ptr(), values.add(slot * head_dim), head_dim);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pools of more than 2^32 elements, none of which is made: heads lie one behind the other, up to the very end.
+    #[test]
+    fn heads_fill_a_pool_without_gaps_however_large_it_is() {
+        let shapes = [
+            (3, 5, 2, 3, 6),
+            (70_000, 16, 36, 8, 128),
+            (1 << 22, 1, 64, 1, 512),
+        ];
+        for (n_pages, page_size, n_layers, n_kv_heads, head_dim) in shapes {
+            let shape = KvShape {
+                n_pages,
+                page_size,
+                n_layers,
+                n_kv_heads,
+                head_dim,
+            };
+            let step = n_pages.div_ceil(1000);
+            let mut pages: Vec<usize> = (0..n_pages).step_by(step).collect();
+            pages.push(n_pages - 1);
+            for page in pages {
+                let mut next = page as u128 * shape.page_len() as u128;
+                for (layer, values) in
+                    (0..n_layers).flat_map(|layer| [(layer, false), (layer, true)])
+                {
+                    for head in 0..n_kv_heads {
+                        let start = shape.head_start(page, layer, values, head);
+                        assert_eq!(start as u128, next, "{shape:?}: page {page}, layer {layer}");
+                        next += (page_size * head_dim) as u128;
+                    }
+                }
+                let len = shape.checked_len().unwrap();
+                assert_eq!(next == len as u128, page == n_pages - 1);
+            }
+        }
+        assert_eq!(
+            KvShape {
+                n_pages: usize::MAX / 2,
+                page_size: 2,
+                n_layers: 2,
+                n_kv_heads: 1,
+                head_dim: 1
+            }
+            .checked_len(),
+            None
+        );
+    }
+
+    #[test]
+    fn pages_of_large_pools_begin_where_the_ones_before_end() {
+        let shape = KvShape {
+            n_pages: 70_000,
+            page_size: 16,
+            n_layers: 36,
+            n_kv_heads: 8,
+            head_dim: 128,
+        };
+        let mut nothing = [0u8; 2];
+        let memory = KvMemory {
+            start: nothing.as_mut_ptr(),
+            shape,
+            element_bytes: 2,
+        };
+        for page in [0, 1, 29_127, 29_128, 69_999] {
+            assert_eq!(
+                memory.page_start(page) as u128,
+                page as u128 * 2 * shape.page_len() as u128
+            );
         }
     }
 }

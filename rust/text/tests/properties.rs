@@ -226,6 +226,10 @@ proptest! {
         prop_assert_eq!(&context.tokens, &stage.tokens);
         // The conversation goes on in the same way.
         prop_assert_eq!(context.state.needs_cue(), stage.state.needs_cue());
+        let (mut sealed, mut cued) = (stage.clone(), stage.clone());
+        let (mut cut, mut cut_too) = (context.clone(), context.clone());
+        prop_assert_eq!(&cut.seal().tokens, &sealed.seal().tokens);
+        prop_assert_eq!(&cut_too.cue().tokens, &cued.cue().tokens);
         let mut again = stage.clone();
         prop_assert_eq!(&context.user("Next").cue().tokens, &again.user("Next").cue().tokens);
     }

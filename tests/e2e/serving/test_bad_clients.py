@@ -193,10 +193,16 @@ async def test_a_client_that_falls_silent_is_disconnected(tmp_path: Path) -> Non
             )
             hello = json.dumps(HELLO).encode()
             writer.write(bytes([0x81, 0x80 | len(hello), 0, 0, 0, 0]) + hello)
-            while await reader.read(65536):  # pings are read and not answered
-                pass
+            heard = b""
+            while piece := await reader.read(65536):  # pings are read and not answered
+                heard += piece
             writer.close()
-            await client.ping()
+            assert heard.startswith(b"HTTP/1.1 101 ")
+            assert heard.count(b"\x89\x00") > 1, "it was pinged"
+            assert heard.endswith(b"\x03\xe8nothing was heard for idle_timeout_s"), "it is told why"
+            process = await client.launch("echo")
+            assert await anext(process.events()) == Event.Stdout("ready"), "who answers is served on"
+            await process.terminate()
 
 
 @scenario

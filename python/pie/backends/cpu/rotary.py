@@ -19,7 +19,7 @@ def rotary_tables(rotary: Rotary, head_dim: int, max_positions: int) -> tuple[F3
     Angles are rounded to float32, as every implementation that models were trained with does; their cosines are taken in
     float64 and rounded once, so that they are the same on every machine.
     """
-    frequencies = inverse_frequencies(rotary, head_dim).astype(np.float32)
+    frequencies = inverse_frequencies(rotary, head_dim)
     angles = np.arange(max_positions, dtype=np.float32)[:, None] * frequencies
     exact, scale = angles.astype(np.float64), amplitude(rotary)
     return (scale * np.cos(exact)).astype(np.float32), (scale * np.sin(exact)).astype(np.float32)

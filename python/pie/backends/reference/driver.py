@@ -48,7 +48,7 @@ class ReferenceDriver:
         self._dtype = _DTYPES[dtype]
         limits = capabilities("reference", checkpoint, dtype, options)
         self._weights = {name: torch.tensor(tensor.float32()) for name, tensor in checkpoint.tensors.items()}
-        self._frequencies = torch.tensor(inverse_frequencies(spec.rotary, spec.attention.head_dim).astype(np.float32))
+        self._frequencies = torch.tensor(inverse_frequencies(spec.rotary, spec.attention.head_dim))
         heads = spec.attention
         # [layers, keys and values, pages, slots, heads, elements]
         page = (options.page_size, heads.n_kv_heads, heads.head_dim)

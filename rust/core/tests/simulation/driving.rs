@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pie_core::batch::ArenaView;
 use pie_core::batch::layout::Field;
-use pie_core::sampling::{Key, Scratch, sample};
+use pie_core::sampling::Key;
 use pie_core::{
     Adapter, Answer, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, FinishReason,
     GeneratorId, GeneratorOptions, ProcessId, RequestId, Submission, UserId,
@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::model::{Expected, Generation, GeneratorModel, Kept, Model, Process, What};
 use super::ops::{END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
+use super::support::sampling::drawn;
 use super::support::world::{MODEL, World, options, output};
 use super::support::{derived_seed, fold, row_of, write, write_plain};
 
@@ -645,8 +646,7 @@ impl Simulation {
                 draw: 0,
             };
             let logits = row_of(MODEL, V, &read);
-            let scratch = &mut Scratch::default();
-            let token = sample(&logits, &generator.params, &[], key, scratch).unwrap();
+            let token = drawn(&logits, &generator.params, &[], key).unwrap();
             read = write_plain(&slots, token, adapter);
             slots.push(read.clone());
             sequence.push(token);

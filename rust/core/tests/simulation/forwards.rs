@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pie_core::sampling::{Key, Params, Scratch, sample_many};
+use pie_core::sampling::{Key, Params};
 use pie_core::{
     Answer, ErrorCode, Forward, Input, PageCounts, RowOutput, RowRequest, Sampler, Submission,
 };
@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::driving::{Outcome, Simulation};
 use super::model::{Expected, Forwarded, Model, What};
 use super::ops::{ForwardOp, V};
+use super::support::sampling::drawn;
 use super::support::world::MODEL;
 use super::support::{derived_seed, row_of, write};
 
@@ -157,9 +158,8 @@ impl Simulation {
                     draw: 0,
                 };
                 n_sampled += 1;
-                let mask = runs(&op.token_mask);
-                let scratch = &mut Scratch::default();
-                sample_many(&logits, &params, &mask, key, n_draws, scratch, &mut tokens).unwrap();
+                let draw = |draw| drawn(&logits, &params, &op.token_mask, Key { draw, ..key });
+                tokens.extend((0..n_draws).map(|index| draw(index).unwrap()));
             }
             rows.push(RowOutput {
                 tokens,

@@ -6,10 +6,11 @@
     reason = "each test file is a crate of its own and uses a part"
 )]
 
+pub mod sampling;
 pub mod world;
 
 use pie_core::Adapter;
-use pie_core::sampling::{Key, Params, Scratch, sample};
+use pie_core::sampling::{Key, Params};
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -103,7 +104,7 @@ pub fn next_token(model: &str, vocab_size: u32, tokens: &[u32], params: &Params,
         slot: 0,
         draw: 0,
     };
-    sample(&logits, params, &[], key, &mut Scratch::default()).unwrap()
+    sampling::drawn(&logits, params, &[], key).unwrap()
 }
 
 /// The seed of a generation that nobody gave one.

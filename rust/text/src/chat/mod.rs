@@ -4,6 +4,7 @@
 //! between two marks is the template's ([`pieces`]). A piece goes into a context as soon as it is known, so what was said is kept: where a
 //! template would render the earlier part of a conversation in another way once it goes on, the context keeps the way it was said in.
 
+mod cut;
 mod pieces;
 mod script;
 mod state;
@@ -125,14 +126,18 @@ impl Chat {
         &self.tokenizer
     }
 
-    /// A whole message, closing an open assistant turn first. What `text` spells never becomes a control token.
+    /// A whole message, closing an open assistant turn, or a message that was cut, first. What `text` spells never becomes a control token.
     ///
     /// # Errors
     /// `template-error` when there is no template, or it refuses the conversation; `invalid-argument` for a text that is too long.
     pub fn fill(&self, state: &ChatState, at: At<'_>, role: Role, text: &str) -> Result<Addition> {
         let script = self.script()?;
+        if let Some(addition) = cut::goes_on_as_message(script, state, at, role, text)? {
+            return Ok(addition);
+        }
         let (mut tokens, mut state) = match state.last() {
             Some(Turn::Open) => self.close(script, state, at)?,
+            Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
             _ => (Vec::new(), state.clone()),
         };
         let history = script.history(&state, role)?;
@@ -142,27 +147,34 @@ impl Chat {
         Ok(Addition { tokens, state })
     }
 
-    /// Opens the assistant's turn. In an open turn there is nothing to do; after raw tokens, what they already hold of it is not repeated.
+    /// Opens the assistant's turn. In an open turn there is nothing to do; after raw tokens, what they already hold of it is not repeated;
+    /// a message that was cut is closed first.
     ///
     /// # Errors
     /// `template-error` when there is no template, or it refuses the conversation.
     pub fn cue(&self, state: &ChatState, at: At<'_>) -> Result<Addition> {
         let script = self.script()?;
-        let mut state = state.clone();
-        if state.last() == Some(&Turn::Open) {
-            return Ok(Addition {
-                tokens: Vec::new(),
-                state,
-            });
+        if let Some(addition) = cut::goes_on_as_cue(script, state, at)? {
+            return Ok(addition);
         }
+        let (mut tokens, mut state) = match state.last() {
+            Some(Turn::Open) => {
+                return Ok(Addition {
+                    tokens: Vec::new(),
+                    state: state.clone(),
+                });
+            }
+            Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
+            _ => (Vec::new(), state.clone()),
+        };
         let cue = script.cue(&script.history(&state, Role::Assistant)?)?;
-        let tokens = self.beyond_tail(&state, at, cue);
+        tokens.extend(self.beyond_tail(&state, at, cue));
         state.push(end(at, &tokens), Turn::Open);
         Ok(Addition { tokens, state })
     }
 
     /// Closes an open assistant turn; what the model already wrote of the closing tokens is not repeated. After raw tokens these count as the
-    /// open turn; after anything else there is nothing to do.
+    /// open turn. A message that was cut is closed; after anything else there is nothing to do.
     ///
     /// # Errors
     /// `template-error` when there is no template, or it refuses the conversation.
@@ -170,6 +182,7 @@ impl Chat {
         let script = self.script()?;
         let (tokens, state) = match state.last() {
             Some(Turn::Open | Turn::Raw) => self.close(script, state, at)?,
+            Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
             _ => (Vec::new(), state.clone()),
         };
         Ok(Addition { tokens, state })
@@ -246,7 +259,8 @@ impl Chat {
         let mut state = state.clone();
         let closing = script.closing(&script.history(&state, Role::Assistant)?)?;
         let tokens = self.beyond_tail(&state, at, script.encode(&closing)?);
-        state.push(end(at, &tokens), Turn::Sealed { closing });
+        let n_written = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        state.push(end(at, &tokens), Turn::Sealed { closing, n_written });
         Ok((tokens, state))
     }
 

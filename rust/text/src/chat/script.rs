@@ -152,6 +152,11 @@ impl Script {
         Ok((tokens, closing.into()))
     }
 
+    /// The tokens that the template writes before the content of a message.
+    pub(super) fn header(&self, history: &History, role: Role) -> Result<Vec<u32>> {
+        self.encode(self.pieces.frame(&place(history), role)?.header())
+    }
+
     /// The tokens that open the assistant's turn.
     pub(super) fn cue(&self, history: &History) -> Result<Vec<u32>> {
         self.encode(&self.pieces.cue(&place(history))?)

@@ -20,9 +20,52 @@ pub(super) enum Turn {
     Sealed {
         /// The template's text behind the assistant's words.
         closing: Arc<str>,
+        /// The last of its tokens, which the model had not written itself.
+        n_written: u32,
+    },
+    /// What a cut left of a stretch that the template wrote: its first tokens.
+    Cut {
+        /// What it was, whole.
+        of: Box<Self>,
+        /// Its tokens that are left, and those that are gone.
+        n_kept: u32,
+        n_gone: u32,
     },
     /// Tokens of the program's or the model's own, outside any turn.
     Raw,
+}
+
+impl Turn {
+    /// Whether a cut that takes the last `n_gone` tokens goes through what the template wrote. The assistant's words before
+    /// its closing lie in no stretch of their own.
+    fn loses(&self, n_gone: u32) -> bool {
+        match self {
+            Self::Raw => false,
+            Self::Sealed { n_written, .. } => n_gone < *n_written,
+            Self::Cut {
+                of, n_gone: before, ..
+            } => of.loses(n_gone.saturating_add(*before)),
+            Self::Said { .. } | Self::Open => true,
+        }
+    }
+
+    /// What is left of it with `n_kept` of its tokens, where `n_gone` more are cut away.
+    fn cut(self, n_kept: u32, n_gone: u32) -> Self {
+        match self {
+            Self::Cut {
+                of, n_gone: before, ..
+            } => Self::Cut {
+                of,
+                n_kept,
+                n_gone: before.saturating_add(n_gone),
+            },
+            whole => Self::Cut {
+                of: Box::new(whole),
+                n_kept,
+                n_gone,
+            },
+        }
+    }
 }
 
 /// A stretch that ends where `end` tokens of the context are counted, and begins where the one before ends.
@@ -85,24 +128,35 @@ impl ChatState {
         for stretch in log.iter_mut().skip(n_seen) {
             stretch.end -= cut;
         }
-        log.drain(n_kept..n_seen);
-        // What is left of a stretch that was cut in its middle is nobody's turn, unless it lies in the assistant's open one.
+        let cut_through = log.drain(n_kept..n_seen).next();
         let last = n_kept.checked_sub(1).and_then(|place| log.get(place));
         let (start, open) = last.map_or((0, false), |stretch| {
             (stretch.end, stretch.turn == Turn::Open)
         });
-        let goes_on = log
-            .get(n_kept)
-            .is_some_and(|stretch| stretch.turn == Turn::Raw);
-        if start < new_seq_len && !open && !goes_on {
-            log.insert(
-                n_kept,
-                Stretch {
-                    end: new_seq_len,
-                    turn: Turn::Raw,
-                },
-            );
+        if start >= new_seq_len {
+            return;
         }
+        let turn = match cut_through {
+            Some(stretch) if stretch.turn.loses(stretch.end - new_seq_len) => stretch
+                .turn
+                .cut(new_seq_len - start, stretch.end - new_seq_len),
+            // What is left is the assistant's, or belongs to what goes on behind it.
+            _ if open => return,
+            _ if log
+                .get(n_kept)
+                .is_some_and(|stretch| stretch.turn == Turn::Raw) =>
+            {
+                return;
+            }
+            _ => Turn::Raw,
+        };
+        log.insert(
+            n_kept,
+            Stretch {
+                end: new_seq_len,
+                turn,
+            },
+        );
     }
 
     /// Whether generating has to open the assistant's turn first: a chat turn stands last.
@@ -120,6 +174,13 @@ impl ChatState {
     /// What stands last.
     pub(super) fn last(&self) -> Option<&Turn> {
         self.log.last().map(|stretch| &stretch.turn)
+    }
+
+    /// The state before what stands last, which is taken for not written.
+    pub(super) fn without_last(&self) -> Self {
+        let mut state = self.clone();
+        Arc::make_mut(&mut state.log).pop();
+        state
     }
 
     /// Adds a stretch that ends at `end`.
@@ -144,13 +205,16 @@ impl ChatState {
         }
     }
 
-    /// Where the tokens at the end of the context begin that no template wrote.
+    /// Where the tokens at the end of the context begin that no template wrote, or of which it wrote the beginning of a
+    /// cue.
     pub(super) fn raw_start(&self) -> u32 {
-        let written = self
-            .log
-            .iter()
-            .rev()
-            .find(|stretch| stretch.turn != Turn::Raw);
+        let is_free = |turn: &Turn| match turn {
+            Turn::Raw => true,
+            Turn::Cut { of, .. } => **of == Turn::Open,
+            _ => false,
+        };
+        let mut stretches = self.log.iter().rev();
+        let written = stretches.find(|stretch| !is_free(&stretch.turn));
         written.map_or(0, |stretch| stretch.end)
     }
 
@@ -164,8 +228,8 @@ impl ChatState {
         for stretch in self.log.iter() {
             let (role, closing) = match &stretch.turn {
                 Turn::Said { role, closing } => (*role, closing),
-                Turn::Sealed { closing } => (Role::Assistant, closing),
-                Turn::Open | Turn::Raw => {
+                Turn::Sealed { closing, .. } => (Role::Assistant, closing),
+                Turn::Open | Turn::Raw | Turn::Cut { .. } => {
                     history.follows |= history.roles.is_empty();
                     continue;
                 }

@@ -1,0 +1,126 @@
+//! Going on after a cut through something that the template wrote.
+//!
+//! A context can be cut anywhere, and a template writes well-formed turns only. So what a cut left of one is made whole
+//! before anything else is written: a message gets what is missing of its closing, whether its content is whole or not.
+//! Where the cut lies before the content, in a header or a cue, nothing was said yet: if what is to be written begins with
+//! the tokens that are left, it goes on from them, as if the whole had been cut away; else the header is completed, and
+//! closed with nothing in it.
+
+use super::script::Script;
+use super::state::{ChatState, Turn};
+use super::{Addition, At, Role, end};
+use crate::error::Result;
+
+/// A message in the place of what a cut left of an opening, where it begins with the same tokens.
+pub(super) fn goes_on_as_message(
+    script: &Script,
+    state: &ChatState,
+    at: At<'_>,
+    role: Role,
+    text: &str,
+) -> Result<Option<Addition>> {
+    let Some(kept) = opening(script, state)? else {
+        return Ok(None);
+    };
+    let before = state.without_last();
+    let (tokens, closing) = script.message(&script.history(&before, role)?, role, text)?;
+    Ok(goes_on(
+        before,
+        at,
+        &kept,
+        &tokens,
+        Turn::Said { role, closing },
+    ))
+}
+
+/// A cue in the place of what a cut left of an opening, where it begins with the same tokens.
+pub(super) fn goes_on_as_cue(
+    script: &Script,
+    state: &ChatState,
+    at: At<'_>,
+) -> Result<Option<Addition>> {
+    let Some(kept) = opening(script, state)? else {
+        return Ok(None);
+    };
+    let before = state.without_last();
+    let tokens = script.cue(&script.history(&before, Role::Assistant)?)?;
+    Ok(goes_on(before, at, &kept, &tokens, Turn::Open))
+}
+
+/// Writes what is missing of a turn that was cut, and closes it. Answers those tokens, and the state after them.
+pub(super) fn finish(
+    script: &Script,
+    state: &ChatState,
+    at: At<'_>,
+) -> Result<(Vec<u32>, ChatState)> {
+    let Some(Turn::Cut { of, n_kept, n_gone }) = state.last() else {
+        return Ok((Vec::new(), state.clone()));
+    };
+    let mut before = state.without_last();
+    let (header, closing) = match &**of {
+        Turn::Said { role, closing } => {
+            let header = script.header(&script.history(&before, *role)?, *role)?;
+            (header, closing.clone())
+        }
+        Turn::Sealed { closing, .. } => (Vec::new(), closing.clone()),
+        _ => {
+            let history = script.history(&before, Role::Assistant)?;
+            (script.cue(&history)?, script.closing(&history)?)
+        }
+    };
+    let closes = **of != Turn::Open;
+    let mut tokens = script.encode(&closing)?;
+    let n_closing = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+    let n_written = tokens.len().saturating_sub(*n_gone as usize);
+    if closes && (*n_gone as usize) < tokens.len() {
+        tokens.drain(..n_written);
+    } else {
+        let rest = header.get(*n_kept as usize..).unwrap_or_default();
+        tokens.splice(0..0, rest.iter().copied());
+    }
+    let whole = match &**of {
+        Turn::Open => Turn::Sealed {
+            closing,
+            n_written: n_closing,
+        },
+        whole => whole.clone(),
+    };
+    before.push(end(at, &tokens), whole);
+    Ok((tokens, before))
+}
+
+/// The tokens that a cut left of what opens a turn; none where it left all of that, or something else stands last.
+fn opening(script: &Script, state: &ChatState) -> Result<Option<Vec<u32>>> {
+    let Some(Turn::Cut { of, n_kept, n_gone }) = state.last() else {
+        return Ok(None);
+    };
+    let before = state.without_last();
+    let mut opening = match &**of {
+        Turn::Open => script.cue(&script.history(&before, Role::Assistant)?)?,
+        Turn::Said { role, closing } if (*n_gone as usize) > script.encode(closing)?.len() => {
+            script.header(&script.history(&before, *role)?, *role)?
+        }
+        _ => return Ok(None),
+    };
+    if *n_kept as usize >= opening.len() {
+        return Ok(None);
+    }
+    opening.truncate(*n_kept as usize);
+    Ok(Some(opening))
+}
+
+/// What is missing of `tokens` behind the first ones, which stand there, where they begin with those.
+fn goes_on(
+    mut before: ChatState,
+    at: At<'_>,
+    kept: &[u32],
+    tokens: &[u32],
+    turn: Turn,
+) -> Option<Addition> {
+    let tokens = tokens.strip_prefix(kept)?.to_vec();
+    before.push(end(at, &tokens), turn);
+    Some(Addition {
+        tokens,
+        state: before,
+    })
+}
