@@ -6,20 +6,25 @@ use std::time::Duration;
 use pie_core::{Answer, GeneratorId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{ChatDecoder, ChatEvent};
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
 use super::bindings::pie::core::generation::{
     self, Event, HostFutureEvent, HostGenerator, Method, Until,
 };
 use super::bindings::pie::core::types;
-use super::context::{Context, ContextHandle};
-use super::futures::{Future, Source};
-use super::{CallResult, counted, text_error};
+use super::context::ContextHandle;
+use super::errors::CallResult;
+use super::view::view;
 use crate::Error;
 use crate::budget::{Charge, Purpose};
+use crate::errors::text_error;
+use crate::futures::{Future, Source};
 use crate::limits::Limits;
+use crate::model::conversation::Context;
 use crate::model::pass::Pass;
+use crate::process::handles::HandleTable;
+use crate::process::record::Record;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
 
@@ -153,7 +158,12 @@ impl Source for Advance {
     }
 }
 
-impl ProcessState {
+view! {
+    /// Generators, and who pays for their options.
+    Generators { table: HandleTable, record: Arc<Record> }
+}
+
+impl Generators<'_> {
     /// Runs `work` on the core and a generator of it.
     fn on_generator<T>(
         &mut self,
@@ -168,7 +178,7 @@ impl ProcessState {
     }
 }
 
-impl ProcessState {
+impl Generators<'_> {
     /// Changes the stop tokens of a generator, charged before and after.
     fn change_stop(
         &mut self,
@@ -185,16 +195,16 @@ impl ProcessState {
     }
 }
 
-impl generation::Host for ProcessState {}
+impl generation::Host for Generators<'_> {}
 
-impl HostGenerator for ProcessState {
+impl HostGenerator for Generators<'_> {
     fn create(
         &mut self,
         context: Resource<ContextHandle>,
         sampler: generation::Sampler,
         options: generation::Options,
     ) -> CallResult<Resource<GeneratorHandle>> {
-        let context = self.context(&context)?;
+        let context = self.table.context(&context)?;
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
         let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
@@ -255,7 +265,7 @@ impl HostGenerator for ProcessState {
         until: Until,
     ) -> wasmtime::Result<Resource<FutureEvent>> {
         let generator = self.table.get(&this)?.0.clone();
-        self.push_future(Advance::submit(generator, until))
+        self.table.push_future(Advance::submit(generator, until))
     }
 
     fn tokens_generated(&mut self, this: Resource<GeneratorHandle>) -> CallResult<u32> {
@@ -271,26 +281,25 @@ impl HostGenerator for ProcessState {
     }
 
     fn drop(&mut self, this: Resource<GeneratorHandle>) -> wasmtime::Result<()> {
-        self.count_drop();
         self.table.delete(this)?;
         Ok(())
     }
 }
 
-impl HostFutureEvent for ProcessState {
+impl HostFutureEvent for Generators<'_> {
     fn pollable(&mut self, this: Resource<FutureEvent>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.future_pollable(this)
+        self.table.future_pollable(this)
     }
 
     fn get(
         &mut self,
         this: Resource<FutureEvent>,
     ) -> wasmtime::Result<Option<Result<Event, types::Error>>> {
-        self.future_get(&this)
+        self.table.future_get(&this)
     }
 
     fn drop(&mut self, this: Resource<FutureEvent>) -> wasmtime::Result<()> {
-        self.future_drop(this)
+        self.table.future_drop(this)
     }
 }
 
@@ -336,5 +345,5 @@ fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    generation::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    generation::add_to_linker::<_, Generators<'static>>(linker, Generators::of)
 }
