@@ -11,6 +11,10 @@
 
 mod budget;
 mod config;
+mod errors;
+mod event;
+mod futures;
+mod holding;
 mod host;
 mod identity;
 mod interface;
@@ -25,7 +29,8 @@ mod sync;
 
 pub use budget::{Account, Budget, Charge, Purpose, Usage};
 pub use config::HostConfig;
-pub use host::{Host, Launch};
+pub use event::{Event, Failure};
+pub use host::{Check, Host};
 pub use identity::effective_user;
 pub use limits::Limits;
 pub use model::driver::Batch;
@@ -33,12 +38,11 @@ pub use model::state::ModelState;
 pub use model::{Model, ModelConfig, SnapshotInfo};
 pub use numbering::{KEY_BYTES, Numbering};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Figure, Serves, Stats, UserStats};
-pub use process::{Event, Failure, LogText, Observer, Process, Reader, ServedProcess, Serving};
+pub use process::{Launch, LogText, Observer, Process, Reader, ServedProcess, Serving};
 pub use program::worker::compile_worker;
 pub use program::{
-    Check, Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters,
-    Preparation, Program, SourceBundle, is_program_name, is_program_version, parse_digest,
-    runtime_name,
+    Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters, Preparation,
+    Program, SourceBundle, is_program_name, is_program_version, parse_digest, runtime_name,
 };
 pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;

@@ -100,7 +100,7 @@ impl Engine {
     /// # Errors
     /// `invalid-argument` once a step was opened; `generator-retired`; `context-busy` while a step is under way.
     pub fn set_seed(&mut self, generator: GeneratorId, seed: u64) -> Result<()> {
-        self.idle_generator(generator)?.set_seed(seed)
+        self.owned.idle_generator(generator)?.set_seed(seed)
     }
 
     /// Bytes of the stop tokens of a generator.

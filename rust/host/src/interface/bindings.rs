@@ -24,7 +24,7 @@ wasmtime::component::bindgen!({
     },
     exports: { default: async },
     trappable_error_type: {
-        "pie:core/types.error" => crate::interface::CallError,
+        "pie:core/types.error" => crate::interface::errors::CallError,
     },
     with: {
         "wasi": wasmtime_wasi::p2::bindings,

@@ -3,15 +3,21 @@
 use std::sync::Arc;
 
 use pie_text::{Chat, ChatDecoder, ChatEvent};
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::generation::Output;
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
+use super::errors::{CallError, CallResult};
 use super::generation::shown_tokens;
 use super::model::ModelHandle;
-use super::{CallError, CallResult, counted, text_error};
+use super::view::view;
+use crate::errors::text_error;
+use crate::process::handles::HandleTable;
+use crate::process::record::Record;
 use crate::process::state::ProcessState;
+use crate::process::texts::Texts;
+use crate::sandbox::memory::MemoryLimiter;
 
 /// What stands behind a `decoder` handle.
 pub struct DecoderHandle {
@@ -20,7 +26,12 @@ pub struct DecoderHandle {
     charged_bytes: usize,
 }
 
-impl ProcessState {
+view! {
+    /// Conversations, decoders, which count as memory of the program, and what works on long texts.
+    Chats { table: HandleTable, texts: Texts, memory: MemoryLimiter, record: Arc<Record> }
+}
+
+impl Chats<'_> {
     fn chat_of(&self, model: &Resource<ModelHandle>) -> CallResult<Arc<Chat>> {
         Ok(self.table.get(model)?.0.chat().clone())
     }
@@ -37,7 +48,7 @@ impl ProcessState {
         if self.memory.recharge(before, n_bytes) {
             return Ok(());
         }
-        Err(self.memory_refused())
+        Err(self.memory.refusal(&self.record.limits))
     }
 
     /// Lets a decoder take tokens, charged before and after.
@@ -63,16 +74,16 @@ impl ProcessState {
     }
 }
 
-impl chat::Host for ProcessState {
+impl chat::Host for Chats<'_> {
     async fn fill(
         &mut self,
         context: Resource<ContextHandle>,
         role: Role,
         text: String,
     ) -> CallResult<()> {
-        let context = self.context(&context)?;
+        let context = self.table.context(&context)?;
         context.model.check_text(text.len())?;
-        let filled = self.with_text(text, move |text| {
+        let filled = self.texts.with(text, move |text| {
             let chat = context.model.chat();
             context.add(|turns, at| chat.fill(turns, at, text_role(role), text))
         });
@@ -80,12 +91,12 @@ impl chat::Host for ProcessState {
     }
 
     fn cue(&mut self, context: Resource<ContextHandle>) -> CallResult<()> {
-        let context = self.context(&context)?;
+        let context = self.table.context(&context)?;
         Ok(context.add(|turns, at| context.model.chat().cue(turns, at))?)
     }
 
     fn seal(&mut self, context: Resource<ContextHandle>) -> CallResult<()> {
-        let context = self.context(&context)?;
+        let context = self.table.context(&context)?;
         Ok(context.add(|turns, at| context.model.chat().seal(turns, at))?)
     }
 
@@ -97,7 +108,9 @@ impl chat::Host for ProcessState {
     ) -> CallResult<Vec<u32>> {
         self.table.get(&model)?.0.check_text(text.len())?;
         let chat = self.chat_of(&model)?;
-        let tokens = self.with_text(text, move |text| chat.message_tokens(text_role(role), text));
+        let tokens = self
+            .texts
+            .with(text, move |text| chat.message_tokens(text_role(role), text));
         Ok(tokens.await?.map_err(text_error)?)
     }
 
@@ -114,7 +127,7 @@ impl chat::Host for ProcessState {
     }
 }
 
-impl HostDecoder for ProcessState {
+impl HostDecoder for Chats<'_> {
     fn create(
         &mut self,
         model: Resource<ModelHandle>,
@@ -122,7 +135,7 @@ impl HostDecoder for ProcessState {
         let decoder = ChatDecoder::new(self.table.get(&model)?.0.chat().clone());
         let charged_bytes = decoder.held_bytes();
         if !self.memory.recharge(0, charged_bytes) {
-            return Err(self.memory_refused());
+            return Err(self.memory.refusal(&self.record.limits));
         }
         Ok(self.table.push(DecoderHandle {
             decoder,
@@ -162,7 +175,6 @@ impl HostDecoder for ProcessState {
     }
 
     fn drop(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
-        self.count_drop();
         let handle = self.table.delete(this)?;
         self.memory.recharge(handle.charged_bytes, 0);
         Ok(())
@@ -188,5 +200,5 @@ fn text_role(role: Role) -> pie_text::Role {
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    chat::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    chat::add_to_linker::<_, Chats<'static>>(linker, Chats::of)
 }

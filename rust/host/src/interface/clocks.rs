@@ -7,12 +7,10 @@ use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::{self, Duration, Insta
 
 use crate::process::state::ProcessState;
 
-/// The state of a process, as the interface sees it.
+/// What the clocks see of a process.
 pub(crate) struct Clocks<'a>(&'a mut ProcessState);
 
-struct HasClocks;
-
-impl HasData for HasClocks {
+impl HasData for Clocks<'static> {
     type Data<'a> = Clocks<'a>;
 }
 
@@ -26,16 +24,16 @@ impl monotonic_clock::Host for Clocks<'_> {
     }
 
     fn subscribe_instant(&mut self, when: Instant) -> wasmtime::Result<Resource<DynPollable>> {
-        self.0.check_room_for_timer()?;
+        self.0.table.check_room_for_timer()?;
         let timer = self.0.clocks().subscribe_instant(when)?;
-        self.0.count_timer(&timer);
+        self.0.table.count_timer(&timer);
         Ok(timer)
     }
 
     fn subscribe_duration(&mut self, when: Duration) -> wasmtime::Result<Resource<DynPollable>> {
-        self.0.check_room_for_timer()?;
+        self.0.table.check_room_for_timer()?;
         let timer = self.0.clocks().subscribe_duration(when)?;
-        self.0.count_timer(&timer);
+        self.0.table.count_timer(&timer);
         Ok(timer)
     }
 }
@@ -43,7 +41,7 @@ impl monotonic_clock::Host for Clocks<'_> {
 /// Puts the bounded interface in the place of the plain one.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    monotonic_clock::add_to_linker::<ProcessState, HasClocks>(linker, |state| Clocks(state))?;
+    monotonic_clock::add_to_linker::<ProcessState, Clocks<'static>>(linker, |state| Clocks(state))?;
     linker.allow_shadowing(false);
     Ok(())
 }

@@ -1,66 +1,16 @@
-//! `pie:core/futures`: whatever waits. One generic future serves every interface.
+//! `pie:core/futures`: whatever waits.
 
-use std::time::Duration;
-
-use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout_at};
-use wasmtime::component::{HasSelf, Linker, Resource};
-use wasmtime_wasi::async_trait;
-use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::p2::DynPollable;
 
 use super::bindings::pie::core::futures::{self, HostFutureBlob, HostFutureString, HostFutureUnit};
 use super::bindings::pie::core::types;
-use super::{counted, guest_error};
-use crate::Error;
-use crate::limits::Limits;
+use super::view::view;
+use crate::futures::{Future, Source};
 use crate::model::pass::Flush;
+use crate::process::handles::HandleTable;
 use crate::process::mailbox::Receive;
 use crate::process::state::ProcessState;
-use pie_core::ErrorCode;
-
-/// Where the answer of a future comes from, and what becomes of it.
-pub trait Source: Send + 'static {
-    /// What arrives.
-    type Raw: Send + 'static;
-    /// What the program gets.
-    type Answer;
-
-    /// Turns what arrived into the answer, when the program takes it.
-    ///
-    /// # Errors
-    /// Those of the operation that was waited for.
-    fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
-
-    /// The program dropped the future and did not take the answer, which may have arrived; or the answer did not come in time.
-    fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
-
-    /// How long the answer may take; none: any time.
-    fn limit(&self, _limits: &Limits) -> Option<Duration> {
-        None
-    }
-}
-
-/// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
-#[derive(Debug)]
-pub struct Future<S: Source> {
-    source: S,
-    state: State<S::Raw>,
-    deadline: Option<Deadline>,
-}
-
-/// Until when an answer must have come.
-#[derive(Clone, Copy, Debug)]
-struct Deadline {
-    at: Instant,
-    limit: Duration,
-}
-
-#[derive(Debug)]
-enum State<T> {
-    Waiting(oneshot::Receiver<Result<T, Error>>),
-    Ready(Result<T, Error>),
-    Taken,
-}
 
 /// The future of [`Flush`].
 pub type FutureUnit = Future<Flush>;
@@ -69,166 +19,58 @@ pub type FutureString = Future<Receive<String>>;
 /// The future of [`Receive`], for files.
 pub type FutureBlob = Future<Receive<Vec<u8>>>;
 
-impl<S: Source> Future<S> {
-    /// A future whose answer comes through `receiver`.
-    pub(crate) fn new(source: S, receiver: oneshot::Receiver<Result<S::Raw, Error>>) -> Self {
-        Self {
-            source,
-            state: State::Waiting(receiver),
-            deadline: None,
-        }
+impl HandleTable {
+    /// What arrived for a future, once.
+    ///
+    /// # Errors
+    /// For a handle that the program does not hold.
+    pub(crate) fn future_get<S: Source>(
+        &mut self,
+        future: &Resource<Future<S>>,
+    ) -> wasmtime::Result<Option<Result<S::Answer, types::Error>>> {
+        let answer = self.get_mut(future)?.take();
+        Ok(answer.map(|answer| answer.map_err(|error| self.told(error))))
     }
-
-    /// The same, whose answer must come within the limit of its source from now.
-    pub(crate) fn within(mut self, limits: &Limits) -> Self {
-        self.deadline = self.source.limit(limits).map(|limit| Deadline {
-            at: Instant::now() + limit,
-            limit,
-        });
-        self
-    }
-
-    /// The error of an answer that did not come by the deadline, which is then given up.
-    fn give_up(&mut self, deadline: Deadline) -> Error {
-        self.source.abandon(None);
-        let limit_s = deadline.limit.as_secs_f64();
-        Error::new(
-            ErrorCode::LimitPass,
-            format!(
-                "a pass took longer than {limit_s} s, limits.pass_s; the context is as it was: try again, or raise the limit"
-            ),
-        )
-    }
-
-    /// The answer, once, after it has arrived.
-    pub(crate) fn take(&mut self) -> Option<Result<S::Answer, Error>> {
-        let answer = match std::mem::replace(&mut self.state, State::Taken) {
-            State::Waiting(mut receiver) => match receiver.try_recv() {
-                Ok(answer) => answer,
-                Err(oneshot::error::TryRecvError::Empty) => {
-                    let late = self.deadline.filter(|it| it.at <= Instant::now());
-                    let Some(deadline) = late else {
-                        self.state = State::Waiting(receiver);
-                        return None;
-                    };
-                    return Some(Err(self.give_up(deadline)));
-                }
-                Err(oneshot::error::TryRecvError::Closed) => Err(engine_gone()),
-            },
-            State::Ready(answer) => answer,
-            State::Taken => {
-                return Some(Err(Error::new(
-                    ErrorCode::FutureTaken,
-                    "the answer of this future was taken by an earlier get; keep it instead of asking again",
-                )));
-            }
-        };
-        Some(answer.and_then(|raw| self.source.finish(raw)))
-    }
-}
-
-#[async_trait]
-impl<S: Source> Pollable for Future<S> {
-    async fn ready(&mut self) {
-        if let State::Waiting(receiver) = &mut self.state {
-            let answer = match self.deadline {
-                None => Some(receiver.await),
-                Some(deadline) => timeout_at(deadline.at, receiver).await.ok(),
-            };
-            self.state = State::Ready(match (answer, self.deadline) {
-                (None, Some(deadline)) => Err(self.give_up(deadline)),
-                (answer, _) => answer
-                    .and_then(Result::ok)
-                    .unwrap_or_else(|| Err(engine_gone())),
-            });
-        }
-    }
-}
-
-impl<S: Source> Drop for Future<S> {
-    fn drop(&mut self) {
-        match std::mem::replace(&mut self.state, State::Taken) {
-            State::Waiting(mut receiver) => {
-                receiver.close();
-                self.source.abandon(receiver.try_recv().ok());
-            }
-            State::Ready(answer) => self.source.abandon(Some(answer)),
-            State::Taken => {}
-        }
-    }
-}
-
-fn engine_gone() -> Error {
-    Error::new(
-        ErrorCode::EngineStopped,
-        "the engine stopped before this was done; run the program again",
-    )
 }
 
 /// The resource behind a future, whose trait the bindings generate anew for each.
 macro_rules! host_future {
-    ($resource:ident, $future:ty, $answer:ty) => {
-        impl $resource for ProcessState {
+    ($view:ty, $resource:ident, $future:ty, $answer:ty) => {
+        impl $resource for $view {
             fn pollable(
                 &mut self,
                 this: Resource<$future>,
             ) -> wasmtime::Result<Resource<DynPollable>> {
-                self.future_pollable(this)
+                self.table.future_pollable(this)
             }
 
             fn get(
                 &mut self,
                 this: Resource<$future>,
             ) -> wasmtime::Result<Option<Result<$answer, types::Error>>> {
-                self.future_get(&this)
+                self.table.future_get(&this)
             }
 
             fn drop(&mut self, this: Resource<$future>) -> wasmtime::Result<()> {
-                self.future_drop(this)
+                self.table.future_drop(this)
             }
         }
     };
 }
 pub(crate) use host_future;
 
-/// What every future resource does, for `host_future` to forward to.
-impl ProcessState {
-    pub(crate) fn future_pollable<S: Source>(
-        &mut self,
-        future: Resource<Future<S>>,
-    ) -> wasmtime::Result<Resource<DynPollable>> {
-        // A borrowed handle makes the pollable a child: the future cannot be dropped before it.
-        subscribe(
-            &mut self.table,
-            Resource::<Future<S>>::new_borrow(future.rep()),
-        )
-    }
-
-    pub(crate) fn future_get<S: Source>(
-        &mut self,
-        future: &Resource<Future<S>>,
-    ) -> wasmtime::Result<Option<Result<S::Answer, types::Error>>> {
-        let answer = self.table.get_mut(future)?.take();
-        let told = &mut self.told;
-        Ok(answer.map(|answer| answer.map_err(|error| guest_error(error, told))))
-    }
-
-    pub(crate) fn future_drop<S: Source>(
-        &mut self,
-        future: Resource<Future<S>>,
-    ) -> wasmtime::Result<()> {
-        self.count_drop();
-        self.delete_future(future)
-    }
+view! {
+    /// The futures of a process.
+    Futures { table: HandleTable }
 }
 
-impl futures::Host for ProcessState {}
+impl futures::Host for Futures<'_> {}
 
-host_future!(HostFutureUnit, FutureUnit, ());
-host_future!(HostFutureString, FutureString, String);
-host_future!(HostFutureBlob, FutureBlob, Vec<u8>);
+host_future!(Futures<'_>, HostFutureUnit, FutureUnit, ());
+host_future!(Futures<'_>, HostFutureString, FutureString, String);
+host_future!(Futures<'_>, HostFutureBlob, FutureBlob, Vec<u8>);
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    futures::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    futures::add_to_linker::<_, Futures<'static>>(linker, Futures::of)
 }

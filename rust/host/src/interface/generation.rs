@@ -7,7 +7,7 @@ use std::time::Duration;
 use pie_core::{Answer, GeneratorId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
 use super::bindings::pie::core::generation::{
@@ -15,14 +15,20 @@ use super::bindings::pie::core::generation::{
 };
 use super::bindings::pie::core::sampling::Sampler;
 use super::bindings::pie::core::types;
-use super::context::{Context, ContextHandle};
-use super::futures::{Future, Source, host_future};
+use super::context::ContextHandle;
+use super::errors::CallResult;
+use super::futures::host_future;
 use super::sampling::core_sampler;
-use super::{CallResult, counted, text_error};
+use super::view::view;
 use crate::Error;
 use crate::budget::{Charge, Purpose};
+use crate::errors::text_error;
+use crate::futures::{Future, Source};
 use crate::limits::Limits;
+use crate::model::conversation::Context;
 use crate::model::pass::Pass;
+use crate::process::handles::HandleTable;
+use crate::process::record::Record;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
 
@@ -216,7 +222,12 @@ impl<W: Wanted> Source for Advance<W> {
     }
 }
 
-impl ProcessState {
+view! {
+    /// Generators, and who pays for their options.
+    Generators { table: HandleTable, record: Arc<Record> }
+}
+
+impl Generators<'_> {
     /// Runs `work` on the core and a generator of it.
     fn on_generator<T>(
         &mut self,
@@ -236,7 +247,7 @@ impl ProcessState {
         handle: &Resource<GeneratorHandle>,
     ) -> wasmtime::Result<Resource<Future<Advance<W>>>> {
         let generator = self.table.get(handle)?.0.clone();
-        self.push_future(Advance::submit(generator))
+        self.table.push_future(Advance::submit(generator))
     }
 
     /// Changes the stop tokens of a generator, charged before and after.
@@ -255,9 +266,9 @@ impl ProcessState {
     }
 }
 
-impl generation::Host for ProcessState {}
+impl generation::Host for Generators<'_> {}
 
-impl HostGenerator for ProcessState {
+impl HostGenerator for Generators<'_> {
     fn create(
         &mut self,
         context: Resource<ContextHandle>,
@@ -265,7 +276,7 @@ impl HostGenerator for ProcessState {
         options: generation::Options,
     ) -> CallResult<Resource<GeneratorHandle>> {
         let sampler = core_sampler(&sampler)?;
-        let context = self.context(&context)?;
+        let context = self.table.context(&context)?;
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
         let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
@@ -359,15 +370,19 @@ impl HostGenerator for ProcessState {
     }
 
     fn drop(&mut self, this: Resource<GeneratorHandle>) -> wasmtime::Result<()> {
-        self.count_drop();
         self.table.delete(this)?;
         Ok(())
     }
 }
 
-host_future!(HostFutureOutput, FutureOutput, generation::Output);
-host_future!(HostFutureTokens, FutureTokens, Vec<u32>);
-host_future!(HostFutureText, FutureText, String);
+host_future!(
+    Generators<'_>,
+    HostFutureOutput,
+    FutureOutput,
+    generation::Output
+);
+host_future!(Generators<'_>, HostFutureTokens, FutureTokens, Vec<u32>);
+host_future!(Generators<'_>, HostFutureText, FutureText, String);
 
 fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {
     match reason {
@@ -380,5 +395,5 @@ fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    generation::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    generation::add_to_linker::<_, Generators<'static>>(linker, Generators::of)
 }

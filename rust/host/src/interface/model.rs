@@ -2,22 +2,30 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::model::{self, HostModel};
+use super::errors::CallResult;
 use super::tokenizer::TokenizerHandle;
-use super::{CallResult, counted};
+use super::view::view;
 use crate::model::Model;
+use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
+use crate::process::surroundings::Surroundings;
 
 /// What stands behind a `model` handle.
 pub struct ModelHandle(pub(crate) Arc<Model>);
 
-impl model::Host for ProcessState {}
+view! {
+    /// The models of the engine, and the handles of those that the program has loaded.
+    Loaded { table: HandleTable, surroundings: Arc<Surroundings> }
+}
 
-impl HostModel for ProcessState {
+impl model::Host for Loaded<'_> {}
+
+impl HostModel for Loaded<'_> {
     fn load(&mut self, name: String) -> CallResult<Resource<ModelHandle>> {
-        let model = self.host.models.find(&name)?;
+        let model = self.surroundings.models.find(&name)?;
         Ok(self.table.push(ModelHandle(model))?)
     }
 
@@ -34,7 +42,6 @@ impl HostModel for ProcessState {
     }
 
     fn drop(&mut self, this: Resource<ModelHandle>) -> wasmtime::Result<()> {
-        self.count_drop();
         self.table.delete(this)?;
         Ok(())
     }
@@ -42,5 +49,5 @@ impl HostModel for ProcessState {
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    model::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    model::add_to_linker::<_, Loaded<'static>>(linker, Loaded::of)
 }

@@ -6,21 +6,32 @@ use wasmtime::component::{HasData, Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll;
 
+use crate::process::handles::HandleTable;
+use crate::process::record::Record;
 use crate::process::state::ProcessState;
 use crate::sandbox::fault::poll_limit;
 
-/// The state of a process, as the interface sees it.
-pub(crate) struct Polls<'a>(&'a mut ProcessState);
+/// What waiting needs of a process.
+pub(crate) struct Polls<'a> {
+    table: &'a mut HandleTable,
+    record: &'a Record,
+}
 
-struct HasPolls;
-
-impl HasData for HasPolls {
+impl HasData for Polls<'static> {
     type Data<'a> = Polls<'a>;
 }
 
 impl Polls<'_> {
+    fn of(state: &mut ProcessState) -> Polls<'_> {
+        Polls {
+            table: &mut state.table,
+            record: &state.record,
+        }
+    }
+
+    /// Counts a call; the drop of a pollable is none.
     fn count(&self) {
-        self.0.record.n_arrivals.fetch_add(1, Ordering::Relaxed);
+        self.record.n_arrivals.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -28,35 +39,35 @@ impl poll::Host for Polls<'_> {
     async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
         self.count();
         // Each entry costs the host memory, and one pollable may stand in the list any number of times.
-        let limits = &self.0.record.limits;
+        let limits = &self.record.limits;
         if pollables.len() > limits.resources {
             return Err(poll_limit(pollables.len(), limits).into());
         }
-        self.0.table.poll(pollables).await
+        self.table.for_wasi().poll(pollables).await
     }
 }
 
 impl poll::HostPollable for Polls<'_> {
     async fn ready(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<bool> {
         self.count();
-        self.0.table.ready(pollable).await
+        self.table.for_wasi().ready(pollable).await
     }
 
     async fn block(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
         self.count();
-        self.0.table.block(pollable).await
+        self.table.for_wasi().block(pollable).await
     }
 
     fn drop(&mut self, pollable: Resource<DynPollable>) -> wasmtime::Result<()> {
-        self.0.uncount_timer(pollable.rep());
-        poll::HostPollable::drop(&mut self.0.table, pollable)
+        self.table.uncount_timer(pollable.rep());
+        poll::HostPollable::drop(self.table.for_wasi(), pollable)
     }
 }
 
 /// Puts the counted interface in the place of the plain one.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    poll::add_to_linker::<ProcessState, HasPolls>(linker, |state| Polls(state))?;
+    poll::add_to_linker::<ProcessState, Polls<'static>>(linker, Polls::of)?;
     linker.allow_shadowing(false);
     Ok(())
 }

@@ -1,14 +1,23 @@
 //! `pie:core/runtime`: what a program may know of the engine and of its own launch.
 
-use wasmtime::component::{HasSelf, Linker};
+use std::sync::Arc;
+
+use wasmtime::component::Linker;
 
 use super::bindings::pie::core::runtime;
-use super::counted;
+use super::view::view;
+use crate::process::record::Record;
 use crate::process::state::ProcessState;
+use crate::process::surroundings::Surroundings;
 
-impl runtime::Host for ProcessState {
+view! {
+    /// Who runs where.
+    Launched { record: Arc<Record>, surroundings: Arc<Surroundings> }
+}
+
+impl runtime::Host for Launched<'_> {
     fn models(&mut self) -> wasmtime::Result<Vec<String>> {
-        Ok(self.host.models.names())
+        Ok(self.surroundings.models.names())
     }
 
     fn version(&mut self) -> wasmtime::Result<String> {
@@ -16,7 +25,7 @@ impl runtime::Host for ProcessState {
     }
 
     fn instance_id(&mut self) -> wasmtime::Result<String> {
-        Ok(self.host.instance_id.clone())
+        Ok(self.surroundings.instance_id.clone())
     }
 
     fn username(&mut self) -> wasmtime::Result<String> {
@@ -34,5 +43,5 @@ impl runtime::Host for ProcessState {
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    runtime::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    runtime::add_to_linker::<_, Launched<'static>>(linker, Launched::of)
 }

@@ -1,14 +1,20 @@
 //! `pie:core/sampling`: how tokens are chosen.
 
 use pie_core::{ErrorCode, Method};
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasData, Linker};
 
 use super::bindings::pie::core::sampling::{self, Sampler};
-use super::counted;
 use crate::Error;
 use crate::process::state::ProcessState;
 
-impl sampling::Host for ProcessState {}
+/// What the interface, which has only types, sees of a process: nothing.
+struct Nothing;
+
+impl HasData for Nothing {
+    type Data<'a> = Self;
+}
+
+impl sampling::Host for Nothing {}
 
 /// What the core makes of a sampler. The core checks the values.
 ///
@@ -44,7 +50,7 @@ pub(super) fn core_sampler(sampler: &Sampler) -> Result<pie_core::Sampler, Error
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    sampling::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    sampling::add_to_linker::<_, Nothing>(linker, |_| Nothing)
 }
 
 #[cfg(test)]

@@ -1,15 +1,24 @@
 //! `pie:core/session`: the channel between a program and the client that launched it.
 
-use wasmtime::component::{HasSelf, Linker, Resource};
+use std::sync::Arc;
+
+use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::session;
-use super::counted;
 use super::futures::{FutureBlob, FutureString};
-use crate::process::event::Event;
+use super::view::view;
+use crate::event::Event;
+use crate::process::handles::HandleTable;
 use crate::process::mailbox::receive;
+use crate::process::record::Record;
 use crate::process::state::ProcessState;
 
-impl session::Host for ProcessState {
+view! {
+    /// The channel to the client, and the handles of what comes from there.
+    Sessions { table: HandleTable, record: Arc<Record> }
+}
+
+impl session::Host for Sessions<'_> {
     async fn send(&mut self, message: String) -> wasmtime::Result<()> {
         self.record.count_output(message.len())?;
         Ok(self.record.events.send(Event::Stdout(message)).await?)
@@ -17,7 +26,7 @@ impl session::Host for ProcessState {
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
         let future = receive(&self.record.mailbox);
-        self.push_future(future)
+        self.table.push_future(future)
     }
 
     async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {
@@ -27,11 +36,11 @@ impl session::Host for ProcessState {
 
     fn receive_file(&mut self) -> wasmtime::Result<Resource<FutureBlob>> {
         let future = receive(&self.record.files);
-        self.push_future(future)
+        self.table.push_future(future)
     }
 }
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    session::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    session::add_to_linker::<_, Sessions<'static>>(linker, Sessions::of)
 }

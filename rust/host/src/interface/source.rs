@@ -5,8 +5,9 @@ use std::sync::Arc;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Linker, Lower};
 
-use super::counted;
+use super::view::view;
 use crate::process::state::ProcessState;
+use crate::program::source::Given;
 
 /// The name of the interface.
 const INTERFACE: &str = "pie:inferlet/source@0.1.0";
@@ -19,10 +20,15 @@ struct File {
     content: Arc<Vec<u8>>,
 }
 
-impl ProcessState {
+view! {
+    /// What a language runtime sees of the program that it runs.
+    Sources { source: Option<Given> }
+}
+
+impl Sources<'_> {
     /// Gives the files away: a runtime keeps what it needs of them in its own memory, and they are not held twice.
     fn take_files(&mut self) -> wasmtime::Result<Vec<File>> {
-        let Some(source) = &mut self.source else {
+        let Some(source) = self.source else {
             return Ok(Vec::new());
         };
         let Some(files) = source.files.take() else {
@@ -53,13 +59,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Resu
     interface.func_wrap(
         "files",
         |mut store: StoreContextMut<'_, ProcessState>, (): ()| {
-            Ok((counted(store.data_mut()).take_files()?,))
+            Ok((Sources::of(store.data_mut()).take_files()?,))
         },
     )?;
     interface.func_wrap(
         "entry",
         |mut store: StoreContextMut<'_, ProcessState>, (): ()| {
-            Ok((counted(store.data_mut()).entry(),))
+            Ok((Sources::of(store.data_mut()).entry(),))
         },
     )
 }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use pie_core::ErrorCode;
 use pie_text::Tokenizer;
 use pie_text::limits::MAX_TEXT_BYTES;
-use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::tokenizer::{self, HostTokenizer};
-use super::{CallResult, counted, text_error};
+use super::errors::CallResult;
+use super::view::view;
 use crate::Error;
+use crate::errors::text_error;
+use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
+use crate::process::texts::Texts;
 
 /// What stands behind a `tokenizer` handle.
 pub struct TokenizerHandle(pub(crate) Arc<Tokenizer>);
@@ -18,9 +22,14 @@ pub struct TokenizerHandle(pub(crate) Arc<Tokenizer>);
 /// Ids, and the bytes of each.
 type Tokens = (Vec<u32>, Vec<Vec<u8>>);
 
-impl tokenizer::Host for ProcessState {}
+view! {
+    /// Tokenizers, and what works on long texts.
+    Tokenizers { table: HandleTable, texts: Texts }
+}
 
-impl HostTokenizer for ProcessState {
+impl tokenizer::Host for Tokenizers<'_> {}
+
+impl HostTokenizer for Tokenizers<'_> {
     async fn encode(
         &mut self,
         this: Resource<TokenizerHandle>,
@@ -31,7 +40,7 @@ impl HostTokenizer for ProcessState {
             return Err(too_long(text.len()).into());
         }
         let tokenizer = self.table.get(&this)?.0.clone();
-        let tokens = self.with_text(text, move |text| tokenizer.encode(text));
+        let tokens = self.texts.with(text, move |text| tokenizer.encode(text));
         Ok(tokens.await?.map_err(text_error)?)
     }
 
@@ -39,7 +48,7 @@ impl HostTokenizer for ProcessState {
         let tokenizer = &self.table.get(&this)?.0;
         // The bytes of the tokens, and the text that they make.
         let n_bytes = 2 * tokenizer.text_bytes(&tokens).min(4 * MAX_TEXT_BYTES);
-        let charge = self.charge_text(n_bytes)?;
+        let charge = self.texts.charge(n_bytes)?;
         let text = tokenizer.decode(&tokens).map_err(text_error)?;
         drop(charge);
         Ok(text)
@@ -62,7 +71,6 @@ impl HostTokenizer for ProcessState {
     }
 
     fn drop(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<()> {
-        self.count_drop();
         self.table.delete(this)?;
         Ok(())
     }
@@ -79,5 +87,5 @@ fn too_long(n_bytes: usize) -> Error {
 
 /// Adds the interface to the linker.
 pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
-    tokenizer::add_to_linker::<_, HasSelf<_>>(linker, counted)
+    tokenizer::add_to_linker::<_, Tokenizers<'static>>(linker, Tokenizers::of)
 }

@@ -8,7 +8,7 @@ use pie_core::dummy;
 
 use super::Model;
 use crate::Error;
-use crate::interface::text_error;
+use crate::errors::text_error;
 
 /// How long the thread waits for a batch before it looks whether the model was stopped.
 const SLICE: Duration = Duration::from_millis(500);

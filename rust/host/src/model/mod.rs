@@ -1,13 +1,17 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
+pub(crate) mod conversation;
 pub(crate) mod driver;
 pub(crate) mod dummy;
 pub(crate) mod inbox;
+pub(crate) mod overdue;
 pub(crate) mod pass;
 mod readiness;
 pub(crate) mod registry;
+mod snapshots;
 pub(crate) mod state;
-pub(crate) mod watch;
+mod tokens;
+mod watch;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,18 +20,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use pie_core::{Engine, EngineConfig, Progress, RequestId, Stats, Submission, UserId, UserStats};
+use pie_core::{
+    Engine, EngineConfig, ErrorCode, Progress, RequestId, Stats, Submission, UserId, UserStats,
+};
 use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
 use self::inbox::Inbox;
+pub use self::snapshots::SnapshotInfo;
 use self::state::ModelState;
 use self::watch::Watch;
 use crate::Error;
-use crate::interface::context::Kept;
-use crate::interface::text::check_fits;
-use crate::interface::text_error;
+use crate::errors::text_error;
 use crate::sync::lock;
 
 /// What a model is made with.
@@ -52,17 +57,6 @@ fn text_bytes(longest_token_bytes: usize, max_context: u32) -> usize {
         .saturating_mul(context)
         .saturating_mul(NORMALIZED_PART);
     most.clamp(LEAST_TEXT_BYTES, MAX_TEXT_BYTES)
-}
-
-/// A snapshot in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotInfo {
-    /// Whose it is.
-    pub user: String,
-    /// The name under which it was saved.
-    pub name: String,
-    /// Its tokens.
-    pub n_tokens: u32,
 }
 
 /// Tells a waiter that its request is ready to be taken, or that it was refused.
@@ -158,31 +152,6 @@ impl Model {
     pub fn user_stats(&self, user: &str) -> UserStats {
         let user = self.user(user);
         self.with_engine(|engine| engine.user_stats(user))
-    }
-
-    /// The snapshots of a user, or of all.
-    pub fn snapshots(&self, user: Option<&str>) -> Vec<SnapshotInfo> {
-        let user = user.map(|user| self.user(user));
-        self.with_engine(|engine| {
-            let each = engine.each_snapshot(user);
-            each.map(|(name, n_tokens, beside)| SnapshotInfo {
-                user: beside
-                    .downcast_ref::<Kept>()
-                    .map_or_else(String::new, |kept| kept.user.clone()),
-                name: name.to_owned(),
-                n_tokens,
-            })
-            .collect()
-        })
-    }
-
-    /// Forgets a snapshot of a user.
-    ///
-    /// # Errors
-    /// `snapshot-missing`.
-    pub fn delete_snapshot(&self, user: &str, name: &str) -> Result<(), Error> {
-        let user = self.user(user);
-        self.with_engine(|engine| engine.delete_snapshot_of(user, name))
     }
 
     /// Verifies the invariants of the core.
@@ -292,4 +261,22 @@ impl Model {
     fn now_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
+}
+
+/// Refuses a text that no context of a model can hold, before anything is computed.
+///
+/// # Errors
+/// `context-full`.
+fn check_fits(n_bytes: usize, most_bytes: usize, max_context: u32) -> Result<(), Error> {
+    if n_bytes <= most_bytes {
+        return Ok(());
+    }
+    Err(Error::with_values(
+        ErrorCode::ContextFull,
+        format!(
+            "a text of {n_bytes} bytes does not fit: contexts of the model hold {max_context} tokens, and no text of more than {most_bytes} bytes is looked at; \
+             give a shorter one"
+        ),
+        &[("bytes", n_bytes as u64), ("limit", most_bytes as u64)],
+    ))
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::Model;
 use crate::Error;
-use crate::interface::futures::{Future, Source};
+use crate::futures::{Future, Source};
 use crate::limits::Limits;
 
 /// A pass in the core. Its effect on the context becomes final when its answer is taken.

@@ -1,12 +1,53 @@
-//! Whether what is launched now can run: for probes of the server.
+//! Whether a model is being served: for whoever asks if the engine is ready.
+
+use std::sync::atomic::Ordering;
+
+use pie_core::ErrorCode;
 
 use super::Model;
 use super::state::ModelState;
-use crate::Host;
+use crate::Error;
+use crate::sync::lock;
 
 impl Model {
+    /// Where its driver stands.
+    pub fn state(&self) -> ModelState {
+        lock(&self.state).clone()
+    }
+
+    /// Says where the driver stands. What waits fails where it has failed. Clients see the reason; `detail` is for the log alone.
+    pub fn set_state(&self, state: ModelState, detail: &str) {
+        let refusal = match &state {
+            ModelState::Failed(reason) => Some(self.unavailable(reason)),
+            ModelState::Serving | ModelState::Restarting(_) => None,
+        };
+        match &state {
+            ModelState::Serving => tracing::warn!(model = self.name(), "the driver serves again"),
+            ModelState::Restarting(reason) => {
+                tracing::warn!(
+                    model = self.name(),
+                    reason,
+                    detail,
+                    "the driver is started again"
+                );
+            }
+            ModelState::Failed(reason) => {
+                tracing::error!(
+                    model = self.name(),
+                    reason,
+                    detail,
+                    "the model is not served"
+                );
+            }
+        }
+        *lock(&self.state) = state;
+        // Before what was submitted so far is seen and refused: what comes later sees this.
+        self.refuses.store(refusal.is_some(), Ordering::SeqCst);
+        self.with_engine(|engine| engine.refuse(refusal));
+    }
+
     /// What is in the way of new requests; none where they are run as they come.
-    fn unready(&self) -> Option<&'static str> {
+    pub(crate) fn unready(&self) -> Option<&'static str> {
         if self.is_stopped() {
             return Some("has ended");
         }
@@ -22,21 +63,14 @@ impl Model {
         self.with_engine(|engine| engine.is_stuck())
             .then_some("waits for its driver, which does not answer")
     }
-}
 
-impl Host {
-    /// Why programs that are launched now could not run, one reason a model; empty where they can.
-    pub fn unready(&self) -> Vec<String> {
-        let models = self.models();
-        if models.is_empty() {
-            return vec!["no model is loaded".to_owned()];
-        }
-        let models = models.iter().filter_map(|name| self.model(name));
-        models
-            .filter_map(|model| {
-                let reason = model.unready()?;
-                Some(format!("the model {} {reason}", model.name()))
-            })
-            .collect()
+    fn unavailable(&self, reason: &str) -> Error {
+        Error::new(
+            ErrorCode::ModelUnavailable,
+            format!(
+                "the model {:?} is not served: {reason}; try again later, and have its operator look at the log of the server",
+                self.name()
+            ),
+        )
     }
 }

@@ -1,19 +1,9 @@
-//! Notices a driver that hangs.
-//!
-//! The thread of the driver cannot: it is the one that does not come back. So each model has a thread that sleeps until the batch that runs
-//! for the longest is overdue. It looks when that time has come, not when a batch begins or ends, so that a driver that answers costs it
-//! nothing; only where no batch ran when it looked last does the next one wake it.
+//! What the thread waits for that notices a driver which hangs (see [`super::overdue`]).
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
-use super::Model;
-use crate::Error;
 use crate::sync::lock;
-
-/// The stack of the thread, which calls the core and nothing deeper.
-const STACK_BYTES: usize = 256 << 10;
 
 /// What the thread waits for.
 #[derive(Debug, Default)]
@@ -46,12 +36,12 @@ impl Watch {
     }
 
     /// The thread is about to look: a batch that begins from now on may be missed.
-    fn look(&self) {
+    pub(super) fn look(&self) {
         lock(&self.state).idle = true;
     }
 
     /// Waits until `deadline`, or where there is none until a batch begins after the last look. False: the watch was stopped.
-    fn wait(&self, deadline: Option<Instant>) -> bool {
+    pub(super) fn wait(&self, deadline: Option<Instant>) -> bool {
         let mut state = lock(&self.state);
         loop {
             if state.stopped {
@@ -75,54 +65,12 @@ impl Watch {
     }
 }
 
-/// Starts the thread that watches the driver of `model` until the model goes.
-///
-/// # Errors
-/// `internal` when there is no thread to be had.
-pub(crate) fn start(model: &Arc<Model>) -> Result<(), Error> {
-    let (watch, weak) = (model.watch.clone(), Arc::downgrade(model));
-    let work = move || {
-        loop {
-            watch.look();
-            let Some(deadline) = weak.upgrade().map(|model| model.abandon_overdue()) else {
-                return;
-            };
-            if !watch.wait(deadline) {
-                return;
-            }
-        }
-    };
-    let thread = thread::Builder::new()
-        .name("pie-watch".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(work);
-    thread.map(drop).map_err(|error| {
-        Error::internal(format!(
-            "the thread that watches the driver cannot be started: {error}"
-        ))
-    })
-}
-
-impl Model {
-    /// Fails the requests of batches that are overdue. Answers when the next one is; none where no batch runs that is waited for.
-    fn abandon_overdue(&self) -> Option<Instant> {
-        let now_ns = self.now_ns();
-        let due_ns = self.with_engine(|engine| {
-            engine.abandon_overdue(now_ns);
-            engine.overdue_ns()
-        });
-        due_ns.map(|ns| self.started + Duration::from_nanos(ns))
-    }
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        self.watch.stop();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

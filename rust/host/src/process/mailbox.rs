@@ -12,10 +12,10 @@ use std::time::Duration;
 use pie_core::ErrorCode;
 use tokio::sync::oneshot;
 
-use super::holding::Holding;
 use super::queue::Capacity;
 use crate::Error;
-use crate::interface::futures::{Future, Source};
+use crate::futures::{Future, Source};
+use crate::holding::Holding;
 use crate::sync::lock;
 
 /// What one message carries.
@@ -250,7 +250,6 @@ fn disconnected() -> Error {
 mod tests {
     use super::*;
     use crate::budget::{Budget, Purpose};
-    use crate::interface::futures::FutureString;
 
     fn mailbox() -> Arc<Mailbox<String>> {
         let capacity = Capacity {
@@ -267,7 +266,7 @@ mod tests {
     }
 
     /// What a `receive` has got, if anything.
-    fn got(mut future: FutureString) -> Option<Result<String, ErrorCode>> {
+    fn got(mut future: Future<Receive<String>>) -> Option<Result<String, ErrorCode>> {
         future
             .take()
             .map(|answer| answer.map_err(|error| error.code))

@@ -1,18 +1,22 @@
 //! Processes: launched programs, and the way to talk to them.
 
-pub(crate) mod event;
-pub(crate) mod holding;
+pub(crate) mod handles;
+pub(crate) mod joined;
+mod launch;
 mod log;
 pub(crate) mod mailbox;
 pub(crate) mod pace;
-pub(crate) mod queue;
-pub(crate) mod random;
+mod queue;
+mod random;
+pub(crate) mod record;
 mod served;
+mod serving;
 pub(crate) mod standing;
 pub(crate) mod state;
-pub(crate) mod stated;
+mod stated;
 pub(crate) mod stdio;
-pub(crate) mod task;
+pub(crate) mod surroundings;
+pub(crate) mod texts;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,12 +24,15 @@ use std::time::Duration;
 
 use pie_core::ErrorCode;
 
-pub use event::{Event, Failure};
+pub use launch::Launch;
+pub(crate) use launch::random_seed;
 pub use log::LogText;
-pub use served::{Observer, Reader, ServedProcess, Serving};
-use state::Record;
+use record::Record;
+pub use served::{Reader, ServedProcess};
+pub use serving::{Observer, Serving};
 
 use crate::Error;
+use crate::event::Event;
 
 /// A launched program. Dropping it ends the process: nobody could read its events.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
+use super::record::Record;
 use super::standing::{Standing, Standings};
-use super::state::Record;
 
 /// Processor time that a program may use without waiting before it is handed to the background: a few times what a language runtime
 /// takes to start a program, which would wait long among programs that spin; and little enough that many which begin to spin at once are

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use pie_core::ErrorCode;
 use tokio::sync::Notify;
 
-use super::event::Event;
-use super::holding::Holding;
 use super::log::{LogRing, LogText};
-use super::served::Observer;
+use super::serving::Observer;
 use crate::Error;
+use crate::event::Event;
+use crate::holding::Holding;
 use crate::sync::lock;
 
 /// What an event costs beside its payload, where kept events are bounded by bytes.

@@ -9,8 +9,8 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use super::event::Event;
-use super::state::Record;
+use super::record::Record;
+use crate::event::Event;
 use crate::sync::lock;
 
 /// Bytes that one write may carry.
@@ -158,24 +158,23 @@ impl StdoutStream for Output {
 mod tests {
     use std::time::Instant;
 
-    use super::super::state::Given;
+    use super::super::launch::Launch;
+    use super::super::record::Granted;
     use super::*;
     use crate::Limits;
     use crate::budget::Budget;
+    use crate::program::Component;
 
     fn output(limits: Limits) -> Output {
-        let given = Given {
-            launch_seed: 0,
-            username: String::new(),
-            args: Vec::new(),
-            serving: None,
-            budget: None,
+        let mut launch = Launch::new(Component::new(*b""), "");
+        let granted = Granted {
+            launched: Instant::now(),
             limits,
             account: Budget::new(16 << 20, None).account(""),
             stack_bytes: 1 << 20,
-            input_bytes: 0,
+            serving: None,
         };
-        Output::stdout(Arc::new(Record::new(1, Instant::now(), given).unwrap()))
+        Output::stdout(Arc::new(Record::new(1, &mut launch, granted).unwrap()))
     }
 
     #[test]

@@ -254,7 +254,7 @@ impl Worker {
             if wanted.given_up.load(Ordering::Acquire)
                 || !matches!(wanted.stopping.has_changed(), Ok(false))
             {
-                return Err(crate::host::stopped());
+                return Err(crate::errors::stopped());
             }
             if !has_closed && wanted.shift.is_over() {
                 return Ok(Waited::Over);

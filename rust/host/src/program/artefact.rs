@@ -2,15 +2,10 @@
 
 use pie_core::ErrorCode;
 use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
 
 use crate::Error;
 use crate::Limits;
-use crate::interface::bindings::ProgramPre;
-use crate::process::state::ProcessState;
-
-/// A program that is ready to be instantiated.
-pub(crate) type Prepared = ProgramPre<ProcessState>;
 
 /// The first bytes of every WebAssembly file.
 const MAGIC: &[u8; 4] = b"\0asm";
@@ -49,6 +44,27 @@ pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     }
 }
 
+/// What a component is linked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum World {
+    /// What programs get.
+    Program,
+    /// What language runtimes get: the same, and the sources of their program.
+    Runtime,
+}
+
+/// What binds compiled components to what a host offers them.
+pub(crate) trait Binder: Send + Sync + 'static {
+    /// A program that is ready to be instantiated.
+    type Prepared: Send + Sync + 'static;
+
+    /// Binds a component.
+    ///
+    /// # Errors
+    /// `invalid-program`, naming the import that the host lacks or the export that the component lacks.
+    fn bind(&self, component: &Component, world: World) -> Result<Self::Prepared, Error>;
+}
+
 /// Compiles a component.
 ///
 /// # Errors
@@ -67,27 +83,8 @@ pub(crate) fn precompile(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, Error
         .map_err(|error| damaged(&error))
 }
 
-/// Binds a component to what the host offers.
-///
-/// # Errors
-/// `invalid-program`, naming the import that the host lacks or the export that the component lacks.
-pub(crate) fn link(
-    component: &Component,
-    linker: &Linker<ProcessState>,
-) -> Result<Prepared, Error> {
-    let instance = linker.instantiate_pre(component).map_err(|error| {
-        invalid(format!(
-            "the component does not fit the world pie:inferlet: {}",
-            causes(&error)
-        ))
-    })?;
-    Prepared::new(instance).map_err(|error| {
-        invalid(format!("the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0", causes(&error)))
-    })
-}
-
 /// The error and its causes in one line.
-fn causes(error: &wasmtime::Error) -> String {
+pub(crate) fn causes(error: &wasmtime::Error) -> String {
     const LONGEST: usize = 600;
     format!("{error:#}")
         .replace('\n', " ")

@@ -2,8 +2,11 @@
 
 pub(crate) mod apart;
 pub(crate) mod artefact;
-pub(crate) mod check;
+mod blocking;
+mod cache;
+mod compilation;
 pub(crate) mod compiler;
+mod component;
 pub(crate) mod confine;
 pub(crate) mod disk;
 pub(crate) mod failures;
@@ -11,6 +14,7 @@ pub(crate) mod fields;
 pub(crate) mod holders;
 pub(crate) mod manifest;
 pub(crate) mod opened;
+mod own_runtime;
 pub(crate) mod packed;
 pub(crate) mod parameters;
 pub(crate) mod place;
@@ -26,9 +30,7 @@ pub(crate) mod worker;
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
-pub use check::Check;
+pub use component::Component;
 pub use manifest::{Manifest, is_program_name, is_program_version};
 use opened::{Code, LazyComponent, Opened, RuntimeChoice};
 pub use packed::{Packed, parse_digest, runtime_name};
@@ -106,37 +108,6 @@ pub(crate) struct Held {
     pub(crate) program: Program,
     /// For its bytes.
     pub(crate) charge: Arc<Charge>,
-}
-
-/// A WebAssembly component of the world `pie:inferlet/inferlet`, or a built program ([`Packed`]).
-#[derive(Clone, Debug)]
-pub struct Component {
-    pub(crate) bytes: Arc<[u8]>,
-    pub(crate) digest: [u8; 32],
-}
-
-impl Component {
-    /// A component, unchecked until it is compiled.
-    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
-        let bytes = bytes.into();
-        let digest = Sha256::digest(&bytes).into();
-        Self { bytes, digest }
-    }
-
-    /// Its bytes, as they were given.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// How many they are.
-    pub fn n_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Their SHA-256.
-    pub fn digest(&self) -> [u8; 32] {
-        self.digest
-    }
 }
 
 impl From<Component> for Program {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pie_core::ErrorCode;
 use tokio::sync::OnceCell;
 
-use super::Component;
 use super::artefact;
+use super::component::Component;
 use super::holders::Holders;
 use super::manifest::Manifest;
 use super::packed::{Packed, runtime_name};

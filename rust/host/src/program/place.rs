@@ -54,12 +54,19 @@ impl<T> Default for Place<T> {
     }
 }
 
-impl<T: Clone> Place<T> {
+impl<T> Place<T> {
     /// What is there.
     pub(crate) fn get(&self) -> Option<&Result<T, Error>> {
         self.outcome.get()
     }
 
+    /// True where it was made, and well.
+    pub(crate) fn is_made(&self) -> bool {
+        self.get().is_some_and(Result::is_ok)
+    }
+}
+
+impl<T: Clone> Place<T> {
     /// Puts something there, where nothing is, and gives what is there.
     pub(crate) fn settle(&self, outcome: Result<T, Error>) -> Result<T, Error> {
         let outcome = self.outcome.get_or_init(|| outcome).clone();

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::Error;
-use crate::host::stopped;
+use crate::errors::stopped;
 
 /// The work of making launches of a program fast. It goes on when this is dropped.
 #[derive(Debug)]

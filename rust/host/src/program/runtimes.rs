@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::Component;
+use super::component::Component;
 use super::packed::hex;
 
 /// Runtimes that are kept; beyond, the one that was used longest ago is removed.

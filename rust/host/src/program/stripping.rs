@@ -16,7 +16,7 @@ use super::place::{Place, Shift};
 use super::source::{Files, Given, LazySource};
 use super::turns::Turns;
 use super::worker::{Answer, Order, Work, get, put};
-use crate::process::event::Failure;
+use crate::event::Failure;
 use crate::sync::lock;
 use crate::{Error, HostConfig};
 

@@ -5,16 +5,34 @@ use wasmtime::component::ResourceTableError;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-use super::memory::Refused;
 use crate::Error;
 use crate::Limits;
-use crate::process::event::Failure;
+use crate::event::Failure;
 
 /// How wasmtime says that a call carried too much; its type is private. A test meets this text with a real guest.
 const MESSAGE_LIMIT_TEXT: &str = "fuel allocated for hostcalls has been exhausted";
 
 /// How wasmtime begins to name the address of a fault; its type is private. A test meets this text with a real guest.
 const FAULT_TEXT: &str = "memory fault at wasm address 0x";
+
+/// Why memory was refused.
+#[derive(Clone, Debug)]
+pub(crate) enum Refused {
+    /// The program would have had so many bytes.
+    Limit(u64),
+    /// The budget of the engine has no more for its user.
+    Budget(Error),
+}
+
+impl Refused {
+    /// The error of a program that could not go on without.
+    pub(crate) fn error(&self, limits: &Limits) -> Error {
+        match self {
+            Self::Limit(n_bytes) => memory_limit(*n_bytes, limits),
+            Self::Budget(error) => error.clone(),
+        }
+    }
+}
 
 /// What an instance had when it was ended.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 
-use super::fault::memory_limit;
+use super::fault::{Refused, memory_limit};
 use super::footprint::Footprint;
-use crate::{Error, Limits};
+use crate::Limits;
 
 /// Bytes of an element of a table: a pointer.
 const ELEMENT_BYTES: usize = size_of::<usize>();
@@ -34,25 +34,6 @@ struct Growth {
     n_bytes: u64,
     /// Those of them that the budget was charged with.
     promised: u64,
-}
-
-/// Why memory was refused.
-#[derive(Clone, Debug)]
-pub(crate) enum Refused {
-    /// The program would have had so many bytes.
-    Limit(u64),
-    /// The budget of the engine has no more for its user.
-    Budget(Error),
-}
-
-impl Refused {
-    /// The error of a program that could not go on without.
-    pub(crate) fn error(&self, limits: &Limits) -> Error {
-        match self {
-            Self::Limit(n_bytes) => memory_limit(*n_bytes, limits),
-            Self::Budget(error) => error.clone(),
-        }
-    }
 }
 
 impl MemoryLimiter {
@@ -126,6 +107,14 @@ impl MemoryLimiter {
     /// Why memory was last refused, if it was.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
+    }
+
+    /// The error of memory that was refused.
+    pub(crate) fn refusal(&self, limits: &Limits) -> wasmtime::Error {
+        match self.refused() {
+            Some(refused) => refused.error(limits).into(),
+            None => memory_limit(limits.memory_bytes, limits).into(),
+        }
     }
 }
 

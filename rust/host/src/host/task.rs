@@ -8,15 +8,17 @@ use pie_core::ErrorCode;
 use serde::de::IgnoredAny;
 use wasmtime::{Store, UpdateDeadline};
 
-use super::event::{Event, Failure};
-use super::state::{ProcessState, Record};
-use super::stated::Told;
-use super::stdio::Output;
+use super::shared::Shared;
 use crate::Error;
-use crate::host::{Shared, stopped};
+use crate::errors::stopped;
+use crate::event::{Event, Failure};
 use crate::interface::bindings::exports::pie::inferlet::run;
+use crate::interface::linkers::Prepared;
+use crate::process::handles::HandleTable;
+use crate::process::record::Record;
+use crate::process::state::ProcessState;
+use crate::process::stdio::Output;
 use crate::program::Held;
-use crate::program::artefact::Prepared;
 use crate::program::opened::Code;
 use crate::program::source::Given as GivenSource;
 use crate::sandbox::cpu::Metered;
@@ -29,7 +31,7 @@ const SLICE: Duration = Duration::from_millis(2);
 const CHECK_INTERFACE: &str = "pie:inferlet/check@0.1.0";
 
 /// Reports the end of a process once, whatever becomes of its task: also where it panics, or is dropped with the threads of the host.
-pub(crate) struct Ending {
+pub(super) struct Ending {
     host: Arc<Shared>,
     record: Arc<Record>,
     is_reported: bool,
@@ -37,7 +39,7 @@ pub(crate) struct Ending {
 
 impl Ending {
     /// Of a process that lives from now on.
-    pub(crate) fn new(host: Arc<Shared>, record: Arc<Record>) -> Self {
+    pub(super) fn new(host: Arc<Shared>, record: Arc<Record>) -> Self {
         Self {
             host,
             record,
@@ -60,7 +62,7 @@ impl Ending {
         if std::mem::replace(&mut self.is_reported, true) {
             return;
         }
-        self.host.end_process(&self.record);
+        self.host.live.end(&self.record);
         self.record.ended(&last);
         self.record.events.finish(if self.record.is_served() {
             last.without_internals()
@@ -85,7 +87,7 @@ impl Drop for Ending {
 
 /// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
 /// before the last event can be read.
-pub(crate) async fn run(mut ending: Ending, program: Held, input: String) {
+pub(super) async fn run(mut ending: Ending, program: Held, input: String) {
     let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
@@ -105,7 +107,7 @@ pub(crate) async fn run(mut ending: Ending, program: Held, input: String) {
 }
 
 /// Looks at a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing is.
-pub(crate) async fn check(mut ending: Ending, program: Held) {
+pub(super) async fn check(mut ending: Ending, program: Held) {
     let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
@@ -145,7 +147,7 @@ async fn execute(
     // A process that runs holds nothing of its program but what its runtime has not taken yet.
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
-    let mut store = new_store(host, record.clone(), source, outputs);
+    let mut store = new_store(&host, record.clone(), source, outputs);
     if is_own {
         store.data_mut().memory.share_image();
     }
@@ -154,7 +156,7 @@ async fn execute(
     match result {
         Ok(Ok(value)) => checked_json(value).map_err(Failure::from),
         Ok(Err(failure)) => {
-            let mut failure = program_failure(failure, &store.data().told);
+            let mut failure = program_failure(failure, &store.data().table);
             // A language runtime knows that memory was refused, and the engine what the limit was.
             if let Some(refused) = refused
                 && failure.code.as_deref() == Some(ErrorCode::LimitMemory.as_str())
@@ -194,7 +196,7 @@ async fn examine(
     };
     let stack_bytes = host.config.stack_bytes;
     let compile = host.config.limits.compile;
-    let mut store = new_store(host, record.clone(), Some(source), outputs);
+    let mut store = new_store(&host, record.clone(), Some(source), outputs);
     if is_own {
         store.data_mut().memory.share_image();
     }
@@ -238,15 +240,14 @@ async fn check_source(
 
 /// The store of a new instance.
 fn new_store(
-    host: Arc<Shared>,
+    host: &Shared,
     record: Arc<Record>,
     source: Option<GivenSource>,
     outputs: &[Output; 2],
 ) -> Store<ProcessState> {
-    let engine = host.engine.clone();
     let mut store = Store::new(
-        &engine,
-        ProcessState::new(host, record.clone(), source, outputs),
+        &host.engine,
+        ProcessState::new(host.surroundings.clone(), record.clone(), source, outputs),
     );
     store.limiter(|state| &mut state.memory);
     store.set_hostcall_fuel(record.limits.message_bytes);
@@ -344,7 +345,7 @@ fn beginning(text: &str) -> String {
 /// Characters of the type of an exception that are kept: it stands in lists and logs.
 const MAX_KIND_CHARS: usize = 256;
 
-fn program_failure(failure: run::Failure, told: &Told) -> Failure {
+fn program_failure(failure: run::Failure, table: &HandleTable) -> Failure {
     let run::Failure {
         kind,
         message,
@@ -353,7 +354,7 @@ fn program_failure(failure: run::Failure, told: &Told) -> Failure {
     } = failure;
     Failure {
         kind: kind.chars().take(MAX_KIND_CHARS).collect(),
-        code: Some(told.code(code.as_deref()).as_str().to_owned()),
+        code: Some(table.code(code.as_deref()).as_str().to_owned()),
         message,
         traceback,
     }

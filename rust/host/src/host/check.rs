@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use pie_core::ErrorCode;
 
-use super::turns::Turn;
-use crate::process::{Event, Failure, Process};
-use crate::{Error, host};
+use crate::Error;
+use crate::errors::stopped;
+use crate::event::{Event, Failure};
+use crate::process::Process;
+use crate::program::turns::Turn;
 
 /// Programs that are looked at once; the others wait, users in turns.
-pub(crate) const PARALLEL_CHECKS: usize = 2;
+pub(super) const PARALLEL_CHECKS: usize = 2;
 
 /// A look at a program. Dropping it gives it up.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub struct Check {
 }
 
 impl Check {
-    pub(crate) fn new(process: Process, turn: Option<Turn>) -> Self {
+    pub(super) fn new(process: Process, turn: Option<Turn>) -> Self {
         Self {
             process,
             _turn: turn,
@@ -52,7 +54,7 @@ fn answer(last: Option<Event>) -> Result<(), Error> {
     match last {
         Some(Event::Error(failure)) => Err(error(failure)),
         Some(_) => Ok(()),
-        None => Err(host::stopped()),
+        None => Err(stopped()),
     }
 }
 

@@ -91,7 +91,7 @@ mod tests {
         };
         assert_eq!(told.code.as_deref(), Some("internal"));
         assert!(!told.message.contains('/'), "{}", told.message);
-        let other = Event::Error(Failure::from(crate::host::stopped()));
+        let other = Event::Error(Failure::from(crate::errors::stopped()));
         assert_eq!(other.clone().without_internals(), other);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::budget::{Account, Purpose};
-use crate::process::holding::Holding;
+use crate::holding::Holding;
 
 /// What a token takes in the engine: four bytes, and its part of the node of its page.
 pub(crate) const TOKEN_BYTES: usize = 24;

@@ -1,0 +1,282 @@
+//! The host: models, programs and processes of one engine. Several live in one process; nothing is shared between them.
+
+mod check;
+mod launching;
+mod live;
+mod models;
+mod shared;
+mod task;
+mod threads;
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub use self::check::Check;
+use self::check::PARALLEL_CHECKS;
+use self::launching::Begun;
+use self::live::Live;
+use self::shared::Shared;
+use self::threads::Threads;
+use crate::budget::Budget;
+use crate::interface::linkers::Linkers;
+use crate::numbering::{Numbering, Numbers};
+use crate::process::standing::Standings;
+use crate::process::surroundings::Surroundings;
+use crate::process::{Launch, Process, Reader, ServedProcess, Serving, random_seed};
+use crate::program::store::ProgramStore;
+use crate::program::turns::{Turn, Turns};
+use crate::program::{Component, Language, Preparation, Program};
+use crate::sandbox::ticker::Ticker;
+use crate::sandbox::wasm_engine;
+use crate::sync::lock;
+use crate::{Error, HostConfig, Limits};
+
+/// How long a host waits for its processes to end when it stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One engine: models, programs, processes.
+pub struct Host {
+    shared: Arc<Shared>,
+    drivers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Host")
+            .field("instance_id", &self.shared.surroundings.instance_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Makes a host without models.
+    ///
+    /// # Errors
+    /// `invalid-config` for a setting out of its range, or a cache folder that cannot be used.
+    pub fn new(config: HostConfig) -> Result<Self, Error> {
+        config.check()?;
+        let config = Arc::new(config);
+        let engine = wasm_engine(&config)?;
+        let linkers = Linkers::new(&engine).map_err(Error::internal)?;
+        let programs = Arc::new(ProgramStore::new(config.clone(), engine.clone(), linkers)?);
+        let instance_id = match &config.instance_id {
+            Some(instance_id) => instance_id.clone(),
+            None => format!("{:016x}", random_seed()?),
+        };
+        let threads = Threads::start(&config)?;
+        let ticker = Ticker::start(engine.clone())?;
+        let background = threads.background().clone();
+        let shared = Shared {
+            budget: config.budget(),
+            live: Live::new(config.max_processes, ticker),
+            config,
+            engine,
+            programs,
+            surroundings: Arc::new(Surroundings::new(instance_id, background)),
+            checking: Turns::new(PARALLEL_CHECKS),
+            standings: Arc::new(Standings::new(threads.n_foreground)),
+            threads,
+            numbers: Numbers::default(),
+            next_look: AtomicU64::new(u64::MAX),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            drivers: Mutex::default(),
+        })
+    }
+
+    /// The name by which programs know this engine.
+    pub fn instance_id(&self) -> &str {
+        &self.shared.surroundings.instance_id
+    }
+
+    /// What users may make this engine hold.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.shared.budget
+    }
+
+    /// What the processes that read programs can do that they should not, for want of means of this system. Known once
+    /// one of them has run.
+    pub fn lacks_of_workers(&self) -> Vec<&'static str> {
+        self.shared.programs.lacks_of_workers()
+    }
+
+    /// What each process may use.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.config.limits
+    }
+
+    /// True when launches of the component do not have to compile it.
+    pub fn is_compiled(&self, component: &Component) -> bool {
+        self.shared.programs.has_component(component)
+    }
+
+    /// True when launches in `language` do not have to compile its runtime.
+    pub fn is_prepared(&self, language: Language) -> bool {
+        self.shared.programs.has_runtime(language)
+    }
+
+    /// Begins to load the runtime of a language, or to compile it.
+    ///
+    /// # Errors
+    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-config` when there is no runtime for the language.
+    pub fn prepare(&self, language: Language) -> Result<Preparation, Error> {
+        let shared = self.shared.clone();
+        self.begin(async move { shared.programs.runtime(language).await.map(drop) })
+    }
+
+    /// Begins to load a component, or to compile it.
+    ///
+    /// # Errors
+    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-program` when it is no component, is damaged, or does not
+    /// fit the world of programs, and `unknown-runtime` for a built program whose runtime is not there.
+    pub fn compile(&self, component: &Component) -> Result<Preparation, Error> {
+        let (shared, program) = (self.shared.clone(), Program::from(component.clone()));
+        self.begin(async move {
+            let opened = program.opened(&shared.config.limits).await?;
+            shared.programs.code(&opened.code, "").await.map(drop)
+        })
+    }
+
+    /// Begins to look at a program without running any of it: whether it is a component that fits the host; or, of sources, whether the
+    /// entry and what it imports compile, and whether there is something to call. What is found there once is not looked for again by a
+    /// launch: the component is compiled and kept.
+    ///
+    /// # Errors
+    /// `limit-processes`, `limit-engine-memory`, `engine-stopped`. Waiting for it answers `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
+    /// `limit-memory` and `limit-stack` for one that takes too much to be looked at.
+    pub fn check(&self, program: Program, username: &str) -> Result<Check, Error> {
+        self.begin_check(program, username, None)
+    }
+
+    /// Looks at a program as [`Host::check`] does, in turn with those of other users.
+    ///
+    /// # Errors
+    /// As there, and `limit-queue` where too many programs of the user wait.
+    pub async fn checked(&self, program: Program, username: &str) -> Result<(), Error> {
+        let turn = self.shared.checking.take(username).await?;
+        let check = self.begin_check(program, username, Some(turn))?;
+        check.outcome().await
+    }
+
+    fn begin_check(
+        &self,
+        program: Program,
+        username: &str,
+        turn: Option<Turn>,
+    ) -> Result<Check, Error> {
+        let begun = self.shared.begin_look(program, username)?;
+        self.shared.threads.spawn(begun.task)?;
+        Ok(Check::new(Process::new(begun.record), turn))
+    }
+
+    /// Launches a program. What is wrong with the program itself is its last event.
+    ///
+    /// # Errors
+    /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for it, `limit-message` for an input that is
+    /// too long, `invalid-argument` for arguments or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
+    pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
+        let begun = self.shared.begin(launch, None)?;
+        self.shared.threads.spawn(begun.task)?;
+        Ok(Process::new(begun.record))
+    }
+
+    /// Launches a program that outlives its readers. The reader is there where `serving` gives a window.
+    ///
+    /// # Errors
+    /// As [`Host::launch`].
+    pub fn launch_served(
+        &self,
+        launch: Launch,
+        serving: Serving,
+    ) -> Result<(ServedProcess, Option<Reader>), Error> {
+        let window_bytes = serving.window_bytes;
+        let Begun { record, task } = self.shared.begin(launch, Some(serving))?;
+        let reader = window_bytes
+            .map(|window_bytes| Reader::first(record.clone(), window_bytes))
+            .transpose()?;
+        self.shared.threads.spawn(task)?;
+        Ok((ServedProcess::new(record), reader))
+    }
+
+    /// Ends every process and every driver. Later launches are refused; a second call does nothing.
+    pub fn stop(&self) {
+        let _threads = self.shared.threads.close();
+        self.shared.live.stop(STOP_PATIENCE);
+        self.shared.programs.stop();
+        for model in self.shared.surroundings.models.all() {
+            model.stop();
+        }
+        for driver in lock(&self.drivers).drain(..) {
+            // A panic of a driver thread was printed when it happened.
+            drop(driver.join());
+        }
+    }
+
+    /// Processes get their numbers so from now on, behind what the host has given already.
+    pub fn number_by(&self, numbering: Numbering) {
+        self.shared.numbers.set(numbering);
+    }
+
+    /// The count of the next process.
+    pub fn next_count(&self) -> u64 {
+        self.shared.numbers.next()
+    }
+
+    /// Runs `work` among the programs.
+    fn begin(
+        &self,
+        work: impl Future<Output = Result<(), Error>> + Send + 'static,
+    ) -> Result<Preparation, Error> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.shared.threads.spawn(async move {
+            // A caller that is gone needs no answer.
+            drop(sender.send(work.await));
+        })?;
+        Ok(Preparation::new(receiver))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pie_core::ErrorCode;
+
+    use crate::event::Event;
+
+    #[test]
+    fn a_launch_that_the_stop_overtakes_leaves_no_process() {
+        let host = Host::new(HostConfig::default()).unwrap();
+        // As far as `stop` has come when it overtakes a launch that was admitted.
+        let _threads = host.shared.threads.close();
+        let launch = Launch::new(Component::new(*b""), "null");
+        let refused = host.launch(launch).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::EngineStopped);
+        assert_eq!(host.shared.live.count(), 0);
+    }
+
+    #[test]
+    fn a_process_whose_task_is_dropped_ends() {
+        let host = Host::new(HostConfig::default()).unwrap();
+        let launch = Launch::new(Component::new(*b"any"), "null");
+        let Begun { record, task } = host.shared.begin(launch, None).unwrap();
+        assert_eq!(host.shared.live.count(), 1);
+        drop(task);
+        assert_eq!(host.shared.live.count(), 0);
+        let last = Process::new(record).next_event(None);
+        assert!(
+            matches!(&last, Some(Event::Error(failure)) if failure.code.as_deref() == Some("engine-stopped")),
+            "{last:?}"
+        );
+    }
+}

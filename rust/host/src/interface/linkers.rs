@@ -1,0 +1,72 @@
+//! All interfaces together, in the two worlds of components.
+
+use wasmtime::Engine;
+use wasmtime::component::{Component, Linker};
+
+use super::bindings::ProgramPre;
+use super::{
+    chat, clocks, context, futures, generation, model, poll, runtime, sampling, session, source,
+    tokenizer, types,
+};
+use crate::Error;
+use crate::process::state::ProcessState;
+use crate::program::artefact::{Binder, World, causes, invalid};
+
+/// A program that is ready to be instantiated.
+pub(crate) type Prepared = ProgramPre<ProcessState>;
+
+/// The linkers for the two kinds of components.
+pub(crate) struct Linkers {
+    programs: Linker<ProcessState>,
+    /// For language runtimes, which get the source beside.
+    runtimes: Linker<ProcessState>,
+}
+
+impl Linkers {
+    /// Those of an engine.
+    ///
+    /// # Errors
+    /// Where two interfaces have one name.
+    pub(crate) fn new(engine: &Engine) -> wasmtime::Result<Self> {
+        let mut programs = Linker::new(engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut programs)?;
+        poll::add_to_linker(&mut programs)?;
+        clocks::add_to_linker(&mut programs)?;
+        types::add_to_linker(&mut programs)?;
+        futures::add_to_linker(&mut programs)?;
+        runtime::add_to_linker(&mut programs)?;
+        model::add_to_linker(&mut programs)?;
+        tokenizer::add_to_linker(&mut programs)?;
+        context::add_to_linker(&mut programs)?;
+        sampling::add_to_linker(&mut programs)?;
+        generation::add_to_linker(&mut programs)?;
+        session::add_to_linker(&mut programs)?;
+        chat::add_to_linker(&mut programs)?;
+        let mut runtimes = programs.clone();
+        source::add_to_linker(&mut runtimes)?;
+        Ok(Self { programs, runtimes })
+    }
+}
+
+impl Binder for Linkers {
+    type Prepared = Prepared;
+
+    fn bind(&self, component: &Component, world: World) -> Result<Prepared, Error> {
+        let linker = match world {
+            World::Program => &self.programs,
+            World::Runtime => &self.runtimes,
+        };
+        let instance = linker.instantiate_pre(component).map_err(|error| {
+            invalid(format!(
+                "the component does not fit the world pie:inferlet: {}",
+                causes(&error)
+            ))
+        })?;
+        Prepared::new(instance).map_err(|error| {
+            invalid(format!(
+                "the component does not fit the world pie:inferlet: {}; a program exports pie:inferlet/run@0.1.0",
+                causes(&error)
+            ))
+        })
+    }
+}

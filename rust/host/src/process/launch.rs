@@ -1,0 +1,125 @@
+//! A launch: what is launched, by whom, with what, and within which bounds.
+
+use std::collections::BTreeMap;
+
+use pie_core::ErrorCode;
+
+use crate::Error;
+use crate::program::Program;
+use crate::settings::Value;
+
+/// The longest user name, and the most launch arguments.
+const MAX_USERNAME_BYTES: usize = 256;
+const MAX_ARGS: usize = 10_000;
+/// Who launches where nobody is named.
+const ANONYMOUS: &str = "anonymous";
+
+/// How a program is launched.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What is launched.
+    pub program: Program,
+    /// A JSON text; any other text becomes `{"input": text}`.
+    pub input: String,
+    /// The arguments as they were typed, unparsed.
+    pub args: Vec<String>,
+    /// The launch seed; none: a random one.
+    pub seed: Option<u64>,
+    /// The user; none: `anonymous`.
+    pub username: Option<String>,
+    /// The most tokens that may enter the contexts of the process; none: any number.
+    pub token_budget: Option<u64>,
+    /// Limits of this process by their names in [`crate::Limits::settings`], none above the engine's.
+    pub limits: BTreeMap<String, Value>,
+}
+
+impl Launch {
+    /// A launch of `program` with an input, and the defaults for the rest.
+    pub fn new(program: impl Into<Program>, input: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            input: input.into(),
+            args: Vec::new(),
+            seed: None,
+            username: None,
+            token_budget: None,
+            limits: BTreeMap::new(),
+        }
+    }
+
+    /// Fills in what was left open: the user, the seed, and the object around an input that is not JSON.
+    ///
+    /// # Errors
+    /// `limit-message` for an input that is longer than a message of `message_bytes`, `invalid-argument` for arguments beyond their bounds.
+    pub(crate) fn complete(&mut self, message_bytes: usize) -> Result<(), Error> {
+        self.input = json_input(std::mem::take(&mut self.input));
+        check_size("the input", self.input.len(), message_bytes)?;
+        check_size(
+            "the launch arguments together",
+            self.args_bytes(),
+            message_bytes,
+        )?;
+        let username = self.username.get_or_insert_with(|| ANONYMOUS.to_owned());
+        if self.args.len() > MAX_ARGS || username.len() > MAX_USERNAME_BYTES {
+            let message = format!(
+                "the launch has {} arguments and a user name of {} bytes, of at most {MAX_ARGS} and {MAX_USERNAME_BYTES}; put what is longer into the input",
+                self.args.len(),
+                username.len()
+            );
+            return Err(Error::new(ErrorCode::InvalidArgument, message));
+        }
+        if self.seed.is_none() {
+            self.seed = Some(random_seed()?);
+        }
+        Ok(())
+    }
+
+    /// Bytes of its arguments.
+    pub(crate) fn args_bytes(&self) -> usize {
+        self.args.iter().map(String::len).sum()
+    }
+}
+
+/// The text as an input: JSON as it is, anything else as `{"input": text}`.
+fn json_input(text: String) -> String {
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => text,
+        Err(_) => serde_json::json!({ "input": text }).to_string(),
+    }
+}
+
+fn check_size(what: &str, n_bytes: usize, limit: usize) -> Result<(), Error> {
+    if n_bytes <= limit {
+        return Ok(());
+    }
+    let message = format!(
+        "{what} has {n_bytes} bytes, more than limits.message_bytes = {limit}; send the rest as messages"
+    );
+    Err(Error::new(ErrorCode::LimitMessage, message))
+}
+
+/// A seed that nobody knows before.
+///
+/// # Errors
+/// `internal` where the system gives none.
+pub(crate) fn random_seed() -> Result<u64, Error> {
+    getrandom::u64()
+        .map_err(|error| Error::internal(format!("the system gives no randomness: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_not_json_becomes_the_input_field() {
+        for (text, expected) in [
+            ("{\"a\":1}", "{\"a\":1}"),
+            ("null", "null"),
+            ("hello \"x\"", "{\"input\":\"hello \\\"x\\\"\"}"),
+            ("", "{\"input\":\"\"}"),
+        ] {
+            assert_eq!(json_input(text.to_owned()), expected);
+        }
+    }
+}

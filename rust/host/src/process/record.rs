@@ -1,0 +1,238 @@
+//! What is known of one process from its launch to its end.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use pie_core::TokenBudget;
+use tokio::sync::watch;
+
+use super::launch::Launch;
+use super::mailbox::Mailbox;
+use super::queue::{Capacity, EventQueue, Keeping};
+use super::serving::{Observer, Serving};
+use crate::Error;
+use crate::budget::{Account, Purpose};
+use crate::event::Event;
+use crate::holding::Holding;
+use crate::limits::Limits;
+use crate::sandbox::cpu::CpuMeter;
+use crate::sandbox::fault::{calls_limit, cpu_limit, output_limit};
+use crate::sandbox::footprint::Footprint;
+use crate::sync::lock;
+
+/// What the host and the holder of a [`super::Process`] share about one process.
+pub(crate) struct Record {
+    pub(crate) pid: u64,
+    pub(crate) launch_seed: u64,
+    pub(crate) username: String,
+    /// As typed; none once the program has ended.
+    args: Mutex<Vec<String>>,
+    pub(crate) events: Arc<EventQueue>,
+    /// Told of the end, where the process outlives its readers.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) mailbox: Arc<Mailbox<String>>,
+    pub(crate) files: Arc<Mailbox<Vec<u8>>>,
+    pub(crate) cpu: Arc<CpuMeter>,
+    /// What its user is charged with for its instance.
+    pub(crate) footprint: Arc<Footprint>,
+    /// That of its user in the budget of the engine.
+    pub(crate) account: Account,
+    pub(crate) launched: Instant,
+    /// Nanoseconds from the launch to the call of the program's entry; 0 before.
+    pub(crate) entered_ns: AtomicU64,
+    /// What arrived at the `pie:*` interfaces and at `wasi:io/poll`: calls, and drops of handles.
+    pub(crate) n_arrivals: AtomicU64,
+    /// The drops among them.
+    pub(crate) n_drops: AtomicU64,
+    /// What the program has written to its outputs and to its client.
+    pub(crate) n_output_bytes: AtomicU64,
+    /// The tokens that may enter its contexts; none: any number.
+    pub(crate) budget: Option<TokenBudget>,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// Set once, to the reason, when the process shall end.
+    pub(crate) stop: watch::Sender<Option<Error>>,
+}
+
+/// What the host grants a process that begins.
+pub(crate) struct Granted {
+    pub(crate) launched: Instant,
+    pub(crate) limits: Limits,
+    /// That of its user.
+    pub(crate) account: Account,
+    pub(crate) stack_bytes: usize,
+    /// How its events are kept, where it outlives its readers.
+    pub(crate) serving: Option<Serving>,
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Record")
+            .field("pid", &self.pid)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Record {
+    /// The record of a process that begins with a launch that is complete; its arguments are taken out of it.
+    ///
+    /// # Errors
+    /// `limit-engine-memory` where its user has no room for one more.
+    pub(crate) fn new(pid: u64, launch: &mut Launch, granted: Granted) -> Result<Self, Error> {
+        let Granted {
+            launched,
+            limits,
+            account,
+            stack_bytes,
+            serving,
+        } = granted;
+        let footprint = Footprint::new(&account, stack_bytes as u64)?;
+        footprint.promise((launch.input.len() + launch.args_bytes()) as u64)?;
+        // Of a process that is served, what it uses is counted also where it has no cap.
+        let most_tokens = launch
+            .token_budget
+            .or(serving.is_some().then_some(u64::MAX));
+        let capacity = Capacity {
+            entries: limits.queue_events,
+            bytes: limits.queue_bytes,
+        };
+        let holding = || Holding::new(account.empty(Purpose::Queue));
+        let observer = serving.as_ref().map(|serving| serving.observer.clone());
+        let events = match serving {
+            None => EventQueue::new(capacity, holding()),
+            Some(serving) => EventQueue::keeping(
+                capacity,
+                holding(),
+                Keeping {
+                    pid,
+                    kept_bytes: serving.kept_bytes,
+                    log_bytes: serving.log_bytes,
+                    observer: serving.observer,
+                },
+            ),
+        };
+        Ok(Self {
+            pid,
+            launch_seed: launch.seed.unwrap_or_default(),
+            username: launch.username.clone().unwrap_or_default(),
+            args: Mutex::new(std::mem::take(&mut launch.args)),
+            events: Arc::new(events),
+            observer,
+            mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
+            files: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
+            cpu: Arc::default(),
+            footprint: Arc::new(footprint),
+            account,
+            launched,
+            entered_ns: AtomicU64::new(0),
+            n_arrivals: AtomicU64::new(0),
+            n_drops: AtomicU64::new(0),
+            n_output_bytes: AtomicU64::new(0),
+            budget: most_tokens.map(TokenBudget::new),
+            limits,
+            stop: watch::Sender::new(None),
+        })
+    }
+
+    /// True for a process of a server, whose clients are others than who runs the engine.
+    pub(crate) fn is_served(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    /// The arguments of the program.
+    pub(crate) fn args(&self) -> Vec<String> {
+        lock(&self.args).clone()
+    }
+
+    /// The program has ended: what waits for it is dropped, and its observer is told.
+    pub(crate) fn ended(&self, last: &Event) {
+        *lock(&self.args) = Vec::new();
+        self.footprint.release();
+        self.mailbox.discard();
+        self.files.discard();
+        if let Some(observer) = &self.observer {
+            observer.ended(self.pid, last);
+        }
+    }
+
+    /// The client has gone: nothing more will reach the program.
+    pub(crate) fn close_input(&self) {
+        self.mailbox.close();
+        self.files.close();
+    }
+
+    /// Ends the process with `reason`, unless it was told to end before.
+    pub(crate) fn stop(&self, reason: Error) {
+        self.stop.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(reason);
+            first
+        });
+    }
+
+    /// Waits until the process shall end; gives the reason.
+    pub(crate) async fn stopped(&self) -> Error {
+        let mut stop = self.stop.subscribe();
+        let reason = stop
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Calls that the program made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not calls.
+    pub(crate) fn n_calls(&self) -> u64 {
+        self.n_arrivals
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.n_drops.load(Ordering::Relaxed))
+    }
+
+    /// Looks, while the program runs, at the limits that no single call of it meets.
+    ///
+    /// # Errors
+    /// `limit-cpu`, `limit-calls`, `limit-engine-memory`.
+    pub(crate) fn check_slice(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        self.footprint
+            .settle(self.cpu.met_bytes_with_running_poll())?;
+        if limits
+            .cpu
+            .is_some_and(|limit| self.cpu.used_with_running_poll() > limit)
+        {
+            return Err(cpu_limit(limits));
+        }
+        if self.n_calls() > limits.calls {
+            return Err(calls_limit(limits));
+        }
+        Ok(())
+    }
+
+    /// Charges, after a turn of the program, the memory that it met. Where there is no room for it, the process ends.
+    pub(crate) fn settle_memory(&self) {
+        if let Err(error) = self.footprint.settle(self.cpu.met_bytes()) {
+            self.stop(error);
+        }
+    }
+
+    /// Counts what the program writes.
+    ///
+    /// # Errors
+    /// `limit-output` beyond what it may write in its life.
+    pub(crate) fn count_output(&self, n_bytes: usize) -> Result<(), Error> {
+        let before = self
+            .n_output_bytes
+            .fetch_add(n_bytes as u64, Ordering::Relaxed);
+        if before.saturating_add(n_bytes as u64) <= self.limits.output_bytes {
+            return Ok(());
+        }
+        Err(output_limit(&self.limits))
+    }
+}

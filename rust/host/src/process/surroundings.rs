@@ -1,0 +1,34 @@
+//! What a host has for the programs that it runs, the same for all.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::model::registry::Models;
+use crate::program::turns::Turns;
+
+/// Long texts that are encoded at once.
+const PARALLEL_TEXTS: usize = 2;
+
+/// What the programs of a host find around them.
+pub(crate) struct Surroundings {
+    /// The name by which programs know the engine.
+    pub(crate) instance_id: String,
+    pub(crate) models: Models,
+    /// Who may have a long text encoded.
+    pub(crate) encoding: Arc<Turns>,
+    /// Where programs run that compute without waiting, and where long texts are encoded.
+    pub(crate) background: Handle,
+}
+
+impl Surroundings {
+    /// Those of a host without models.
+    pub(crate) fn new(instance_id: String, background: Handle) -> Self {
+        Self {
+            instance_id,
+            models: Models::default(),
+            encoding: Turns::new(PARALLEL_TEXTS),
+            background,
+        }
+    }
+}

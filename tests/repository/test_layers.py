@@ -1,0 +1,111 @@
+"""Layers inside crates: files take names from those below, and never in a circle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.rust_imports import Imports, circles, imports, upward
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
+HOST_LAYERS = [
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "settings.rs"},
+    {"limits.rs", "budget.rs", "numbering.rs", "holding.rs"},
+    {"config.rs", "futures.rs"},
+    {"sandbox/"},
+    {"model/", "program/"},
+    {"process/"},
+    {"interface/"},
+    {"host/"},
+    {"lib.rs"},
+]
+
+# bindgen has to name the types behind the handles of an interface, and each interface uses what it generates.
+GENERATED = "interface/bindings.rs"
+
+
+def of(crate: str) -> Imports:
+    arrows = imports(ROOT / crate)
+    return {file: set() if file == GENERATED else targets for file, targets in arrows.items()}
+
+
+@pytest.mark.parametrize("crate", ["rust/host/src"])
+def test_no_files_take_names_from_each_other_in_a_circle(crate: str) -> None:
+    assert circles(of(crate)) == []
+
+
+@pytest.mark.parametrize(("crate", "layers"), [("rust/host/src", HOST_LAYERS)])
+def test_files_take_names_from_lower_layers_only(crate: str, layers: list[set[str]]) -> None:
+    arrows = of(crate)
+    assert len(arrows) > 40
+    assert upward(arrows, layers) == []
+
+
+def crate_of(folder: Path, files: dict[str, str]) -> Imports:
+    for name, code in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+    return imports(folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("use crate::low::Low;", {"low.rs"}),
+        ("use crate::{low::{self, Low}, far};", {"low.rs", "far/mod.rs"}),
+        ("use super::low;", {"low.rs"}),
+        ("fn f() -> crate::low::Low { crate::far::deep::made() }", {"low.rs", "far/deep.rs"}),
+        ("use crate::far; fn f() { far::deep::made() }", {"far/mod.rs", "far/deep.rs"}),
+        # Re-exported under a name of its own, from the root and from a folder.
+        ("use crate::Low;", {"low.rs"}),
+        ("use crate::far::Renamed as R;", {"far/deep.rs"}),
+        ("use crate::far::of_mod;", {"far/mod.rs"}),
+        ("mod inner { use super::super::low::Low; }", {"low.rs"}),
+        ("pub(in crate::low) fn f() {}", set()),
+        ("use std::sync::Arc; use wasmtime::Engine;", set()),
+        ("// use crate::low::Low;\n/* crate::low::Low */ const TEXT: &str = \"crate::low::Low\";", set()),
+        ("#[cfg(test)]\nmod tests { use crate::low::Low; fn f() { if true { } } }", set()),
+        ("#[cfg(test)]\nuse crate::low::Low;\nuse crate::far::deep;", {"far/deep.rs"}),
+    ],
+)
+def test_the_reader_follows_names_to_where_they_are_defined(tmp_path: Path, code: str, names: set[str]) -> None:
+    files = {
+        "lib.rs": "mod far; mod high; mod low; pub use low::Low;",
+        "low.rs": "pub struct Low;",
+        "far/mod.rs": "mod deep; pub(crate) use deep::Deep as Renamed; pub fn of_mod() {}",
+        "far/deep.rs": "pub struct Deep; pub fn made() -> Deep { Deep }",
+        "high.rs": code,
+    }
+    arrows = crate_of(tmp_path, files)
+    assert arrows["high.rs"] == names
+    # A name that is only re-exported is not used.
+    assert arrows["far/mod.rs"] == set()
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod a; mod b; mod c; mod d;",
+        "a.rs": "use crate::b::B; pub struct A;",
+        "b.rs": "pub struct B; fn f() { super::c::made(); }",
+        "c.rs": "use super::{a::A, d}; pub fn made() {}",
+        "d.rs": "use crate::e;",
+    }
+    arrows = crate_of(tmp_path, files)
+    assert circles(arrows) == [["a.rs", "b.rs", "c.rs"]]
+
+
+def test_an_arrow_to_a_higher_layer_is_found(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod high; mod low;",
+        "low/mod.rs": "mod deep;",
+        "low/deep.rs": "use crate::high::High;",
+        "high.rs": "pub struct High;",
+    }
+    arrows = crate_of(tmp_path, files)
+    assert upward(arrows, [{"low/"}, {"high.rs"}, {"lib.rs"}]) == ["low/deep.rs -> high.rs"]
+    assert upward(arrows, [{"low/deep.rs"}, {"high.rs"}, {"lib.rs"}]) == ["low/deep.rs -> high.rs", "low/mod.rs has no layer"]
+    assert upward(arrows, [{"high.rs"}, {"low/"}, {"lib.rs"}]) == []
