@@ -107,8 +107,13 @@ enum Kind {
 impl Request {
     /// The generator, before the engine has checked it.
     pub fn start(&self, ctx: &Context) -> Generator {
-        let generator = ctx.generate(self.sampler.sampler()).stop(&self.stop);
-        let mut generator = generator.ignore_eos(self.ignore_eos);
+        let mut generator = ctx.generate(self.sampler.sampler());
+        if !self.stop.is_empty() {
+            generator = generator.stop(&self.stop);
+        }
+        if self.ignore_eos {
+            generator = generator.ignore_eos(true);
+        }
         if let Some(n) = self.max_tokens {
             generator = generator.max_tokens(n);
         }
