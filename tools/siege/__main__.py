@@ -20,7 +20,7 @@ from pie.client import connect
 from pie.memory import users_bytes
 from tools.siege import honest
 from tools.siege.honest import Seen
-from tools.siege.watch import Figures, figures, peak
+from tools.siege.watch import Figures, figures, held, peak
 
 _ALONE_S = 20.0
 _SETTLE_S = 90.0
@@ -50,6 +50,8 @@ class Result:
     limit_bytes: int
     stats: dict[str, Any]
     met: dict[str, dict[str, int]]
+    held: str
+    """Who holds what the server takes afterwards."""
     is_alive: bool
 
     @property
@@ -136,10 +138,11 @@ async def siege(server: subprocess.Popen[str], url: str, seconds: float, limit_b
     stop.set()
     most = await watching
     if server.poll() is not None:
-        return Result(alone, besieged, honest.Seen(), before, before, most, limit_bytes, {}, met, is_alive=False)
+        return Result(alone, besieged, honest.Seen(), before, before, most, limit_bytes, {}, met, "", is_alive=False)
     after, stats = await settled(server, url, before)
+    who = held(server.pid)
     afterwards = await honest.live(url, tokens, time.monotonic() + _ALONE_S)
-    return Result(alone, besieged, afterwards, before, after, most, limit_bytes, stats, met, is_alive=server.poll() is None)
+    return Result(alone, besieged, afterwards, before, after, most, limit_bytes, stats, met, who, is_alive=server.poll() is None)
 
 
 async def settled(server: subprocess.Popen[str], url: str, before: Figures) -> tuple[Figures, dict[str, Any]]:
@@ -170,6 +173,7 @@ def shown(result: Result) -> str:
         f"threads {before.n_threads} -> {after.n_threads}, descriptors {before.n_descriptors} -> {after.n_descriptors}, "
         f"children {before.n_children} -> {after.n_children}",
         f"stats: {json.dumps(result.stats)}",
+        result.held,
         *(f"  {name}: {counts}" for name, counts in result.met.items()),
         *(f"FAULT: {fault}" for fault in result.faults()),
     ]

@@ -20,8 +20,11 @@ use crate::limits::{MAX_TOKENIZER_STEPS, MAX_TOKENIZER_VALUES};
 
 /// Values outside of the model itself: added tokens, steps.
 const MAX_OTHER_VALUES: usize = 1 << 19;
-/// How many bytes the steps of a normalizer or a pre-tokenizer may make of one, if the worst of each comes together.
+/// How many bytes the steps of a normalizer may make of one, if the worst of each comes together.
 const MAX_GROWTH: usize = 4096;
+/// The same of a pre-tokenizer, of which nothing is counted while a text is encoded: those of models put a few spaces in,
+/// or write a byte as a character, and what is split costs twenty times its bytes.
+const MAX_SPLIT_GROWTH: usize = 32;
 /// The bytes of all added tokens as the normalizer may write them.
 const MAX_ADDED_BYTES: usize = 64 << 20;
 /// A text that cannot become longer than this is normalized without being counted.
@@ -57,10 +60,13 @@ pub(super) fn screen(file: &[u8]) -> Result<usize, String> {
     let mut n_steps = NSteps::default();
     let growth = growth_as_loaded::<NormalizerWrapper>(steps.normalizer, &mut n_steps)?;
     let further = growth_as_loaded::<PreTokenizerWrapper>(steps.pre_tokenizer, &mut n_steps)?;
-    for (growth, what) in [(growth, "normalizer"), (further, "pre_tokenizer")] {
-        if growth > MAX_GROWTH {
+    for (growth, limit, what) in [
+        (growth, MAX_GROWTH, "normalizer"),
+        (further, MAX_SPLIT_GROWTH, "pre_tokenizer"),
+    ] {
+        if growth > limit {
             return Err(format!(
-                "its {what} may make {growth} bytes of one, and the limit is {MAX_GROWTH}"
+                "its {what} may make {growth} bytes of one, and the limit is {limit}"
             ));
         }
     }
