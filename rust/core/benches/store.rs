@@ -1,7 +1,8 @@
-//! What pages by content cost: `cargo bench --profile release -p pie-core --bench store -- (forks | prefixes | scale | memory)`.
+//! What pages by content cost: `cargo bench --profile release -p pie-core --bench store -- (forks | prefixes | scale |
+//! memory)`.
 //!
-//! The driver answers at once and computes nothing, so every figure is the engine's own. Each case is a line of JSON with its samples by
-//! round, which `asv_benchmarks` reads.
+//! The driver answers at once and computes nothing, so every figure is the engine's own. Each case is a line of JSON
+//! with its samples by round, which `asv_benchmarks` reads.
 
 #![allow(
     clippy::print_stdout,

@@ -1,8 +1,8 @@
 //! The engine's own cost of one step: planning, the arena, drawing and folding, with a driver that answers at once.
 //!
-//! `cargo run --release -p pie-core --example step_cost`. Prints microseconds a step, the best and the median of the rounds, for generations that
-//! the engine steps by itself. The vocabulary is small, so that drawing costs next to nothing; a second table draws from
-//! rows of 151,936 logits.
+//! `cargo run --release -p pie-core --example step_cost`. Prints microseconds a step, the best and the median of the
+//! rounds, for generations that the engine steps by itself. The vocabulary is small, so that drawing costs next to
+//! nothing; a second table draws from rows of 151,936 logits.
 
 #![allow(
     clippy::print_stdout,

@@ -1,5 +1,6 @@
-//! Masks as run lengths: alternating runs, forbidden first, 1 = allowed. `[F, F, T, T, T, F]` is `[2, 3, 1]`. Beyond the last
-//! run everything is forbidden. An empty list is no restriction at all, and no operation turns "all forbidden" into it.
+//! Masks as run lengths: alternating runs, forbidden first, 1 = allowed. `[F, F, T, T, T, F]` is `[2, 3, 1]`. Beyond
+//! the last run everything is forbidden. An empty list is no restriction at all, and no operation turns "all forbidden"
+//! into it.
 
 use std::ops::Range;
 
@@ -23,7 +24,8 @@ pub fn check(runs: &[u32], len: u32) -> Result<()> {
     ))
 }
 
-/// The allowed elements of a row of `len` elements, as ascending ranges that are not empty. Runs beyond the row are cut.
+/// The allowed elements of a row of `len` elements, as ascending ranges that are not empty. Runs beyond the row are
+/// cut.
 pub fn allowed(runs: &[u32], len: u32) -> impl Iterator<Item = Range<u32>> + '_ {
     let everything = if runs.is_empty() && len > 0 {
         Some(0..len)
@@ -87,7 +89,8 @@ pub fn and(left: &[u32], right: &[u32], len: u32) -> Vec<u32> {
     from_ranges(both)
 }
 
-/// The shortest runs that allow the same elements of a row of `len`: canonical, cut at the row, and empty where everything is allowed.
+/// The shortest runs that allow the same elements of a row of `len`: canonical, cut at the row, and empty where
+/// everything is allowed.
 pub fn shortest(runs: &[u32], len: u32) -> Vec<u32> {
     if runs.is_empty() {
         return Vec::new();

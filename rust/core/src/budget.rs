@@ -7,9 +7,9 @@ use crate::errors::{Error, ErrorCode, Result};
 
 /// A hard cap on tokens, shared by everything that one process does in the engines of all its models.
 ///
-/// Tokens enter with an append and when the result of a generation is taken; whether their keys and values are computed, copied or
-/// shared makes no difference. Forks share what has entered. What is cancelled, fails or is truncated gives nothing back and, where it
-/// never entered, costs nothing.
+/// Tokens enter with an append and when the result of a generation is taken; whether their keys and values are
+/// computed, copied or shared makes no difference. Forks share what has entered. What is cancelled, fails or is
+/// truncated gives nothing back and, where it never entered, costs nothing.
 #[derive(Clone, Debug)]
 pub struct TokenBudget(Arc<State>);
 

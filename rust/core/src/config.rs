@@ -15,11 +15,14 @@ pub struct EngineConfig {
     pub n_pages: u32,
     /// Whether the next token of a generation is computed before its program asks for it.
     pub run_ahead: bool,
-    /// Whether a pass looks for what was computed before of the tokens that it is to compute. Without it, forks still share their pages.
+    /// Whether a pass looks for what was computed before of the tokens that it is to compute. Without it, forks still
+    /// share their pages.
     pub prefix_cache: bool,
-    /// Pages that fit into the driver's host memory, to which contexts are swapped out. 0 to 2^24; 0: nothing is swapped.
+    /// Pages that fit into the driver's host memory, to which contexts are swapped out. 0 to 2^24; 0: nothing is
+    /// swapped.
     pub host_slots: u32,
-    /// What copying a page to host memory and back costs the driver, one way, in nanoseconds; weighed against computing it again.
+    /// What copying a page to host memory and back costs the driver, one way, in nanoseconds; weighed against computing
+    /// it again.
     pub copy_page_ns: u64,
     /// Most tokens in a batch, of all its sequences. 1 to 2^20.
     pub max_batch_tokens: u32,
@@ -33,28 +36,32 @@ pub struct EngineConfig {
     pub max_context: u32,
     /// Contexts that may live at once. 1 to 2^20.
     pub max_contexts: u32,
-    /// Contexts of one process that may live at once, so that none takes those of the others. 1 to 2^20; none: a quarter of `max_contexts`,
-    /// rounded up.
+    /// Contexts of one process that may live at once, so that none takes those of the others. 1 to 2^20; none: a
+    /// quarter of `max_contexts`, rounded up.
     pub max_process_contexts: Option<u32>,
-    /// Contexts of all processes of one user that may live at once. 1 to 2^20; none: half of `max_contexts`, rounded up.
+    /// Contexts of all processes of one user that may live at once. 1 to 2^20; none: half of `max_contexts`, rounded
+    /// up.
     pub max_user_contexts: Option<u32>,
     /// Snapshots that may be kept at once. 1 to 2^20.
     pub max_snapshots: u32,
-    /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: an eighth of
-    /// `max_snapshots`, rounded up.
+    /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: an
+    /// eighth of `max_snapshots`, rounded up.
     pub max_user_snapshots: Option<u32>,
     /// Requests that may be entered and not yet taken. 1 to 2^20.
     pub max_waiting: u32,
-    /// Requests of one process that may be entered and not yet taken. 1 to 2^20; none: a quarter of `max_waiting`, rounded up.
+    /// Requests of one process that may be entered and not yet taken. 1 to 2^20; none: a quarter of `max_waiting`,
+    /// rounded up.
     pub max_process_waiting: Option<u32>,
     /// The same of all processes of one user. 1 to 2^20; none: half of `max_waiting`, rounded up.
     pub max_user_waiting: Option<u32>,
     /// Tokens with which the model ends a text.
     pub end_tokens: Vec<u32>,
-    /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never waits.
+    /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never
+    /// waits.
     pub hold_ns: u64,
-    /// How long a batch in which several users take part may take for the sake of those who decode in it, as estimated, in nanoseconds; or
-    /// one and a half times as long as it would if each of them decoded as little as the one who decodes the least, if that is longer. 0: any time.
+    /// How long a batch in which several users take part may take for the sake of those who decode in it, as estimated,
+    /// in nanoseconds; or one and a half times as long as it would if each of them decoded as little as the one who
+    /// decodes the least, if that is longer. 0: any time.
     pub shared_step_ns: u64,
     /// What the driver serves.
     pub serves: Serves,

@@ -1,5 +1,5 @@
-//! What fuzzers do to the structures behind the engine. Each function takes any bytes as a case of a property test, and panics where the test
-//! fails. Only with the feature `fuzzing`, and in the tests of this crate.
+//! What fuzzers do to the structures behind the engine. Each function takes any bytes as a case of a property test, and
+//! panics where the test fails. Only with the feature `fuzzing`, and in the tests of this crate.
 #![allow(clippy::panic, reason = "a fuzzer panics where it has found something")]
 
 mod bytes;

@@ -1,5 +1,6 @@
-//! The one hash of the core: 64-bit words folded by the finalizer of SplitMix64 (Steele, Lea, Flood 2014). Seeds and the dummy
-//! driver use it; it is a few lines in any language and the same everywhere. It is not meant to withstand an attacker.
+//! The one hash of the core: 64-bit words folded by the finalizer of SplitMix64 (Steele, Lea, Flood 2014). Seeds and
+//! the dummy driver use it; it is a few lines in any language and the same everywhere. It is not meant to withstand an
+//! attacker.
 
 /// The increment of SplitMix64: 2^64 divided by the golden ratio.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,7 +1,7 @@
 //! The pure engine logic of Pie: pages, contexts, scheduling, batches, generation, sampling.
 //!
-//! No input or output, no clock, no threads, no environment, no log: time and randomness are arguments. One [`Engine`] is
-//! the state of one model; the host keeps it behind a mutex that is never held while a driver runs.
+//! No input or output, no clock, no threads, no environment, no log: time and randomness are arguments. One [`Engine`]
+//! is the state of one model; the host keeps it behind a mutex that is never held while a driver runs.
 
 pub mod batch;
 pub mod brle;

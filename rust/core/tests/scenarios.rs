@@ -721,8 +721,8 @@ fn a_cancelled_pass_keeps_its_pages_until_its_batch_is_done() {
     );
 }
 
-/// Sixteen programs that step by themselves, each a little slower or faster: they share batches, because a batch is held for
-/// those that are about to come back. The clock is the test's own.
+/// Sixteen programs that step by themselves, each a little slower or faster: they share batches, because a batch is
+/// held for those that are about to come back. The clock is the test's own.
 #[test]
 fn programs_that_step_by_themselves_share_batches() {
     let mut world = World::with_process(

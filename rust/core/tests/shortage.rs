@@ -16,8 +16,8 @@ use pie_core::{
 };
 use support::world::{World, config, output, prompt};
 
-/// Who comes back to the device computes a token of its own before it can be displaced again: else each of the two would compute again what
-/// the other one took, and neither would come to its end.
+/// Who comes back to the device computes a token of its own before it can be displaced again: else each of the two
+/// would compute again what the other one took, and neither would come to its end.
 #[test]
 fn two_contexts_that_each_fill_the_pool_both_finish() {
     for (page_size, prefill_chunk) in [(4, 1), (4, 3), (5, 1), (5, 7), (1, 2)] {

@@ -15,7 +15,8 @@ pub struct ArenaBuilder {
     before: Option<BatchId>,
     /// Fields whose length is not that of the sequences or rows.
     arrays: [Vec<u32>; Field::COUNT],
-    /// All other fields of each sequence and of each row: one record is added faster than a word to each of many arrays.
+    /// All other fields of each sequence and of each row: one record is added faster than a word to each of many
+    /// arrays.
     sequences: Vec<SequenceWords>,
     rows: Vec<RowWords>,
 }
@@ -29,8 +30,8 @@ pub enum Positions<'a> {
     List(&'a [u32]),
 }
 
-/// The attention masks of the tokens of a sequence: run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the
-/// batch)`, to be ANDed with causality.
+/// The attention masks of the tokens of a sequence: run lengths, forbidden first, 1 = allowed, over the slots `[0,
+/// length after the batch)`, to be ANDed with causality.
 #[derive(Clone, Copy, Debug)]
 pub enum Masks<'a> {
     /// Causality alone, for every token.
@@ -84,7 +85,8 @@ pub struct Sequence<'a> {
 /// A row of logits that is wanted of a sequence, and what is drawn from it.
 #[derive(Debug)]
 pub struct Row<'a> {
-    /// Which of the sequence's tokens in this batch, counted from 0. Rows of a sequence are added in the order of their tokens.
+    /// Which of the sequence's tokens in this batch, counted from 0. Rows of a sequence are added in the order of their
+    /// tokens.
     pub token_idx: u32,
     /// How tokens are drawn.
     pub params: Params,

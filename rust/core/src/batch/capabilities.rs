@@ -1,6 +1,7 @@
 //! What a driver declares.
 
-/// What a driver serves, and its limits: the engine keeps within them. `pie.backends.base.Capabilities` is the same in Python.
+/// What a driver serves, and its limits: the engine keeps within them. `pie.backends.base.Capabilities` is the same in
+/// Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The length of a row of logits; tokens are below it.
@@ -23,6 +24,7 @@ pub struct Capabilities {
     pub adapters: bool,
     /// Sequences may have media.
     pub media: bool,
-    /// It draws by itself, and feeds what it draws into its next batch: it is given that one while one runs, and runs them in order.
+    /// It draws by itself, and feeds what it draws into its next batch: it is given that one while one runs, and runs
+    /// them in order.
     pub follows: bool,
 }

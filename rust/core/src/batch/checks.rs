@@ -1,4 +1,5 @@
-//! Whether the arrays of an arena fit together. What they name in a driver (tokens, pages, host slots) the driver checks.
+//! Whether the arrays of an arena fit together. What they name in a driver (tokens, pages, host slots) the driver
+//! checks.
 
 use super::layout::{Field, SAMPLER_WORDS};
 use super::view::{ArenaView, SequenceView};

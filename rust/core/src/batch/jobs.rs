@@ -16,8 +16,8 @@ pub struct SampleJobs {
     vocab_size: u32,
 }
 
-/// What came of the draws of a batch. The tokens of all rows lie in one array, so that a batch of one row a sequence costs no more
-/// allocations than one of one sequence.
+/// What came of the draws of a batch. The tokens of all rows lie in one array, so that a batch of one row a sequence
+/// costs no more allocations than one of one sequence.
 #[derive(Clone, Debug)]
 pub struct Sampled {
     pub(crate) batch: BatchId,
@@ -60,13 +60,13 @@ impl SampleJobs {
         ArenaView::built(&self.arena).n_rows()
     }
 
-    /// Draws from each row of `logits`, float32 `[R, V]`, C-contiguous. `failures` names sequences of the batch that the driver could
-    /// not compute, by index, with a reason each.
+    /// Draws from each row of `logits`, float32 `[R, V]`, C-contiguous. `failures` names sequences of the batch that
+    /// the driver could not compute, by index, with a reason each.
     ///
-    /// A row that is missing or holds a value that is not finite fails its sequence alone, with `bad-logits`; so does a sequence
-    /// that `failures` names, with `driver-failed`. Where the size of `logits` does not fit, rows cannot be told apart and every
-    /// sequence that wanted one fails; where `failures` names a sequence that the batch does not have, every one fails, since it cannot
-    /// be known which was meant.
+    /// A row that is missing or holds a value that is not finite fails its sequence alone, with `bad-logits`; so does a
+    /// sequence that `failures` names, with `driver-failed`. Where the size of `logits` does not fit, rows cannot be
+    /// told apart and every sequence that wanted one fails; where `failures` names a sequence that the batch does not
+    /// have, every one fails, since it cannot be known which was meant.
     pub fn sample(&self, logits: &[f32], failures: &[(u32, String)]) -> Sampled {
         let view = ArenaView::built(&self.arena);
         let n_sequences = view.n_sequences();
@@ -182,7 +182,8 @@ impl Sampled {
 }
 
 impl<'a> SequenceRows<'a> {
-    /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`, where it was to be kept.
+    /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`,
+    /// where it was to be kept.
     pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)> + use<'a> {
         let tokens = self.tokens;
         self.rows.iter().map(move |row| {

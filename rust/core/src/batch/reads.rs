@@ -50,8 +50,8 @@ pub struct RowOutput {
 pub(crate) enum Reads {
     #[default]
     None,
-    /// The one behind the last token of a generation, from which one token is drawn. It lies in place: every sequence of
-    /// every step has one.
+    /// The one behind the last token of a generation, from which one token is drawn. It lies in place: every sequence
+    /// of every step has one.
     One {
         read: Read,
         drawn: Option<u32>,

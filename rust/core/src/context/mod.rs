@@ -19,9 +19,9 @@ pub(crate) use tokens::Tokens;
 
 /// The state of a context.
 ///
-/// What the program sees is `n_tokens`, `pending` and `buffer`. A pass under way computes beyond them and changes none: they change when the
-/// program takes its result. So undoing a pass is to forget it, and to roll the lane back. The tokens of full pages are those of the nodes of
-/// the lane, so that a fork shares them.
+/// What the program sees is `n_tokens`, `pending` and `buffer`. A pass under way computes beyond them and changes none:
+/// they change when the program takes its result. So undoing a pass is to forget it, and to roll the lane back. The
+/// tokens of full pages are those of the nodes of the lane, so that a fork shares them.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) process: ProcessId,
@@ -42,7 +42,8 @@ pub(crate) struct Context {
     /// Tokens whose full pages are committed when the program goes on.
     n_final: u32,
     pub(crate) lane: Lane,
-    /// The batch that uses the lane, the later one where a batch follows. Until it completes nothing else changes the lane, whatever the program does.
+    /// The batch that uses the lane, the later one where a batch follows. Until it completes nothing else changes the
+    /// lane, whatever the program does.
     pub(crate) lease: Option<BatchId>,
     /// The program released it; it goes when its lease ends.
     pub(crate) released: bool,
@@ -332,7 +333,8 @@ impl Context {
         Ok(())
     }
 
-    /// Brings the lane back to what the program sees, unless a pass goes on or a batch uses it: then the end of the lease does.
+    /// Brings the lane back to what the program sees, unless a pass goes on or a batch uses it: then the end of the
+    /// lease does.
     pub(crate) fn trim(&mut self, store: &mut PageStore) {
         let counts = |pass: &Pass| pass.error().is_none();
         if self.lease.is_none() && !self.pass.as_ref().is_some_and(counts) {
@@ -352,7 +354,8 @@ impl Context {
         self.suspend(store);
     }
 
-    /// The batch that used the pages is done. Answers whether the program wished them gone, and nothing was asked of the context since.
+    /// The batch that used the pages is done. Answers whether the program wished them gone, and nothing was asked of
+    /// the context since.
     pub(crate) fn is_to_go(&mut self) -> bool {
         std::mem::take(&mut self.gives_up) && self.pass.is_none()
     }

@@ -19,7 +19,8 @@ pub(super) struct Memory {
     n_host_slots: usize,
     /// Grows to the highest host slot that was swapped out to.
     host: Vec<Option<Slot>>,
-    /// For each page: the number of the batch in which a sequence wrote it last, and which sequence. So nothing has to be cleared.
+    /// For each page: the number of the batch in which a sequence wrote it last, and which sequence. So nothing has to
+    /// be cleared.
     writers: Vec<(u64, u32)>,
     n_batches: u64,
 }
@@ -49,7 +50,8 @@ impl Memory {
         self.n_host_slots
     }
 
-    /// Checks every page and host slot that a batch names, and that each page that a sequence writes is used by that one alone.
+    /// Checks every page and host slot that a batch names, and that each page that a sequence writes is used by that
+    /// one alone.
     pub(super) fn check(&mut self, view: &ArenaView<'_>) -> Result<(), String> {
         for (page, slot) in view
             .swap_outs()

@@ -9,8 +9,8 @@
 //! row[i] = (mix(fold(h, hash of the model's name) + (i + 1) * GOLDEN) >> 40) * 2^-20 - 8
 //! ```
 //!
-//! with the functions of [`crate::hash`]. So one wrong page, mask, position, adapter or stale slot changes every later token, and
-//! nothing else does. With a [`Script`] the rows come from the script instead.
+//! with the functions of [`crate::hash`]. So one wrong page, mask, position, adapter or stale slot changes every later
+//! token, and nothing else does. With a [`Script`] the rows come from the script instead.
 
 mod memory;
 mod script;
@@ -55,7 +55,8 @@ pub struct Computed {
     pub failures: Vec<(u32, String)>,
 }
 
-/// A row that a script gives: this to the chosen token, the other to all others. No temperature lets the others through.
+/// A row that a script gives: this to the chosen token, the other to all others. No temperature lets the others
+/// through.
 const CHOSEN: f32 = 0.0;
 const OTHERS: f32 = -1e30;
 

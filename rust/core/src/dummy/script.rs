@@ -16,8 +16,8 @@ pub type Decode = Box<dyn Fn(&[u32]) -> String + Send>;
 
 /// Rules, of which the one answers whose pattern occurs last in the text; among equals the first.
 ///
-/// The script keeps no state: how much of a reply was given is read off the tokens themselves, so that forks, retries and
-/// truncations go on where they stand. A text that no rule answers gets the end token.
+/// The script keeps no state: how much of a reply was given is read off the tokens themselves, so that forks, retries
+/// and truncations go on where they stand. A text that no rule answers gets the end token.
 pub struct Script {
     rules: Vec<Rule>,
     end_token: u32,

@@ -1,8 +1,8 @@
 //! A driver that does not answer.
 //!
-//! Nobody can tell what it still reads and writes, so an abandoned batch keeps its pages until the driver does answer, and gets no
-//! company. Its requests need not wait for that: they fail, and what programs see is as it was before. Whatever they ask for next waits
-//! in the queue, within the limits of the queue.
+//! Nobody can tell what it still reads and writes, so an abandoned batch keeps its pages until the driver does answer,
+//! and gets no company. Its requests need not wait for that: they fail, and what programs see is as it was before.
+//! Whatever they ask for next waits in the queue, within the limits of the queue.
 
 use super::Engine;
 use crate::errors::{Error, ErrorCode};
@@ -20,9 +20,9 @@ impl Engine {
         Some(since_ns.saturating_add(limit_ns))
     }
 
-    /// Gives up waiting for every batch that is overdue: its requests become ready, each with an error of its own, and their contexts are as
-    /// they were before. The pages that the batch uses stay reserved until [`Engine::complete`], and until then no batch is given. Answers how
-    /// many batches there were.
+    /// Gives up waiting for every batch that is overdue: its requests become ready, each with an error of its own, and
+    /// their contexts are as they were before. The pages that the batch uses stay reserved until [`Engine::complete`],
+    /// and until then no batch is given. Answers how many batches there were.
     pub fn abandon_overdue(&mut self, now_ns: u64) -> usize {
         let limit_ns = self.config.driver_timeout_ns;
         if limit_ns == 0 {

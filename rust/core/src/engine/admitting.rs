@@ -58,12 +58,8 @@ impl Planner<'_> {
         if context.lease.is_some() {
             return Admission::NotYet;
         }
-        let end = context.end();
-        if context.is_steady()
-            && context.lane.n_ready() < end
-            && context.lane.is_exact(&self.device.store, end)
-        {
-            let n_ready = context.lane.n_ready();
+        let (n_ready, end) = (context.lane.n_ready(), context.end());
+        if context.is_steady() && n_ready < end && context.lane.is_exact(&self.device.store, end) {
             let slots = n_ready..end.min(n_ready + n);
             if self.n_readable(context, slots.clone()) < slots.len() as u32 {
                 return Admission::Refused;
@@ -94,7 +90,6 @@ impl Planner<'_> {
                 .push((*ticket, never_fits(needed, n_pages, self.config)));
             return Admission::Refused;
         }
-        let n_ready = context.lane.n_ready();
         if n_ready < end && self.n_readable(context, n_ready..end) == 0 {
             // Before anybody is displaced for it.
             return Admission::Refused;

@@ -1,4 +1,5 @@
-//! The invariants of an engine, verified from scratch. For tests and for support; it costs time with everything that lives.
+//! The invariants of an engine, verified from scratch. For tests and for support; it costs time with everything that
+//! lives.
 
 use std::collections::HashMap;
 

@@ -36,7 +36,8 @@ impl Engine {
         Ok(child)
     }
 
-    /// Frees the pages now, or when the batch that uses them is done. A pass under way fails with `context-released`. A second release does nothing.
+    /// Frees the pages now, or when the batch that uses them is done. A pass under way fails with `context-released`. A
+    /// second release does nothing.
     pub fn release(&mut self, context: ContextId) {
         let Ok(state) = self.owned.live_mut(context) else {
             return;
@@ -79,8 +80,9 @@ impl Engine {
     /// Adds tokens to the buffer.
     ///
     /// # Errors
-    /// `invalid-token` for an id outside the vocabulary; `context-full` when the context would become longer than the model allows;
-    /// `token-budget` where the process may not add as many; `context-busy` while a run to the end is under way; `context-released`.
+    /// `invalid-token` for an id outside the vocabulary; `context-full` when the context would become longer than the
+    /// model allows; `token-budget` where the process may not add as many; `context-busy` while a run to the end is
+    /// under way; `context-released`.
     pub fn append(&mut self, context: ContextId, tokens: &[u32]) -> Result<()> {
         self.check_tokens(tokens)?;
         if !tokens.is_empty() {
@@ -127,8 +129,8 @@ impl Engine {
         Ok(self.owned.live(context)?.seq_len())
     }
 
-    /// Tokens in pages that no pass of the context had to compute, because a program of the same user had. Forks and snapshots copy the
-    /// count. It depends on what others did, and when.
+    /// Tokens in pages that no pass of the context had to compute, because a program of the same user had. Forks and
+    /// snapshots copy the count. It depends on what others did, and when.
     ///
     /// # Errors
     /// `context-released`.
@@ -177,8 +179,8 @@ impl Engine {
         self.drop_tokens(context, n)
     }
 
-    /// What the program offers for the pages of its next passes, in micro-credits; 0 at first. Under shortage the contexts of a user that offer less
-    /// give way to those that offer more.
+    /// What the program offers for the pages of its next passes, in micro-credits; 0 at first. Under shortage the
+    /// contexts of a user that offer less give way to those that offer more.
     ///
     /// # Errors
     /// `context-busy`, `context-released`.
@@ -196,8 +198,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives all pages back, now or when the batch that uses them is done; the next pass takes them again. What the program sees does
-    /// not change.
+    /// Gives all pages back, now or when the batch that uses them is done; the next pass takes them again. What the
+    /// program sees does not change.
     ///
     /// # Errors
     /// `context-busy`, `context-released`.

@@ -29,7 +29,8 @@ impl Costs {
         self.token_ns.unwrap_or(0)
     }
 
-    /// So many requests came to their end with a batch that began at `since_ns`. Time in which nothing ran does not count.
+    /// So many requests came to their end with a batch that began at `since_ns`. Time in which nothing ran does not
+    /// count.
     pub(super) fn ended(&mut self, n_requests: usize, since_ns: u64, now_ns: u64) {
         if n_requests > 0 {
             let began_ns = self.ended_ns.max(since_ns);

@@ -1,4 +1,5 @@
-//! Forward passes that a program puts together by itself: what it computes, with which positions, masks and adapter, and which rows it reads.
+//! Forward passes that a program puts together by itself: what it computes, with which positions, masks and adapter,
+//! and which rows it reads.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ const MAX_MASK_RUNS: usize = 1024;
 pub struct Forward {
     /// Tokens of its own, which enter the context with its result.
     pub input: Vec<Input>,
-    /// Attention masks, one for each token or none at all: run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the pass)`, to be ANDed with causality. An
-    /// empty one: causality alone.
+    /// Attention masks, one for each token or none at all: run lengths, forbidden first, 1 = allowed, over the slots
+    /// `[0, length after the pass)`, to be ANDed with causality. An empty one: causality alone.
     pub masks: Vec<Vec<u32>>,
     /// What all tokens of the pass are computed with.
     pub adapter: Adapter,
@@ -89,7 +90,8 @@ impl Engine {
         Ok(Content::new(tokens, traits, first))
     }
 
-    /// The rows of a forward pass whose first indexed token lies at `slot`, and the key under which it counts if it draws.
+    /// The rows of a forward pass whose first indexed token lies at `slot`, and the key under which it counts if it
+    /// draws.
     fn reads_of(
         &self,
         context: ContextId,
@@ -266,7 +268,8 @@ impl Engine {
 }
 
 impl Forward {
-    /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens: masks, and rows of logits.
+    /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens: masks, and
+    /// rows of logits.
     pub(super) fn n_bytes(&self, vocab_size: u32) -> usize {
         let n_kept = self.rows.iter().filter(|row| row.keep).count();
         let n_runs: usize = self.masks.iter().map(Vec::len).sum();

@@ -9,8 +9,9 @@ impl Engine {
     /// A generator on a context. It runs nothing; an idle older one of the context is retired.
     ///
     /// # Errors
-    /// `invalid-sampler`, `unsupported` for an adapter that the driver does not serve, `invalid-token` for a stop token outside the vocabulary, `empty-context` where there is nothing to generate from,
-    /// `context-busy`, `context-released`, `limit-resources`.
+    /// `invalid-sampler`, `unsupported` for an adapter that the driver does not serve, `invalid-token` for a stop token
+    /// outside the vocabulary, `empty-context` where there is nothing to generate from, `context-busy`,
+    /// `context-released`, `limit-resources`.
     pub fn new_generator(
         &mut self,
         context: ContextId,
@@ -111,10 +112,12 @@ impl Engine {
         Ok(self.owned.generator(generator)?.stop.held_bytes())
     }
 
-    /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is opened again.
+    /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is
+    /// opened again.
     ///
     /// # Errors
-    /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under way.
+    /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under
+    /// way.
     pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
         let (length, max_context) = (self.owned.length_of(generator), self.config.max_context);
         self.owned

@@ -3,8 +3,8 @@
 /// Sizes that are told apart: values of up to so many binary digits, the last one with all above.
 const N_SIZES: usize = 40;
 
-/// How often values were seen, by their number of binary digits: with powers of two as bounds a count costs a few instructions, and the
-/// same bounds serve widths, tokens and microseconds.
+/// How often values were seen, by their number of binary digits: with powers of two as bounds a count costs a few
+/// instructions, and the same bounds serve widths, tokens and microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; N_SIZES],
@@ -32,7 +32,8 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// `counts()[d]` values had `d` binary digits: they were less than 2^d, and at least 2^(d-1) for d > 0. It ends with the largest.
+    /// `counts()[d]` values had `d` binary digits: they were less than 2^d, and at least 2^(d-1) for d > 0. It ends
+    /// with the largest.
     pub fn counts(&self) -> &[u64] {
         let n = self.counts.iter().rposition(|&count| count > 0);
         self.counts.get(..n.map_or(0, |n| n + 1)).unwrap_or(&[])

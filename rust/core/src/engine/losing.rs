@@ -1,7 +1,8 @@
 //! A driver that is gone, with everything that its device held.
 //!
-//! Pages are only ever a shortcut: whatever a context says is kept as tokens, in the nodes of the store and behind them. So a device that is
-//! lost costs the requests of its batches, which fail, and time: what is wanted again is computed again. Programs see nothing else of it.
+//! Pages are only ever a shortcut: whatever a context says is kept as tokens, in the nodes of the store and behind
+//! them. So a device that is lost costs the requests of its batches, which fail, and time: what is wanted again is
+//! computed again. Programs see nothing else of it.
 
 use super::Engine;
 use crate::errors::{Error, ErrorCode};
@@ -9,9 +10,9 @@ use crate::ids::{BatchId, ContextId};
 use crate::sched::Ticket;
 
 impl Engine {
-    /// The device is gone, its pages, and those in the memory of its host. Nothing may use it any more. The requests of the batches that run become
-    /// ready, each with the error `driver-lost`, and their contexts are as they were; a batch is not answered afterwards. Requests that wait go on
-    /// with the device that comes next, which holds nothing.
+    /// The device is gone, its pages, and those in the memory of its host. Nothing may use it any more. The requests of
+    /// the batches that run become ready, each with the error `driver-lost`, and their contexts are as they were; a
+    /// batch is not answered afterwards. Requests that wait go on with the device that comes next, which holds nothing.
     pub fn lose_device(&mut self, message: &str, now_ns: u64) {
         self.now_ns = now_ns;
         self.totals.n_device_losses += 1;
@@ -35,8 +36,8 @@ impl Engine {
         }
     }
 
-    /// Nothing may be asked of the driver from now on, for the reason that is given: whatever waits fails with it, and so does what is asked later.
-    /// None: requests are taken again.
+    /// Nothing may be asked of the driver from now on, for the reason that is given: whatever waits fails with it, and
+    /// so does what is asked later. None: requests are taken again.
     pub fn refuse(&mut self, reason: Option<Error>) {
         self.refusal = reason;
         let Some(refusal) = self.refusal.clone() else {

@@ -10,7 +10,8 @@ const GENERATORS_PER_CONTEXT: u32 = 4;
 const MAX_FORWARD_BYTES: usize = 256 << 20;
 
 impl Engine {
-    /// The user of `process`; `limit-resources` where it may not have another context, `invalid-argument` where it is unknown.
+    /// The user of `process`; `limit-resources` where it may not have another context, `invalid-argument` where it is
+    /// unknown.
     pub(super) fn check_room_for_context(&self, process: ProcessId) -> Result<UserId> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitResources, "contexts", n, limit, why);
@@ -54,7 +55,8 @@ impl Engine {
         )
     }
 
-    /// `limit-queue` where the process of `context` may not enter another request, `model-unavailable` where nobody may.
+    /// `limit-queue` where the process of `context` may not enter another request, `model-unavailable` where nobody
+    /// may.
     pub(super) fn check_room_for_request(&self, context: ContextId) -> Result<()> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());

@@ -1,10 +1,12 @@
 //! Contexts that are kept under names, for the programs of one user.
 //!
-//! A snapshot is a context of no process: it holds what it needs and uses no page. What it shares with others is stored once; pages of it that others
-//! need are copied to the host or computed again when it is opened. It is not touched by the end of the process that saved it.
+//! A snapshot is a context of no process: it holds what it needs and uses no page. What it shares with others is stored
+//! once; pages of it that others need are copied to the host or computed again when it is opened. It is not touched by
+//! the end of the process that saved it.
 //!
-//! Where as many are kept as the engine keeps, one gives way for the next: of a user without a process who has more than the one that saves, the one
-//! that was not used for the longest. So users who have gone do not keep others from saving, and nobody who is there loses any.
+//! Where as many are kept as the engine keeps, one gives way for the next: of a user without a process who has more
+//! than the one that saves, the one that was not used for the longest. So users who have gone do not keep others from
+//! saving, and nobody who is there loses any.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -90,7 +92,8 @@ impl Snapshots {
         self.n_uses
     }
 
-    /// The name of the one that was not used for the longest, of the user who has gone with the most of them, where those are more than `than`.
+    /// The name of the one that was not used for the longest, of the user who has gone with the most of them, where
+    /// those are more than `than`.
     fn least_missed(
         &self,
         than: usize,
@@ -124,11 +127,12 @@ impl Snapshots {
 }
 
 impl Engine {
-    /// Keeps a copy of the context under a name of its user's, in place of an older one. It counts as a fork of the context for the seeds of later forks.
+    /// Keeps a copy of the context under a name of its user's, in place of an older one. It counts as a fork of the
+    /// context for the seeds of later forks.
     ///
     /// # Errors
-    /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty or too long; `context-busy`,
-    /// `context-released`.
+    /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty or
+    /// too long; `context-busy`, `context-released`.
     pub fn save(&mut self, context: ContextId, name: &str, beside: Beside) -> Result<()> {
         check_name(name)?;
         let user = self.idle_context(context, "saved")?.lane.owner();
@@ -192,11 +196,13 @@ impl Engine {
         Ok(())
     }
 
-    /// A context of the process with the content of a snapshot of its user's, which stays. Its tokens count against the budget of the process. For seeds it is
-    /// the n-th fork of the snapshot, where n counts those that the process has made from it so far.
+    /// A context of the process with the content of a snapshot of its user's, which stays. Its tokens count against the
+    /// budget of the process. For seeds it is the n-th fork of the snapshot, where n counts those that the process has
+    /// made from it so far.
     ///
     /// # Errors
-    /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be one, or an unknown process.
+    /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be
+    /// one, or an unknown process.
     pub fn open_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
         let user = self.check_opening(process, name)?;
         self.charge_opening(process, user, name)?;

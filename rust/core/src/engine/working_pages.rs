@@ -1,7 +1,7 @@
 //! The pages of a context behind the committed ones, for programs that manage them by themselves.
 //!
-//! Counts are a matter of the context, not of where pages are: a reserved page is one that the context may fill, and it is taken from
-//! the pool when a pass does.
+//! Counts are a matter of the context, not of where pages are: a reserved page is one that the context may fill, and it
+//! is taken from the pool when a pass does.
 
 use super::Engine;
 use super::requests::never_fits;
@@ -77,8 +77,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Drops the last `n` working pages, all of them where there are fewer, the tokens in them and what is pending behind those. An idle generator of the context is
-    /// retired.
+    /// Drops the last `n` working pages, all of them where there are fewer, the tokens in them and what is pending
+    /// behind those. An idle generator of the context is retired.
     ///
     /// # Errors
     /// `context-busy`, `context-released`.
@@ -100,8 +100,8 @@ impl Engine {
         self.drop_tokens(context, n_dropped)
     }
 
-    /// Drops the last `n` tokens in working pages, all of them where there are fewer; the pages stay. An idle generator of the context is
-    /// retired.
+    /// Drops the last `n` tokens in working pages, all of them where there are fewer; the pages stay. An idle generator
+    /// of the context is retired.
     ///
     /// # Errors
     /// `context-busy`, `context-released`.

@@ -3,8 +3,8 @@
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// The bytes that stand for settings, and for each operation: they seed the draw. Few, so that a fuzzer that adds, removes and moves bytes
-/// often adds, removes and moves operations.
+/// The bytes that stand for settings, and for each operation: they seed the draw. Few, so that a fuzzer that adds,
+/// removes and moves bytes often adds, removes and moves operations.
 const SETTINGS_BYTES: usize = 4;
 const OP_BYTES: usize = 2;
 

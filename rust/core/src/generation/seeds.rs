@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::hash::fold;
 
-/// Origins, and opened paths, that a process remembers. Only a program that comes back to an older one than these could see it forgotten.
+/// Origins, and opened paths, that a process remembers. Only a program that comes back to an older one than these could
+/// see it forgotten.
 const MAX_ORIGINS: usize = 65_536;
 
 /// The seeds of one process.
@@ -34,8 +35,8 @@ impl Seeds {
         }
     }
 
-    /// The seed of a generation: `fold(fold(fold(0, launch seed), origin), generators before)`, where `origin` is the fork path of the context
-    /// with the digest of its tokens folded in.
+    /// The seed of a generation: `fold(fold(fold(0, launch seed), origin), generators before)`, where `origin` is the
+    /// fork path of the context with the digest of its tokens folded in.
     pub(crate) fn seed(&self, origin: u64) -> u64 {
         let before = self.generators.of(origin);
         fold(fold(fold(0, self.launch_seed), origin), before)
@@ -46,7 +47,8 @@ impl Seeds {
         self.generators.add(origin);
     }
 
-    /// The path of the next context that this process makes from a snapshot of that path: `fold(path, n)` for the n-th, as a fork of it.
+    /// The path of the next context that this process makes from a snapshot of that path: `fold(path, n)` for the n-th,
+    /// as a fork of it.
     pub(crate) fn open(&mut self, path: u64) -> u64 {
         fold(path, self.opened.add(path))
     }

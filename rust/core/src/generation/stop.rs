@@ -1,6 +1,7 @@
 //! When a token ends a generation.
 
-/// The stop tokens of a generator, in layers: those of the model, those of the template, and those that the program added.
+/// The stop tokens of a generator, in layers: those of the model, those of the template, and those that the program
+/// added.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StopSet {
     /// Put in place of the model's and the template's; none: those two.

@@ -50,7 +50,8 @@ impl References {
 }
 
 impl PageStore {
-    /// Verifies every invariant: references, users and holders, pages and slots without loss or double use, the idle, the index.
+    /// Verifies every invariant: references, users and holders, pages and slots without loss or double use, the idle,
+    /// the index.
     ///
     /// # Errors
     /// A sentence that names the first that is broken.

@@ -1,4 +1,5 @@
-//! What was written into consecutive slots: everything that their keys and values depend on, besides the slots before them.
+//! What was written into consecutive slots: everything that their keys and values depend on, besides the slots before
+//! them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +37,8 @@ impl Traits {
     }
 }
 
-/// The content of consecutive slots. Two contents are equal exactly when, behind equal slots, their keys and values are.
+/// The content of consecutive slots. Two contents are equal exactly when, behind equal slots, their keys and values
+/// are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Content {
     tokens: Vec<u32>,
@@ -125,8 +127,8 @@ impl Content {
         alike.count() as u32
     }
 
-    /// Adds a part of another content. The first token of `self` lies at `slot`, and `other` begins where `self` ends once `range.start` of it are
-    /// skipped.
+    /// Adds a part of another content. The first token of `self` lies at `slot`, and `other` begins where `self` ends
+    /// once `range.start` of it are skipped.
     pub(crate) fn extend(&mut self, other: &Self, range: Range<u32>, slot: u32) {
         let (start, end) = (
             range.start as usize,

@@ -1,5 +1,5 @@
-//! Store and lanes against an oracle that keeps every slot of every lane as a plain list, on a model of device and host memory to which
-//! nothing happens but what batches ask for, in the order of the driver's contract.
+//! Store and lanes against an oracle that keeps every slot of every lane as a plain list, on a model of device and host
+//! memory to which nothing happens but what batches ask for, in the order of the driver's contract.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -159,8 +159,9 @@ struct Seen {
     n_short: u64,
 }
 
-/// How often each thing happened that a proof needs: pages evicted, copied out, copied in and dropped; lanes that adopted what was there,
-/// sequences that computed something again, pages copied before they were written, batches that failed, passes that lacked pages.
+/// How often each thing happened that a proof needs: pages evicted, copied out, copied in and dropped; lanes that
+/// adopted what was there, sequences that computed something again, pages copied before they were written, batches that
+/// failed, passes that lacked pages.
 pub(crate) type Counts = [u64; 9];
 
 struct World {
@@ -543,7 +544,8 @@ impl World {
         Ok(())
     }
 
-    /// What a driver does with a batch: swap-outs, swap-ins, copies, and then all tokens, each of which looks at all slots before it.
+    /// What a driver does with a batch: swap-outs, swap-ins, copies, and then all tokens, each of which looks at all
+    /// slots before it.
     fn run(&mut self, batch: &Running) -> Outcome {
         for out in &batch.moves.outs {
             self.host

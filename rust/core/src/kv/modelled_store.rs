@@ -1,5 +1,6 @@
-//! The store against a model of device and host memory: whatever lanes and batches may ask of it, in any order, each page that a node has
-//! holds what was written for it, nothing is lost, and nothing is there twice. And the two pools below it against plain counts.
+//! The store against a model of device and host memory: whatever lanes and batches may ask of it, in any order, each
+//! page that a node has holds what was written for it, nothing is lost, and nothing is there twice. And the two pools
+//! below it against plain counts.
 
 use std::collections::HashMap;
 
@@ -78,8 +79,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// How often each thing happened that a proof needs: pages evicted, copied out, copied in and dropped; contents found, batches failed,
-/// parts taken back, contents computed again.
+/// How often each thing happened that a proof needs: pages evicted, copied out, copied in and dropped; contents found,
+/// batches failed, parts taken back, contents computed again.
 pub(crate) type Counts = [u64; 8];
 
 struct Running {
@@ -496,8 +497,8 @@ pub(crate) fn pool_op() -> impl Strategy<Value = PoolOp> {
     ]
 }
 
-/// Applies operations to a pool of pages and one of slots: each is given out once, as long as there are some, and is free again after its
-/// last reference.
+/// Applies operations to a pool of pages and one of slots: each is given out once, as long as there are some, and is
+/// free again after its last reference.
 pub(crate) fn run_pools((_, n_pages, n_slots): (u32, u32, u32), ops: Vec<PoolOp>) -> Outcome {
     let (mut pool, mut host) = (PagePool::new(n_pages), HostPool::new(n_slots));
     // One entry for each reference.

@@ -10,7 +10,8 @@ use super::modelled_lanes::{N_VARIANTS, Written, content_of, written};
 use super::{modelled_lanes, modelled_store};
 use crate::batch::Adapter;
 
-/// Runs cases, each of which answers how often things happened; each of them has to happen in some case, for otherwise nothing is proven of it.
+/// Runs cases, each of which answers how often things happened; each of them has to happen in some case, for otherwise
+/// nothing is proven of it.
 fn check<S: Strategy, const N: usize>(
     n_cases: u32,
     cases: &S,

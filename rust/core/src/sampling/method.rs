@@ -94,7 +94,8 @@ impl Method {
         }
     }
 
-    /// Checks the parameters for a forward pass and brings them into the sampler's form. Answers them with the number of draws.
+    /// Checks the parameters for a forward pass and brings them into the sampler's form. Answers them with the number
+    /// of draws.
     ///
     /// # Errors
     /// `invalid-sampler`, naming the parameter, its value and the range.

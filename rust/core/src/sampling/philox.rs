@@ -1,4 +1,5 @@
-//! Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC11).
+//! Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1,
+//! 2, 3" (SC11).
 
 /// What a draw depends on, beside the distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

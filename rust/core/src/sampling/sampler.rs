@@ -44,8 +44,8 @@ impl Candidate {
 
 /// Draws a token: temperature, softmax, top-k, top-p, min-p, each over what is left, then the draw in the order of ids.
 ///
-/// `logits` is float32 `[V]`, V at most 2^21; `mask` is run lengths over the vocabulary, empty for no restriction. Temperature 0
-/// takes the greatest logit, ties to the lowest id.
+/// `logits` is float32 `[V]`, V at most 2^21; `mask` is run lengths over the vocabulary, empty for no restriction.
+/// Temperature 0 takes the greatest logit, ties to the lowest id.
 ///
 /// # Errors
 /// When a logit is not finite, masked or not, or when the mask allows nothing.
@@ -60,8 +60,8 @@ pub fn sample(
     Ok(draw(&scratch.kept, key).unwrap_or(best))
 }
 
-/// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. None may be asked
-/// for; the row is checked all the same.
+/// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. None may
+/// be asked for; the row is checked all the same.
 ///
 /// # Errors
 /// As [`sample`]; nothing is appended then.
@@ -95,7 +95,8 @@ pub fn sample_many(
     Ok(())
 }
 
-/// Puts what may be drawn, with its weights, into `scratch.kept`, nothing where no draw is random; answers the most probable token.
+/// Puts what may be drawn, with its weights, into `scratch.kept`, nothing where no draw is random; answers the most
+/// probable token.
 fn prepare(
     logits: &[f32],
     params: &Params,
@@ -166,12 +167,12 @@ fn candidate(first: u32, row: &[f32], top: f32) -> Candidate {
     }
 }
 
-/// Values that are looked at side by side, so that the compiler can use vectors: a float's order of comparison is free here, but
-/// only the program may say so.
+/// Values that are looked at side by side, so that the compiler can use vectors: a float's order of comparison is free
+/// here, but only the program may say so.
 const LANES: usize = 16;
 
-/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass, since a batch of
-/// rows is larger than the caches.
+/// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass,
+/// since a batch of rows is larger than the caches.
 fn greatest(row: &[f32]) -> Option<f32> {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
     let mut tops = [f32::NEG_INFINITY; LANES];
@@ -209,8 +210,8 @@ fn keep_all(logits: &[f32], mask: &[u32], kept: &mut Vec<Candidate>) {
     kept.extend(allowed(logits, mask));
 }
 
-/// The `k` first by rank, in the order of ids. One pass: what cannot be among the `k` is passed over by one comparison, and
-/// whenever the candidates have doubled they are cut back to `k`.
+/// The `k` first by rank, in the order of ids. One pass: what cannot be among the `k` is passed over by one comparison,
+/// and whenever the candidates have doubled they are cut back to `k`.
 fn keep_top_k(logits: &[f32], mask: &[u32], k: usize, kept: &mut Vec<Candidate>) {
     kept.clear();
     let mut cutoff = f32::NEG_INFINITY;
@@ -237,8 +238,8 @@ fn keep_top_k(logits: &[f32], mask: &[u32], k: usize, kept: &mut Vec<Candidate>)
 fn keep_nucleus(p: f32, kept: &mut Vec<Candidate>, ranked: &mut Vec<Candidate>) {
     let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
     let wanted = ((f64::from(p) * total as f64).ceil() as u64).min(total);
-    // Candidates of a weight at most `light` add up to no more than what may be missing: the nucleus lies above the lowest
-    // logit among the others, and only that part has to be ranked.
+    // Candidates of a weight at most `light` add up to no more than what may be missing: the nucleus lies above the
+    // lowest logit among the others, and only that part has to be ranked.
     let light = (total - wanted) / (kept.len() as u64).max(1);
     let floor = kept
         .iter()
@@ -251,8 +252,8 @@ fn keep_nucleus(p: f32, kept: &mut Vec<Candidate>, ranked: &mut Vec<Candidate>) 
     }
 }
 
-/// The last by rank of the fewest candidates, first by rank, whose weights add up to `wanted`. Halves the part that holds it, so
-/// that the expected time is linear.
+/// The last by rank of the fewest candidates, first by rank, whose weights add up to `wanted`. Halves the part that
+/// holds it, so that the expected time is linear.
 fn last_of_nucleus(ranked: &mut [Candidate], mut wanted: u64) -> Option<Candidate> {
     let mut part = ranked;
     while part.len() > 16 {

@@ -82,8 +82,8 @@ fn params() -> impl Strategy<Value = Params> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The drawn token is the one whose interval of the naive cumulative distribution holds the random number, unless it lies
-    /// closer to a bound than the two ways of rounding can tell apart.
+    /// The drawn token is the one whose interval of the naive cumulative distribution holds the random number, unless
+    /// it lies closer to a bound than the two ways of rounding can tell apart.
     #[test]
     fn draws_as_the_naive_sampler(logits in rows(), params in params(), runs in prop::collection::vec(0u32..20, 0..6), seed: u64) {
         let (len, key) = (logits.len() as u32, Key { seed, ..KEY });
@@ -96,8 +96,8 @@ proptest! {
         let p = naive(&logits, &params, &runs);
         let u = key.bits() as f64 / 2f64.powi(64);
         let below: f64 = p[..drawn].iter().sum();
-        // A nucleus whose bound falls on `top_p` to within rounding may hold one token more or less; `tests/sampling.rs`
-        // says which.
+        // A nucleus whose bound falls on `top_p` to within rounding may hold one token more or less;
+        // `tests/sampling.rs` says which.
         let margin = 1e-6;
         let moved = |by: f32| naive(&logits, &Params { top_p: params.top_p + by, ..params }, &runs);
         let (narrow, wide) = (moved(-margin as f32), moved(margin as f32));

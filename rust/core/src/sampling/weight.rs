@@ -1,5 +1,5 @@
-//! The numerator of softmax as a whole number: `round(2^42 * exp(x))` for `x <= 0`, where x is the distance of a logit to the
-//! greatest one over the temperature.
+//! The numerator of softmax as a whole number: `round(2^42 * exp(x))` for `x <= 0`, where x is the distance of a logit
+//! to the greatest one over the temperature.
 //!
 //! Whole numbers make every later sum exact, so that the order of summation, the width of vectors and the number of
 //! threads cannot change a draw. A token less probable than the best one by more than 2^-43 gets weight 0. 2^21 weights
@@ -26,7 +26,8 @@ const INVERSE_FACTORIALS: [f64; 14] = [
     1.0,
 ];
 
-/// ln 2 in two parts, the first with enough trailing zeros that its product with a small whole number is exact (fdlibm, `e_exp.c`).
+/// ln 2 in two parts, the first with enough trailing zeros that its product with a small whole number is exact (fdlibm,
+/// `e_exp.c`).
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
@@ -36,8 +37,8 @@ const ROUNDER: f64 = 6_755_399_441_055_744.0;
 /// Adding it leaves a whole number below 2^52 in the low bits: 2^52.
 const WHOLE: f64 = 4_503_599_627_370_496.0;
 
-/// The weight of a logit at distance `x <= 0`. Only additions and multiplications of IEEE doubles in a fixed order: the same bits
-/// on every machine, which the `exp` of a platform's library does not promise.
+/// The weight of a logit at distance `x <= 0`. Only additions and multiplications of IEEE doubles in a fixed order: the
+/// same bits on every machine, which the `exp` of a platform's library does not promise.
 #[inline]
 pub fn weight(x: f64) -> u64 {
     // Below -40 the weight is 0 as well, and the exponent of `scale` stays positive.

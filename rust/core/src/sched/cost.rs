@@ -1,24 +1,27 @@
 //! How long a batch takes, as learned from those that ran.
 //!
-//! The time of a batch is taken to be a sum: something for the batch itself, for each sequence, for each token, and for each pair of a token and one
-//! that it sees. The four prices are a least-squares fit in which what was seen long ago counts less (a Kalman filter whose state is the
-//! prices). No token depends on it.
+//! The time of a batch is taken to be a sum: something for the batch itself, for each sequence, for each token, and for
+//! each pair of a token and one that it sees. The four prices are a least-squares fit in which what was seen long ago
+//! counts less (a Kalman filter whose state is the prices). No token depends on it.
 
 /// By how much the times of equal batches differ, relative to them.
 const NOISE: f64 = 0.3;
-/// How many times as doubtful a time is that is longer than expected. Other threads of the machine may have run in between, and a batch for
-/// which more is expected is made longer, which takes more of their time: so the prices are those of a machine with nothing else to do, as
-/// far as batches show them.
+/// How many times as doubtful a time is that is longer than expected. Other threads of the machine may have run in
+/// between, and a batch for which more is expected is made longer, which takes more of their time: so the prices are
+/// those of a machine with nothing else to do, as far as batches show them.
 const DOUBT: f64 = 4.0;
-/// By how much a price changes from batch to batch, relative to itself, or to a part of what it is taken to be at first.
+/// By how much a price changes from batch to batch, relative to itself, or to a part of what it is taken to be at
+/// first.
 const DRIFT: f64 = 0.05;
 const PART: f64 = 0.25;
-/// What a batch, a sequence, a token and a pair are taken to cost at first, relative to each other. Most of a small batch is then the batch
-/// itself, and most of a large one its tokens: where all batches are alike, less in them is taken to be less time, so that it is tried.
+/// What a batch, a sequence, a token and a pair are taken to cost at first, relative to each other. Most of a small
+/// batch is then the batch itself, and most of a large one its tokens: where all batches are alike, less in them is
+/// taken to be less time, so that it is tried.
 const AT_FIRST: [f64; 4] = [32.0, 4.0, 1.0, 1.0 / 512.0];
 /// How far from that a price may be, relative to it.
 const UNSURE: f64 = 2.0;
-/// A batch that took longer than so many times what was expected counts as one that took that long: so that one hiccup is soon forgotten.
+/// A batch that took longer than so many times what was expected counts as one that took that long: so that one hiccup
+/// is soon forgotten.
 const MOST_SURPRISING: f64 = 4.0;
 
 /// What a batch computes.

@@ -1,8 +1,8 @@
 //! Holding a batch for programs that step by themselves.
 //!
-//! Programs that are woken by the same batch come back within a moment of each other. Planning as soon as the first is back would
-//! leave the others to the next batch, and so on: batches of one. So a batch waits, for a bounded time, for generators whose
-//! program was answered and that usually come back soon. Nothing that is computed depends on it.
+//! Programs that are woken by the same batch come back within a moment of each other. Planning as soon as the first is
+//! back would leave the others to the next batch, and so on: batches of one. So a batch waits, for a bounded time, for
+//! generators whose program was answered and that usually come back soon. Nothing that is computed depends on it.
 
 use crate::ids::GeneratorId;
 
@@ -34,8 +34,8 @@ impl Hold {
         }
     }
 
-    /// How long a batch is held at the most: two batches long, since a program that misses a batch waits for the whole of it and
-    /// then for its own; within the configured limit and five times that.
+    /// How long a batch is held at the most: two batches long, since a program that misses a batch waits for the whole
+    /// of it and then for its own; within the configured limit and five times that.
     pub(crate) fn limit_ns(&self) -> u64 {
         let pair = self.batch_ns.unwrap_or(0).saturating_mul(2);
         pair.clamp(self.floor_ns, self.floor_ns.saturating_mul(5))
@@ -46,8 +46,8 @@ impl Hold {
         self.batch_ns = Some(smoothed(self.batch_ns, seen_ns, self.floor_ns));
     }
 
-    /// A step was answered. `return_ns` is how long the generator usually takes to come back, if that is known. It is expected
-    /// when twice that time lies within the limit; a generator without a history is given half of the limit.
+    /// A step was answered. `return_ns` is how long the generator usually takes to come back, if that is known. It is
+    /// expected when twice that time lies within the limit; a generator without a history is given half of the limit.
     pub(crate) fn expect(&mut self, generator: GeneratorId, return_ns: Option<u64>, now_ns: u64) {
         let limit_ns = self.limit_ns();
         let allowance = return_ns.map_or(limit_ns / 2, |usual| {
@@ -86,8 +86,8 @@ impl Hold {
     }
 }
 
-/// A smoothed time after another one was seen: an eighth of the way to it, and no single one counts for more than 16 limits, so
-/// that one long thought is soon forgotten.
+/// A smoothed time after another one was seen: an eighth of the way to it, and no single one counts for more than 16
+/// limits, so that one long thought is soon forgotten.
 pub(crate) fn smoothed(usual: Option<u64>, seen_ns: u64, limit_ns: u64) -> u64 {
     let seen = seen_ns.min(limit_ns.saturating_mul(16));
     usual.map_or(seen, |usual| usual - usual / 8 + seen / 8)

@@ -1,5 +1,6 @@
-//! The queue against a plain list of what waits, with an admission that answers anything: whatever is submitted, refused, taken back and
-//! planned, nothing is lost, planned twice or planned beyond the limits, and each batch goes to those whose turn it is.
+//! The queue against a plain list of what waits, with an admission that answers anything: whatever is submitted,
+//! refused, taken back and planned, nothing is lost, planned twice or planned beyond the limits, and each batch goes to
+//! those whose turn it is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -373,8 +374,8 @@ impl World {
         Ok(())
     }
 
-    /// A decode goes without a place only where there is none before the prefills, but for users that have none yet, or its user had the
-    /// share that is due.
+    /// A decode goes without a place only where there is none before the prefills, but for users that have none yet, or
+    /// its user had the share that is due.
     fn check_decodes(&self, offers: &[Offer]) -> Outcome {
         let n_before = offers
             .iter()

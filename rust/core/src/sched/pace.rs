@@ -1,10 +1,10 @@
 //! How long a batch may take for the sake of those who decode in it.
 //!
-//! Whoever draws a token waits for the whole batch, and whoever comes next for the batch that runs. So that a user's long
-//! prompts or many generations do not make the tokens of another slow, a batch has a bound on its estimated time while
-//! there are several users, or were a moment ago, and they share it. Whoever decodes has one row in any case, and one
-//! prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends on
-//! any of it.
+//! Whoever draws a token waits for the whole batch, and whoever comes next for the batch that runs. So that a user's
+//! long prompts or many generations do not make the tokens of another slow, a batch has a bound on its estimated time
+//! while there are several users, or were a moment ago, and they share it. Whoever decodes has one row in any case, and
+//! one prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends
+//! on any of it.
 //!
 //! Shares are equal over some batches, not in each: a user who had more than an equal part owes what it had too much,
 //! up to the time of one batch, and leaves that much to the others before all have the same. So the prompt of a user
@@ -17,12 +17,14 @@ use super::queue::{Admission, Limits, Ticket};
 use crate::ids::UserId;
 
 /// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least:
-/// it is what others can cost that one, and at least a third of each batch is computing, not the cost of having a batch.
+/// it is what others can cost that one, and at least a third of each batch is computing, not the cost of having a
+/// batch.
 const STRETCH: f64 = 1.5;
 /// So many times the configured step, or the shortest one that there can be, a batch may take in any case: somebody may
 /// come who decodes little, and waits for it. At least three quarters of such a batch are computing.
 const LONGEST: f64 = 4.0;
-/// Tokens of a prefill that may run in any case, as far as they take no more than this part of the batch, and one at least.
+/// Tokens of a prefill that may run in any case, as far as they take no more than this part of the batch, and one at
+/// least.
 pub(super) const MIN_CHUNK: u32 = 16;
 const MIN_PART: f64 = 0.25;
 /// How long it counts that there was another user.
@@ -154,7 +156,8 @@ impl Pace {
         })
     }
 
-    /// The batch is planned: users owe what they had of it beyond their part, and less of what they owed where they had less.
+    /// The batch is planned: users owe what they had of it beyond their part, and less of what they owed where they had
+    /// less.
     pub(super) fn settle_shares(&mut self, shares: &TimeShares) {
         for user in shares.left.keys() {
             self.owed.entry(*user).or_insert(0.0);

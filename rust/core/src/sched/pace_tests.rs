@@ -316,8 +316,9 @@ fn by_user(prices: &Prices, tickets: &[Ticket]) -> BTreeMap<UserId, (u32, f64)> 
 }
 
 proptest! {
-    /// A batch with a decode in it takes no longer than its bound, but for what nobody may be denied: a row of each user that decodes, and one short
-    /// chunk. Every user that decodes has a row, somebody prefills, and no user has less than its share but by asking for less.
+    /// A batch with a decode in it takes no longer than its bound, but for what nobody may be denied: a row of each
+    /// user that decodes, and one short chunk. Every user that decodes has a row, somebody prefills, and no user has
+    /// less than its share but by asking for less.
     #[test]
     fn a_decode_waits_no_longer_than_the_bound(tickets in mixed(), prices in any_prices(), step_ms in 1u64..30) {
         let mut queue = queue(step_ms * MS, prices, &tickets);

@@ -507,7 +507,8 @@ proptest! {
         modelled_queue::run(limits, ops)?;
     }
 
-    /// No token of a batch is left over that somebody could have used, and no user gets less than an equal share but by asking for less.
+    /// No token of a batch is left over that somebody could have used, and no user gets less than an equal share but by
+    /// asking for less.
     #[test]
     fn a_batch_is_full_and_shared_by_users(tickets in mixed(), n_tokens in 1u32..60, prefill_chunk in 1u32..20) {
         let limits = Limits { n_tokens, n_sequences: 64, prefill_chunk };

@@ -18,8 +18,8 @@ pub fn drawn(logits: &[f32], params: &Params, mask: &[bool], key: Key) -> Option
     chosen.map(|&(token, _)| token)
 }
 
-/// The tokens that may be drawn, in the order of their ids, each with its weight: the whole number nearest to 2^42 times
-/// its probability over that of the most probable one.
+/// The tokens that may be drawn, in the order of their ids, each with its weight: the whole number nearest to 2^42
+/// times its probability over that of the most probable one.
 pub fn kept(logits: &[f32], params: &Params, mask: &[bool]) -> Vec<(u32, u64)> {
     let is_allowed = |token: usize| mask.is_empty() || mask.get(token) == Some(&true);
     let mut order: Vec<usize> = (0..logits.len()).filter(|&id| is_allowed(id)).collect();
