@@ -3,7 +3,6 @@
 mod chat;
 mod context;
 mod engine;
-mod error;
 mod generation;
 mod model;
 mod session;
@@ -12,8 +11,7 @@ mod values;
 use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Ctx, Function, Result};
 
-use crate::globals;
-pub(crate) use error::{EngineError, throw, to_js};
+use crate::{errors as error, globals};
 
 /// Every export: its name, and how it is made.
 type Export = (
