@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use pie_host::{Error, ErrorCode};
 use serde_json::{Value, json};
 
-use crate::auth::Identity;
+use crate::auth::identity::Identity;
 use crate::clock::now_s;
 use crate::sync::lock;
 

@@ -7,7 +7,7 @@
 mod api_key;
 mod attempts;
 mod config;
-mod identity;
+pub(crate) mod identity;
 mod keys;
 mod presented;
 mod public_key;
