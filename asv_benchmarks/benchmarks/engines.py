@@ -20,6 +20,7 @@ from pie.backends.base import Capabilities, Driver
 from pie.batch import Batch
 from pie.compiler import COMMAND
 from pie.config import EMBEDDED_FOLDER
+from pie.events import AnyEvent, Event
 from pie.programs import RUNTIMES
 from pie.runner import drive
 
@@ -160,7 +161,7 @@ class Generations:
                 raise RuntimeError(f"not every program asked for a token within {PATIENCE_S} s; the first said {event}")
             time.sleep(0.001)
         self.driver.reset()
-        ends: list[str] = []
+        ends: list[AnyEvent] = []
         served = _Until(self._model)
         loop = threading.Thread(target=drive, args=(served, self.driver), kwargs={"observe": self.observe})
         loop.start()
@@ -169,11 +170,11 @@ class Generations:
                 event = process.next_event(PATIENCE_S)
                 if event is None:
                     raise RuntimeError(f"a program did nothing for {PATIENCE_S} s")
-                ends.append(f"{event.kind} {event.text}")
+                ends.append(event)
         served.over = True
         loop.join()
-        if ends != [f"return {n_tokens}"] * n_programs:
-            raise RuntimeError(f"programs ended otherwise than with {n_tokens} tokens: {sorted(set(ends))[:3]}")
+        if ends != [Event.Return(str(n_tokens))] * n_programs:
+            raise RuntimeError(f"programs ended otherwise than with {n_tokens} tokens: {sorted(set(map(str, ends)))[:3]}")
         return self.driver.ended_s[-1] - self.driver.started_s[0]
 
     def _launch(self, language: str, work: Any) -> _engine.Process:
@@ -211,10 +212,11 @@ def byte_model(folder: Path) -> int:
     return 256
 
 
-def launch(engine: _engine.Engine, language: str, work: Any) -> _engine.Process:
+def launch(engine: _engine.Engine, workload: str, work: Any) -> _engine.Process:
     """Launches the workload of a language."""
-    text, path = json.dumps(work), WORKLOADS[language]
+    text, path = json.dumps(work), WORKLOADS[workload]
     if path.suffix == ".wasm":
-        return engine.launch_component(path.read_bytes(), input=text, seed=SEED)
+        return engine.launch(path.read_bytes(), input=text, seed=SEED)
     files = {path.name: path.read_bytes()}
-    return engine.launch_source("python" if path.suffix == ".py" else "javascript", files, path.name, input=text, seed=SEED)
+    language = "python" if path.suffix == ".py" else "javascript"
+    return engine.launch((language, files, path.name), input=text, seed=SEED)

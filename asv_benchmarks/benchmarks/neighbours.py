@@ -11,6 +11,7 @@ from benchmarks.engines import WORKLOADS
 from benchmarks.harness import ROOT, ROUNDS, SEED, Figure, Goal, Row, in_turns, save, show
 from pie.config import ModelConfig
 from pie.engine import Engine
+from pie.events import Event
 from pie.programs import load_program
 
 N_TOKENS = 12
@@ -48,7 +49,7 @@ def slowest_but_one(engine: Engine) -> float:
         last = None
         while (event := process.next_event()) is not None:
             last = event
-        if last is None or (last.kind, last.text) != ("return", str(N_TOKENS)):
+        if last != Event.Return(str(N_TOKENS)):
             raise RuntimeError(f"the program ended with {last}")
         times_ms.append((time.perf_counter() - start_s) * 1e3)
     return sorted(times_ms)[-2]

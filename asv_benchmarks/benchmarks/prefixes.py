@@ -17,6 +17,7 @@ from pie import _engine
 from pie.backends.cpu import CpuOptions, open_driver
 from pie.batch import Batch
 from pie.config import EMBEDDED_FOLDER
+from pie.events import Event
 from pie.programs import RUNTIMES
 from pie.runner import drive
 
@@ -93,7 +94,7 @@ class Prompted:
         process = launch(self._engine, "Rust", {"collect": {"prompt": prompt, "tokens": 1}})
         event = process.next_event(PATIENCE_S)
         spent_s = time.perf_counter() - start_s
-        if event is None or f"{event.kind} {event.text}" != "return 1":
+        if event != Event.Return("1"):
             raise RuntimeError(f"the program ended otherwise than with a token: {event}")
         return 1e3 * spent_s
 

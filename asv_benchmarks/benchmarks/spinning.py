@@ -11,6 +11,7 @@ from benchmarks.harness import ROOT, ROUNDS, SEED, Figure, Goal, Row, in_turns, 
 from pie.config import ModelConfig
 from pie.config.tree import DriverName
 from pie.engine import Engine
+from pie.events import Event
 from pie.programs import load_program
 
 N_SPINNING = 15
@@ -34,7 +35,7 @@ def generated(engine: Engine) -> float:
     last = None
     while (event := process.next_event()) is not None:
         last = event
-    if last is None or (last.kind, last.text) != ("return", str(N_TOKENS)):
+    if last != Event.Return(str(N_TOKENS)):
         raise RuntimeError(f"the program ended with {last}")
     return N_TOKENS / (time.perf_counter() - start_s)
 

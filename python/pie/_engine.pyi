@@ -10,6 +10,7 @@ from typing import Literal, NoReturn, Self, TypedDict, final
 
 from typing_extensions import Buffer
 
+from pie.events import AnyEvent
 from pie.stats import ModelStats
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "DriverEnd",
     "DummyDriver",
     "Engine",
-    "Event",
     "HostEnd",
     "Model",
     "Process",
@@ -275,11 +275,9 @@ class Engine:
         `limit-program`, `limit-compile`, `limit-memory` or `limit-stack` for one that takes too much; `engine-stopped`.
         """
 
-    def launch_source(
+    def launch(
         self,
-        language: Literal["python", "javascript"],
-        files: Mapping[str, bytes],
-        entry: str,
+        program: bytes | tuple[Literal["python", "javascript"], Mapping[str, bytes], str],
         *,
         input: str,  # noqa: A002  # what the entry calls it
         args: Sequence[str] = ...,
@@ -289,31 +287,15 @@ class Engine:
         token_budget: int | None = None,
         limits: Mapping[str, float | None] | None = None,
     ) -> Process:
-        """Launches a program from its files, by path relative to its folder; `entry` is the path of the one that holds `main`.
+        """Launches a program: a WebAssembly component or built program (`pack_program`), or the language, the files and the entry of one.
 
-        `input` is a JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch seed
-        (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`: the input is checked against its parameters. At most
-        `token_budget` tokens enter the contexts of the process. `limits` lowers those of the engine for this process, by the names of
-        `limit_settings`. What is wrong with the program itself is its last event.
+        The files are by path relative to their folder; the entry is the path of the one that holds `main`. `input` is a JSON text (any
+        other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch seed (random if not given), 0 to
+        2^64 - 1. `manifest` is the text of a `Pie.toml`, in the place of the one that the program carries: the input is checked against
+        its parameters. At most `token_budget` tokens enter the contexts of the process. `limits` lowers those of the engine for this
+        process, by the names of `limit_settings`. What is wrong with the program itself is its last event.
 
         Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest` or `engine-stopped`.
-        """
-
-    def launch_component(
-        self,
-        wasm: bytes,
-        *,
-        input: str,  # noqa: A002  # what the entry calls it
-        args: Sequence[str] = ...,
-        seed: int | None = None,
-        username: str | None = None,
-        manifest: str | None = None,
-        token_budget: int | None = None,
-        limits: Mapping[str, float | None] | None = None,
-    ) -> Process:
-        """Launches a WebAssembly component or a built program (`pack_program`); the rest is as for `launch_source`.
-
-        A `manifest` takes the place of the one that the program carries.
         """
 
     def serve(
@@ -517,34 +499,6 @@ class DummyDriver:
         """
 
 @final
-class Event:
-    """Something that a process told its client."""
-
-    @property
-    def kind(self) -> Literal["stdout", "stderr", "file", "message", "return", "error"]:
-        """What it is. `return` and `error` are last events."""
-
-    @property
-    def text(self) -> str:
-        """What was written, verbatim; the return value, a JSON text; the message of the error; empty for a file."""
-
-    @property
-    def data(self) -> bytes | None:
-        """The bytes of a file; None for all else."""
-
-    @property
-    def code(self) -> str | None:
-        """The code of the error."""
-
-    @property
-    def error_kind(self) -> str | None:
-        """The type of the error in the program's language; its code where the engine ended the program."""
-
-    @property
-    def traceback(self) -> str:
-        """The program's own files and lines; empty where there are none."""
-
-@final
 class Process:
     """A launched program. Dropping it ends the program: nobody could read its events."""
 
@@ -572,7 +526,7 @@ class Process:
     def launch_s(self) -> float | None:
         """Time from the launch to the call of the program's entry; None before."""
 
-    def next_event(self, timeout_s: float | None = None) -> Event | None:
+    def next_event(self, timeout_s: float | None = None) -> AnyEvent | None:
         """The next event, waiting at most `timeout_s` for it. None: nothing came in time, or the last one was read (`ended`)."""
 
     def send(self, text: str, timeout_s: float | None = None) -> None:

@@ -264,21 +264,9 @@ class Engine:
         At most `token_budget` tokens enter its contexts, and `limits` lowers those of the engine for it.
         """
         text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
-        if isinstance(program, Component):
-            return self._engine.launch_component(
-                program.read(),
-                input=text,
-                args=args,
-                seed=seed,
-                username=username,
-                manifest=program.manifest,
-                token_budget=token_budget,
-                limits=limits,
-            )
-        return self._engine.launch_source(
-            program.language,
-            dict(program.files),
-            program.entry,
+        content = program.read() if isinstance(program, Component) else (program.language, dict(program.files), program.entry)
+        return self._engine.launch(
+            content,
             input=text,
             args=args,
             seed=seed,

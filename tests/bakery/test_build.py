@@ -21,6 +21,7 @@ from pie.bakery.requirements import requirements
 from pie.compiler import COMMAND
 from pie.engine import Engine
 from pie.errors import PieError
+from pie.events import Event, LastEvent
 from pie.programs import RUNTIMES, Component
 from support.command import pie
 from support.folders import write
@@ -31,14 +32,14 @@ PACKAGE = '[package]\nname = "mine"\nversion = "1.2.3"\n'
 ECHO = "async def main(input):\n    return input\n"
 
 
-def last_event(engine: Engine, program: Component, input: Any = None) -> _engine.Event:
+def last_event(engine: Engine, program: Component, input: Any = None) -> LastEvent:
     return events(engine.launch(program, input=input))[-1]
 
 
 def returned(engine: Engine, built: Built, input: Any = None) -> Any:
     event = last_event(engine, Component(built.wasm), input)
-    assert event.kind == "return", event.text
-    return json.loads(event.text)
+    assert isinstance(event, Event.Return), event
+    return event.value
 
 
 def test_a_file_is_built_with_what_it_imports(engine: Engine, tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_a_program_for_a_runtime_that_is_gone_says_so(engine: Engine, tmp_path: 
     wasm = _engine.pack_program("python", {"main.py": ECHO.encode()}, "main.py", None, gone)
     event = last_event(engine, Component(tmp_path, content=wasm))
     assert event.code == "unknown-runtime"
-    assert gone in event.text
+    assert gone in event.message
 
 
 def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path: Path) -> None:
@@ -83,8 +84,8 @@ def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path:
     # The next release brings another runtime.
     (folder / "javascript.wasm").write_bytes((RUNTIMES / "javascript.wasm").read_bytes() + b"\0\x05\x04next")
     second = _engine.Engine(**data)  # type: ignore[arg-type]
-    event = events(second.launch_component(wasm.read_bytes(), input="null"))[-1]
-    assert (event.kind, event.text) == ("return", "5")
+    event = events(second.launch(wasm.read_bytes(), input="null"))[-1]
+    assert event == Event.Return("5")
     second.stop()
 
 

@@ -39,7 +39,7 @@ def program(files: dict[str, bytes], entry: str = "main.py", **changes: object) 
 
 def failure(engine: Engine, wasm: bytes) -> tuple[str | None, str]:
     event = failed(engine.launch(Component(Path("hostile.wasm"), content=wasm)))
-    return event.code, event.text
+    return event.code, event.message
 
 
 WHOLE = program({"main.py": SOURCE})

@@ -24,6 +24,7 @@ from pie.batch import Batch
 from pie.config import EngineConfig, ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
+from pie.events import AnyEvent, Event
 from support.launching import PATIENCE_S, python_source
 
 N_PROGRAMS = 32
@@ -146,7 +147,7 @@ class Crowd:
     """All programs, and whatever they tell, in the order in which it comes."""
 
     def __init__(self, engine: Engine) -> None:
-        self.told: queue.Queue[tuple[int, _engine.Event]] = queue.Queue()
+        self.told: queue.Queue[tuple[int, AnyEvent]] = queue.Queue()
         self.followers = ThreadPoolExecutor(N_PROGRAMS)
         self.processes = [
             engine.launch(PROGRAM, input={"kind": KINDS[n % len(KINDS)], "n": n}, seed=n, username=f"user{n % 3}")
@@ -164,12 +165,12 @@ class Crowd:
         """Listens until what was told is enough."""
         while not done(self.seen):
             n, event = self.told.get(timeout=PATIENCE_S)
-            if event.kind == "return":
-                self.seen.values[n] = json.loads(event.text)
-            elif event.kind == "stdout" and event.text != "here":
-                self.seen.errors.append((n, json.loads(event.text)))
+            if isinstance(event, Event.Return):
+                self.seen.values[n] = event.value
             else:
-                assert event.kind == "stdout", event.text
+                assert isinstance(event, Event.Stdout), event
+                if event.text != "here":
+                    self.seen.errors.append((n, json.loads(event.text)))
         return self.seen
 
     def wait_until_all_are_there(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pie import _engine
+from pie.events import AnyEvent, Event
 
 PATIENCE_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,10 +26,10 @@ async def main(input):
 
 def launch(engine: _engine.Engine, source: str, input: Any = None, *, seed: int | None = 7) -> _engine.Process:
     """Launches a Python program of one file."""
-    return engine.launch_source("python", {"main.py": source.encode()}, "main.py", input=json.dumps(input), seed=seed)
+    return engine.launch(("python", {"main.py": source.encode()}, "main.py"), input=json.dumps(input), seed=seed)
 
 
-def events(process: _engine.Process) -> list[_engine.Event]:
+def events(process: _engine.Process) -> list[AnyEvent]:
     """Every event, to the last."""
     collected = []
     while not process.ended:
@@ -43,12 +44,12 @@ def events(process: _engine.Process) -> list[_engine.Event]:
 def returned(process: _engine.Process) -> Any:
     """The return value of a program that succeeds."""
     last = events(process)[-1]
-    assert last.kind == "return", (last.code, last.text)
-    return json.loads(last.text)
+    assert isinstance(last, Event.Return), last
+    return last.value
 
 
-def failed(process: _engine.Process) -> _engine.Event:
+def failed(process: _engine.Process) -> Event.Error:
     """The error of a program that fails."""
     last = events(process)[-1]
-    assert last.kind == "error", last.text
+    assert isinstance(last, Event.Error), last
     return last

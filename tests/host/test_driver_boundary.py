@@ -92,7 +92,7 @@ def test_a_failed_batch_fails_its_requests_by_name(engine: _engine.Engine, model
     model.fail(next_batch(model), "the device is on fire")
     error = failed(process)
     assert error.code == "driver-failed"
-    assert "on fire" in error.text
+    assert "on fire" in error.message
 
 
 def test_a_sequence_that_failed_fails_alone(engine: _engine.Engine, model: _engine.Model) -> None:
@@ -101,7 +101,7 @@ def test_a_sequence_that_failed_fails_alone(engine: _engine.Engine, model: _engi
     model.complete(batch, logits_for(batch, [40]), [(0, "its page is damaged")])
     error = failed(process)
     assert error.code == "driver-failed"
-    assert "damaged" in error.text
+    assert "damaged" in error.message
 
 
 def test_a_batch_that_is_given_up_fails(engine: _engine.Engine, model: _engine.Model) -> None:

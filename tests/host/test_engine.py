@@ -14,6 +14,7 @@ import pytest
 from host.programs import PATIENCE_S, ROOT, TINY, VOCAB_SIZE, events, failed, launch, returned
 from pie import _engine
 from pie.errors import PieError
+from pie.events import Event
 
 
 def test_settings_out_of_range_are_named() -> None:
@@ -70,13 +71,13 @@ def test_an_unknown_model_lists_those_that_there_are(engine: _engine.Engine) -> 
     engine.add_model("one", TINY, vocab_size=VOCAB_SIZE, max_context=64)
     error = failed(launch(engine, "from inferlet import Model\nasync def main(input):\n    Model.load('huge')\n"))
     assert error.code == "unknown-model"
-    assert '"huge"' in error.text
-    assert "one" in error.text
+    assert '"huge"' in error.message
+    assert "one" in error.message
 
 
 def test_an_error_of_a_program_carries_its_own_lines(engine: _engine.Engine) -> None:
     error = failed(launch(engine, "async def main(input):\n    raise KeyError('lost')\n"))
-    assert (error.code, error.error_kind) == ("program-error", "KeyError")
+    assert (error.code, error.kind) == ("program-error", "KeyError")
     assert 'File "main.py", line 2' in error.traceback
 
 
@@ -101,7 +102,9 @@ async def main(input):
     process = launch(engine, source)
     for text in ("one", "two", "end"):
         process.send(text)
-    assert [(event.kind, event.text) for event in events(process)] == [("stdout", "ONE"), ("stdout", "TWO"), ("return", '"done"')]
+    told = events(process)
+    assert told == [Event.Stdout("ONE"), Event.Stdout("TWO"), Event.Return('"done"')]
+    assert [event.seq for event in told] == [1, 2, 3]
     with pytest.raises(PieError) as error:
         process.send("late")
     assert error.value.code == "session-closed"
@@ -120,12 +123,12 @@ def test_cancelling_ends_a_program(engine: _engine.Engine) -> None:
 
 def test_a_language_without_a_runtime_is_named(engine: _engine.Engine) -> None:
     with pytest.raises(PieError, match="ruby") as error:
-        engine.launch_source("ruby", {}, "main.rb", input="null")  # type: ignore[arg-type]
+        engine.launch(("ruby", {}, "main.rb"), input="null")  # type: ignore[arg-type]
     assert error.value.code == "invalid-argument"
 
 
 def test_what_is_no_component_is_named(engine: _engine.Engine) -> None:
-    assert failed(engine.launch_component(b"\0asm\x01\0\0\0", input="null")).code == "invalid-program"
+    assert failed(engine.launch(b"\0asm\x01\0\0\0", input="null")).code == "invalid-program"
     with pytest.raises(PieError, match="not WebAssembly") as error:
         engine.prepare(b"hello")
     assert error.value.code == "invalid-program"

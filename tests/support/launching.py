@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from pie._engine import Process
 from pie.engine import Engine
+from pie.events import Event
 from pie.programs import Component, Source, load_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,18 +68,20 @@ def finish(process: Process) -> Outcome:
         assert event is not None or process.ended, f"nothing for {PATIENCE_S} s"
         if event is None:
             break
-        if event.kind == "stdout":
-            outcome.stdout.append(event.text)
-            outcome.sent.append(event.text)
-        elif event.kind == "stderr":
-            outcome.stderr.append(event.text)
-        elif event.kind == "file":
-            assert event.data is not None
-            outcome.sent.append(event.data)
-        elif event.kind == "return":
-            outcome.value = json.loads(event.text)
-        else:
-            outcome.code, outcome.kind, outcome.message, outcome.traceback = event.code, event.error_kind, event.text, event.traceback
+        match event:
+            case Event.Stdout(text):
+                outcome.stdout.append(text)
+                outcome.sent.append(text)
+            case Event.Stderr(text):
+                outcome.stderr.append(text)
+            case Event.File(data):
+                outcome.sent.append(data)
+            case Event.Return():
+                outcome.value = event.value
+            case Event.Error(code, message, kind, traceback):
+                outcome.code, outcome.kind, outcome.message, outcome.traceback = code, kind, message, traceback
+            case Event.Message(text):
+                raise AssertionError(text)
     outcome.n_calls = process.n_calls
     return outcome
 

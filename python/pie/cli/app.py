@@ -93,37 +93,28 @@ def run(
     """
     flags = config_flags(config, model, dummy, limit)
     chosen, arguments = _program_and_arguments(program, path, context.args)
-    if server is not None:
-        from pie.cli.remote_run import RemoteLaunch, run_in_server
 
-        remote = RemoteLaunch(
-            program=chosen,
-            manifest=manifest,
-            arguments=arguments,
-            input_text=input_text,
-            seed=seed,
-            token_budget=token_budget,
-            files=files,
-            detach=detach,
-            verbose=verbose,
-        )
-        raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), remote))
-
-    from pie.cli.run import Launch, run_program
+    from pie.cli.launch import Launch
 
     launch = Launch(
         program=chosen,
         manifest=manifest,
         arguments=arguments,
         input_text=input_text,
-        config=flags,
         seed=seed,
         token_budget=token_budget,
         files=files,
         detach=detach,
         verbose=verbose,
     )
-    raise typer.Exit(run_program(launch))
+    if server is not None:
+        from pie.cli.remote_run import run_in_server
+
+        raise typer.Exit(run_in_server(Server(server, user, key, private_key, flags), launch))
+
+    from pie.cli.run import run_program
+
+    raise typer.Exit(run_program(launch, flags))
 
 
 @app.command()

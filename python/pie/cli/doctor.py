@@ -127,6 +127,7 @@ def _memory(config: Config) -> Iterator[Finding]:
 def _engine(config: Config) -> Iterator[Finding]:
     """Loads the models, and has the compiler look at a program and run it."""
     from pie.engine import Engine
+    from pie.events import Event
     from pie.programs import Source
 
     with Engine.from_config(config) as engine:
@@ -136,10 +137,10 @@ def _engine(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "compiler", "the runtimes of all languages are compiled")
         engine.start()
         event = engine.launch(Source("javascript", (("main.js", _PROBE),), "main.js"), input=None).next_event(_PROBE_S)
-        if event is not None and event.kind == "return":
+        if isinstance(event, Event.Return):
             yield Finding("ok", "program", "one runs to its end")
         else:
-            told = f"nothing in {_PROBE_S:g} s" if event is None else event.text
+            told = f"nothing in {_PROBE_S:g} s" if event is None else str(event)
             yield Finding("fail", "program", f"one that returns 1 answers something else: {told}")
         lacks = engine.lacks_of_workers()
         told = "; ".join(lacks) if lacks else "the processes that read programs can use their three streams and nothing else"

@@ -14,7 +14,7 @@ from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie.cli.printer import Printer
-    from pie.client import AnyEvent, Process
+    from pie.client import Process
 
 _MAX_WAITING_LINES = 64
 _FIRST_RETRY_S = 0.01
@@ -25,26 +25,7 @@ async def follow(process: Process, printer: Printer, *, with_stdin: bool = True)
     """Prints the events of a process to the last, and sends it the lines of stdin; OSError where they cannot be written."""
     with _forwarding_stdin(process) if with_stdin else nullcontext():
         async for event in process.events():
-            await asyncio.to_thread(show, printer, event)
-
-
-def show(printer: Printer, event: AnyEvent) -> None:
-    """Prints one event."""
-    from pie.client import Event
-
-    match event:
-        case Event.Stdout(text):
-            printer.stdout(text)
-        case Event.Stderr(text):
-            printer.stderr(text)
-        case Event.Message(text):
-            printer.message(text)
-        case Event.File(data):
-            printer.file(data)
-        case Event.Return():
-            printer.returned(event.text)
-        case Event.Error(code, message, kind, traceback):
-            printer.failed(code, message, kind=kind, traceback=traceback)
+            await asyncio.to_thread(printer.show, event)
 
 
 @contextmanager

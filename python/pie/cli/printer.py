@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from pie.cli.terminal import EXIT_ERROR, LINES, plain, report
 from pie.errors import described
+from pie.events import Event
 
 if TYPE_CHECKING:
     from pie.cli.files import FileSink
+    from pie.events import AnyEvent
 
 _STDERR_TAIL_CHARS = 1 << 16
 
@@ -23,6 +25,22 @@ class Printer:
         self.exit_code = EXIT_ERROR
         self._at_line_start = True
         self._last_stderr = ""
+
+    def show(self, event: AnyEvent) -> None:
+        """One event."""
+        match event:
+            case Event.Stdout(text):
+                self.stdout(text)
+            case Event.Stderr(text):
+                self.stderr(text)
+            case Event.Message(text):
+                self.message(text)
+            case Event.File(data):
+                self.file(data)
+            case Event.Return():
+                self.returned(event.text)
+            case Event.Error(code, message, kind, traceback):
+                self.failed(code, message, kind=kind, traceback=traceback)
 
     def stdout(self, text: str) -> None:
         """What the program sent, verbatim."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pie.cli.files import FileSink
-from pie.cli.following import show
 from pie.cli.printer import Printer
 from pie.cli.tables import age, print_json, print_table, short_digest
 from pie.cli.terminal import EXIT_ERROR, report
@@ -80,7 +79,7 @@ async def print_logs(client: Client, pid: int, *, tail_bytes: int | None, follow
             print(f"{part.dropped_bytes} bytes of output came faster than they were read", file=sys.stderr)
         printer.log(part.text)
     if part.ended and (last := await client.outcome(pid)) is not None:
-        show(printer, last)
+        printer.show(last)
     return 0
 
 

@@ -12,36 +12,22 @@ from typing import TYPE_CHECKING
 
 from pie.bakery.manifest import read_manifest, usage
 from pie.bakery.project import open_project
-from pie.cli.arguments import Json, read_input
+from pie.cli.arguments import Json
 from pie.cli.files import FileSink
 from pie.cli.following import follow
 from pie.cli.printer import Printer
-from pie.cli.program import packaged, text_parameters, wants_help
+from pie.cli.program import packaged, wants_help
 from pie.cli.remote import Server, talk
 from pie.cli.terminal import EXIT_ERROR, LINES, give_up_stdout, plain
 from pie.errors import PieError
 
 if TYPE_CHECKING:
+    from pie.cli.launch import Launch
     from pie.client import Client, Process
     from pie.config import Config
 
 _INSTALLED = re.compile(r"sha256:[0-9a-f]{64}|[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z][0-9A-Za-z.+-]{0,31})?")
 _TERMINATE_S = 5.0
-
-
-@dataclass(frozen=True)
-class RemoteLaunch:
-    """What the command line asked for."""
-
-    program: Path
-    manifest: Path | None
-    arguments: tuple[str, ...]
-    input_text: str | None
-    seed: int | None
-    token_budget: int | None
-    files: Path | None
-    detach: bool
-    verbose: bool
 
 
 @dataclass(frozen=True)
@@ -53,13 +39,13 @@ class _Prepared:
     input: Json
 
 
-def run_in_server(server: Server, launch: RemoteLaunch) -> int:
+def run_in_server(server: Server, launch: Launch) -> int:
     """Runs the program to its end; answers the exit code. Ctrl-C ends it, and so does a stdout that cannot be written."""
     prepared = _prepare(server, launch)
     return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
 
 
-def _prepare(server: Server, launch: RemoteLaunch) -> _Prepared | None:
+def _prepare(server: Server, launch: Launch) -> _Prepared | None:
     """What can be done without the server; None where `--help` asked for what the manifest says, which is printed."""
     _refuse_engine_flags(server)
     if _is_installed(launch.program):
@@ -68,16 +54,16 @@ def _prepare(server: Server, launch: RemoteLaunch) -> _Prepared | None:
                 f"--manifest is for a program at a path; {str(launch.program)!r} is one of the server, which has its own: leave it out"
             )
             raise PieError("invalid-argument", message)
-        return _Prepared(str(launch.program), read_input(launch.arguments, launch.input_text))
+        return _Prepared(str(launch.program), launch.input(None))
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))
     if project.manifest is not None and wants_help(launch.arguments, project.manifest):
         print(plain(usage(project.manifest), keep=LINES))
         return None
-    program_input = read_input(launch.arguments, launch.input_text, texts=text_parameters(project.manifest))
+    program_input = launch.input(project.manifest)
     return _Prepared(packaged(project).launchable(), program_input)
 
 
-async def _run(client: Client, config: Config, launch: RemoteLaunch, prepared: _Prepared) -> int:
+async def _run(client: Client, config: Config, launch: Launch, prepared: _Prepared) -> int:
     printer = Printer(FileSink(launch.files))
     program = prepared.program
     process = await client.launch(

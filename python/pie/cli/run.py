@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pie.bakery.manifest import Manifest, read_manifest, usage
+from pie.bakery.manifest import read_manifest, usage
 from pie.bakery.project import open_project
-from pie.cli.arguments import Json, read_input
 from pie.cli.files import FileSink
 from pie.cli.interrupts import raised
 from pie.cli.printer import Printer
-from pie.cli.program import made_ready, text_parameters, wants_help
+from pie.cli.program import made_ready, wants_help
 from pie.cli.progress import loading, working
 from pie.cli.stdin import stdin_messages
 from pie.cli.terminal import LINES, give_up_stdout, plain
@@ -23,34 +20,12 @@ from pie.errors import PieError
 
 if TYPE_CHECKING:
     from pie._engine import Process
+    from pie.cli.launch import Launch
     from pie.config import Config, Flags
     from pie.engine import Engine
 
 
-@dataclass(frozen=True)
-class Launch:
-    """What the command line asked for."""
-
-    program: Path
-    manifest: Path | None
-    arguments: tuple[str, ...]
-    input_text: str | None
-    config: Flags
-    seed: int | None
-    token_budget: int | None
-    files: Path | None
-    detach: bool
-    verbose: bool
-
-    def input(self, manifest: Manifest | None) -> Json:
-        """The input of the program, whose manifest says which arguments are texts.
-
-        PieError `invalid-argument` where both forms were given.
-        """
-        return read_input(self.arguments, self.input_text, texts=text_parameters(manifest))
-
-
-def run_program(launch: Launch) -> int:
+def run_program(launch: Launch, flags: Flags) -> int:
     """Runs the program to its end; answers the exit code."""
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
@@ -64,7 +39,7 @@ def run_program(launch: Launch) -> int:
 
     from pie.config import load
 
-    config = load(launch.config)
+    config = load(flags)
 
     from pie.engine import Engine  # the engine is large: mistakes above are told without it
 
@@ -111,19 +86,7 @@ class _Events(threading.Thread):
     def run(self) -> None:
         try:
             while (event := self._process.next_event()) is not None:
-                if event.kind == "stdout":
-                    self.printer.stdout(event.text)
-                elif event.kind == "stderr":
-                    self.printer.stderr(event.text)
-                elif event.kind == "message":
-                    self.printer.message(event.text)
-                elif event.kind == "file":
-                    self.printer.file(event.data or b"")
-                elif event.kind == "return":
-                    self.printer.returned(event.text)
-                else:
-                    code = event.code or "program-error"
-                    self.printer.failed(code, event.text, kind=event.error_kind, traceback=event.traceback)
+                self.printer.show(event)
         except OSError as error:
             give_up_stdout(error)
             self._process.cancel()

@@ -10,10 +10,10 @@ async with pie.client.connect("ws://127.0.0.1:8080") as client:
 """
 
 from pie.client.client import Client, Logs, ProcessInfo, ProgramInfo, ServerStats, SnapshotInfo, connect
-from pie.client.events import AnyEvent, Event, LastEvent
 from pie.client.process import Events, Process
 from pie.client.signing import PrivateKey
 from pie.errors import PieError
+from pie.events import AnyEvent, Event, LastEvent
 
 __all__ = [
     "AnyEvent",

@@ -14,12 +14,12 @@ import msgspec
 
 from pie.client import checks
 from pie.client.connection import Connection, nothing
-from pie.client.events import Event, LastEvent
 from pie.client.opening import Identity
 from pie.client.process import Process
 from pie.client.signing import PrivateKey, check_key
 from pie.client.wire import Frame, parse, to_event
 from pie.errors import PieError
+from pie.events import Event, LastEvent
 from pie.stats import ModelStats
 
 if TYPE_CHECKING:

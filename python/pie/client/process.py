@@ -10,9 +10,9 @@ import msgspec
 
 from pie.client import checks
 from pie.client.connection import Connection, nothing
-from pie.client.events import AnyEvent, Event
 from pie.client.stream import Stream
 from pie.errors import PieError, described
+from pie.events import AnyEvent, Event
 
 
 class Events:

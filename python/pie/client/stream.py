@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from pie.client.events import AnyEvent, Event, LastEvent
 from pie.client.wire import event_bytes
 from pie.errors import PieError
+from pie.events import AnyEvent, Event, LastEvent
 
 # A server that does not keep to the window is cut off after this many times as much.
 _WINDOWS_TOLERATED = 4

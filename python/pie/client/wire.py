@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pie.client.events import AnyEvent, Event
 from pie.errors import PieError
+from pie.events import AnyEvent, Event
 
 PROTOCOL = 1
 

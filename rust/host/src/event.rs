@@ -43,8 +43,8 @@ impl From<crate::Error> for Failure {
 }
 
 impl Event {
-    /// The event as clients of a server get it: of a fault of the engine they learn that there was one. Its text may name paths, and is for
-    /// whoever runs the engine.
+    /// The event as clients of a server get it: of a fault of the engine they learn that there was one. Its text may
+    /// name paths, and is for whoever runs the engine.
     pub(crate) fn without_internals(self) -> Self {
         match self {
             Self::Error(failure)

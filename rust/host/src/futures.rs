@@ -29,7 +29,8 @@ pub trait Source: Send + 'static {
     /// Those of the operation that was waited for.
     fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
 
-    /// The program dropped the future and did not take the answer, which may have arrived; or the answer did not come in time.
+    /// The program dropped the future and did not take the answer, which may have arrived; or the answer did not come
+    /// in time.
     fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
 
     /// How long the answer may take; none: any time.

@@ -38,7 +38,9 @@ pub use model::state::ModelState;
 pub use model::{Model, ModelConfig, SnapshotInfo};
 pub use numbering::{KEY_BYTES, Numbering};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Figure, Serves, Stats, UserStats};
-pub use process::{Launch, LogText, Observer, Process, Reader, ServedProcess, Serving};
+pub use process::{
+    Finding, Launch, LogText, Named, Observer, Process, Programs, Reader, ServedProcess, Serving,
+};
 pub use program::worker::compile_worker;
 pub use program::{
     Component, Language, Manifest, Packed, Parameter, ParameterKind, Parameters, Preparation,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
-use crate::{Result, bridge, errors, kept, session, task};
+use crate::{Result, bridge, errors, kept, stdout, task};
 
 /// Runs the program once, as `#[inferlet::main]` asks: input and answer are JSON texts.
 pub fn run<I, O, E, F>(
@@ -23,7 +23,7 @@ where
     report_panics();
     let argument = bridge::decode(input).map_err(failure)?;
     let end = task::block_on(main(argument));
-    session::flush_output();
+    stdout::flush_output();
     finish(end).map_err(failure)
 }
 

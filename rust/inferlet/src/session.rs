@@ -12,13 +12,12 @@
 //! # }
 //! ```
 
-use std::io::Write;
-
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString};
 use crate::bindings::pie::core::session as raw;
 /// Signals and messages come in one order, through one queue; this name says that a program expects a signal.
 pub use crate::bindings::pie::core::session::receive as receive_signal;
 pub use crate::bindings::pie::core::session::{receive, receive_file};
+use crate::stdout::flush_output;
 use crate::task::answer;
 
 /// Sends a text: the client's `Stdout` event. What was printed before goes out before; a slow client suspends the program.
@@ -31,12 +30,6 @@ pub fn send(message: &str) {
 pub fn send_file(data: &[u8]) {
     flush_output();
     raw::send_file(data);
-}
-
-/// Sends what was printed without a line's end: output is never held back while the program sleeps, or when it ends.
-pub(crate) fn flush_output() {
-    // Where stdout is closed there is nobody to send to.
-    drop(std::io::stdout().flush());
 }
 
 /// Awaiting a [`FutureString`].

@@ -12,7 +12,7 @@ use rquickjs::{Ctx, Error, Function, JsLifetime, Persistent, Promise, Result, Va
 
 use crate::bindings::wasi::clocks::monotonic_clock;
 use crate::bindings::wasi::io::poll::{self, Pollable};
-use crate::bridge;
+use crate::errors;
 
 /// A future of the engine.
 pub(crate) trait Awaited {
@@ -22,7 +22,7 @@ pub(crate) trait Awaited {
     fn take<'js>(
         &self,
         ctx: &Ctx<'js>,
-    ) -> Option<Result<std::result::Result<Value<'js>, bridge::EngineError>>>;
+    ) -> Option<Result<std::result::Result<Value<'js>, errors::EngineError>>>;
 }
 
 /// A future that keeps what it works on alive.
@@ -49,7 +49,7 @@ impl<F: Awaited, O> Awaited for Kept<F, O> {
     fn take<'js>(
         &self,
         ctx: &Ctx<'js>,
-    ) -> Option<Result<std::result::Result<Value<'js>, bridge::EngineError>>> {
+    ) -> Option<Result<std::result::Result<Value<'js>, errors::EngineError>>> {
         self.future.take(ctx)
     }
 }
@@ -358,7 +358,7 @@ fn deliver<'js>(ctx: &Ctx<'js>, wait: &Wait) -> Result<()> {
     let settle = settle.restore(ctx)?;
     match answer? {
         Ok(value) => settle.call((rquickjs::Undefined, value)),
-        Err(error) => settle.call((bridge::to_js(ctx, &error)?, rquickjs::Undefined)),
+        Err(error) => settle.call((errors::to_js(ctx, &error)?, rquickjs::Undefined)),
     }
 }
 

@@ -3,7 +3,7 @@
 use rquickjs::{Ctx, Error, Value};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
-use crate::bridge::{self, EngineError};
+use crate::errors::{self, EngineError};
 
 /// Why a program cannot go on.
 pub(crate) enum Fault<'js> {
@@ -21,7 +21,7 @@ impl From<Error> for Fault<'_> {
 
 /// An error with one of the engine's codes, as if the program had met it.
 pub(crate) fn raise<'js>(ctx: &Ctx<'js>, code: &str, message: String) -> Fault<'js> {
-    bridge::to_js(ctx, &engine_error(code, message)).map_or_else(Fault::Internal, Fault::Thrown)
+    errors::to_js(ctx, &engine_error(code, message)).map_or_else(Fault::Internal, Fault::Thrown)
 }
 
 /// An error of the engine without details.

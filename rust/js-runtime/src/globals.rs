@@ -7,7 +7,7 @@ use crate::bindings::wasi::cli::{stderr, stdout};
 use crate::bindings::wasi::clocks::monotonic_clock;
 use crate::bindings::wasi::io::streams::OutputStream;
 use crate::bindings::wasi::random::random;
-use crate::{bridge, event_loop, modules};
+use crate::{builtins, errors, event_loop};
 
 /// Most bytes that one blocking write of WASI takes.
 const WRITE_BYTES: usize = 4096;
@@ -39,7 +39,7 @@ pub(crate) fn random_bytes<'js>(ctx: Ctx<'js>, n_bytes: u32) -> Result<TypedArra
         let message = format!(
             "{n_bytes} random bytes are too many for one call; ask for at most {RANDOM_BYTES}"
         );
-        return Err(bridge::throw(&ctx, "invalid-argument", message));
+        return Err(errors::throw(&ctx, "invalid-argument", message));
     }
     TypedArray::new(ctx, random::get_random_bytes(u64::from(n_bytes)))
 }
@@ -82,7 +82,7 @@ pub(crate) fn decode_utf8<'js>(
     let Some(bytes) = (unsafe { bytes.as_bytes() }) else {
         let message =
             "the buffer of the byte array was transferred away; pass an array that still has one";
-        return Err(bridge::throw(&ctx, "invalid-argument", message.to_owned()));
+        return Err(errors::throw(&ctx, "invalid-argument", message.to_owned()));
     };
     let left = if more { incomplete_suffix(bytes) } else { 0 };
     let (whole, _) = bytes.split_at(bytes.len() - left);
@@ -109,5 +109,5 @@ fn incomplete_suffix(bytes: &[u8]) -> usize {
 
 /// Loads a module of the runtime at its first use.
 pub(crate) fn import_now<'js>(ctx: Ctx<'js>, name: String) -> Result<Object<'js>> {
-    modules::import_now(&ctx, &name)
+    builtins::import_now(&ctx, &name)
 }

@@ -8,6 +8,8 @@
 
 mod bindings;
 mod bridge;
+mod builtins;
+mod errors;
 mod event_loop;
 mod failure;
 mod globals;

@@ -7,10 +7,12 @@ use std::rc::Rc;
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{Ctx, Error, Module, Object, Result};
+use rquickjs::{Ctx, Error, Module, Result};
 
 use crate::bindings::pie::inferlet::source;
-use crate::bridge::{self, HostModule};
+use crate::bridge::HostModule;
+use crate::builtins::load_builtin;
+use crate::errors;
 
 /// Marks the runtime's own modules; no path of a program begins so.
 const INTERNAL: &str = "pie:";
@@ -21,9 +23,6 @@ const HOST: &str = "pie:host";
 /// The SDK, and the names by which programs import it.
 const SDK: &str = "pie:inferlet/index.js";
 const SDK_NAMES: [&str; 2] = ["inferlet", "@pie-project/inferlet"];
-
-/// The runtime's modules as bytecode, each as (length of name, name, length of bytecode, bytecode), lengths in four bytes.
-static BUILTINS: &[u8] = include_bytes!(env!("PIE_JS_BUILTINS"));
 
 /// The files of a program.
 pub(crate) struct Program {
@@ -111,7 +110,7 @@ impl Resolver for ProgramResolver {
                 "cannot find the module '{name}' that {base} imports; a program imports 'inferlet', and files of its own folder \
                  by paths that begin with './' or '../'"
             );
-            bridge::throw(ctx, "invalid-program", message)
+            errors::throw(ctx, "invalid-program", message)
         })
     }
 }
@@ -156,7 +155,7 @@ impl Loader for ProgramLoader {
                 "{name} is not UTF-8: byte {} begins no character",
                 error.valid_up_to()
             );
-            bridge::throw(ctx, "invalid-program", message)
+            errors::throw(ctx, "invalid-program", message)
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let kind = attributes.and_then(|attributes| attributes.get_type().ok().flatten());
@@ -178,7 +177,7 @@ fn declare_json<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Module<'j
             .into_exception()
             .and_then(|exception| exception.message())
             .unwrap_or(error.to_string());
-        return Err(bridge::throw(
+        return Err(errors::throw(
             ctx,
             "invalid-program",
             format!("{name} is not JSON: {reason}"),
@@ -208,41 +207,4 @@ fn mark_invalid(ctx: &Ctx<'_>, error: Error) -> Error {
         return error;
     }
     ctx.throw(thrown)
-}
-
-/// Reads a module of the runtime from its bytecode.
-fn load_builtin<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Module<'js, Declared>> {
-    let bytecode = find_builtin(name).ok_or_else(|| Error::new_loading(name))?;
-    // SAFETY: the bytes were written by the same version of QuickJS when this component was built.
-    unsafe { Module::load(ctx.clone(), bytecode) }
-}
-
-fn find_builtin(wanted: &str) -> Option<&'static [u8]> {
-    let mut rest = BUILTINS;
-    while !rest.is_empty() {
-        let name = take_block(&mut rest)?;
-        let bytecode = take_block(&mut rest)?;
-        if name == wanted.as_bytes() {
-            return Some(bytecode);
-        }
-    }
-    None
-}
-
-/// Splits off the next block: four bytes of length, then as many bytes.
-fn take_block(rest: &mut &'static [u8]) -> Option<&'static [u8]> {
-    let (length, tail) = rest.split_first_chunk::<4>()?;
-    let (block, tail) = tail.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    *rest = tail;
-    Some(block)
-}
-
-/// Loads and runs a module of the runtime that awaits nothing; answers its exports.
-pub(crate) fn import_now<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
-    let (module, finished) = load_builtin(ctx, name)?.eval()?;
-    // Such a module has finished already, so that no job of the program runs here.
-    finished
-        .result::<rquickjs::Value>()
-        .ok_or(Error::WouldBlock)??;
-    module.namespace()
 }

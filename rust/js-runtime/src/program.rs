@@ -5,10 +5,10 @@ use rquickjs::{Context, Ctx, Error, FromJs, Function, Object, Runtime, Value};
 
 use crate::bindings::exports::pie::inferlet::run::Failure;
 use crate::bindings::wasi::cli::stderr::get_stderr;
-use crate::bridge;
+use crate::errors;
 use crate::event_loop::{self, EventLoop, Settled};
 use crate::failure::{self, Fault};
-use crate::{globals, modules};
+use crate::{builtins, globals, modules};
 
 /// Deep enough for ordinary recursion; one deeper is a RangeError. The engine gives the instance's own stack 32 times as much,
 /// so that this limit is the one that is met.
@@ -111,7 +111,7 @@ struct Support<'js> {
 
 impl<'js> Support<'js> {
     fn load(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
-        let module = modules::import_now(ctx, RUNTIME_MODULE)?;
+        let module = builtins::import_now(ctx, RUNTIME_MODULE)?;
         Ok(Self {
             describe: module.get("describe")?,
             to_answer: module.get("toAnswer")?,
@@ -207,7 +207,7 @@ impl<'js> Support<'js> {
             Fault::Thrown(value) => value,
             Fault::Internal(Error::Exception) => ctx.catch(),
             Fault::Internal(error) => {
-                match bridge::to_js(ctx, &failure::engine_error("internal", error.to_string())) {
+                match errors::to_js(ctx, &failure::engine_error("internal", error.to_string())) {
                     Ok(value) => value,
                     Err(error) => return failure::internal(error),
                 }

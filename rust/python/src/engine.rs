@@ -30,6 +30,28 @@ enum Form {
     Component(Vec<u8>),
 }
 
+/// What is launched: a component, or sources with their language and the path of their entry.
+#[derive(FromPyObject)]
+enum Given {
+    Component(Vec<u8>),
+    Source(String, BTreeMap<String, Vec<u8>>, String),
+}
+
+impl Given {
+    fn program(self, py: Python<'_>) -> PyResult<Program> {
+        match self {
+            // Its digest takes its time.
+            Self::Component(bytes) => Ok(py.detach(|| Component::new(bytes)).into()),
+            Self::Source(language, files, entry) => Ok(SourceBundle {
+                language: language_of(py, &language)?,
+                files: Arc::new(files),
+                entry,
+            }
+            .into()),
+        }
+    }
+}
+
 #[pymethods]
 impl PyEngine {
     #[new]
@@ -240,17 +262,18 @@ impl PyEngine {
         waiting(py, None, move |slice| check.wait_for(slice)).map(drop)
     }
 
-    #[pyo3(signature = (language, files, entry, *, input, args = Vec::new(), seed = None, username = None, manifest = None, token_budget = None, limits = None))]
+    #[pyo3(signature = (
+        program, *, input, args = Vec::new(), seed = None, username = None, manifest = None,
+        token_budget = None, limits = None,
+    ))]
     #[expect(
         clippy::too_many_arguments,
         reason = "each is a keyword of the Python method"
     )]
-    fn launch_source(
+    fn launch(
         &self,
         py: Python<'_>,
-        language: &str,
-        files: BTreeMap<String, Vec<u8>>,
-        entry: String,
+        program: Given,
         input: String,
         args: Vec<String>,
         seed: Option<u64>,
@@ -260,58 +283,17 @@ impl PyEngine {
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyProcess> {
         let manifest = program::manifest(py, manifest)?;
-        let language = language_of(py, language)?;
-        let program = SourceBundle {
-            language,
-            files: Arc::new(files),
-            entry,
+        let program = described(program.program(py)?, manifest);
+        let launch = Launch {
+            args,
+            seed,
+            username,
+            token_budget,
+            limits: config::launch_limits(limits)?,
+            ..Launch::new(program, input)
         };
-        let program = described(program.into(), manifest);
-        self.launch(
-            py,
-            Launch {
-                program,
-                input,
-                args,
-                seed,
-                username,
-                token_budget,
-                limits: config::launch_limits(limits)?,
-            },
-        )
-    }
-
-    #[pyo3(signature = (wasm, *, input, args = Vec::new(), seed = None, username = None, manifest = None, token_budget = None, limits = None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a keyword of the Python method"
-    )]
-    fn launch_component(
-        &self,
-        py: Python<'_>,
-        wasm: Vec<u8>,
-        input: String,
-        args: Vec<String>,
-        seed: Option<u64>,
-        username: Option<String>,
-        manifest: Option<String>,
-        token_budget: Option<u64>,
-        limits: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<PyProcess> {
-        let manifest = program::manifest(py, manifest)?;
-        let program = described(py.detach(|| Component::new(wasm)).into(), manifest);
-        self.launch(
-            py,
-            Launch {
-                program,
-                input,
-                args,
-                seed,
-                username,
-                token_budget,
-                limits: config::launch_limits(limits)?,
-            },
-        )
+        let process = detached(py, || self.0.launch(launch))?;
+        Ok(PyProcess::new(process))
     }
 
     #[pyo3(signature = (host, port, *, data_dir, options = None))]
@@ -328,12 +310,6 @@ impl PyEngine {
 
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.0.stop());
-    }
-}
-
-impl PyEngine {
-    fn launch(&self, py: Python<'_>, launch: Launch) -> PyResult<PyProcess> {
-        detached(py, || self.0.launch(launch)).map(PyProcess)
     }
 }
 

@@ -41,7 +41,7 @@ mod _engine {
     #[pymodule_export]
     use super::model::PyModel;
     #[pymodule_export]
-    use super::process::{PyEvent, PyProcess};
+    use super::process::PyProcess;
     #[pymodule_export]
     use super::program::{pack_program, read_manifest, read_packed};
 

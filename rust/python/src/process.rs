@@ -1,114 +1,107 @@
 //! A launched program and its events.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pie_host::{Event, Process};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use crate::boundary::{detached, duration, waiting};
 
-/// One event of a process; see the stub.
-#[pyclass(name = "Event", module = "pie._engine", frozen, get_all)]
-pub(crate) struct PyEvent {
-    kind: &'static str,
-    text: String,
-    data: Option<Py<PyBytes>>,
-    code: Option<String>,
-    error_kind: Option<String>,
-    traceback: String,
+/// A launched program; see the stub.
+#[pyclass(name = "Process", module = "pie._engine", frozen)]
+pub(crate) struct PyProcess {
+    process: Process,
+    /// Events that were read.
+    n_read: AtomicU64,
 }
 
-#[pymethods]
-impl PyEvent {
-    fn __repr__(&self) -> String {
-        format!(
-            "Event(kind={:?}, text={:?}, code={:?})",
-            self.kind, self.text, self.code
-        )
-    }
-}
-
-impl PyEvent {
-    fn new(py: Python<'_>, event: Event) -> Self {
-        let plain = |kind, text| Self {
-            kind,
-            text,
-            data: None,
-            code: None,
-            error_kind: None,
-            traceback: String::new(),
-        };
-        match event {
-            Event::Stdout(text) => plain("stdout", text),
-            Event::Stderr(text) => plain("stderr", text),
-            Event::File(data) => Self {
-                data: Some(PyBytes::new(py, &data).unbind()),
-                ..plain("file", String::new())
-            },
-            Event::Message(text) => plain("message", text),
-            Event::Return(value) => plain("return", value),
-            Event::Error(failure) => Self {
-                kind: "error",
-                text: failure.message,
-                data: None,
-                code: failure.code,
-                error_kind: Some(failure.kind),
-                traceback: failure.traceback,
-            },
+impl PyProcess {
+    pub(crate) fn new(process: Process) -> Self {
+        Self {
+            process,
+            n_read: AtomicU64::new(0),
         }
     }
 }
 
-/// A launched program; see the stub.
-#[pyclass(name = "Process", module = "pie._engine", frozen)]
-pub(crate) struct PyProcess(pub(crate) Process);
+/// An event as a `pie.events.Event`, with its number.
+fn event<'py>(py: Python<'py>, event: Event, seq: u64) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "pie.events", "Event")?;
+    let named = PyDict::new(py);
+    named.set_item("seq", seq)?;
+    let made =
+        |kind: &str, said: Bound<'py, PyTuple>| class.getattr(kind)?.call(said, Some(&named));
+    match event {
+        Event::Stdout(text) => made("Stdout", (text,).into_pyobject(py)?),
+        Event::Stderr(text) => made("Stderr", (text,).into_pyobject(py)?),
+        Event::Message(text) => made("Message", (text,).into_pyobject(py)?),
+        Event::File(data) => made("File", (PyBytes::new(py, &data),).into_pyobject(py)?),
+        Event::Return(value) => made("Return", (value,).into_pyobject(py)?),
+        Event::Error(failure) => {
+            let code = failure.code.unwrap_or_else(|| "program-error".to_owned());
+            let said = (code, failure.message, failure.kind, failure.traceback);
+            made("Error", said.into_pyobject(py)?)
+        }
+    }
+}
 
 #[pymethods]
 impl PyProcess {
     #[getter]
     fn pid(&self) -> u64 {
-        self.0.pid()
+        self.process.pid()
     }
 
     #[getter]
     fn launch_seed(&self) -> u64 {
-        self.0.launch_seed()
+        self.process.launch_seed()
     }
 
     #[getter]
     fn ended(&self) -> bool {
-        self.0.is_drained()
+        self.process.is_drained()
     }
 
     #[getter]
     fn n_calls(&self) -> u64 {
-        self.0.n_calls()
+        self.process.n_calls()
     }
 
     #[getter]
     fn cpu_s(&self) -> f64 {
-        self.0.cpu().as_secs_f64()
+        self.process.cpu().as_secs_f64()
     }
 
     #[getter]
     fn launch_s(&self) -> Option<f64> {
-        self.0.launch_time().map(|time| time.as_secs_f64())
+        self.process.launch_time().map(|time| time.as_secs_f64())
     }
 
     #[pyo3(signature = (timeout_s = None))]
-    fn next_event(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Option<PyEvent>> {
+    fn next_event<'py>(
+        &self,
+        py: Python<'py>,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let timeout = timeout_s
             .map(|seconds| duration(py, "timeout_s", seconds))
             .transpose()?;
         // Outer: whether the wait is over; inner: the event, or none when there are no more.
         let wait = |slice: Duration| {
-            let event = self.0.next_event(Some(slice));
-            Ok((event.is_some() || self.0.is_drained()).then_some(event))
+            let event = self.process.next_event(Some(slice));
+            Ok((event.is_some() || self.process.is_drained()).then_some(event))
         };
-        let event = waiting(py, timeout, wait)?.flatten();
-        Ok(event.map(|event| PyEvent::new(py, event)))
+        let read = waiting(py, timeout, wait)?.flatten();
+        let Some(read) = read else {
+            return Ok(None);
+        };
+        let seq = self.n_read.fetch_add(1, Ordering::Relaxed) + 1;
+        event(py, read, seq).map(Some)
     }
 
     #[pyo3(signature = (text, timeout_s = None))]
@@ -118,10 +111,10 @@ impl PyProcess {
             .transpose()?;
         if timeout != Some(Duration::ZERO) {
             waiting(py, timeout, |slice| {
-                Ok(self.0.wait_for_room(slice).then_some(()))
+                Ok(self.process.wait_for_room(slice).then_some(()))
             })?;
         }
-        detached(py, || self.0.send(text))
+        detached(py, || self.process.send(text))
     }
 
     #[pyo3(signature = (data, timeout_s = None))]
@@ -136,17 +129,17 @@ impl PyProcess {
             .transpose()?;
         if timeout != Some(Duration::ZERO) {
             waiting(py, timeout, |slice| {
-                Ok(self.0.wait_for_file_room(slice).then_some(()))
+                Ok(self.process.wait_for_file_room(slice).then_some(()))
             })?;
         }
-        detached(py, || self.0.send_file(data.to_vec()))
+        detached(py, || self.process.send_file(data.to_vec()))
     }
 
     fn close_input(&self) {
-        self.0.close_input();
+        self.process.close_input();
     }
 
     fn cancel(&self) {
-        self.0.cancel();
+        self.process.cancel();
     }
 }

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use pie_host::{Error, ErrorCode};
 use serde_json::{Value, json};
 
-use crate::auth::Identity;
-use crate::processes::now_s;
-use crate::shared::lock;
+use crate::auth::identity::Identity;
+use crate::clock::now_s;
+use crate::sync::lock;
 
 /// Lines that wait to be written.
 const MAX_WAITING: usize = 4096;

@@ -7,8 +7,11 @@
 
 mod audit;
 mod auth;
+mod blocking;
+mod clock;
 mod config;
 mod connection;
+mod directory;
 mod faults;
 mod handshake;
 mod http;
@@ -23,6 +26,7 @@ mod registry;
 mod requests;
 mod server;
 mod shared;
+mod sync;
 mod threads;
 mod trimming;
 mod uploads;

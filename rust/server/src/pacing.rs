@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::plain::plain;
-use crate::shared::lock;
+use crate::sync::lock;
 
 /// Bytes of a line that are logged.
 const LINE_BYTES: usize = 1024;

@@ -10,7 +10,7 @@ use pie_host::{Account, Budget, Error, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::ServerConfig;
-use crate::shared::lock;
+use crate::sync::lock;
 use crate::threads::{Part, Threads};
 
 /// Where a client connects from, as far as places are counted: a host, or of IPv6 the network of one customer (64 bits).

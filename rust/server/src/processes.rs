@@ -5,9 +5,8 @@ mod observer;
 mod shelf;
 mod table;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode, Event, Host, Launch, Reader, ServedProcess, Serving};
 use serde_json::{Value, json};
@@ -15,21 +14,17 @@ use tokio::sync::Notify;
 
 pub(crate) use self::numbers::Numbers;
 use self::observer::Watch;
+pub(crate) use self::table::{ConnectionId, Counts};
 use self::table::{End, Entry, Table};
 use crate::ServerConfig;
+use crate::clock::now_s;
 use crate::plain::plain;
-use crate::shared::lock;
-
-/// The number of a connection, for the life of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionId(pub(crate) u64);
+use crate::sync::lock;
 
 /// Who launches, and how.
 pub(crate) struct Launcher {
     pub(crate) user: String,
     pub(crate) connection: ConnectionId,
-    /// What the process is called in lists.
-    pub(crate) label: String,
     pub(crate) detached: bool,
     /// The window of the reader, where one shall be attached.
     pub(crate) window_bytes: Option<usize>,
@@ -61,7 +56,7 @@ impl Processes {
         }
     }
 
-    /// Launches a program for a user.
+    /// Launches a program, which is called so in lists, for whoever `launcher` says.
     ///
     /// # Errors
     /// `server-draining`, `limit-processes` when too many of the user live, and those of the host.
@@ -69,21 +64,25 @@ impl Processes {
         self: &Arc<Self>,
         host: &Host,
         launch: Launch,
+        label: String,
         launcher: Launcher,
     ) -> Result<(ServedProcess, Option<Reader>), Error> {
         let Launcher {
             user,
             connection,
-            label,
             detached,
             window_bytes,
         } = launcher;
         lock(&self.table).reserve(&user)?;
+        let launch = Launch {
+            username: Some(user.clone()),
+            ..launch
+        };
         let serving = Serving {
             kept_bytes: self.kept_bytes,
             log_bytes: self.log_bytes,
             window_bytes,
-            observer: Arc::new(Watch::new(self, label.clone())),
+            observer: Arc::new(self.watch(label.clone())),
         };
         let launched = host.launch_served(launch, serving);
         let mut table = lock(&self.table);
@@ -109,6 +108,18 @@ impl Processes {
                 Err(error)
             }
         }
+    }
+
+    /// The observer of a process that is called so.
+    fn watch(self: &Arc<Self>, label: String) -> Watch {
+        // Weak: the table holds the processes, and they hold their observers.
+        let processes = Arc::downgrade(self);
+        let ended = move |pid, last: &Event| {
+            if let Some(processes) = processes.upgrade() {
+                processes.ended(pid, last);
+            }
+        };
+        Watch::new(label, Box::new(ended))
     }
 
     /// Has more numbers written ahead where they become few, without waiting for it: half of what was reserved is left.
@@ -183,18 +194,16 @@ impl Processes {
         self.due.notify_one();
     }
 
-    /// The processes of a user as they were launched, or those of all, with whose they are; those that have ended only with `all`.
-    pub(crate) fn list(&self, user: Option<&str>, all: bool) -> Value {
-        let table = lock(&self.table);
-        let is_wanted = |entry: &&Entry| all || entry.end.is_none();
-        let processes: Vec<Value> = match user {
-            Some(user) => table.of(user).filter(is_wanted).map(described).collect(),
-            None => {
-                let each = table.users().flat_map(|user| table.of(user));
-                each.filter(is_wanted).map(described_with_user).collect()
-            }
-        };
-        json!({ "processes": processes })
+    /// The processes of a user as they were launched, or those of all, with whose they are, a row each; those that have
+    /// ended only with `all`. One that is forgotten while the rows are taken has none.
+    pub(crate) fn list(&self, user: Option<&str>, all: bool) -> impl Iterator<Item = Value> {
+        let with_user = user.is_none();
+        let listed = lock(&self.table).listed(user);
+        listed.into_iter().filter_map(move |pid| {
+            let table = lock(&self.table);
+            let entry = table.entry(pid)?;
+            (all || entry.end.is_none()).then(|| described(entry, with_user))
+        })
     }
 
     /// How many of them there are.
@@ -318,26 +327,10 @@ impl Processes {
     }
 }
 
-/// Processes of one user.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) n_live: usize,
-    /// Those that have ended and are kept.
-    pub(crate) n_ended: usize,
-    /// Tokens that have entered their contexts.
-    pub(crate) n_tokens: u64,
-}
-
-fn described_with_user(entry: &Entry) -> Value {
-    let mut row = described(entry);
-    row["user"] = json!(entry.user);
-    row
-}
-
 /// A process as it is listed.
-fn described(entry: &Entry) -> Value {
+fn described(entry: &Entry, with_user: bool) -> Value {
     let process = &entry.process;
-    json!({
+    let mut row = json!({
         "pid": process.pid(),
         "program": entry.label,
         "state": if entry.end.is_some() { "ended" } else { "running" },
@@ -349,12 +342,9 @@ fn described(entry: &Entry) -> Value {
         "exit": entry.end.as_ref().map(|end| end.exit.as_str()),
         "dropped": process.n_dropped(),
         "tokens": process.n_tokens(),
-    })
-}
-
-/// Seconds since 1970.
-pub(crate) fn now_s() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |time| time.as_secs_f64())
+    });
+    if with_user {
+        row["user"] = json!(entry.user);
+    }
+    row
 }

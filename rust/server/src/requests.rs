@@ -13,15 +13,17 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::open::Replies;
+use self::open::{Answer, Replies};
 use crate::auth::Identity;
+use crate::blocking::blocking;
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
 use crate::places::User;
 use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Ack, Request};
 use crate::protocol::violation;
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
+use crate::sync::lock;
 use crate::threads::Part;
 use crate::uploads::Uploads;
 
@@ -45,9 +47,6 @@ impl Note {
         answer
     }
 }
-
-/// What a handler answers: the object after `ok`, or an error.
-type Answer = Result<Value, Error>;
 
 /// One client and what it holds.
 pub(crate) struct Session {
@@ -84,7 +83,7 @@ impl Session {
             replies: Replies::new(outbox.clone(), user.account.clone()),
             outbox,
             uploads: Arc::new(Mutex::new(uploads)),
-            attachments: Arc::default(),
+            attachments: Arc::new(Mutex::new(Attachments::new(user.part.clone()))),
             tasks: JoinSet::new(),
         }
     }
@@ -254,13 +253,4 @@ impl Session {
     fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(self.part.doing(work));
     }
-}
-
-/// Runs work that blocks, off the threads of the connections.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::internal(error)))
 }

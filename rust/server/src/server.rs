@@ -5,10 +5,10 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use pie_host::{Error, ErrorCode, Host};
+use pie_host::{Error, ErrorCode, Host, Programs};
 use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -20,7 +20,8 @@ use crate::listener;
 use crate::places::Places;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
-use crate::shared::{Phase, Shared, lock};
+use crate::shared::{Phase, Shared};
+use crate::sync::lock;
 use crate::threads::{LOOK_EVERY_TASKS, N_THREADS};
 use crate::trimming;
 use crate::{AuthConfig, ServerConfig};
@@ -103,6 +104,9 @@ impl Server {
             started: Instant::now(),
             config,
         });
+        shared
+            .host
+            .know_programs(Arc::downgrade(&shared) as Weak<dyn Programs>);
         runtime.spawn(async move { processes.tend().await });
         runtime.spawn(trimming::give_back(shared.host.budget().clone()));
         let following = shared.clone();

@@ -1,8 +1,8 @@
 //! What the connections of one server share.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pie_host::Host;
@@ -49,10 +49,4 @@ impl Shared {
             later
         });
     }
-}
-
-/// Locks `mutex`. A panic of another holder was reported where it happened, and the value is used as it stands, so that one fault
-/// does not become an outage.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

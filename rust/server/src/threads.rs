@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::shared::lock;
+use crate::sync::lock;
 
 /// Threads that serve connections; programs run on those of the host.
 pub(crate) const N_THREADS: usize = 2;

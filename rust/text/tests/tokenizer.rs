@@ -261,6 +261,25 @@ fn what_steps_make_of_a_text_is_bounded_whatever_their_type_says() {
     assert!(Tokenizer::from_bytes(json.to_string().as_bytes(), 0).is_err());
 }
 
+/// Fifteen bytes of a fuzzer were such a file: of four kilobytes it made half a gigabyte.
+#[test]
+fn what_a_pre_tokenizer_makes_of_a_text_is_bounded() {
+    let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
+    let spaces = json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always", "split": true});
+    let loaded = |steps: &[&Value]| {
+        let mut json = byte_level();
+        json["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": steps});
+        Tokenizer::from_bytes(json.to_string().as_bytes(), 0)
+    };
+    assert!(loaded(&[&json!({"type": "WhitespaceSplit"}), &spaces, &bytes]).is_ok());
+    assert!(loaded(&[&bytes; 3]).is_ok());
+    let error = loaded(&[&bytes; 4]).unwrap_err();
+    assert!(
+        error.to_string().contains("may make 81 bytes of one, and the limit is 32"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_text_that_is_too_long_is_an_error() {
     let it = tokenizer(&byte_level());

@@ -1,4 +1,5 @@
-//! Launching: the one place in which processes begin, for whoever runs the engine, for a server, and for programs that start others.
+//! Launching: the one place in which processes begin, for whoever runs the engine, for a server, and for programs that
+//! start others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,13 +9,17 @@ use super::shared::Shared;
 use super::task::{self, Ending};
 use crate::Error;
 use crate::limits::Limits;
+use crate::process::queue::Piped;
+use crate::process::reading::{Alone, Reading};
 use crate::process::record::{Granted, Record};
-use crate::process::{Launch, Serving, pace};
+use crate::process::{Launch, pace};
 use crate::program::Program;
 
 /// A process that lives, and the task that runs it. A task that is dropped ends the process.
-pub(super) struct Begun<T> {
+pub(super) struct Begun<Q, T> {
     pub(super) record: Arc<Record>,
+    /// For who reads them.
+    pub(super) events: Arc<Q>,
     pub(super) task: T,
 }
 
@@ -23,21 +28,27 @@ impl Shared {
     ///
     /// # Errors
     /// As [`crate::Host::launch`].
-    pub(super) fn begin(
+    pub(super) fn begin<R: Reading>(
         self: &Arc<Self>,
         mut launch: Launch,
-        serving: Option<Serving>,
-    ) -> Result<Begun<impl Future<Output = ()> + Send + use<>>, Error> {
+        reading: R,
+    ) -> Result<Begun<R::Queue, impl Future<Output = ()> + Send + use<R>>, Error> {
         let launched = Instant::now();
         let limits = self.config.limits.lowered(&launch.limits)?;
         launch.complete(limits.message_bytes)?;
         let user = launch.username.as_deref().unwrap_or_default();
         let program = launch.program.clone().held(&self.budget, user)?;
-        let granted = self.granted(launched, user, limits, serving);
+        let granted = self.granted(launched, user, limits);
         let pid = self.numbers.give();
-        let (record, ending) = self.enter(pid, &mut launch, granted)?;
+        let (record, events) = self.enter(pid, &mut launch, granted, reading)?;
+        let ending = Ending::new(self.clone(), record.clone());
         let life = Box::pin(task::run(ending, program, launch.input));
-        Ok(self.paced(record, life))
+        let task = self.paced(record.clone(), life);
+        Ok(Begun {
+            record,
+            events,
+            task,
+        })
     }
 
     /// Begins a look at a program, which has a process of its own.
@@ -48,7 +59,7 @@ impl Shared {
         self: &Arc<Self>,
         program: Program,
         username: &str,
-    ) -> Result<Begun<impl Future<Output = ()> + Send + use<>>, Error> {
+    ) -> Result<Begun<Piped, impl Future<Output = ()> + Send + use<>>, Error> {
         let mut launch = Launch {
             seed: Some(0),
             username: Some(username.to_owned()),
@@ -56,49 +67,48 @@ impl Shared {
         };
         let program = launch.program.clone().held(&self.budget, username)?;
         let limits = self.config.limits.clone();
-        let granted = self.granted(Instant::now(), username, limits, None);
+        let granted = self.granted(Instant::now(), username, limits);
         let number = self.next_look.fetch_sub(1, Ordering::Relaxed);
-        let (record, ending) = self.enter(number, &mut launch, granted)?;
+        let (record, events) = self.enter(number, &mut launch, granted, Alone)?;
+        let ending = Ending::new(self.clone(), record.clone());
         let life = Box::pin(task::check(ending, program));
-        Ok(self.paced(record, life))
+        let task = self.paced(record.clone(), life);
+        Ok(Begun {
+            record,
+            events,
+            task,
+        })
     }
 
-    fn granted(
-        &self,
-        launched: Instant,
-        username: &str,
-        limits: Limits,
-        serving: Option<Serving>,
-    ) -> Granted {
+    fn granted(&self, launched: Instant, username: &str, limits: Limits) -> Granted {
         Granted {
             launched,
             limits,
             account: self.budget.account(username),
             stack_bytes: self.config.stack_bytes,
-            serving,
         }
     }
 
     /// Makes the record of a process, which lives until its end is reported.
-    fn enter(
-        self: &Arc<Self>,
+    fn enter<R: Reading>(
+        &self,
         pid: u64,
         launch: &mut Launch,
         granted: Granted,
-    ) -> Result<(Arc<Record>, Ending), Error> {
-        let record = Arc::new(Record::new(pid, launch, granted)?);
+        reading: R,
+    ) -> Result<(Arc<Record>, Arc<R::Queue>), Error> {
+        let (record, events) = Record::new(pid, launch, granted, reading)?;
+        let record = Arc::new(record);
         self.live.enter(&record)?;
-        let ending = Ending::new(self.clone(), record.clone());
-        Ok((record, ending))
+        Ok((record, events))
     }
 
     fn paced(
         &self,
         record: Arc<Record>,
         life: pace::Life,
-    ) -> Begun<impl Future<Output = ()> + Send + use<>> {
+    ) -> impl Future<Output = ()> + Send + use<> {
         let (users, background) = (self.standings.clone(), self.threads.background().clone());
-        let task = pace::run(life, record.clone(), users, background);
-        Begun { record, task }
+        pace::run(life, record, users, background)
     }
 }

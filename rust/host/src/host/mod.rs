@@ -10,22 +10,24 @@ mod threads;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use self::check::Check;
 use self::check::PARALLEL_CHECKS;
-use self::launching::Begun;
 use self::live::Live;
 use self::shared::Shared;
 use self::threads::Threads;
 use crate::budget::Budget;
 use crate::interface::linkers::Linkers;
 use crate::numbering::{Numbering, Numbers};
+use crate::process::reading::Alone;
 use crate::process::standing::Standings;
 use crate::process::surroundings::Surroundings;
-use crate::process::{Launch, Process, Reader, ServedProcess, Serving, random_seed};
+use crate::process::{
+    Finding, Launch, Process, Programs, Reader, ServedProcess, Serving, random_seed,
+};
 use crate::program::store::ProgramStore;
 use crate::program::turns::{Turn, Turns};
 use crate::program::{Component, Language, Preparation, Program};
@@ -123,7 +125,8 @@ impl Host {
     /// Begins to load the runtime of a language, or to compile it.
     ///
     /// # Errors
-    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-config` when there is no runtime for the language.
+    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-config` when there is no runtime for the
+    /// language.
     pub fn prepare(&self, language: Language) -> Result<Preparation, Error> {
         let shared = self.shared.clone();
         self.begin(async move { shared.programs.runtime(language).await.map(drop) })
@@ -132,8 +135,9 @@ impl Host {
     /// Begins to load a component, or to compile it.
     ///
     /// # Errors
-    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-program` when it is no component, is damaged, or does not
-    /// fit the world of programs, and `unknown-runtime` for a built program whose runtime is not there.
+    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-program` when it is no component, is
+    /// damaged, or does not fit the world of programs, and `unknown-runtime` for a built program whose runtime is not
+    /// there.
     pub fn compile(&self, component: &Component) -> Result<Preparation, Error> {
         let (shared, program) = (self.shared.clone(), Program::from(component.clone()));
         self.begin(async move {
@@ -142,12 +146,13 @@ impl Host {
         })
     }
 
-    /// Begins to look at a program without running any of it: whether it is a component that fits the host; or, of sources, whether the
-    /// entry and what it imports compile, and whether there is something to call. What is found there once is not looked for again by a
-    /// launch: the component is compiled and kept.
+    /// Begins to look at a program without running any of it: whether it is a component that fits the host; or, of
+    /// sources, whether the entry and what it imports compile, and whether there is something to call. What is found
+    /// there once is not looked for again by a launch: the component is compiled and kept.
     ///
     /// # Errors
-    /// `limit-processes`, `limit-engine-memory`, `engine-stopped`. Waiting for it answers `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
+    /// `limit-processes`, `limit-engine-memory`, `engine-stopped`. Waiting for it answers `invalid-program`, with file,
+    /// line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
     /// `limit-memory` and `limit-stack` for one that takes too much to be looked at.
     pub fn check(&self, program: Program, username: &str) -> Result<Check, Error> {
         self.begin_check(program, username, None)
@@ -171,18 +176,19 @@ impl Host {
     ) -> Result<Check, Error> {
         let begun = self.shared.begin_look(program, username)?;
         self.shared.threads.spawn(begun.task)?;
-        Ok(Check::new(Process::new(begun.record), turn))
+        Ok(Check::new(Process::new(begun.record, begun.events), turn))
     }
 
     /// Launches a program. What is wrong with the program itself is its last event.
     ///
     /// # Errors
-    /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for it, `limit-message` for an input that is
-    /// too long, `invalid-argument` for arguments or limits beyond their bounds, `engine-stopped` after [`Host::stop`].
+    /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for it,
+    /// `limit-message` for an input that is too long, `invalid-argument` for arguments or limits beyond their bounds,
+    /// `engine-stopped` after [`Host::stop`].
     pub fn launch(&self, launch: Launch) -> Result<Process, Error> {
-        let begun = self.shared.begin(launch, None)?;
+        let begun = self.shared.begin(launch, Alone)?;
         self.shared.threads.spawn(begun.task)?;
-        Ok(Process::new(begun.record))
+        Ok(Process::new(begun.record, begun.events))
     }
 
     /// Launches a program that outlives its readers. The reader is there where `serving` gives a window.
@@ -195,12 +201,13 @@ impl Host {
         serving: Serving,
     ) -> Result<(ServedProcess, Option<Reader>), Error> {
         let window_bytes = serving.window_bytes;
-        let Begun { record, task } = self.shared.begin(launch, Some(serving))?;
+        let begun = self.shared.begin(launch, serving)?;
+        let process = ServedProcess::new(begun.record, begun.events);
         let reader = window_bytes
-            .map(|window_bytes| Reader::first(record.clone(), window_bytes))
+            .map(|window_bytes| process.attach(window_bytes))
             .transpose()?;
-        self.shared.threads.spawn(task)?;
-        Ok((ServedProcess::new(record), reader))
+        self.shared.threads.spawn(begun.task)?;
+        Ok((process, reader))
     }
 
     /// Ends every process and every driver. Later launches are refused; a second call does nothing.
@@ -215,6 +222,25 @@ impl Host {
             // A panic of a driver thread was printed when it happened.
             drop(driver.join());
         }
+    }
+
+    /// Names and numbers are looked up there from now on, as long as it is there.
+    pub fn know_programs(&self, programs: Weak<dyn Programs>) {
+        self.shared.surroundings.directory.set(programs);
+    }
+
+    /// The program that a user calls so, where somebody keeps programs for users; the error of none is
+    /// `unknown-program`.
+    pub fn find_program(&self, user: &str, name: &str) -> Finding {
+        self.shared.surroundings.directory.find(user, name)
+    }
+
+    /// A process of a user, where somebody keeps processes for users.
+    ///
+    /// # Errors
+    /// `unknown-process`.
+    pub fn find_process(&self, user: &str, pid: u64) -> Result<ServedProcess, Error> {
+        self.shared.surroundings.directory.process(user, pid)
     }
 
     /// Processes get their numbers so from now on, behind what the host has given already.
@@ -269,11 +295,11 @@ mod tests {
     fn a_process_whose_task_is_dropped_ends() {
         let host = Host::new(HostConfig::default()).unwrap();
         let launch = Launch::new(Component::new(*b"any"), "null");
-        let Begun { record, task } = host.shared.begin(launch, None).unwrap();
+        let begun = host.shared.begin(launch, Alone).unwrap();
         assert_eq!(host.shared.live.count(), 1);
-        drop(task);
+        drop(begun.task);
         assert_eq!(host.shared.live.count(), 0);
-        let last = Process::new(record).next_event(None);
+        let last = Process::new(begun.record, begun.events).next_event(None);
         assert!(
             matches!(&last, Some(Event::Error(failure)) if failure.code.as_deref() == Some("engine-stopped")),
             "{last:?}"

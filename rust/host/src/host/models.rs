@@ -12,8 +12,8 @@ impl Host {
     /// Adds a model; somebody has to drive it.
     ///
     /// # Errors
-    /// `invalid-model` when a file of its folder is missing or damaged, `invalid-config` for a setting out of its range or a name that
-    /// is taken, `internal` when there is no thread to watch its driver.
+    /// `invalid-model` when a file of its folder is missing or damaged, `invalid-config` for a setting out of its range
+    /// or a name that is taken, `internal` when there is no thread to watch its driver.
     pub fn add_model(&self, config: ModelConfig) -> Result<Arc<Model>, Error> {
         let is_watched = config.engine.driver_timeout_ns > 0;
         let model = Arc::new(Model::new(config)?);
@@ -41,8 +41,8 @@ impl Host {
         models.iter().map(state).collect()
     }
 
-    /// Drives a model with the dummy driver, in a thread that ends when the host stops. Where the visible text holds the pattern of a
-    /// pair of `script`, the pair's reply is what the model says.
+    /// Drives a model with the dummy driver, in a thread that ends when the host stops. Where the visible text holds
+    /// the pattern of a pair of `script`, the pair's reply is what the model says.
     ///
     /// # Errors
     /// `invalid-argument` for a reply that cannot be encoded, `internal` when no thread can be started.

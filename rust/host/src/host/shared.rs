@@ -29,6 +29,7 @@ pub(super) struct Shared {
     pub(super) threads: Threads,
     pub(super) live: Live,
     pub(super) numbers: Numbers,
-    /// Looks at programs have numbers too, from the other end: nobody sees those, and the ones of processes have no gaps.
+    /// Looks at programs have numbers too, from the other end: nobody sees those, and the ones of processes have no
+    /// gaps.
     pub(super) next_look: AtomicU64,
 }

@@ -30,7 +30,8 @@ const SLICE: Duration = Duration::from_millis(2);
 /// The interface by which a runtime looks at sources.
 const CHECK_INTERFACE: &str = "pie:inferlet/check@0.1.0";
 
-/// Reports the end of a process once, whatever becomes of its task: also where it panics, or is dropped with the threads of the host.
+/// Reports the end of a process once, whatever becomes of its task: also where it panics, or is dropped with the
+/// threads of the host.
 pub(super) struct Ending {
     host: Arc<Shared>,
     record: Arc<Record>,
@@ -85,8 +86,8 @@ impl Drop for Ending {
     }
 }
 
-/// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is released,
-/// before the last event can be read.
+/// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is
+/// released, before the last event can be read.
 pub(super) async fn run(mut ending: Ending, program: Held, input: String) {
     let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [
@@ -106,7 +107,8 @@ pub(super) async fn run(mut ending: Ending, program: Held, input: String) {
     ending.report(outcome, &outputs);
 }
 
-/// Looks at a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing is.
+/// Looks at a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing
+/// is.
 pub(super) async fn check(mut ending: Ending, program: Held) {
     let (host, record) = (ending.host.clone(), ending.record.clone());
     let outputs = [

@@ -39,7 +39,8 @@ impl Threads {
         let background = runtime(config, "pie-background", {
             let niceness = config.background_niceness.max(config.worker_niceness);
             let has_one = AtomicBool::new(false);
-            // One of them gets its part of a core however busy the others are, so that what computes for long comes to an end.
+            // One of them gets its part of a core however busy the others are, so that what computes for long comes to
+            // an end.
             move || match has_one.swap(true, Ordering::Relaxed) {
                 false => priority::lower_this_thread(niceness),
                 true => priority::idle_this_thread(),

@@ -1,5 +1,5 @@
-//! The WIT interfaces that programs import: one file each, of one anatomy: what stands behind the handles, the view of a process, the
-//! calls, and how they are added to a linker.
+//! The WIT interfaces that programs import: one file each, of one anatomy: what stands behind the handles, the view of
+//! a process, the calls, and how they are added to a linker.
 
 #![expect(
     unreachable_pub,

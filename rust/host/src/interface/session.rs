@@ -10,6 +10,7 @@ use super::view::view;
 use crate::event::Event;
 use crate::process::handles::HandleTable;
 use crate::process::mailbox::receive;
+use crate::process::queue::send;
 use crate::process::record::Record;
 use crate::process::state::ProcessState;
 
@@ -21,7 +22,7 @@ view! {
 impl session::Host for Sessions<'_> {
     async fn send(&mut self, message: String) -> wasmtime::Result<()> {
         self.record.count_output(message.len())?;
-        Ok(self.record.events.send(Event::Stdout(message)).await?)
+        Ok(send(&*self.record.events, Event::Stdout(message)).await?)
     }
 
     fn receive(&mut self) -> wasmtime::Result<Resource<FutureString>> {
@@ -31,7 +32,7 @@ impl session::Host for Sessions<'_> {
 
     async fn send_file(&mut self, data: Vec<u8>) -> wasmtime::Result<()> {
         self.record.count_output(data.len())?;
-        Ok(self.record.events.send(Event::File(data)).await?)
+        Ok(send(&*self.record.events, Event::File(data)).await?)
     }
 
     fn receive_file(&mut self) -> wasmtime::Result<Resource<FutureBlob>> {

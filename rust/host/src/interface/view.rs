@@ -1,7 +1,7 @@
 //! Views: what an interface sees of a process.
 
-/// Declares the view of an interface: the parts of the state of a process that it needs, by their names, and nothing else. Where the
-/// handles of the program are among them, they come first, and errors are told through them.
+/// Declares the view of an interface: the parts of the state of a process that it needs, by their names, and nothing
+/// else. Where the handles of the program are among them, they come first, and errors are told through them.
 ///
 /// `of` is the door through which every call comes, and counts it.
 macro_rules! view {

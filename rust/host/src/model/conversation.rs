@@ -1,4 +1,5 @@
-//! Contexts as programs have them: one of the core, where its conversation stands, and what its tokens are charged with.
+//! Contexts as programs have them: one of the core, where its conversation stands, and what its tokens are charged
+//! with.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,9 @@
 //! Notices a driver that hangs.
 //!
-//! The thread of the driver cannot: it is the one that does not come back. So each model has a thread that sleeps until the batch that runs
-//! for the longest is overdue. It looks when that time has come, not when a batch begins or ends, so that a driver that answers costs it
-//! nothing; only where no batch ran when it looked last does the next one wake it.
+//! The thread of the driver cannot: it is the one that does not come back. So each model has a thread that sleeps until
+//! the batch that runs for the longest is overdue. It looks when that time has come, not when a batch begins or ends,
+//! so that a driver that answers costs it nothing; only where no batch ran when it looked last does the next one wake
+//! it.
 
 use std::sync::Arc;
 use std::thread;
@@ -43,7 +44,8 @@ pub(crate) fn start(model: &Arc<Model>) -> Result<(), Error> {
 }
 
 impl Model {
-    /// Fails the requests of batches that are overdue. Answers when the next one is; none where no batch runs that is waited for.
+    /// Fails the requests of batches that are overdue. Answers when the next one is; none where no batch runs that is
+    /// waited for.
     fn abandon_overdue(&self) -> Option<Instant> {
         let now_ns = self.now_ns();
         let due_ns = self.with_engine(|engine| {

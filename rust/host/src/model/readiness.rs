@@ -15,7 +15,8 @@ impl Model {
         lock(&self.state).clone()
     }
 
-    /// Says where the driver stands. What waits fails where it has failed. Clients see the reason; `detail` is for the log alone.
+    /// Says where the driver stands. What waits fails where it has failed. Clients see the reason; `detail` is for the
+    /// log alone.
     pub fn set_state(&self, state: ModelState, detail: &str) {
         let refusal = match &state {
             ModelState::Failed(reason) => Some(self.unavailable(reason)),

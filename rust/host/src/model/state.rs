@@ -1,6 +1,7 @@
 //! Where the driver of a model stands.
 
-/// Where the driver of a model stands. One that lives in the process of the engine serves from the beginning to the end.
+/// Where the driver of a model stands. One that lives in the process of the engine serves from the beginning to the
+/// end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ModelState {
     /// Batches are run.
@@ -8,7 +9,8 @@ pub enum ModelState {
     Serving,
     /// The driver was lost, for this reason, and is started again: what is asked waits.
     Restarting(String),
-    /// The driver was lost too often, or cannot be started, for this reason: what is asked is refused with `model-unavailable`.
+    /// The driver was lost too often, or cannot be started, for this reason: what is asked is refused with
+    /// `model-unavailable`.
     Failed(String),
 }
 

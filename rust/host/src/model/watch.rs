@@ -40,7 +40,8 @@ impl Watch {
         lock(&self.state).idle = true;
     }
 
-    /// Waits until `deadline`, or where there is none until a batch begins after the last look. False: the watch was stopped.
+    /// Waits until `deadline`, or where there is none until a batch begins after the last look. False: the watch was
+    /// stopped.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> bool {
         let mut state = lock(&self.state);
         loop {

@@ -1,6 +1,7 @@
 //! What a program holds by handles, and what it was told by them.
 //!
-//! This is the only door to the table of an instance, so that whatever the program drops is counted, whichever interface it is of.
+//! This is the only door to the table of an instance, so that whatever the program drops is counted, whichever
+//! interface it is of.
 
 use std::any::Any;
 use std::collections::HashSet;

@@ -50,7 +50,8 @@ impl Launch {
     /// Fills in what was left open: the user, the seed, and the object around an input that is not JSON.
     ///
     /// # Errors
-    /// `limit-message` for an input that is longer than a message of `message_bytes`, `invalid-argument` for arguments beyond their bounds.
+    /// `limit-message` for an input that is longer than a message of `message_bytes`, `invalid-argument` for arguments
+    /// beyond their bounds.
     pub(crate) fn complete(&mut self, message_bytes: usize) -> Result<(), Error> {
         self.input = json_input(std::mem::take(&mut self.input));
         check_size("the input", self.input.len(), message_bytes)?;

@@ -6,8 +6,10 @@ mod launch;
 mod log;
 pub(crate) mod mailbox;
 pub(crate) mod pace;
-mod queue;
+mod programs;
+pub(crate) mod queue;
 mod random;
+pub(crate) mod reading;
 pub(crate) mod record;
 mod served;
 mod serving;
@@ -27,6 +29,8 @@ use pie_core::ErrorCode;
 pub use launch::Launch;
 pub(crate) use launch::random_seed;
 pub use log::LogText;
+pub use programs::{Finding, Named, Programs};
+use queue::Piped;
 use record::Record;
 pub use served::{Reader, ServedProcess};
 pub use serving::{Observer, Serving};
@@ -36,34 +40,37 @@ use crate::event::Event;
 
 /// A launched program. Dropping it ends the process: nobody could read its events.
 #[derive(Debug)]
-pub struct Process(Arc<Record>);
+pub struct Process {
+    record: Arc<Record>,
+    events: Arc<Piped>,
+}
 
 impl Process {
-    pub(crate) fn new(record: Arc<Record>) -> Self {
-        Self(record)
+    pub(crate) fn new(record: Arc<Record>, events: Arc<Piped>) -> Self {
+        Self { record, events }
     }
 
     /// Its number, unique in its host.
     pub fn pid(&self) -> u64 {
-        self.0.pid
+        self.record.pid
     }
 
     /// The seed from which every unseeded draw derives; launching with it again repeats the run.
     pub fn launch_seed(&self) -> u64 {
-        self.0.launch_seed
+        self.record.launch_seed
     }
 
-    /// The next event, waiting at most `timeout` for it, or for ever when it is none. None: nothing came in time, or everything was
-    /// read ([`Process::is_drained`]).
+    /// The next event, waiting at most `timeout` for it, or for ever when it is none. None: nothing came in time, or
+    /// everything was read ([`Process::is_drained`]).
     pub fn next_event(&self, timeout: Option<Duration>) -> Option<Event> {
-        self.0.events.next(timeout)
+        self.events.next(timeout)
     }
 
     /// Waits for the end; gives the last event, and passes over those before it. None where it was read already.
     pub(crate) async fn last_event(&self) -> Option<Event> {
         loop {
-            let changed = self.0.events.changed();
-            while let Some(event) = self.0.events.next(Some(Duration::ZERO)) {
+            let changed = self.events.changed();
+            while let Some(event) = self.events.next(Some(Duration::ZERO)) {
                 if event.is_last() {
                     return Some(event);
                 }
@@ -77,61 +84,64 @@ impl Process {
 
     /// True when the last event was read.
     pub fn is_drained(&self) -> bool {
-        self.0.events.is_drained()
+        self.events.is_drained()
     }
 
     /// Sends a message to the program's `receive`.
     ///
     /// # Errors
-    /// `limit-message` for one that is too long, `limit-queue` when too many wait, `session-closed` after [`Process::close_input`].
+    /// `limit-message` for one that is too long, `limit-queue` when too many wait, `session-closed` after
+    /// [`Process::close_input`].
     pub fn send(&self, message: String) -> Result<(), Error> {
-        self.0.mailbox.send(message)
+        self.record.mailbox.send(message)
     }
 
     /// Waits at most `timeout` until a message can be sent, or never will be; false when the time is over.
     pub fn wait_for_room(&self, timeout: Duration) -> bool {
-        self.0.mailbox.wait_for_room(timeout)
+        self.record.mailbox.wait_for_room(timeout)
     }
 
-    /// Sends a file to the program's `receive_file`. Files wait in a queue of their own, bounded as that of the messages.
+    /// Sends a file to the program's `receive_file`. Files wait in a queue of their own, bounded as that of the
+    /// messages.
     ///
     /// # Errors
     /// As [`Process::send`].
     pub fn send_file(&self, data: Vec<u8>) -> Result<(), Error> {
-        self.0.files.send(data)
+        self.record.files.send(data)
     }
 
     /// Waits at most `timeout` until a file can be sent, or never will be; false when the time is over.
     pub fn wait_for_file_room(&self, timeout: Duration) -> bool {
-        self.0.files.wait_for_room(timeout)
+        self.record.files.wait_for_room(timeout)
     }
 
     /// Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`.
     pub fn close_input(&self) {
-        self.0.close_input();
+        self.record.close_input();
     }
 
     /// Ends the process; its last event is the error `cancelled`, unless it has ended before.
     pub fn cancel(&self) {
-        self.0.stop(Error::new(
+        self.record.stop(Error::new(
             ErrorCode::Cancelled,
             "the process was cancelled",
         ));
     }
 
-    /// Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not counted.
+    /// Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not
+    /// counted.
     pub fn n_calls(&self) -> u64 {
-        self.0.n_calls()
+        self.record.n_calls()
     }
 
     /// Processor time that the program has used.
     pub fn cpu(&self) -> Duration {
-        self.0.cpu.used()
+        self.record.cpu.used()
     }
 
     /// Time from the launch to the call of the program's entry; none before.
     pub fn launch_time(&self) -> Option<Duration> {
-        match self.0.entered_ns.load(Ordering::Relaxed) {
+        match self.record.entered_ns.load(Ordering::Relaxed) {
             0 => None,
             entered_ns => Some(Duration::from_nanos(entered_ns)),
         }
@@ -141,6 +151,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.cancel();
-        self.0.events.abandon();
+        self.events.abandon();
     }
 }

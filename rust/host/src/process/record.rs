@@ -10,8 +10,9 @@ use tokio::sync::watch;
 
 use super::launch::Launch;
 use super::mailbox::Mailbox;
-use super::queue::{Capacity, EventQueue, Keeping};
-use super::serving::{Observer, Serving};
+use super::queue::{Capacity, EventQueue};
+use super::reading::Reading;
+use super::serving::Observer;
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::event::Event;
@@ -29,7 +30,7 @@ pub(crate) struct Record {
     pub(crate) username: String,
     /// As typed; none once the program has ended.
     args: Mutex<Vec<String>>,
-    pub(crate) events: Arc<EventQueue>,
+    pub(crate) events: Arc<dyn EventQueue>,
     /// Told of the end, where the process outlives its readers.
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) mailbox: Arc<Mailbox<String>>,
@@ -63,8 +64,6 @@ pub(crate) struct Granted {
     /// That of its user.
     pub(crate) account: Account,
     pub(crate) stack_bytes: usize,
-    /// How its events are kept, where it outlives its readers.
-    pub(crate) serving: Option<Serving>,
 }
 
 impl fmt::Debug for Record {
@@ -78,49 +77,42 @@ impl fmt::Debug for Record {
 }
 
 impl Record {
-    /// The record of a process that begins with a launch that is complete; its arguments are taken out of it.
+    /// The record of a process that begins with a launch that is complete, and its events, for who reads them. Its
+    /// arguments are taken out of the launch.
     ///
     /// # Errors
     /// `limit-engine-memory` where its user has no room for one more.
-    pub(crate) fn new(pid: u64, launch: &mut Launch, granted: Granted) -> Result<Self, Error> {
+    pub(crate) fn new<R: Reading>(
+        pid: u64,
+        launch: &mut Launch,
+        granted: Granted,
+        reading: R,
+    ) -> Result<(Self, Arc<R::Queue>), Error> {
         let Granted {
             launched,
             limits,
             account,
             stack_bytes,
-            serving,
         } = granted;
         let footprint = Footprint::new(&account, stack_bytes as u64)?;
         footprint.promise((launch.input.len() + launch.args_bytes()) as u64)?;
+        let observer = reading.observer();
         // Of a process that is served, what it uses is counted also where it has no cap.
         let most_tokens = launch
             .token_budget
-            .or(serving.is_some().then_some(u64::MAX));
+            .or(observer.is_some().then_some(u64::MAX));
         let capacity = Capacity {
             entries: limits.queue_events,
             bytes: limits.queue_bytes,
         };
         let holding = || Holding::new(account.empty(Purpose::Queue));
-        let observer = serving.as_ref().map(|serving| serving.observer.clone());
-        let events = match serving {
-            None => EventQueue::new(capacity, holding()),
-            Some(serving) => EventQueue::keeping(
-                capacity,
-                holding(),
-                Keeping {
-                    pid,
-                    kept_bytes: serving.kept_bytes,
-                    log_bytes: serving.log_bytes,
-                    observer: serving.observer,
-                },
-            ),
-        };
-        Ok(Self {
+        let events = Arc::new(reading.queue(pid, capacity, holding()));
+        let record = Self {
             pid,
             launch_seed: launch.seed.unwrap_or_default(),
             username: launch.username.clone().unwrap_or_default(),
             args: Mutex::new(std::mem::take(&mut launch.args)),
-            events: Arc::new(events),
+            events: events.clone(),
             observer,
             mailbox: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
             files: Arc::new(Mailbox::new(capacity, limits.message_bytes, holding())),
@@ -135,7 +127,8 @@ impl Record {
             budget: most_tokens.map(TokenBudget::new),
             limits,
             stop: watch::Sender::new(None),
-        })
+        };
+        Ok((record, events))
     }
 
     /// True for a process of a server, whose clients are others than who runs the engine.

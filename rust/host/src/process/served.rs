@@ -6,7 +6,7 @@ use std::time::Duration;
 use pie_core::{ErrorCode, TokenBudget};
 
 use super::log::LogText;
-use super::queue::{Next, NotAttached};
+use super::queue::{Kept, Next, NotAttached};
 use super::record::Record;
 use crate::Error;
 use crate::event::Event;
@@ -14,21 +14,24 @@ use crate::event::Event;
 /// A launched program that runs to its end whoever holds it. One reader at a time is attached to its events: while one is, a program
 /// whose reader is slow is suspended; while none is, nothing suspends it, and the oldest output is dropped and counted.
 #[derive(Clone, Debug)]
-pub struct ServedProcess(Arc<Record>);
+pub struct ServedProcess {
+    record: Arc<Record>,
+    events: Arc<Kept>,
+}
 
 impl ServedProcess {
-    pub(crate) fn new(record: Arc<Record>) -> Self {
-        Self(record)
+    pub(crate) fn new(record: Arc<Record>, events: Arc<Kept>) -> Self {
+        Self { record, events }
     }
 
     /// Its number, unique in its host.
     pub fn pid(&self) -> u64 {
-        self.0.pid
+        self.record.pid
     }
 
     /// The seed from which every unseeded draw derives; launching with it again repeats the run.
     pub fn launch_seed(&self) -> u64 {
-        self.0.launch_seed
+        self.record.launch_seed
     }
 
     /// Attaches a reader, which gets at most `window_bytes` of payload (one event may go beyond) ahead of what it acknowledges.
@@ -36,9 +39,9 @@ impl ServedProcess {
     /// # Errors
     /// `process-attached` while another one is attached, `session-closed` when every event was taken, the last one among them.
     pub fn attach(&self, window_bytes: usize) -> Result<Reader, Error> {
-        let attached = self.0.events.attach(window_bytes);
+        let attached = self.events.attach(window_bytes);
         let (number, first_seq) = attached.map_err(|refused| {
-            let pid = self.0.pid;
+            let pid = self.record.pid;
             match refused {
                 NotAttached::Taken => Error::new(
                     ErrorCode::ProcessAttached,
@@ -51,7 +54,7 @@ impl ServedProcess {
             }
         })?;
         Ok(Reader {
-            record: self.0.clone(),
+            events: self.events.clone(),
             number,
             first_seq,
         })
@@ -59,7 +62,7 @@ impl ServedProcess {
 
     /// True while a reader is attached.
     pub fn is_attached(&self) -> bool {
-        self.0.events.is_attached()
+        self.events.is_attached()
     }
 
     /// Sends a message to the program's `receive`.
@@ -68,7 +71,7 @@ impl ServedProcess {
     /// `limit-message` for one that is too long, `limit-queue` when too many wait, `session-closed` after
     /// [`ServedProcess::close_input`] or the end.
     pub fn send(&self, message: String) -> Result<(), Error> {
-        self.0.mailbox.send(message)
+        self.record.mailbox.send(message)
     }
 
     /// Sends a file to the program's `receive_file`.
@@ -76,66 +79,66 @@ impl ServedProcess {
     /// # Errors
     /// As [`ServedProcess::send`].
     pub fn send_file(&self, data: Vec<u8>) -> Result<(), Error> {
-        self.0.files.send(data)
+        self.record.files.send(data)
     }
 
     /// Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`.
     pub fn close_input(&self) {
-        self.0.close_input();
+        self.record.close_input();
     }
 
     /// Ends the process for `reason`, an error of the code `cancelled`; without effect when it has ended before.
     pub fn cancel(&self, reason: &str) {
-        self.0.stop(Error::new(ErrorCode::Cancelled, reason));
+        self.record.stop(Error::new(ErrorCode::Cancelled, reason));
     }
 
     /// Processor time that the program has used.
     pub fn cpu(&self) -> Duration {
-        self.0.cpu.used()
+        self.record.cpu.used()
     }
 
     /// Tokens that have entered its contexts, those that it wrote and those that it got.
     pub fn n_tokens(&self) -> u64 {
-        self.0.budget.as_ref().map_or(0, TokenBudget::n_used)
+        self.record.budget.as_ref().map_or(0, TokenBudget::n_used)
     }
 
     /// Events dropped so far because nobody was attached.
     pub fn n_dropped(&self) -> u64 {
-        self.0.events.n_dropped()
+        self.events.n_dropped()
     }
 
     /// True while a reader is attached that has not acknowledged the last event.
     pub fn is_being_read(&self) -> bool {
-        self.0.events.is_being_read()
+        self.events.is_being_read()
     }
 
     /// Gives up the events and the log of a process that has ended. A reader that is attached and did not get all of them gets the
     /// error `unknown-process` in the place of what is missing.
     pub fn forget(&self) {
-        self.0.events.forget();
+        self.events.forget();
     }
 
     /// Bytes of events and log that are held for the process.
     pub fn held_bytes(&self) -> usize {
-        self.0.events.held_bytes()
+        self.events.held_bytes()
     }
 
     /// Its output from position `after` on (bytes since the launch), at most the last `tail_bytes`; what is older than the kept log
     /// is gone.
     pub fn log(&self, after: u64, tail_bytes: usize) -> LogText {
-        self.0.events.log(after, tail_bytes)
+        self.events.log(after, tail_bytes)
     }
 
     /// The last event, also when it was taken; none while the process lives, and after [`ServedProcess::forget`].
     pub fn outcome(&self) -> Option<Arc<Event>> {
-        self.0.events.outcome()
+        self.events.outcome()
     }
 
     /// Waits until there is output after position `after`, or the process has ended.
     pub async fn log_grown(&self, after: u64) {
         loop {
-            let changed = self.0.events.changed();
-            let log = self.0.events.log(after, 0);
+            let changed = self.events.changed();
+            let log = self.events.log(after, 0);
             if log.ended || log.next > after {
                 return;
             }
@@ -147,17 +150,12 @@ impl ServedProcess {
 /// The one reader of a process. When it is dropped, what it did not acknowledge waits for the next one.
 #[derive(Debug)]
 pub struct Reader {
-    record: Arc<Record>,
+    events: Arc<Kept>,
     number: u64,
     first_seq: u64,
 }
 
 impl Reader {
-    /// The reader that is attached to a process from its beginning.
-    pub(crate) fn first(record: Arc<Record>, window_bytes: usize) -> Result<Self, Error> {
-        ServedProcess(record).attach(window_bytes)
-    }
-
     /// The sequence number of the first event that it gets.
     pub fn first_seq(&self) -> u64 {
         self.first_seq
@@ -167,8 +165,8 @@ impl Reader {
     /// and after [`Reader::detach`].
     pub async fn next(&self) -> Option<(u64, Arc<Event>)> {
         loop {
-            let changed = self.record.events.changed();
-            match self.record.events.read(self.number) {
+            let changed = self.events.changed();
+            match self.events.read(self.number) {
                 Next::Event(seq, event) => return Some((seq, event)),
                 Next::Over => return None,
                 Next::Wait => changed.await,
@@ -178,17 +176,17 @@ impl Reader {
 
     /// Everything up to `seq` was taken: it is forgotten, and the window moves.
     pub fn acknowledge(&self, seq: u64) {
-        self.record.events.acknowledge(self.number, seq);
+        self.events.acknowledge(self.number, seq);
     }
 
     /// True when the last event was acknowledged, or when the reader is attached no more.
     pub fn is_drained(&self) -> bool {
-        self.record.events.is_over(self.number)
+        self.events.is_over(self.number)
     }
 
     /// Ends the attachment at once; dropping the reader does the same.
     pub fn detach(&self) {
-        self.record.events.detach(self.number);
+        self.events.detach(self.number);
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::event::Event;
 
-/// Who is told what happens in processes that are launched with it. It is called from the threads that run programs and must not
-/// wait.
+/// Who is told what happens in processes that are launched with it. It is called from the threads that run programs and
+/// must not wait.
 pub trait Observer: Send + Sync {
     /// The process wrote `text` to its standard error.
     fn stderr(&self, pid: u64, text: &str);

@@ -9,6 +9,7 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
+use super::queue::writable;
 use super::record::Record;
 use crate::event::Event;
 use crate::sync::lock;
@@ -88,7 +89,7 @@ fn whole_characters(pending: &mut Vec<u8>) -> String {
 #[async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {
-        self.record.events.writable().await;
+        writable(&*self.record.events).await;
     }
 }
 
@@ -159,6 +160,7 @@ mod tests {
     use std::time::Instant;
 
     use super::super::launch::Launch;
+    use super::super::reading::Alone;
     use super::super::record::Granted;
     use super::*;
     use crate::Limits;
@@ -172,9 +174,9 @@ mod tests {
             limits,
             account: Budget::new(16 << 20, None).account(""),
             stack_bytes: 1 << 20,
-            serving: None,
         };
-        Output::stdout(Arc::new(Record::new(1, &mut launch, granted).unwrap()))
+        let (record, _) = Record::new(1, &mut launch, granted, Alone).unwrap();
+        Output::stdout(Arc::new(record))
     }
 
     #[test]

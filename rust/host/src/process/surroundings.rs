@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use super::programs::Directory;
 use crate::model::registry::Models;
 use crate::program::turns::Turns;
 
@@ -15,6 +16,8 @@ pub(crate) struct Surroundings {
     /// The name by which programs know the engine.
     pub(crate) instance_id: String,
     pub(crate) models: Models,
+    /// What is known by name and by number.
+    pub(crate) directory: Directory,
     /// Who may have a long text encoded.
     pub(crate) encoding: Arc<Turns>,
     /// Where programs run that compute without waiting, and where long texts are encoded.
@@ -27,6 +30,7 @@ impl Surroundings {
         Self {
             instance_id,
             models: Models::default(),
+            directory: Directory::default(),
             encoding: Turns::new(PARALLEL_TEXTS),
             background,
         }

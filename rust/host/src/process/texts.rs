@@ -1,4 +1,5 @@
-//! Work whose time and memory grow with a text: charged, bounded, and where it is long done apart from the threads that run programs.
+//! Work whose time and memory grow with a text: charged, bounded, and where it is long done apart from the threads that
+//! run programs.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use crate::sandbox::trim::give_back_freed;
 
 /// The longest text that is worked on where the program runs: a few milliseconds of encoding.
 const SHORT_TEXT_BYTES: usize = 8 << 10;
-/// What encoding takes at most for each byte of a text: 415 bytes for each part that the tokenizer splits the text into before it merges
-/// (measured with parts of two bytes), and a part has at least one. Prose takes about 100.
+/// What encoding takes at most for each byte of a text: 415 bytes for each part that the tokenizer splits the text into
+/// before it merges (measured with parts of two bytes), and a part has at least one. Prose takes about 100.
 const WORK_BYTES: u64 = 448;
 /// Work that took more leaves so much free memory in the allocator that it is worth giving back.
 const WORTH_TRIMMING_BYTES: u64 = 32 << 20;
@@ -45,7 +46,8 @@ impl Texts {
         account.charge(Purpose::Text, n_bytes as u64).map(Some)
     }
 
-    /// Runs work whose time and memory grow with `text`. Users take turns at long ones, which are done on threads of low priority.
+    /// Runs work whose time and memory grow with `text`. Users take turns at long ones, which are done on threads of
+    /// low priority.
     ///
     /// # Errors
     /// `limit-engine-memory` where there is no room for it, `limit-queue` where too many wait, `engine-stopped`.

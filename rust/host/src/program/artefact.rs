@@ -16,7 +16,8 @@ const COMPONENT: &[u8; 4] = &[0x0d, 0, 1, 0];
 /// Checks that `bytes` look like a component.
 ///
 /// # Errors
-/// `invalid-program`, saying what they are instead. What was compiled before is refused: it is machine code, which nothing can check.
+/// `invalid-program`, saying what they are instead. What was compiled before is refused: it is machine code, which
+/// nothing can check.
 pub(crate) fn check_bytes(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
     if bytes.len() > limits.component_bytes {
         return Err(Error::new(

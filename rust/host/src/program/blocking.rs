@@ -6,8 +6,8 @@ use tokio::sync::Semaphore;
 
 use crate::Error;
 
-/// Runs `work` off the threads that run programs. The permit stays with the work, which goes on when the launch that waits for it is
-/// cancelled.
+/// Runs `work` off the threads that run programs. The permit stays with the work, which goes on when the launch that
+/// waits for it is cancelled.
 ///
 /// # Errors
 /// `internal` where the work panicked.

@@ -103,8 +103,8 @@ impl<B: Binder> Compilation<B> {
         off_thread(&self.loading, load).await
     }
 
-    /// Compiles in a turn, off the threads that run programs; none where the turn was given up for somebody else. What comes from a user
-    /// is compiled apart; a runtime is our own.
+    /// Compiles in a turn, off the threads that run programs; none where the turn was given up for somebody else. What
+    /// comes from a user is compiled apart; a runtime is our own.
     async fn compiled(
         &self,
         shift: Shift,
@@ -185,7 +185,8 @@ impl Job {
             return Ok(Some(compiled));
         };
         disk.store(engine, &component.digest, &code);
-        // Code that is mapped from its file gives its memory back under pressure; where the file cannot be had, the copy serves.
+        // Code that is mapped from its file gives its memory back under pressure; where the file cannot be had, the
+        // copy serves.
         Ok(Some(
             disk.load(engine, &component.digest).unwrap_or(compiled),
         ))

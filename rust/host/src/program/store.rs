@@ -94,9 +94,9 @@ impl<B: Binder> ProgramStore<B> {
     /// The code of a program that `user` supplied.
     ///
     /// # Errors
-    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `unknown-runtime` when the runtime
-    /// that it names is not there; `limit-program` when it has too many parts, `limit-compile` when compiling it takes too much,
-    /// `limit-queue` when too many of the user wait for that.
+    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `unknown-runtime`
+    /// when the runtime that it names is not there; `limit-program` when it has too many parts, `limit-compile` when
+    /// compiling it takes too much, `limit-queue` when too many of the user wait for that.
     pub(crate) async fn code(self: &Arc<Self>, code: &Code, user: &str) -> Outcome<B::Prepared> {
         match code {
             Code::Component(component) => self.component(World::Program, component, user).await,
@@ -214,7 +214,8 @@ impl<B: Binder> ProgramStore<B> {
         prepared
     }
 
-    /// True when a launch of the component does not have to compile anything; false too for one that cannot be launched.
+    /// True when a launch of the component does not have to compile anything; false too for one that cannot be
+    /// launched.
     pub(crate) fn has_component(&self, component: &Component) -> bool {
         Opened::new(component, &self.config.limits).is_ok_and(|opened| self.has_code(&opened.code))
     }

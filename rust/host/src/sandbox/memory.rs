@@ -11,11 +11,12 @@ use crate::Limits;
 /// Bytes of an element of a table: a pointer.
 const ELEMENT_BYTES: usize = size_of::<usize>();
 
-/// Bytes that the memories of a program may begin with before they are charged: they count when they are met, a few pages at a time.
+/// Bytes that the memories of a program may begin with before they are charged: they count when they are met, a few
+/// pages at a time.
 const FIRST_BYTES: u64 = 2 << 20;
 
-/// Grants memory up to the limit of the process, and to what the budget of the engine has for its user. A refused growth is not a trap: the
-/// program's own allocator sees it and may recover.
+/// Grants memory up to the limit of the process, and to what the budget of the engine has for its user. A refused
+/// growth is not a trap: the program's own allocator sees it and may recover.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     limit: u64,
@@ -49,7 +50,8 @@ impl MemoryLimiter {
         }
     }
 
-    /// The memories begin as the image of a language runtime of the engine's own, which all its instances share until they write.
+    /// The memories begin as the image of a language runtime of the engine's own, which all its instances share until
+    /// they write.
     ///
     /// One that a user brings has no such right: it could begin with any number of pages.
     pub(crate) fn share_image(&mut self) {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::executor::{self, Deadlock, Event, Reactor, Source};
+use crate::Result;
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::wasi::clocks::monotonic_clock::subscribe_duration;
 use crate::bindings::wasi::io::poll::{Pollable, poll};
-use crate::{Result, session};
+use crate::stdout::flush_output;
 
 /// What the engine answers later: ready when its pollable is.
 pub(crate) trait HostFuture {
@@ -88,7 +89,7 @@ impl Source for Engine {
     type Pollable = Pollable;
 
     fn wait(&self, pollables: &[&Pollable]) -> Vec<u32> {
-        session::flush_output();
+        flush_output();
         poll(pollables)
     }
 

@@ -4,15 +4,13 @@
 //! made of.
 
 mod engine;
-mod error;
 mod held;
 mod values;
 
 use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Ctx, Function, Result};
 
-use crate::globals;
-pub(crate) use error::{EngineError, throw, to_js};
+use crate::{errors, globals};
 
 /// Every export: its name, and how it is made.
 type Export = (
@@ -32,7 +30,7 @@ use export;
 
 /// What the runtime lends beside the engine. Its types are in `js/inferlet/src/host-runtime.d.ts`.
 const EXPORTS: &[Export] = &[
-    export!("registerErrors", error::register),
+    export!("registerErrors", errors::register),
     export!("startTimer", globals::start_timer),
     export!("stopTimer", globals::stop_timer),
     export!("monotonicMs", globals::monotonic_ms),

@@ -3,7 +3,7 @@
 use rquickjs::convert::List;
 use rquickjs::{BigInt, Ctx, Error, FromJs, IntoJs, Object, Result, TypedArray, Value};
 
-use super::error::{EngineError, throw, throw_engine};
+use crate::errors::{EngineError, throw, throw_engine};
 
 /// What the engine takes from JavaScript.
 pub(super) trait Read: Sized {

@@ -8,6 +8,8 @@ use pie_host::Error;
 use ring::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
 
+/// Bytes of a key that are looked at: a key has fewer.
+pub(super) const MAX_KEY_BYTES: usize = 256;
 /// What every key begins with.
 pub(crate) const PREFIX: &str = "pie_";
 const ID_BYTES: usize = 6;

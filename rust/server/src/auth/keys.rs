@@ -12,8 +12,9 @@ use tokio::sync::watch;
 
 use super::public_key::PublicKey;
 use super::records::{self, KeyRecord};
-use super::{Role, api_key, now};
-use crate::shared::lock;
+use super::{Role, api_key};
+use crate::clock::now;
+use crate::sync::lock;
 
 /// What a client that has a key may be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 mod api_key;
 mod attempts;
 mod config;
+pub(crate) mod identity;
 mod keys;
 mod presented;
 mod public_key;
@@ -15,14 +16,16 @@ mod records;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode};
-use serde::{Deserialize, Serialize};
 
+use self::api_key::MAX_KEY_BYTES;
 pub(crate) use self::api_key::{hex, random, unhex};
 use self::attempts::Attempts;
 pub use self::config::{AuthConfig, AuthMode};
+pub(crate) use self::identity::Identity;
+pub use self::identity::Role;
 use self::keys::{Credential, Keys};
 pub(crate) use self::presented::Presented;
 pub(crate) use self::public_key::Challenge;
@@ -30,76 +33,12 @@ use self::public_key::PublicKey;
 pub use self::records::{KeyRecord, NewKey, add_key, list_keys, revoke_key};
 use crate::audit::Audit;
 use crate::names;
-use crate::shared::lock;
+use crate::sync::lock;
 
-/// Bytes of a key that are looked at: a key has fewer.
-const MAX_KEY_BYTES: usize = 256;
 /// How often a server looks whether the keys have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Who has no name.
 const ANONYMOUS: &str = "anonymous";
-
-/// What somebody may do; each may what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Look at what is their own.
-    Read,
-    /// Launch, install and so on.
-    User,
-    /// See and end what is anybody's.
-    Operator,
-}
-
-impl Role {
-    /// The role of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Read, Self::User, Self::Operator]
-            .into_iter()
-            .find(|role| role.name() == name)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::User => "user",
-            Self::Operator => "operator",
-        }
-    }
-}
-
-/// Who a client is.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub(crate) user: String,
-    pub(crate) role: Role,
-    /// The id of the key by which it came in.
-    pub(crate) key: Option<String>,
-    pub(crate) address: IpAddr,
-}
-
-impl Identity {
-    /// Looks whether the client may do what needs a role.
-    ///
-    /// # Errors
-    /// `not-permitted`.
-    pub(crate) fn check(&self, needed: Role, what: &str) -> Result<(), Error> {
-        if self.role >= needed {
-            return Ok(());
-        }
-        let message = format!(
-            "{what} needs the role {:?}, and yours is {:?}; ask the operator of the server for a key of that scope",
-            needed.name(),
-            self.role.name()
-        );
-        Err(Error::new(ErrorCode::NotPermitted, message))
-    }
-
-    pub(crate) fn is_operator(&self) -> bool {
-        self.role == Role::Operator
-    }
-}
 
 /// What a hello says of who the client is.
 #[derive(Debug, Default)]
@@ -309,13 +248,6 @@ fn check_same(claimed: Option<&str>, user: &str) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
 }
 
 #[cfg(test)]

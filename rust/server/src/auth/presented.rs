@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use pie_host::{Error, ErrorCode};
 use tungstenite::http::{HeaderMap, header};
 
-use super::{AuthConfig, MAX_KEY_BYTES};
+use super::AuthConfig;
+use super::api_key::MAX_KEY_BYTES;
 use crate::names;
 
 /// The header in which proxies say whom they forward.

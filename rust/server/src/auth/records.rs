@@ -12,7 +12,8 @@ use pie_host::{Error, ErrorCode, effective_user};
 use serde::{Deserialize, Serialize};
 
 use super::public_key::PublicKey;
-use super::{Role, api_key, now};
+use super::{Role, api_key};
+use crate::clock::now;
 use crate::names;
 
 /// The file of the keys, and the one whose lock says that it is being changed.

@@ -9,13 +9,15 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::writer::{Outbox, Outgoing};
+use crate::threads::Part;
 
 /// Processes to which one connection may be attached.
 const MAX_ATTACHED: usize = 4096;
 
 /// The attachments of one connection, by process.
-#[derive(Default)]
 pub(crate) struct Attachments {
+    /// What the user has of the threads.
+    part: Arc<Part>,
     by_process: HashMap<u64, Attachment>,
     /// A carrier has ended.
     carried: Arc<Notify>,
@@ -49,6 +51,15 @@ struct Carriage {
 }
 
 impl Attachments {
+    /// Those of a new connection of a user with this part.
+    pub(crate) fn new(part: Arc<Part>) -> Self {
+        Self {
+            part,
+            by_process: HashMap::new(),
+            carried: Arc::default(),
+        }
+    }
+
     /// Makes room for one more; `is_known` tells which processes still stand in the table.
     ///
     /// # Errors
@@ -77,14 +88,14 @@ impl Attachments {
         let carrying = carry(pid, reader.clone(), state.clone(), outbox.clone());
         let (ended, carried) = (state.clone(), self.carried.clone());
         let (answered, waiting) = oneshot::channel();
-        let carrier = tokio::spawn(async move {
+        let carrier = tokio::spawn(self.part.doing(async move {
             // A request that is given up ends with its connection.
             if waiting.await.is_ok() {
                 carrying.await;
             }
             ended.over.store(true, Ordering::Release);
             carried.notify_waiters();
-        });
+        }));
         let attachment = Attachment {
             reader,
             state,

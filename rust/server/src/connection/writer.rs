@@ -16,7 +16,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use crate::ServerConfig;
 use crate::protocol::body::Body;
 use crate::protocol::outgoing;
-use crate::shared::lock;
+use crate::sync::lock;
 use crate::threads::Part;
 use crate::wire::MessageWriter;
 

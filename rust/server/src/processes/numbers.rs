@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pie_host::{Error, ErrorCode, KEY_BYTES, Numbering};
 
 use crate::auth::{hex, random, unhex};
-use crate::shared::lock;
+use crate::sync::lock;
 
 /// Counts that are written ahead at once.
 const RESERVED: u64 = 1000;

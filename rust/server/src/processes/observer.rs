@@ -1,21 +1,26 @@
 //! What the host tells about a process: its standard error goes to the log of the server, its end to the table.
 
-use super::*;
+use std::time::Instant;
+
+use pie_host::Event;
+
 use crate::pacing::Pacing;
+
+/// Who is told of the end of a process.
+type Ended = Box<dyn Fn(u64, &Event) + Send + Sync>;
 
 /// The observer of one process.
 pub(super) struct Watch {
-    /// Weak: the table holds the processes, and they hold their observers.
-    processes: Weak<Processes>,
     label: String,
+    ended: Ended,
     pacing: Pacing,
 }
 
 impl Watch {
-    pub(super) fn new(processes: &Arc<Processes>, label: String) -> Self {
+    pub(super) fn new(label: String, ended: Ended) -> Self {
         Self {
-            processes: Arc::downgrade(processes),
             label,
+            ended,
             pacing: Pacing::new(),
         }
     }
@@ -31,8 +36,6 @@ impl pie_host::Observer for Watch {
     }
 
     fn ended(&self, pid: u64, last: &Event) {
-        if let Some(processes) = self.processes.upgrade() {
-            processes.ended(pid, last);
-        }
+        (self.ended)(pid, last);
     }
 }

@@ -1,12 +1,29 @@
 //! The table behind the processes: owners, deadlines, and the bounds on what is kept. Time is an argument.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use pie_host::{Error, ErrorCode, ServedProcess};
 
 use super::shelf::{By, Kept, Shelf};
-use super::*;
+use crate::ServerConfig;
 
 /// Forgotten processes whose events a client is still taking.
 const MAX_LEAVING: usize = 1024;
+
+/// The number of a connection, for the life of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+/// Processes of one user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) n_live: usize,
+    /// Those that have ended and are kept.
+    pub(crate) n_ended: usize,
+    /// Tokens that have entered their contexts.
+    pub(crate) n_tokens: u64,
+}
 
 /// One process.
 pub(super) struct Entry {
@@ -206,6 +223,18 @@ impl Table {
     /// Whose processes stand here.
     pub(super) fn users(&self) -> impl Iterator<Item = &str> {
         self.of_user.keys().map(String::as_str)
+    }
+
+    /// The numbers of those of a user as they were launched, or of those of all.
+    pub(super) fn listed(&self, user: Option<&str>) -> Vec<u64> {
+        let own = user.and_then(|user| self.of_user.get(user));
+        let all = self.of_user.values().filter(|_| user.is_none());
+        let places = own.into_iter().chain(all);
+        places.flat_map(BTreeMap::values).copied().collect()
+    }
+
+    pub(super) fn entry(&self, pid: u64) -> Option<&Entry> {
+        self.entries.get(&pid)
     }
 
     pub(super) fn counts_of(&self, user: &str) -> Counts {

@@ -49,6 +49,24 @@ impl Body {
         }
     }
 
+    /// The answer to a request for a list: the rows under their name. They are made and written in turns with others.
+    pub(crate) async fn list(id: u64, name: &str, rows: impl Iterator<Item = Value>) -> Self {
+        let mut body = Self::empty();
+        body.plain(format!("{{\"id\":{id},\"ok\":{{\"{name}\":["));
+        let mut turns = Turns::new();
+        for (n, row) in rows.enumerate() {
+            body.plain(if n == 0 {
+                String::new()
+            } else {
+                ",".to_owned()
+            });
+            body.plain(row.to_string());
+            turns.pause().await;
+        }
+        body.plain("]}}".to_owned());
+        body
+    }
+
     /// The answer to `outcome`: how a process ended.
     pub(crate) fn outcome(id: u64, last: Option<&Arc<Event>>) -> Self {
         let mut body = Self::empty();
@@ -343,6 +361,32 @@ mod tests {
             message: text.to_owned(),
             traceback: text.repeat(2),
         }))
+    }
+
+    #[test]
+    fn a_list_is_made_in_turns_with_others() {
+        for n_rows in [0, 1, 3] {
+            let rows = (0..n_rows).map(|n| {
+                // Longer than any turn.
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                json!({ "n": n, "name": "a\"b" })
+            });
+            let mut making = Box::pin(Body::list(7, "rows", rows));
+            let mut n_turns = 1;
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            let body = loop {
+                match making.as_mut().poll(&mut context) {
+                    std::task::Poll::Ready(body) => break body,
+                    std::task::Poll::Pending => n_turns += 1,
+                }
+            };
+            assert_eq!(n_turns, n_rows + 1);
+            let rows: Vec<_> = (0..n_rows)
+                .map(|n| json!({ "n": n, "name": "a\"b" }))
+                .collect();
+            let whole = json!({ "id": 7, "ok": { "rows": rows } }).to_string();
+            assert_eq!(written(&body, 100), whole.as_bytes());
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::de::{
 use serde_json::value::RawValue;
 
 use super::violation;
-use crate::requests::blocking;
+use crate::blocking::blocking;
 use crate::wire::Payload;
 
 /// Bytes of a type: those that there are have fewer.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use pie_host::{Component, Error, ErrorCode, runtime_name};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::now_s;
 use crate::faults::disk_error;
 use crate::names;
-use crate::processes::now_s;
 
 const RECORD: &str = "program.json";
 /// How the names of contents end: before it stands the digest.
@@ -62,8 +62,13 @@ pub(crate) struct Installed {
 impl Installed {
     /// Bytes of the content and the manifest.
     pub(super) fn cost(&self) -> u64 {
-        super::cost(self.n_bytes, self.manifest.as_deref())
+        cost(self.n_bytes, self.manifest.as_deref())
     }
+}
+
+/// What a program counts for: its content and its manifest.
+pub(super) fn cost(n_bytes: u64, manifest: Option<&str>) -> u64 {
+    n_bytes + manifest.map_or(0, |manifest| manifest.len() as u64)
 }
 
 /// What `program.json` holds.

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 pub(crate) use self::disk::digest_of;
-use self::disk::{Installed, Place};
-use crate::shared::lock;
+use self::disk::{Installed, Place, cost};
+use crate::sync::lock;
 use crate::version;
 
 /// Programs that may be installed in all.
@@ -71,6 +71,40 @@ pub(crate) struct Install {
     pub(crate) manifest: Option<String>,
 }
 
+/// A program as it is listed.
+struct Listed {
+    owner: Option<String>,
+    name: String,
+    version: String,
+    digest: String,
+    n_bytes: u64,
+    at_s: f64,
+}
+
+impl Listed {
+    fn new(owner: Option<&str>, name: &str, installed: &Installed) -> Self {
+        Self {
+            owner: owner.map(str::to_owned),
+            name: name.to_owned(),
+            version: installed.version.clone(),
+            digest: installed.digest.clone(),
+            n_bytes: installed.n_bytes,
+            at_s: installed.at_s,
+        }
+    }
+
+    fn row(self) -> Value {
+        let mut row = json!({
+            "name": self.name, "version": self.version, "digest": self.digest, "bytes": self.n_bytes,
+            "installed": self.at_s,
+        });
+        if let Some(owner) = self.owner {
+            row["user"] = json!(owner);
+        }
+        row
+    }
+}
+
 /// A program that can be launched once its content is at hand.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
@@ -86,7 +120,8 @@ pub(crate) struct Found {
 }
 
 impl Registry {
-    /// Claims `folder`, reads what is installed there, and removes what an interrupted change left. Slow: reads the disk.
+    /// Claims `folder`, reads what is installed there, and removes what an interrupted change left. Slow: reads the
+    /// disk.
     ///
     /// # Errors
     /// `invalid-config` for a folder that cannot be made or read, or that another server uses.
@@ -120,7 +155,8 @@ impl Registry {
     /// Installs a program, on disk when this returns; true when it replaced one. Slow: writes the disk.
     ///
     /// # Errors
-    /// `invalid-manifest`, `limit-program` when too much is installed, and those of the disk. What was there before then stays.
+    /// `invalid-manifest`, `limit-program` when too much is installed, and those of the disk. What was there before
+    /// then stays.
     pub(crate) fn install(&self, _turn: Turn, install: Install) -> Result<bool, Error> {
         let Install {
             user,
@@ -175,44 +211,22 @@ impl Registry {
         Ok(())
     }
 
-    /// The programs of a user, or of all, with whose they are.
-    pub(crate) fn list(&self, user: Option<&str>) -> Value {
+    /// The programs of a user, or of all, with whose they are: a row each.
+    pub(crate) fn list(&self, user: Option<&str>) -> impl Iterator<Item = Value> + use<> {
         let index = lock(&self.index);
         let all = index.programs.iter().filter(|_| user.is_none());
         let own = user.into_iter().flat_map(|user| index.of(user));
-        let rows: Vec<_> = all
-            .map(|((owner, name), versions)| (Some(owner.clone()), name.as_str(), versions))
+        let listed: Vec<Listed> = all
+            .map(|((owner, name), versions)| (Some(owner.as_str()), name.as_str(), versions))
             .chain(own.map(|(name, versions)| (None, name, versions)))
             .flat_map(|(owner, name, versions)| {
-                versions
-                    .iter()
-                    .map(move |installed| (owner.clone(), name, installed))
-            })
-            .map(|(owner, name, installed)| {
-                let (version, digest) = (installed.version.clone(), installed.digest.clone());
-                (
-                    owner,
-                    name.to_owned(),
-                    version,
-                    digest,
-                    installed.n_bytes,
-                    installed.at_s,
-                )
+                let listed = move |installed| Listed::new(owner, name, installed);
+                versions.iter().map(listed)
             })
             .collect();
         // What is written out is nobody else's.
         drop(index);
-        let programs: Vec<Value> = rows
-            .into_iter()
-            .map(|(owner, name, version, digest, n_bytes, at_s)| {
-                let mut row = json!({ "name": name, "version": version, "digest": digest, "bytes": n_bytes, "installed": at_s });
-                if let Some(owner) = owner {
-                    row["user"] = json!(owner);
-                }
-                row
-            })
-            .collect();
-        json!({ "programs": programs })
+        listed.into_iter().map(Listed::row)
     }
 
     /// How many of them there are.
@@ -273,11 +287,12 @@ impl Registry {
         Some(program)
     }
 
-    /// A program, with its label. Slow: reads the disk and verifies the digest. One that is replaced meanwhile is looked for again.
+    /// A program, with its label. Slow: reads the disk and verifies the digest. One that is replaced meanwhile is
+    /// looked for again.
     ///
     /// # Errors
-    /// `unknown-program` when it has been uninstalled meanwhile, `invalid-program` when the file is not what was installed,
-    /// and those of the disk.
+    /// `unknown-program` when it has been uninstalled meanwhile, `invalid-program` when the file is not what was
+    /// installed, and those of the disk.
     pub(crate) fn load(&self, mut found: Found) -> Result<(String, Program), Error> {
         let mut attempts = 1;
         let component = loop {
@@ -309,7 +324,8 @@ impl Registry {
         Ok((found.label, program))
     }
 
-    /// Keeps a program in memory; the oldest go when too much is held. The caller holds the index, in which the program stands.
+    /// Keeps a program in memory; the oldest go when too much is held. The caller holds the index, in which the program
+    /// stands.
     fn hold(&self, program: Loaded) {
         let mut loaded = lock(&self.loaded);
         loaded.retain(|other| other.place != program.place);
@@ -331,11 +347,6 @@ fn described(component: Component, manifest: Option<&str>) -> Result<Program, Er
         Some(text) => Ok(program.with_manifest(Manifest::parse(text, "Pie.toml")?)),
         None => Ok(program),
     }
-}
-
-/// What a program counts for: its content and its manifest.
-fn cost(n_bytes: u64, manifest: Option<&str>) -> u64 {
-    n_bytes + manifest.map_or(0, |manifest| manifest.len() as u64)
 }
 
 impl Index {

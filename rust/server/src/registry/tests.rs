@@ -75,12 +75,7 @@ fn programs_belong_to_their_users_and_survive() {
             ("p@1.0", Some(MANIFEST))
         );
         let listed = registry.list(Some("alice"));
-        let versions: Vec<_> = listed["programs"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|p| p["version"].clone())
-            .collect();
+        let versions: Vec<_> = listed.map(|row| row["version"].clone()).collect();
         assert_eq!(versions, ["1.0", "1.9", "1.10"]);
     }
 }

@@ -7,8 +7,8 @@ use pie_host::{Figure, ServedProcess, Stats, Usage, UserStats};
 use serde_json::Map;
 
 use super::*;
+use crate::protocol::body::Body;
 use crate::protocol::incoming::{DeleteSnapshot, Listing, Nothing, Processes};
-use crate::protocol::outgoing;
 use crate::shared::Phase;
 
 /// What a row of a list takes at most while it is made, and its text: a dozen short fields.
@@ -34,7 +34,8 @@ impl Session {
         match asked {
             Ok((of, all)) => {
                 let n_rows = processes.n_listed(of, all);
-                self.listed(id, n_rows, || processes.list(of, all)).await;
+                let rows = || processes.list(of, all);
+                self.listed(id, "processes", n_rows, rows).await;
             }
             Err(error) => self.answer(id, Err(error)).await,
         }
@@ -49,7 +50,8 @@ impl Session {
         match asked {
             Ok(of) => {
                 let n_rows = registry.n_listed(of);
-                self.listed(id, n_rows, || registry.list(of)).await;
+                let rows = || registry.list(of);
+                self.listed(id, "programs", n_rows, rows).await;
             }
             Err(error) => self.answer(id, Err(error)).await,
         }
@@ -68,7 +70,8 @@ impl Session {
                 };
                 let n_rows = self.models().map(n_of).sum::<u64>();
                 let n_rows = usize::try_from(n_rows).unwrap_or(usize::MAX);
-                self.listed(id, n_rows, || self.all_snapshots(of)).await;
+                let rows = || self.all_snapshots(of);
+                self.listed(id, "snapshots", n_rows, rows).await;
             }
             Err(error) => self.answer(id, Err(error)).await,
         }
@@ -80,28 +83,37 @@ impl Session {
         Ok((!everybody).then_some(self.user.as_str()))
     }
 
-    /// Answers with a list of so many rows; what comes in between is few.
-    async fn listed(&self, id: u64, n_rows: usize, list: impl FnOnce() -> Value) {
-        let made = || outgoing::answer(id, Ok(list()));
+    /// Answers with a list of so many rows, made in turns with others; what comes in between is few.
+    async fn listed<Rows: Iterator<Item = Value>>(
+        &self,
+        id: u64,
+        name: &str,
+        n_rows: usize,
+        rows: impl FnOnce() -> Rows,
+    ) {
         let most_bytes = n_rows.saturating_mul(ROW_BYTES);
+        let made = async { Body::list(id, name, rows()).await };
         self.replies.made(id, most_bytes, made).await;
     }
 
-    fn all_snapshots(&self, of: Option<&str>) -> Value {
-        let mut snapshots = Vec::new();
-        for (model, named) in self.models() {
+    /// The snapshots of a user, or of all, with whose they are: a row each.
+    fn all_snapshots(&self, of: Option<&str>) -> impl Iterator<Item = Value> {
+        let with_user = of.is_none();
+        let each = self.models().map(move |(model, named)| {
             let mut found = named.snapshots(of);
             found.sort_by(|one, other| (&one.user, &one.name).cmp(&(&other.user, &other.name)));
-            for snapshot in found {
+            (model, found)
+        });
+        each.flat_map(move |(model, found)| {
+            found.into_iter().map(move |snapshot| {
                 let mut row =
                     json!({ "model": model, "name": snapshot.name, "tokens": snapshot.n_tokens });
-                if of.is_none() {
+                if with_user {
                     row["user"] = json!(snapshot.user);
                 }
-                snapshots.push(row);
-            }
-        }
-        json!({ "snapshots": snapshots })
+                row
+            })
+        })
     }
 
     pub(super) fn delete_snapshot(&self, request: &mut Request) -> Answer {

@@ -9,14 +9,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use pie_host::{Account, Charge, Error, Purpose};
+use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::Answer;
 use crate::connection::writer::{self, Outbox, Room};
 use crate::protocol::body::Body;
 use crate::protocol::{OPEN_REQUESTS, outgoing, violation};
-use crate::shared::lock;
+use crate::sync::lock;
 use crate::wire::SMALL_BYTES;
+
+/// What a handler answers: the object after `ok`, or an error.
+pub(super) type Answer = Result<Value, Error>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -99,14 +102,16 @@ impl Replies {
 
     /// Answers a request with what `make` gives. Making it takes at most so many bytes, for which there is room, and
     /// which are charged, before.
-    pub(super) async fn made(&self, id: u64, most_bytes: usize, make: impl FnOnce() -> Body) {
+    pub(super) async fn made(&self, id: u64, most_bytes: usize, make: impl Future<Output = Body>) {
         let Some(room) = self.outbox.room(most_bytes).await else {
             // The client has gone.
             lock(&self.open.by_id).remove(&id);
             return;
         };
-        let made = self.charge(most_bytes).map(|charge| (make(), charge));
-        let (body, charge) = made.unwrap_or_else(|error| (outgoing::answer(id, Err(error)), None));
+        let (body, charge) = match self.charge(most_bytes) {
+            Ok(charge) => (make.await, charge),
+            Err(error) => (outgoing::answer(id, Err(error)), None),
+        };
         self.hand_over(id, body, charge, Some(room)).await;
     }
 
@@ -177,9 +182,9 @@ mod tests {
             replies.open(id).await.unwrap();
         }
         replies
-            .made(1, 3 * MIB, || panic!("there is no room for it"))
+            .made(1, 3 * MIB, async { panic!("there is no room for it") })
             .await;
-        let made = || {
+        let made = async {
             assert_eq!(budget.held_bytes(), MIB as u64);
             outgoing::answer(2, Ok("made".into()))
         };

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pie_host::{Launch, Program, Reader, Value};
+use futures_util::FutureExt as _;
+use pie_host::{Finding, Launch, Named, Program, Reader, Value};
 
 use super::*;
 use crate::processes::Launcher;
 use crate::protocol::body::Body;
 use crate::protocol::incoming::{self as wire, Attach, Fields, Logs, OfProcess, Send};
-use crate::registry;
 
 /// Bytes of a number that is looked at.
 const MAX_NUMBER_BYTES: usize = 64;
@@ -22,72 +22,60 @@ impl Session {
             Err(error) => return self.answer(id, Err(error)).await,
         };
         let note = self.note("launch", fields.program.clone());
-        let (mut launching, content) = match self.launching(fields) {
-            Ok(launching) => launching,
-            Err(error) => return self.answer(id, note.of(Err(error))).await,
-        };
-        match content {
-            Content::Held(program) => launching.launch(id, program, note).await,
-            Content::OnDisk(found) => {
-                let shared = self.shared.clone();
-                self.spawn(async move {
-                    match blocking(move || shared.registry.load(found)).await {
-                        Ok((label, program)) => {
-                            launching.launcher.label = label;
-                            launching.launch(id, program, note).await;
-                        }
-                        Err(error) => {
-                            launching.replies.answer(id, note.of(Err(error))).await;
-                        }
-                    }
-                });
-            }
+        match self.launching(id, &fields) {
+            Ok((launching, Ok(found))) => launching.launch(fields, found, note).await,
+            Ok((launching, Err(finding))) => self.spawn(async move {
+                match finding.await {
+                    Ok(found) => launching.launch(fields, found, note).await,
+                    Err(error) => launching.replies.answer(id, note.of(Err(error))).await,
+                }
+            }),
+            Err(error) => self.answer(id, note.of(Err(error))).await,
         }
     }
 
-    /// Checks what is asked for.
-    fn launching(&self, fields: wire::Launch) -> Result<(Launching, Content), Error> {
+    /// Checks what is asked for; gives the program too, where it is at hand, or else what finds it.
+    fn launching(
+        &self,
+        id: u64,
+        fields: &wire::Launch,
+    ) -> Result<(Launching, Result<Named, Finding>), Error> {
         self.shared.processes.check_open()?;
-        let uploaded = lock(&self.uploads).get(&fields.program);
-        let (label, content) = match uploaded {
-            Some(arrived) => (fields.program.clone(), Content::Held(arrived.program)),
-            None => {
-                let found = self.shared.registry.find(&self.user, &fields.program)?;
-                let label = found.label.clone();
-                let content = match self.shared.registry.held(&found) {
-                    Some(program) => Content::Held(program),
-                    None => Content::OnDisk(found),
-                };
-                (label, content)
-            }
-        };
+        let found = self.found(&fields.program)?;
         let window_bytes = self.window(fields.window_bytes)?;
         let attach = fields.attach.unwrap_or(false);
         if attach {
             lock(&self.attachments).make_room(|pid| self.shared.processes.knows(pid))?;
         }
         let launching = Launching {
+            id,
             launcher: Launcher {
                 user: self.user.clone(),
                 connection: self.id,
-                label,
                 detached: fields.detached.unwrap_or(false),
                 window_bytes: attach.then_some(window_bytes),
             },
-            input: fields.input.map_or_else(
-                || "null".to_owned(),
-                |input| Box::<str>::from(input).into_string(),
-            ),
-            args: fields.args.unwrap_or_default().0,
-            seed: fields.seed,
-            token_budget: fields.token_budget,
-            limits: limits(&fields.limits.unwrap_or_default())?,
             shared: self.shared.clone(),
             attachments: self.attachments.clone(),
             outbox: self.outbox.clone(),
             replies: self.replies.clone(),
         };
-        Ok((launching, content))
+        Ok((launching, found))
+    }
+
+    /// The program that a client calls so: what it has uploaded, or what is installed.
+    fn found(&self, name: &str) -> Result<Result<Named, Finding>, Error> {
+        if let Some(arrived) = lock(&self.uploads).get(name) {
+            return Ok(Ok(Named {
+                label: name.to_owned(),
+                program: arrived.program,
+            }));
+        }
+        let mut finding = self.shared.host.find_program(&self.user, name);
+        match (&mut finding).now_or_never() {
+            Some(found) => Ok(Ok(found?)),
+            None => Ok(Err(finding)),
+        }
     }
 
     /// Attaches to a process; the answer goes out before the first event.
@@ -195,7 +183,7 @@ impl Session {
                     if fields.follow.unwrap_or(false) {
                         process.log_grown(after).await;
                     }
-                    let made = || {
+                    let made = async {
                         let mut log = process.log(after, tail_bytes);
                         // The client reads on from `next`.
                         let n_bytes = log.text.floor_char_boundary(most);
@@ -251,20 +239,28 @@ fn limits(given: &Fields) -> Result<BTreeMap<String, Value>, Error> {
     given.iter().map(value).collect()
 }
 
-/// Where the content of a program is.
-enum Content {
-    Held(Program),
-    OnDisk(registry::Found),
+/// The launch that a client asks for, of a program that was found.
+///
+/// # Errors
+/// `invalid-argument` for a limit that is no number.
+fn launch(fields: wire::Launch, program: Program) -> Result<Launch, Error> {
+    let input = fields.input.map_or_else(
+        || "null".to_owned(),
+        |input| Box::<str>::from(input).into_string(),
+    );
+    Ok(Launch {
+        args: fields.args.unwrap_or_default().0,
+        seed: fields.seed,
+        token_budget: fields.token_budget,
+        limits: limits(&fields.limits.unwrap_or_default())?,
+        ..Launch::new(program, input)
+    })
 }
 
-/// A launch whose program is found.
+/// Who launches, and where the answer goes.
 struct Launching {
+    id: u64,
     launcher: Launcher,
-    input: String,
-    args: Vec<String>,
-    seed: Option<u64>,
-    token_budget: Option<u64>,
-    limits: BTreeMap<String, Value>,
     shared: Arc<Shared>,
     attachments: Arc<Mutex<Attachments>>,
     outbox: Outbox,
@@ -273,20 +269,13 @@ struct Launching {
 
 impl Launching {
     /// Launches and answers; the answer goes out before the first event.
-    async fn launch(self, id: u64, program: Program, mut note: Note) {
-        let launch = Launch {
-            args: self.args,
-            seed: self.seed,
-            username: Some(self.launcher.user.clone()),
-            token_budget: self.token_budget,
-            limits: self.limits,
-            ..Launch::new(program, self.input)
-        };
-        match self
-            .shared
-            .processes
-            .launch(&self.shared.host, launch, self.launcher)
-        {
+    async fn launch(self, fields: wire::Launch, found: Named, mut note: Note) {
+        let Self { id, launcher, .. } = self;
+        let Named { label, program } = found;
+        let (processes, host) = (&self.shared.processes, &self.shared.host);
+        let launched = launch(fields, program)
+            .and_then(|launch| processes.launch(host, launch, label, launcher));
+        match launched {
             Ok((process, reader)) => {
                 let pid = process.pid();
                 note.object = format!("{} as {pid}", note.object);

@@ -2,6 +2,9 @@
 
 use pie_host::{Charge, Error};
 
+/// Messages of a client of up to so many bytes are part of what a connection holds in any case.
+pub(crate) const SMALL_BYTES: usize = 8 << 10;
+
 use crate::protocol::violation;
 
 /// A message of a client, or a frame about the connection itself.

@@ -10,14 +10,12 @@ mod writer;
 
 use tokio::net::TcpStream;
 
-pub(crate) use self::message::{Message, Payload};
+pub(crate) use self::message::{Message, Payload, SMALL_BYTES};
 pub(crate) use self::reader::{Bounds, Fault, MessageReader};
 pub(crate) use self::writer::{MessageWriter, Taken};
 
 /// What one connection holds beside its messages and answers: both buffers, its tasks, small messages and small answers.
 pub(crate) const CONNECTION_BYTES: u64 = 64 << 10;
-/// Messages of a client of up to so many bytes are part of [`CONNECTION_BYTES`].
-pub(crate) const SMALL_BYTES: usize = 8 << 10;
 
 /// Both ways of one connection.
 pub(crate) struct Wire {

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use super::{Message, Payload, SMALL_BYTES};
+use super::message::{Message, Payload, SMALL_BYTES};
 use crate::protocol::violation;
 use crate::threads::Turns;
 

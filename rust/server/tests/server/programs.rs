@@ -53,6 +53,29 @@ fn installed_programs_survive_a_restart() {
 }
 
 #[test]
+fn the_host_finds_programs_and_processes_of_users_as_long_as_there_is_a_server() {
+    let world = World::new();
+    world.run(async {
+        let mut client = world.client("alice").await;
+        client.install("p", "1", &spinning()).await;
+        let pid = client.launch("p").await;
+        let host = &world.host;
+        let found = host.find_program("alice", "p").await.unwrap();
+        assert_eq!(found.label, "p@1");
+        assert_eq!(host.find_process("alice", pid).unwrap().pid(), pid);
+        let program = host.find_program("bob", "p").await.map(drop);
+        assert_eq!(program.unwrap_err().code.as_str(), "unknown-program");
+        let process = host.find_process("bob", pid).map(drop).unwrap_err();
+        assert_eq!(process.code.as_str(), "unknown-process");
+    });
+    let World { server, host, .. } = world;
+    drop(server);
+    let program = futures_util::FutureExt::now_or_never(host.find_program("alice", "p"));
+    let error = program.unwrap().map(drop).unwrap_err();
+    assert_eq!(error.code.as_str(), "unknown-program");
+}
+
+#[test]
 fn a_second_server_leaves_the_folder_of_the_first_alone() {
     let world = World::new();
     let start = || {

@@ -75,6 +75,7 @@ pub(crate) fn chatty(n_times: u32) -> Vec<u8> {
 /// A server on a free port, its folder, and the threads of the test's clients.
 pub(crate) struct World {
     pub(crate) server: Server,
+    pub(crate) host: Arc<Host>,
     pub(crate) folder: Arc<TempDir>,
     runtime: Runtime,
 }
@@ -105,7 +106,8 @@ impl World {
         change(&mut config);
         let host = Arc::new(Host::new(host).unwrap());
         Self {
-            server: Server::start(host, config).unwrap(),
+            server: Server::start(host.clone(), config).unwrap(),
+            host,
             folder,
             runtime: Runtime::new().unwrap(),
         }

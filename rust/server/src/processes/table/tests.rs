@@ -1,8 +1,8 @@
 //! The table with processes of a host, at moments that no client can choose.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
-use pie_host::{Component, HostConfig};
+use pie_host::{Component, Event, Host, HostConfig, Launch, Serving};
 
 use super::*;
 

@@ -11,7 +11,7 @@ pub(crate) use crate::bindings::pie::core::types::Error as EngineError;
 struct Factory(RefCell<Persistent<Function<'static>>>);
 
 /// Takes the function that makes exceptions.
-pub(super) fn register<'js>(ctx: Ctx<'js>, factory: Function<'js>) -> Result<()> {
+pub(crate) fn register<'js>(ctx: Ctx<'js>, factory: Function<'js>) -> Result<()> {
     let factory = Factory(RefCell::new(Persistent::save(&ctx, factory)));
     ctx.store_userdata(factory)
         .map(drop)
@@ -47,6 +47,6 @@ pub(crate) fn throw(ctx: &Ctx<'_>, code: &str, message: String) -> Error {
 }
 
 /// Throws an error of the engine.
-pub(super) fn throw_engine(ctx: &Ctx<'_>, error: &EngineError) -> Error {
+pub(crate) fn throw_engine(ctx: &Ctx<'_>, error: &EngineError) -> Error {
     to_js(ctx, error).map_or_else(|error| error, |value| ctx.throw(value))
 }

@@ -1,5 +1,14 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pie_core::ErrorCode;
+
+use super::line::EVENT_BYTES;
 use super::*;
 use crate::budget::{Budget, Purpose};
+use crate::holding::Holding;
+use crate::process::serving::Observer;
+use crate::sync::lock;
 
 fn text(text: &str) -> Event {
     Event::Stdout(text.to_owned())
@@ -18,7 +27,7 @@ fn what_waits_is_charged_until_it_is_taken() {
         bytes: 100 << 20,
     };
     let holding = Holding::new(budget.account("ada").empty(Purpose::Queue));
-    let queue = EventQueue::new(capacity, holding);
+    let queue = Piped::new(capacity, holding);
     let file = || Event::File(vec![0; 200 << 10]);
     queue.push(file()).unwrap();
     queue.push(file()).unwrap();
@@ -38,16 +47,16 @@ fn what_waits_is_charged_until_it_is_taken() {
 
 #[tokio::test]
 async fn a_full_queue_suspends_its_writer_until_something_is_read() {
-    let queue = EventQueue::new(
+    let queue = Piped::new(
         Capacity {
             entries: 2,
             bytes: 100,
         },
         holding(),
     );
-    queue.send(text("a")).await.unwrap();
-    queue.send(text("b")).await.unwrap();
-    let third = queue.send(text("c"));
+    send(&queue, text("a")).await.unwrap();
+    send(&queue, text("b")).await.unwrap();
+    let third = send(&queue, text("c"));
     tokio::pin!(third);
     assert!(futures_pending(&mut third).await);
     assert_eq!(queue.next(None), Some(text("a")));
@@ -60,19 +69,19 @@ async fn a_full_queue_suspends_its_writer_until_something_is_read() {
 
 #[tokio::test]
 async fn bytes_are_bounded_with_one_event_beyond() {
-    let queue = EventQueue::new(
+    let queue = Piped::new(
         Capacity {
             entries: 10,
             bytes: 4,
         },
         holding(),
     );
-    queue.send(text("abcdef")).await.unwrap();
+    send(&queue, text("abcdef")).await.unwrap();
     assert!(!queue.has_room());
     assert_eq!(queue.next(None), Some(text("abcdef")));
     assert!(queue.has_room());
     let file = Event::File(vec![0xff; 5]);
-    queue.send(file.clone()).await.unwrap();
+    send(&queue, file.clone()).await.unwrap();
     assert!(!queue.has_room());
     assert_eq!(queue.next(None), Some(file));
     assert!(queue.has_room());
@@ -80,7 +89,7 @@ async fn bytes_are_bounded_with_one_event_beyond() {
 
 #[test]
 fn the_last_event_always_fits_and_is_the_last() {
-    let queue = EventQueue::new(
+    let queue = Piped::new(
         Capacity {
             entries: 1,
             bytes: 1,
@@ -109,7 +118,7 @@ impl Observer for Witness {
 }
 
 /// A queue that keeps two events of up to two bytes.
-fn keeping() -> EventQueue {
+fn keeping() -> Kept {
     let capacity = Capacity {
         entries: 2,
         bytes: 100,
@@ -120,11 +129,11 @@ fn keeping() -> EventQueue {
         log_bytes: 4,
         observer: Arc::new(Witness::default()),
     };
-    EventQueue::keeping(capacity, holding(), keeping)
+    Kept::new(capacity, holding(), keeping)
 }
 
 /// What an attached reader can get at once.
-fn readable(queue: &EventQueue, reader: u64) -> Vec<(u64, Event)> {
+fn readable(queue: &Kept, reader: u64) -> Vec<(u64, Event)> {
     std::iter::from_fn(|| match queue.read(reader) {
         Next::Event(seq, event) => Some((seq, Event::clone(&event))),
         Next::Wait | Next::Over => None,
@@ -140,7 +149,7 @@ fn message(text: &str) -> Event {
 async fn without_a_reader_nothing_waits_and_the_oldest_output_is_dropped_and_counted() {
     let queue = keeping();
     for character in ["a", "bb", "c", "d"] {
-        queue.send(text(character)).await.unwrap();
+        send(&queue, text(character)).await.unwrap();
     }
     queue.finish(Event::Return("null".to_owned()));
     let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
@@ -178,10 +187,10 @@ async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
     let queue = keeping();
     let (reader, first_seq) = queue.attach(usize::MAX).unwrap();
     assert_eq!(first_seq, 1);
-    queue.send(text("a")).await.unwrap();
-    queue.send(text("b")).await.unwrap();
+    send(&queue, text("a")).await.unwrap();
+    send(&queue, text("b")).await.unwrap();
     assert_eq!(readable(&queue, reader).len(), 2);
-    let third = queue.send(text("c"));
+    let third = send(&queue, text("c"));
     tokio::pin!(third);
     assert!(
         futures_pending(&mut third).await,
@@ -189,7 +198,7 @@ async fn a_reader_suspends_the_writer_and_its_going_lets_it_on() {
     );
     queue.acknowledge(reader, 1);
     third.await.unwrap();
-    let fourth = queue.send(text("d"));
+    let fourth = send(&queue, text("d"));
     tokio::pin!(fourth);
     assert!(futures_pending(&mut fourth).await);
     queue.detach(reader);
@@ -304,7 +313,7 @@ fn the_last_event_can_be_asked_for_until_it_is_forgotten() {
 #[test]
 fn the_observer_hears_standard_error() {
     let witness = Arc::new(Witness::default());
-    let queue = EventQueue::keeping(
+    let queue = Kept::new(
         Capacity {
             entries: 1,
             bytes: 1,
@@ -324,7 +333,7 @@ fn the_observer_hears_standard_error() {
 
 #[test]
 fn nothing_in_time_is_none() {
-    let queue = EventQueue::new(
+    let queue = Piped::new(
         Capacity {
             entries: 1,
             bytes: 1,

@@ -1,4 +1,4 @@
-"""What a process tells its client."""
+"""What a process tells its client: the same of an engine in this process and of a server."""
 
 from __future__ import annotations
 

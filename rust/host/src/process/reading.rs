@@ -1,0 +1,52 @@
+//! By whom the events of a process are read: by one reader from the beginning to the end, or by many who come and go.
+
+use std::sync::Arc;
+
+use super::queue::{Capacity, EventQueue, Keeping, Kept, Piped};
+use super::serving::{Observer, Serving};
+use crate::holding::Holding;
+
+/// How the events of a process that begins are read.
+pub(crate) trait Reading: 'static {
+    /// The queue of its events.
+    type Queue: EventQueue + 'static;
+
+    /// Who is told what happens in it, where it outlives its readers.
+    fn observer(&self) -> Option<Arc<dyn Observer>>;
+
+    /// Makes the queue of a process.
+    fn queue(self, pid: u64, capacity: Capacity, holding: Holding) -> Self::Queue;
+}
+
+/// By the one who launches.
+pub(crate) struct Alone;
+
+impl Reading for Alone {
+    type Queue = Piped;
+
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        None
+    }
+
+    fn queue(self, _pid: u64, capacity: Capacity, holding: Holding) -> Piped {
+        Piped::new(capacity, holding)
+    }
+}
+
+impl Reading for Serving {
+    type Queue = Kept;
+
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        Some(self.observer.clone())
+    }
+
+    fn queue(self, pid: u64, capacity: Capacity, holding: Holding) -> Kept {
+        let keeping = Keeping {
+            pid,
+            kept_bytes: self.kept_bytes,
+            log_bytes: self.log_bytes,
+            observer: self.observer,
+        };
+        Kept::new(capacity, holding, keeping)
+    }
+}
