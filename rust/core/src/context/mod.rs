@@ -9,6 +9,7 @@ mod tokens;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::generation::{forked, saved};
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
@@ -92,6 +93,10 @@ impl Context {
     /// A copy of everything, which shares the pages.
     pub(crate) fn fork(&mut self, store: &mut PageStore) -> Self {
         self.n_forks += 1;
+        self.copy(store, forked(self.path, self.n_forks))
+    }
+
+    fn copy(&mut self, store: &mut PageStore, path: u64) -> Self {
         let (leased, n_tokens) = (self.lease.is_some(), self.n_tokens);
         let (lane, behind) = self.split();
         let mut lane = lane.fork(store, leased, |slots| behind.content(slots));
@@ -106,14 +111,15 @@ impl Context {
             n_committed: self.n_committed,
             n_final: self.n_final,
             n_reserved: self.n_reserved,
-            path: fold(self.path, self.n_forks),
+            path,
             ..Self::new(self.process, lane)
         }
     }
 
     /// A copy of everything that uses no page: what a snapshot keeps. For seeds it counts as a fork.
     pub(crate) fn freeze(&mut self, store: &mut PageStore) -> Self {
-        let mut frozen = self.fork(store);
+        self.n_forks += 1;
+        let mut frozen = self.copy(store, saved(self.path, self.n_forks));
         frozen.suspend(store);
         frozen
     }
