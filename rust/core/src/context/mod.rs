@@ -53,6 +53,9 @@ pub(crate) struct Context {
     pub(crate) bid: u64,
     /// Until when its pages are not taken for others, for it has just computed again what it had lost.
     pub(crate) spared_until_ns: u64,
+    /// Tokens that it had lost and computed again, less those that its new ones repaid. While there are any, its pages are
+    /// not taken for others of its user, or of a user who has as much.
+    pub(crate) n_owed: u32,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
@@ -83,6 +86,7 @@ impl Context {
             pass: None,
             bid: 0,
             spared_until_ns: 0,
+            n_owed: 0,
             idle_stamp: 0,
             path: 0,
             n_forks: 0,
