@@ -107,9 +107,9 @@ pub fn next_token(model: &str, vocab_size: u32, tokens: &[u32], params: &Params,
     sampling::drawn(&logits, params, &[], key).unwrap()
 }
 
-/// The words in a path before the number of a saving, and before that of an opening: these letters in ASCII.
-pub const SAVED: u64 = 0x7361_7665_64;
-pub const OPENED: u64 = 0x6f70_656e_6564;
+/// The words in a path before the number of a saving, and before that of an opening.
+pub const SAVED: u64 = u64::from_be_bytes(*b"\0\0\0saved");
+pub const OPENED: u64 = u64::from_be_bytes(*b"\0\0opened");
 
 /// The seed of a generation that nobody gave one.
 pub fn derived_seed(launch_seed: u64, path: u64, tokens: &[u32], before: u64) -> u64 {
