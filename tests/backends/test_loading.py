@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import transformers
 
 from pie.backends import sizes
 from pie.backends.base import DriverError, DriverOptions
@@ -351,3 +352,11 @@ def test_a_closed_driver_says_so(tmp_path: Path, library: Path) -> None:
 def test_the_rotary_base_of_old_and_new_configs(tmp_path: Path, changes: dict[str, object], expected: float) -> None:
     (tmp_path / "config.json").write_text(json.dumps(QWEN3 | changes))
     assert read_config(tmp_path).rotary.theta == expected
+
+
+def test_what_a_config_leaves_out_is_as_transformers_has_it(tmp_path: Path) -> None:
+    left_out = dict.fromkeys(("rms_norm_eps", "tie_word_embeddings", "rope_theta"))
+    (tmp_path / "config.json").write_text(json.dumps(QWEN3 | left_out))
+    spec, usual = read_config(tmp_path), transformers.Qwen3Config()
+    found = (spec.norm_epsilon, spec.tied, spec.rotary.theta)
+    assert found == (usual.rms_norm_eps, usual.tie_word_embeddings, usual.rope_parameters["rope_theta"])

@@ -81,7 +81,15 @@ class Context:
     def fork(self) -> Context:
         """A copy on a path of its own."""
         self.n_forks += 1
-        path = seeds.fork_path(self.path, self.n_forks)
+        return self.copied(seeds.fork_path(self.path, self.n_forks))
+
+    def saved(self) -> Context:
+        """What a snapshot keeps: it counts as a fork, and is none."""
+        self.n_forks += 1
+        return self.copied(seeds.saved_path(self.path, self.n_forks))
+
+    def copied(self, path: int) -> Context:
+        """The same on another path."""
         state = (self.n_taken, self.n_committed, self.n_cached, self.pending, path)
         return Context(self.conversation.copy(), list(self.tokens), *state)
 
@@ -166,20 +174,20 @@ class Program:
         self.contexts[op["as"]] = self.context(op).fork()
 
     def op_save(self, op: Op) -> None:
-        """A snapshot is a fork that nobody touches."""
+        """A snapshot is a copy that nobody touches."""
         context = self.context(op)
         context.commit()
         if not 0 < len(op["name"].encode()) <= MAX_NAME_BYTES:
             raise RefusedError("invalid-argument")
-        self.snapshots[op["name"]] = context.fork()
+        self.snapshots[op["name"]] = context.saved()
 
     def op_open(self, op: Op) -> bool:
-        """The n-th context of a snapshot of that path is its n-th fork."""
+        """The n-th context of a snapshot of that path."""
         snapshot = self.snapshots.get(op["name"])
         if snapshot is not None:
             self.n_opened[snapshot.path] += 1
-            snapshot.n_forks = self.n_opened[snapshot.path] - 1
-            self.contexts[op["as"]] = snapshot.fork()
+            path = seeds.opened_path(snapshot.path, self.n_opened[snapshot.path])
+            self.contexts[op["as"]] = snapshot.copied(path)
         return snapshot is not None
 
     def op_take(self, op: Op) -> bool:

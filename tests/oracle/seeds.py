@@ -12,6 +12,16 @@ def fork_path(parent: int, number: int) -> int:
     return fold(parent, number)
 
 
+def saved_path(parent: int, number: int) -> int:
+    """The path of a snapshot that is the `number`-th copy of a context, forks counted too."""
+    return fold_all(parent, (int.from_bytes(b"saved", "big"), number))
+
+
+def opened_path(parent: int, number: int) -> int:
+    """The path of the `number`-th context that a process makes from snapshots of a path."""
+    return fold_all(parent, (int.from_bytes(b"opened", "big"), number))
+
+
 def origin(path: int, tokens: Sequence[int]) -> int:
     """Where a generation starts: the path of its context and all tokens, pending and buffered ones included."""
     return fold(path, fold_all(0, tokens))

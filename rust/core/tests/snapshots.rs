@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pie_core::{Beside, EngineConfig, ErrorCode, ProcessId, Submission, TokenBudget, UserId};
@@ -96,19 +97,63 @@ fn a_user_sees_only_his_own() {
     }
 }
 
+/// A program sees its names: they say nothing of what others did, and are the same in every launch of a seed.
+#[test]
+fn names_that_are_made_up_follow_from_the_launch_and_the_path() {
+    let launch = |seed, n_others: u64, user| {
+        let mut world = World::with_process(config(), 1);
+        let other = world.context(&prompt(5, 0));
+        for _ in 0..n_others {
+            world.engine.snapshot(other, nothing()).unwrap();
+        }
+        let process = ProcessId(2 + n_others);
+        let engine = &mut world.engine;
+        engine.new_process(process, UserId(user), seed).unwrap();
+        let context = engine.new_context(process).unwrap();
+        let fork = engine.fork(context).unwrap();
+        let afresh = engine.new_context(process).unwrap();
+        [context, context, fork, afresh].map(|context| engine.snapshot(context, nothing()).unwrap())
+    };
+    let names = launch(7, 0, 2);
+    assert_eq!(names.iter().collect::<HashSet<_>>().len(), 4, "{names:?}");
+    assert_eq!(launch(7, 3, 2), names);
+    assert_eq!(launch(7, 5, 1), names);
+    assert!(launch(8, 0, 2).iter().all(|name| !names.contains(name)));
+}
+
 #[test]
 fn names_that_are_made_up_are_new() {
     let mut world = World::with_process(config(), 1);
     let context = world.context(&prompt(5, 0));
     let first = world.engine.snapshot(context, nothing()).unwrap();
-    world.engine.save(context, "snapshot-2", nothing()).unwrap();
-    world.engine.delete_snapshot(P, &first).unwrap();
-    let second = world.engine.snapshot(context, nothing()).unwrap();
-    assert_eq!(
-        world.engine.snapshots(P).unwrap(),
-        ["snapshot-2", second.as_str()]
-    );
-    assert_ne!(second, first);
+    // The user may have a name already: of another launch with that seed, or given.
+    let process = ProcessId(2);
+    let engine = &mut world.engine;
+    engine.new_process(process, UserId(1), 1).unwrap();
+    let context = engine.new_context(process).unwrap();
+    let of_process = format!("{first}-2");
+    engine.save(context, &of_process, nothing()).unwrap();
+    let context = engine.new_context(process).unwrap();
+    let second = engine.snapshot(context, nothing()).unwrap();
+    assert_eq!(second, format!("{of_process}-1"));
+    let names = engine.snapshots(P).unwrap();
+    assert_eq!(names, [first, of_process, second]);
+}
+
+/// The first context that is opened from the first saving of a root draws other tokens than the first fork of its first
+/// fork.
+#[test]
+fn what_is_opened_is_on_no_path_of_a_fork() {
+    let mut world = World::with_process(config(), 7);
+    let saved = world.context(&prompt(9, 0));
+    world.engine.save(saved, "a", nothing()).unwrap();
+    let (opened, _) = world.engine.open_snapshot(P, "a").unwrap();
+    let forked = world.context(&prompt(9, 0));
+    let fork = world.engine.fork(forked).unwrap();
+    let fork_of_fork = world.engine.fork(fork).unwrap();
+    let texts = [opened, fork, fork_of_fork, saved].map(|context| world.draw(context));
+    let distinct: HashSet<_> = texts.iter().collect();
+    assert_eq!(distinct.len(), texts.len(), "{texts:?}");
 }
 
 #[test]

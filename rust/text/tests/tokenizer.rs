@@ -275,7 +275,9 @@ fn what_a_pre_tokenizer_makes_of_a_text_is_bounded() {
     assert!(loaded(&[&bytes; 3]).is_ok());
     let error = loaded(&[&bytes; 4]).unwrap_err();
     assert!(
-        error.to_string().contains("may make 81 bytes of one, and the limit is 32"),
+        error
+            .to_string()
+            .contains("may make 81 bytes of one, and the limit is 32"),
         "{error}"
     );
 }

@@ -9,6 +9,7 @@ mod tokens;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::generation::{forked, saved};
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
@@ -54,6 +55,9 @@ pub(crate) struct Context {
     pub(crate) bid: u64,
     /// Until when its pages are not taken for others, for it has just computed again what it had lost.
     pub(crate) spared_until_ns: u64,
+    /// Tokens that it had lost and computed again, less those that its new ones repaid. While there are any, its pages are
+    /// not taken for others of its user, or of a user who has as much.
+    pub(crate) n_owed: u32,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
@@ -84,6 +88,7 @@ impl Context {
             pass: None,
             bid: 0,
             spared_until_ns: 0,
+            n_owed: 0,
             idle_stamp: 0,
             path: 0,
             n_forks: 0,
@@ -94,6 +99,10 @@ impl Context {
     /// A copy of everything, which shares the pages.
     pub(crate) fn fork(&mut self, store: &mut PageStore) -> Self {
         self.n_forks += 1;
+        self.copy(store, forked(self.path, self.n_forks))
+    }
+
+    fn copy(&mut self, store: &mut PageStore, path: u64) -> Self {
         let (leased, n_tokens) = (self.lease.is_some(), self.n_tokens);
         let (lane, behind) = self.split();
         let mut lane = lane.fork(store, leased, |slots| behind.content(slots));
@@ -108,14 +117,15 @@ impl Context {
             n_committed: self.n_committed,
             n_final: self.n_final,
             n_reserved: self.n_reserved,
-            path: fold(self.path, self.n_forks),
+            path,
             ..Self::new(self.process, lane)
         }
     }
 
     /// A copy of everything that uses no page: what a snapshot keeps. For seeds it counts as a fork.
     pub(crate) fn freeze(&mut self, store: &mut PageStore) -> Self {
-        let mut frozen = self.fork(store);
+        self.n_forks += 1;
+        let mut frozen = self.copy(store, saved(self.path, self.n_forks));
         frozen.suspend(store);
         frozen
     }

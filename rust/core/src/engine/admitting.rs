@@ -68,6 +68,7 @@ impl Planner<'_> {
             let n_tokens = slots.len() as u32;
             self.totals.n_replayed += u64::from(n_replayed.min(n_tokens));
             let content = context.content_unless_plain(&self.device.store, slots.clone());
+            self.owe(ticket.context, n_replayed.min(n_tokens), n_tokens);
             let chunk = Chunk {
                 slots,
                 content,
@@ -170,6 +171,7 @@ impl Planner<'_> {
             let n_replayed = n_before.min(slots.end).saturating_sub(start);
             self.totals.n_replayed += u64::from(n_replayed);
             self.spare(ticket.context, n_replayed);
+            self.owe(ticket.context, n_replayed, n);
         }
         let copy = copy.map(|copy| (n_ready / self.device.store.page_size(), copy));
         let chunk = Chunk {
@@ -189,6 +191,18 @@ impl Planner<'_> {
         if let Some(context) = self.owned.contexts.get_mut(id.0) {
             let from_ns = context.spared_until_ns.max(self.now_ns);
             context.spared_until_ns = from_ns.saturating_add(repaid_ns);
+        }
+    }
+
+    /// Of `n` tokens that a context computes `n_replayed` are not new. One that loses its pages whenever it owes nothing
+    /// has doubled each time, so it computes no more than its length again.
+    fn owe(&mut self, id: ContextId, n_replayed: u32, n: u32) {
+        if let Some(context) = self.owned.contexts.get_mut(id.0) {
+            let n_new = n.saturating_sub(n_replayed);
+            context.n_owed = context
+                .n_owed
+                .saturating_add(n_replayed)
+                .saturating_sub(n_new);
         }
     }
 

@@ -151,12 +151,12 @@ impl Planner<'_> {
         };
         let victim = others
             .iter()
-            .filter(|other| other.pass != ticket.pass && self.can_go(other, claimant.is_urgent))
+            .filter(|other| other.pass != ticket.pass)
             .map(|other| Holder {
                 ticket: other,
                 exceeds: exceeds(other.user, 0),
             })
-            .filter(|holder| claimant.may_displace(holder))
+            .filter(|holder| claimant.may_displace(holder) && self.can_go(holder, &claimant))
             .max_by_key(Holder::rank)
             .map(|holder| holder.ticket.context);
         let Some(context) = victim.and_then(|victim| self.owned.contexts.get_mut(victim.0)) else {
@@ -168,14 +168,18 @@ impl Planner<'_> {
     }
 
     /// Whether the context of a request that waits holds pages that may be taken away.
-    fn can_go(&self, ticket: &Ticket, is_urgent: bool) -> bool {
+    fn can_go(&self, holder: &Holder<'_>, claimant: &Claimant<'_>) -> bool {
+        let ticket = holder.ticket;
         self.owned
             .contexts
             .get(ticket.context.0)
             .is_some_and(|context| {
                 let began = context.pass.as_ref().is_some_and(Pass::is_partway);
                 let has_all = context.lane.n_missing(&self.device.store, context.end()) == 0;
-                let repays = context.spared_until_ns > self.now_ns && !is_urgent;
+                // A user who has less than a share does not wait for more than the time.
+                let is_below = holder.exceeds && !claimant.exceeds;
+                let owes = context.n_owed > 0 && !is_below;
+                let repays = (context.spared_until_ns > self.now_ns || owes) && !claimant.is_urgent;
                 let is_spared = began && has_all || repays;
                 context.lease.is_none() && context.lane.is_resident() && !is_spared
             })

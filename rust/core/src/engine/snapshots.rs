@@ -28,8 +28,6 @@ pub type Beside = Arc<dyn Any + Send + Sync>;
 pub(super) struct Snapshots {
     by_user: HashMap<UserId, BTreeMap<String, Snapshot>>,
     n: usize,
-    /// Names that were made up.
-    n_made: u64,
     /// Times that one was saved or opened.
     n_uses: u64,
 }
@@ -113,17 +111,6 @@ impl Snapshots {
             .max_by_key(|(n, used, _, _)| (*n, *used))
             .map(|(_, _, user, name)| (user, name))
     }
-
-    /// A name that the user has not given to any.
-    fn make_name(&mut self, user: UserId) -> String {
-        loop {
-            self.n_made += 1;
-            let name = format!("snapshot-{}", self.n_made);
-            if self.get(user, &name).is_none() {
-                return name;
-            }
-        }
-    }
 }
 
 impl Engine {
@@ -140,10 +127,12 @@ impl Engine {
             self.give_way(user);
             self.check_room_for_snapshot(user)?;
         }
-        self.keep(context, user, name.to_owned(), beside)
+        self.keep(context, user, Some(name), beside)?;
+        Ok(())
     }
 
-    /// Keeps a copy of the context under a name that is made up, and answers the name.
+    /// Keeps a copy of the context under a name that is made up, and answers the name. It follows from the launch seed and the path of the context. Where
+    /// the user has that name already, of another launch with that seed, it follows from the number of the process too.
     ///
     /// # Errors
     /// Those of [`Engine::save`].
@@ -151,9 +140,7 @@ impl Engine {
         let user = self.idle_context(context, "saved")?.lane.owner();
         self.give_way(user);
         self.check_room_for_snapshot(user)?;
-        let name = self.owned.snapshots.make_name(user);
-        self.keep(context, user, name.clone(), beside)?;
-        Ok(name)
+        self.keep(context, user, None, beside)
     }
 
     /// Has a snapshot of a user who has gone give way for one of `user`, where as many are kept as the engine keeps.
@@ -179,26 +166,53 @@ impl Engine {
         &mut self,
         context: ContextId,
         user: UserId,
-        name: String,
+        name: Option<&str>,
         beside: Beside,
-    ) -> Result<()> {
+    ) -> Result<String> {
         let page_size = self.config.page_size;
         let state = self.owned.live_mut(context)?;
         state.settle(page_size);
+        let frozen = state.freeze(&mut self.device.store);
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.make_name(user, &frozen),
+        };
         let snapshot = Snapshot {
-            context: state.freeze(&mut self.device.store),
+            context: frozen,
             beside,
             used: self.owned.snapshots.note_use(),
         };
+        let kept = name.clone();
         if let Some(older) = self.owned.snapshots.insert(user, name, snapshot) {
             older.context.lane.release(&mut self.device.store);
         }
-        Ok(())
+        Ok(kept)
+    }
+
+    /// A name that the user has not given to any.
+    fn make_name(&mut self, user: UserId, frozen: &Context) -> String {
+        let (process, path) = (frozen.process, frozen.path);
+        let of_launch = self
+            .owned
+            .processes
+            .get_mut(&process)
+            .map(|it| it.seeds.name(path));
+        let mut name = of_launch.unwrap_or_default();
+        let of_process = format!("{name}-{}", process.0);
+        let mut n = 0;
+        while self.owned.snapshots.get(user, &name).is_some() {
+            name = match n {
+                0 => of_process.clone(),
+                n => format!("{of_process}-{n}"),
+            };
+            n += 1;
+        }
+        name
     }
 
     /// A context of the process with the content of a snapshot of its user's, which stays. Its tokens count against the
-    /// budget of the process. For seeds it is the n-th fork of the snapshot, where n counts those that the process has
-    /// made from it so far.
+    /// budget of the process. Its seeds are those of the n-th opening, where n counts those that the process has made
+    /// from snapshots of that path.
     ///
     /// # Errors
     /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be

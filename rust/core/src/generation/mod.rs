@@ -12,6 +12,6 @@ mod template;
 pub(crate) use fold::{Drawn, Next, Standing, fold};
 pub(crate) use generator::{Generator, StepState};
 pub use options::{FinishReason, GeneratorOptions, Output};
-pub(crate) use seeds::Seeds;
+pub(crate) use seeds::{Seeds, forked, saved};
 pub(crate) use stop::StopSet;
 pub(crate) use template::Template;

@@ -8,6 +8,26 @@ use crate::hash::fold;
 /// see it forgotten.
 const MAX_ORIGINS: usize = 65_536;
 
+/// What stands in a path before the number of a saving and of an opening. Forks have their numbers alone, so no two of
+/// the three are on one path.
+const SAVED: u64 = u64::from_be_bytes(*b"\0\0\0saved");
+const OPENED: u64 = u64::from_be_bytes(*b"\0\0opened");
+
+/// The path of the `n`-th fork of a context, where its savings count too.
+pub(crate) const fn forked(path: u64, n: u64) -> u64 {
+    fold(path, n)
+}
+
+/// The path of a snapshot that was saved as the `n`-th copy of a context.
+pub(crate) const fn saved(path: u64, n: u64) -> u64 {
+    fold(fold(path, SAVED), n)
+}
+
+/// The path of the `n`-th context that a process makes from snapshots of that path.
+const fn opened(path: u64, n: u64) -> u64 {
+    fold(fold(path, OPENED), n)
+}
+
 /// The seeds of one process.
 #[derive(Debug)]
 pub(crate) struct Seeds {
@@ -16,6 +36,8 @@ pub(crate) struct Seeds {
     generators: Counts,
     /// Contexts made from snapshots, by the path of the snapshot.
     opened: Counts,
+    /// Names made for snapshots, by their path.
+    named: Counts,
 }
 
 /// How often something happened, by key. The oldest key is forgotten when there are too many.
@@ -32,6 +54,7 @@ impl Seeds {
             launch_seed,
             generators: Counts::default(),
             opened: Counts::default(),
+            named: Counts::default(),
         }
     }
 
@@ -47,10 +70,17 @@ impl Seeds {
         self.generators.add(origin);
     }
 
-    /// The path of the next context that this process makes from a snapshot of that path: `fold(path, n)` for the n-th,
-    /// as a fork of it.
+    /// The path of the next context that this process makes from a snapshot of that path.
     pub(crate) fn open(&mut self, path: u64) -> u64 {
-        fold(path, self.opened.add(path))
+        opened(path, self.opened.add(path))
+    }
+
+    /// A name for a snapshot on that path. It follows from the launch seed, the path, and the names that the process has
+    /// made on that path so far: contexts that are made afresh have one path.
+    pub(crate) fn name(&mut self, path: u64) -> String {
+        let n = self.named.add(path);
+        let digest = [self.launch_seed, path, n].into_iter().fold(0, fold);
+        format!("snapshot-{digest:016x}")
     }
 }
 
@@ -100,8 +130,23 @@ mod tests {
     fn every_opening_has_a_path_of_its_own_and_a_launch_repeats() {
         let (mut seeds, mut again) = (Seeds::new(7), Seeds::new(7));
         let paths = [seeds.open(5), seeds.open(5), seeds.open(6)];
-        assert_eq!(paths, [fold(5, 1), fold(5, 2), fold(6, 1)]);
+        assert_eq!(paths, [opened(5, 1), opened(5, 2), opened(6, 1)]);
         assert_eq!(paths, [again.open(5), again.open(5), again.open(6)]);
+    }
+
+    /// All that a few steps can make of a fresh context: no two are on one path.
+    #[test]
+    fn forks_savings_and_openings_have_paths_of_their_own() {
+        let mut distinct = std::collections::HashSet::new();
+        let mut level = vec![0];
+        for _ in 0..4 {
+            let next = |&path: &u64| {
+                (1..4).flat_map(move |n| [forked(path, n), saved(path, n), opened(path, n)])
+            };
+            level = level.iter().flat_map(next).collect();
+            assert!(level.iter().all(|&path| distinct.insert(path)));
+        }
+        assert_eq!(distinct.len(), 9 + 81 + 729 + 6561);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::model::{Expected, Generation, GeneratorModel, Kept, Model, Process, W
 use super::ops::{END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
 use super::support::sampling::drawn;
 use super::support::world::{MODEL, World, options, output};
-use super::support::{derived_seed, fold, row_of, write, write_plain};
+use super::support::{OPENED, SAVED, derived_seed, fold, row_of, write, write_plain};
 
 pub struct Simulation {
     pub world: World,
@@ -134,7 +134,7 @@ impl Simulation {
         model.n_forks += 1;
         let kept = Kept {
             model: Model {
-                path: fold(model.path, model.n_forks),
+                path: fold(fold(model.path, SAVED), model.n_forks),
                 n_forks: 0,
                 generator: None,
                 ..model.clone()
@@ -173,7 +173,7 @@ impl Simulation {
         *n_opened += 1;
         let model = Model {
             process,
-            path: fold(kept.path, *n_opened),
+            path: fold(fold(kept.path, OPENED), *n_opened),
             ..kept
         };
         self.contexts.push((context, model));

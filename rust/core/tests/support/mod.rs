@@ -107,6 +107,10 @@ pub fn next_token(model: &str, vocab_size: u32, tokens: &[u32], params: &Params,
     sampling::drawn(&logits, params, &[], key).unwrap()
 }
 
+/// The words in a path before the number of a saving, and before that of an opening.
+pub const SAVED: u64 = u64::from_be_bytes(*b"\0\0\0saved");
+pub const OPENED: u64 = u64::from_be_bytes(*b"\0\0opened");
+
 /// The seed of a generation that nobody gave one.
 pub fn derived_seed(launch_seed: u64, path: u64, tokens: &[u32], before: u64) -> u64 {
     let digest = fold_all(0, tokens.iter().map(|&token| u64::from(token)));

@@ -77,7 +77,7 @@ macro_rules! awaited {
             fn take<'js>(
                 &self,
                 ctx: &Ctx<'js>,
-            ) -> Option<Result<std::result::Result<Value<'js>, super::EngineError>>> {
+            ) -> Option<Result<std::result::Result<Value<'js>, $crate::errors::EngineError>>> {
                 Some(match self.get()? {
                     Ok(answer) => answer.write(ctx).map(Ok),
                     Err(error) => Ok(Err(error)),
