@@ -173,6 +173,7 @@ fn a_cue_that_is_appended_raw_opens_the_turn() {
     let mut context = Context::new(&chat);
     context.user("Hello").append_text("<|im_start|>assistant\n");
     context.append_text("Hi").user("And?");
-    let text = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n<|im_start|>user\nAnd?<|im_end|>\n";
+    let text = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n\
+                <|im_start|>user\nAnd?<|im_end|>\n";
     assert_eq!(context.text(), text);
 }
