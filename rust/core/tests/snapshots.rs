@@ -366,3 +366,26 @@ fn pages_that_a_batch_uses_go_when_it_is_done() {
     assert!(world.engine.stats().n_pages_used > 0);
     world.wait(request).unwrap();
 }
+
+#[test]
+fn what_is_opened_needs_room_as_any_context() {
+    let narrow = EngineConfig {
+        max_contexts: 2,
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 1);
+    let context = world.context(&prompt(6, 0));
+    world.engine.save(context, "a", nothing()).unwrap();
+    let mut n_opened = 0;
+    let refused = loop {
+        match world.engine.open_snapshot(P, "a") {
+            Ok(_) => n_opened += 1,
+            Err(error) => break error,
+        }
+        assert!(n_opened < 5, "there is no limit");
+    };
+    assert_eq!(refused.code, ErrorCode::LimitResources);
+    let refused = world.engine.take_snapshot(P, "a").unwrap_err();
+    assert_eq!(refused.code, ErrorCode::LimitResources);
+    assert_eq!(world.engine.snapshots(P).unwrap(), ["a"]);
+}

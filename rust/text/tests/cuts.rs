@@ -147,3 +147,33 @@ fn a_message_may_be_cut_again_and_again() {
         );
     }
 }
+
+#[test]
+fn what_is_buffered_moves_up_with_its_turns() {
+    // Kept: a question. Buffered: another one, and a cue. All of the first is cut.
+    let chat = chat(CHATML);
+    let mut context = Context::new(&chat);
+    let kept = context.user("Hello there").tokens.len();
+    context.user("And?").cue();
+    context.tokens.drain(..kept);
+    context.state.truncate(kept as u32, 0);
+    let mut afresh = Context::new(&chat);
+    afresh.user("And?").cue();
+    assert_eq!(context.tokens, afresh.tokens);
+    // The cue is cut off again, where it begins by now.
+    let length = context.tokens.len() - chat.cue_tokens().unwrap().len();
+    context.truncate(length);
+    assert!(context.state.needs_cue());
+    assert_eq!(context.cue().tokens, afresh.tokens);
+}
+
+#[test]
+fn a_cue_that_is_appended_raw_opens_the_turn() {
+    let chat = chat(CHATML);
+    let mut context = Context::new(&chat);
+    context.user("Hello").append_text("<|im_start|>assistant\n");
+    context.append_text("Hi").user("And?");
+    let text = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n\
+                <|im_start|>user\nAnd?<|im_end|>\n";
+    assert_eq!(context.text(), text);
+}
