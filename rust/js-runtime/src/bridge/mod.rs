@@ -4,29 +4,15 @@
 //! made of.
 
 mod engine;
+mod exports;
 mod held;
 mod values;
 
 use rquickjs::module::{Declarations, Exports, ModuleDef};
 use rquickjs::{Ctx, Function, Result};
 
+use self::exports::{Export, export};
 use crate::{errors, globals};
-
-/// Every export: its name, and how it is made.
-type Export = (
-    &'static str,
-    for<'js> fn(&Ctx<'js>) -> Result<Function<'js>>,
-);
-
-/// Names a Rust function as an export.
-macro_rules! export {
-    ($name:literal, $function:path) => {
-        ($name, |ctx| {
-            Function::new(ctx.clone(), $function)?.with_name($name)
-        })
-    };
-}
-use export;
 
 /// What the runtime lends beside the engine. Its types are in `js/inferlet/src/host-runtime.d.ts`.
 const EXPORTS: &[Export] = &[
