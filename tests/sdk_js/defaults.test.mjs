@@ -9,17 +9,17 @@ import { Context, Model, Sampler } from '../../js/inferlet/dist/index.js';
 beforeEach(() => host.reset());
 
 const SAMPLERS = [
-  [Sampler.argmax(), { kind: 'argmax' }],
-  [Sampler.topP(), { kind: 'top-p', temperature: 0.6, p: 0.95 }],
-  [Sampler.topP(0.3), { kind: 'top-p', temperature: 0.3, p: 0.95 }],
-  [Sampler.topK(), { kind: 'top-k', temperature: 0.6, k: 50 }],
-  [Sampler.topK(0.3), { kind: 'top-k', temperature: 0.3, k: 50 }],
-  [Sampler.minP(), { kind: 'min-p', temperature: 0.6, p: 0.1 }],
-  [Sampler.minP(0.3), { kind: 'min-p', temperature: 0.3, p: 0.1 }],
-  [Sampler.topKTopP(), { kind: 'top-k-top-p', temperature: 0.6, k: 50, p: 0.95 }],
-  [Sampler.topKTopP(0.3, 7), { kind: 'top-k-top-p', temperature: 0.3, k: 7, p: 0.95 }],
-  [Sampler.multinomial(), { kind: 'multinomial', temperature: 1, draws: 1 }],
-  [Sampler.multinomial(0.3), { kind: 'multinomial', temperature: 0.3, draws: 1 }],
+  [Sampler.argmax(), { temperature: 0, draws: 1 }],
+  [Sampler.topP(), { temperature: 0.6, topP: 0.95, draws: 1 }],
+  [Sampler.topP(0.3), { temperature: 0.3, topP: 0.95, draws: 1 }],
+  [Sampler.topK(), { temperature: 0.6, topK: 50, draws: 1 }],
+  [Sampler.topK(0.3), { temperature: 0.3, topK: 50, draws: 1 }],
+  [Sampler.minP(), { temperature: 0.6, minP: 0.1, draws: 1 }],
+  [Sampler.minP(0.3), { temperature: 0.3, minP: 0.1, draws: 1 }],
+  [Sampler.topKTopP(), { temperature: 0.6, topK: 50, topP: 0.95, draws: 1 }],
+  [Sampler.topKTopP(0.3, 7), { temperature: 0.3, topK: 7, topP: 0.95, draws: 1 }],
+  [Sampler.multinomial(), { temperature: 1, draws: 1 }],
+  [Sampler.multinomial(0.3), { temperature: 0.3, draws: 1 }],
 ];
 
 /** What reached the engine, without fields that are undefined. */
@@ -28,7 +28,7 @@ const given = (record) => Object.fromEntries(Object.entries(record).filter(([, v
 for (const [sampler, expected] of SAMPLERS) {
   test(`the sampler ${JSON.stringify(expected)}`, () => {
     new Context(Model.load('tiny')).generate(sampler);
-    const [, record] = host.calls.find(([name]) => name === 'newGenerator');
+    const [, record] = host.calls.find(([name]) => name === 'generatorCreate');
     assert.deepEqual(given(record), expected);
   });
 }
@@ -37,10 +37,10 @@ test('a generator without options', () => {
   const context = new Context(Model.load('tiny'));
   context.generate(Sampler.argmax());
   context.generate(Sampler.argmax(), {});
-  const made = host.calls.filter(([name]) => name === 'newGenerator').map(([, , options]) => given(options));
+  const made = host.calls.filter(([name]) => name === 'generatorCreate').map(([, , options]) => given(options));
   assert.equal(made.length, 2);
   for (const { stop, ...options } of made) {
-    assert.deepEqual(options, { autoFlush: true });
+    assert.deepEqual(options, { autoFlush: true, ignoreEos: false });
     assert.deepEqual([...(stop ?? [])], []);
   }
 });

@@ -3,19 +3,18 @@
 import inspect
 
 import pytest
-from wit_world.imports import generation
+from wit_world.imports import generation, sampling
 
 import inferlet
 from inferlet import Sampler
+from inferlet.generation import _raw_options
 
-OPTIONS = {"max_tokens": None, "stop": None, "seed": None, "auto_flush": True}
 # Of every public function that has any.
 DEFAULTS = {
     "Context.__init__": {"name": None},
     "Context.fork": {"name": None},
     "Context.save": {"name": None},
-    "Context.generate": OPTIONS | {"decode": False, "reasoning": False, "tool_use": False},
-    "Context.generate_text": OPTIONS,
+    "Context.generate": {"decode": False, "reasoning": False, "tool_use": False},
     "Decoder.__init__": {"reasoning": False, "tool_use": False},
     "Generator.ignore_eos": {"ignore": True},
     "InferletError.__init__": {"details": None},
@@ -25,7 +24,6 @@ DEFAULTS = {
     "Sampler.min_p": {"temperature": 0.6, "p": None, "min_p": None, "seed": None},
     "Sampler.top_k_top_p": {"temperature": 0.6, "k": None, "p": None, "top_k": None, "top_p": None, "seed": None},
     "Sampler.multinomial": {"temperature": 1.0, "draws": 1, "seed": None},
-    "Sampler.__init__": {"_seed": None},
     "TokenStream.ignore_eos": {"ignore": True},
 }
 
@@ -57,22 +55,26 @@ def test_defaults_are_those_of_the_reference():
     assert found == DEFAULTS
 
 
+def test_what_is_left_out_of_the_options():
+    assert _raw_options({}) == generation.Options(max_tokens=None, stop=[], seed=None, auto_flush=True, ignore_eos=False)
+
+
 @pytest.mark.parametrize(
-    ("sampler", "method"),
+    ("sampler", "raw"),
     [
-        (Sampler.top_p(), generation.Method_TopP(generation.TopP(0.6, 0.95))),
-        (Sampler.top_p(0.3), generation.Method_TopP(generation.TopP(0.3, 0.95))),
-        (Sampler.top_k(), generation.Method_TopK(generation.TopK(0.6, 50))),
-        (Sampler.top_k(0.3), generation.Method_TopK(generation.TopK(0.3, 50))),
-        (Sampler.min_p(), generation.Method_MinP(generation.MinP(0.6, 0.1))),
-        (Sampler.min_p(0.3), generation.Method_MinP(generation.MinP(0.3, 0.1))),
-        (Sampler.top_k_top_p(), generation.Method_TopKTopP(generation.TopKTopP(0.6, 50, 0.95))),
-        (Sampler.top_k_top_p(0.3, 7), generation.Method_TopKTopP(generation.TopKTopP(0.3, 7, 0.95))),
-        (Sampler.multinomial(), generation.Method_Multinomial(generation.Multinomial(1.0, 1))),
-        (Sampler.multinomial(0.3), generation.Method_Multinomial(generation.Multinomial(0.3, 1))),
+        (Sampler.argmax(), sampling.Sampler(0.0, None, None, None, 1, None)),
+        (Sampler.top_p(), sampling.Sampler(0.6, None, 0.95, None, 1, None)),
+        (Sampler.top_p(0.3), sampling.Sampler(0.3, None, 0.95, None, 1, None)),
+        (Sampler.top_k(), sampling.Sampler(0.6, 50, None, None, 1, None)),
+        (Sampler.top_k(0.3), sampling.Sampler(0.3, 50, None, None, 1, None)),
+        (Sampler.min_p(), sampling.Sampler(0.6, None, None, 0.1, 1, None)),
+        (Sampler.min_p(0.3), sampling.Sampler(0.3, None, None, 0.1, 1, None)),
+        (Sampler.top_k_top_p(), sampling.Sampler(0.6, 50, 0.95, None, 1, None)),
+        (Sampler.top_k_top_p(0.3, 7), sampling.Sampler(0.3, 7, 0.95, None, 1, None)),
+        (Sampler.multinomial(), sampling.Sampler(1.0, None, None, None, 1, None)),
+        (Sampler.multinomial(0.3), sampling.Sampler(0.3, None, None, None, 1, None)),
     ],
     ids=str,
 )
-def test_what_is_left_out_of_a_sampler(sampler, method):
-    assert sampler._method == method
-    assert sampler._seed is None
+def test_what_is_left_out_of_a_sampler(sampler, raw):
+    assert sampler._raw == raw
