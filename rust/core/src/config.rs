@@ -61,7 +61,8 @@ pub struct EngineConfig {
     pub hold_ns: u64,
     /// How long a batch in which several users take part may take for the sake of those who decode in it, as estimated,
     /// in nanoseconds; or one and a half times as long as it would if each of them decoded as little as the one who
-    /// decodes the least, if that is longer. 0: any time.
+    /// decodes the least, if that is longer, up to four times this or four times the shortest batch. That is the bound
+    /// too where one user computes and another has a process. 0: any time.
     pub shared_step_ns: u64,
     /// What the driver serves.
     pub serves: Serves,

@@ -131,13 +131,13 @@ fn names_that_are_made_up_are_new() {
     let engine = &mut world.engine;
     engine.new_process(process, UserId(1), 1).unwrap();
     let context = engine.new_context(process).unwrap();
-    let of_process = format!("{first}-2");
-    engine.save(context, &of_process, nothing()).unwrap();
+    let given = format!("{first}-2");
+    engine.save(context, &given, nothing()).unwrap();
     let context = engine.new_context(process).unwrap();
     let second = engine.snapshot(context, nothing()).unwrap();
-    assert_eq!(second, format!("{of_process}-1"));
+    assert_eq!(second, format!("{first}-3"));
     let names = engine.snapshots(P).unwrap();
-    assert_eq!(names, [first, of_process, second]);
+    assert_eq!(names, [first, given, second]);
 }
 
 /// The first context that is opened from the first saving of a root draws other tokens than the first fork of its first

@@ -1,6 +1,8 @@
 //! A launched program and its events.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pie_host::{Event, Process};
@@ -17,6 +19,8 @@ pub(crate) struct PyProcess {
     process: Process,
     /// Events that were read.
     n_read: AtomicU64,
+    /// Those of which Python made nothing, as when an interrupt came in between: they are read again.
+    unmade: Mutex<VecDeque<(u64, Event)>>,
 }
 
 impl PyProcess {
@@ -24,12 +28,23 @@ impl PyProcess {
         Self {
             process,
             n_read: AtomicU64::new(0),
+            unmade: Mutex::default(),
         }
+    }
+
+    fn unmade(&self) -> MutexGuard<'_, VecDeque<(u64, Event)>> {
+        // It is held for a moment, in which nothing can panic.
+        self.unmade.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What Python sees of an event, which is kept where that cannot be made.
+    fn made<'py>(&self, py: Python<'py>, seq: u64, read: Event) -> PyResult<Bound<'py, PyAny>> {
+        event(py, &read, seq).inspect_err(|_| self.unmade().push_back((seq, read)))
     }
 }
 
 /// An event as a `pie.events.Event`, with its number.
-fn event<'py>(py: Python<'py>, event: Event, seq: u64) -> PyResult<Bound<'py, PyAny>> {
+fn event<'py>(py: Python<'py>, event: &Event, seq: u64) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "pie.events", "Event")?;
     let named = PyDict::new(py);
@@ -40,11 +55,11 @@ fn event<'py>(py: Python<'py>, event: Event, seq: u64) -> PyResult<Bound<'py, Py
         Event::Stdout(text) => made("Stdout", (text,).into_pyobject(py)?),
         Event::Stderr(text) => made("Stderr", (text,).into_pyobject(py)?),
         Event::Message(text) => made("Message", (text,).into_pyobject(py)?),
-        Event::File(data) => made("File", (PyBytes::new(py, &data),).into_pyobject(py)?),
+        Event::File(data) => made("File", (PyBytes::new(py, data),).into_pyobject(py)?),
         Event::Return(value) => made("Return", (value,).into_pyobject(py)?),
         Event::Error(failure) => {
-            let code = failure.code.unwrap_or_else(|| "program-error".to_owned());
-            let said = (code, failure.message, failure.kind, failure.traceback);
+            let code = failure.code.as_deref().unwrap_or("program-error");
+            let said = (code, &failure.message, &failure.kind, &failure.traceback);
             made("Error", said.into_pyobject(py)?)
         }
     }
@@ -64,7 +79,7 @@ impl PyProcess {
 
     #[getter]
     fn ended(&self) -> bool {
-        self.process.is_drained()
+        self.process.is_drained() && self.unmade().is_empty()
     }
 
     #[getter]
@@ -91,6 +106,10 @@ impl PyProcess {
         let timeout = timeout_s
             .map(|seconds| duration(py, "timeout_s", seconds))
             .transpose()?;
+        let unmade = self.unmade().pop_front();
+        if let Some((seq, read)) = unmade {
+            return self.made(py, seq, read).map(Some);
+        }
         // Outer: whether the wait is over; inner: the event, or none when there are no more.
         let wait = |slice: Duration| {
             let event = self.process.next_event(Some(slice));
@@ -101,7 +120,7 @@ impl PyProcess {
             return Ok(None);
         };
         let seq = self.n_read.fetch_add(1, Ordering::Relaxed) + 1;
-        event(py, read, seq).map(Some)
+        self.made(py, seq, read).map(Some)
     }
 
     #[pyo3(signature = (text, timeout_s = None))]

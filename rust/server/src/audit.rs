@@ -2,7 +2,7 @@
 //!
 //! Lines go to a file of their own or, without one, to the log under the target `audit`. A thread writes them, so that a slow disk holds
 //! up nobody; where it does not keep up, lines are counted and left out, and the next line says how many. A user who
-//! makes many has a part of those that wait, and pushes aside its own. A file that was moved away, as tools that rotate
+//! makes many has a part of those that wait: beyond it the latest of its own are left out. A file that was moved away, as tools that rotate
 //! logs do, is made anew.
 
 use std::collections::HashMap;
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_makes_many_lines_pushes_aside_its_own() {
+    fn of_a_user_who_makes_many_lines_the_latest_are_left_out() {
         let (lines, written) = sync_channel(MAX_WAITING);
         let audit = Audit {
             file: Some(Writer {

@@ -196,7 +196,7 @@ impl Planner<'_> {
 
     /// Of `n` tokens that a context computes `n_replayed` are not new. One that loses its pages whenever it owes nothing
     /// has doubled each time, so it computes no more than its length again.
-    fn owe(&mut self, id: ContextId, n_replayed: u32, n: u32) {
+    pub(super) fn owe(&mut self, id: ContextId, n_replayed: u32, n: u32) {
         if let Some(context) = self.owned.contexts.get_mut(id.0) {
             let n_new = n.saturating_sub(n_replayed);
             context.n_owed = context

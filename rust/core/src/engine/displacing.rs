@@ -149,16 +149,26 @@ impl Planner<'_> {
             is_urgent: self.urgent == Some(ticket.pass),
             exceeds: exceeds(ticket.user, n),
         };
-        let victim = others
-            .iter()
-            .filter(|other| other.pass != ticket.pass)
-            .map(|other| Holder {
+        let holders = || {
+            let others = others.iter().filter(|other| other.pass != ticket.pass);
+            let holders = others.map(|other| Holder {
                 ticket: other,
                 exceeds: exceeds(other.user, 0),
-            })
-            .filter(|holder| claimant.may_displace(holder) && self.can_go(holder, &claimant))
-            .max_by_key(Holder::rank)
-            .map(|holder| holder.ticket.context);
+            });
+            holders.filter(|holder| claimant.may_displace(holder))
+        };
+        let mut victim = holders()
+            .filter(|holder| self.can_go(holder, &claimant, false))
+            .max_by_key(Holder::rank);
+        if victim.is_some_and(|it| it.ticket.user != ticket.user && !it.exceeds) {
+            // What a user's contexts owe is for that user to bear, before others who have no more than their share.
+            victim = holders()
+                .filter(|holder| holder.ticket.user == ticket.user)
+                .filter(|holder| self.can_go(holder, &claimant, true))
+                .max_by_key(Holder::rank)
+                .or(victim);
+        }
+        let victim = victim.map(|holder| holder.ticket.context);
         let Some(context) = victim.and_then(|victim| self.owned.contexts.get_mut(victim.0)) else {
             return false;
         };
@@ -167,8 +177,9 @@ impl Planner<'_> {
         true
     }
 
-    /// Whether the context of a request that waits holds pages that may be taken away.
-    fn can_go(&self, holder: &Holder<'_>, claimant: &Claimant<'_>) -> bool {
+    /// Whether the context of a request that waits holds pages that may be taken away; also where it owes tokens, if
+    /// that is forgiven.
+    fn can_go(&self, holder: &Holder<'_>, claimant: &Claimant<'_>, forgives: bool) -> bool {
         let ticket = holder.ticket;
         self.owned
             .contexts
@@ -178,7 +189,7 @@ impl Planner<'_> {
                 let has_all = context.lane.n_missing(&self.device.store, context.end()) == 0;
                 // A user who has less than a share does not wait for more than the time.
                 let is_below = holder.exceeds && !claimant.exceeds;
-                let owes = context.n_owed > 0 && !is_below;
+                let owes = context.n_owed > 0 && !is_below && !forgives;
                 let repays = (context.spared_until_ns > self.now_ns || owes) && !claimant.is_urgent;
                 let is_spared = began && has_all || repays;
                 context.lease.is_none() && context.lane.is_resident() && !is_spared

@@ -111,6 +111,7 @@ impl Planner<'_> {
             return Admission::NotYet;
         }
         self.add_follower(ticket);
+        self.owe(ticket.context, 0, 1);
         Admission::Planned(1)
     }
 }

@@ -189,7 +189,8 @@ impl Engine {
         Ok(kept)
     }
 
-    /// A name that the user has not given to any.
+    /// A name that the user has not given to any: it follows from the launch and the path, with a number behind it
+    /// where the user has that name already.
     fn make_name(&mut self, user: UserId, frozen: &Context) -> String {
         let (process, path) = (frozen.process, frozen.path);
         let of_launch = self
@@ -198,14 +199,12 @@ impl Engine {
             .get_mut(&process)
             .map(|it| it.seeds.name(path));
         let mut name = of_launch.unwrap_or_default();
-        let of_process = format!("{name}-{}", process.0);
-        let mut n = 0;
+        // No number of a process is in it: that would tell what others have launched.
+        let first = name.clone();
+        let mut n = 1;
         while self.owned.snapshots.get(user, &name).is_some() {
-            name = match n {
-                0 => of_process.clone(),
-                n => format!("{of_process}-{n}"),
-            };
             n += 1;
+            name = format!("{first}-{n}");
         }
         name
     }

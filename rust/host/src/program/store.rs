@@ -96,7 +96,7 @@ impl<B: Binder> ProgramStore<B> {
     /// # Errors
     /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `unknown-runtime`
     /// when the runtime that it names is not there; `limit-program` when it has too many parts, `limit-compile` when
-    /// compiling it takes too much, `limit-queue` when too many of the user wait for that.
+    /// compiling it takes too much, `limit-queue` when too many of the user wait for that, or the machine is too busy.
     pub(crate) async fn code(self: &Arc<Self>, code: &Code, user: &str) -> Outcome<B::Prepared> {
         match code {
             Code::Component(component) => self.component(World::Program, component, user).await,

@@ -41,6 +41,10 @@ impl Session {
         fields: &wire::Launch,
     ) -> Result<(Launching, Result<Named, Finding>), Error> {
         self.shared.processes.check_open()?;
+        if let Some(given) = &fields.limits {
+            // Before anything is read for a launch that fails.
+            limits(given)?;
+        }
         let found = self.found(&fields.program)?;
         let window_bytes = self.window(fields.window_bytes)?;
         let attach = fields.attach.unwrap_or(false);
