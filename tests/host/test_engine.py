@@ -110,6 +110,20 @@ async def main(input):
     assert error.value.code == "session-closed"
 
 
+def test_an_event_that_could_not_be_made_is_read_again(engine: _engine.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    process = launch(engine, "async def main(input):\n    return 1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(Event, "Return", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            process.next_event(PATIENCE_S)
+    assert not process.ended
+    last = process.next_event(PATIENCE_S)
+    assert (last, last and last.seq, process.ended) == (Event.Return("1"), 1, True)
+
+
 def test_cancelling_ends_a_program(engine: _engine.Engine) -> None:
     process = launch(engine, "async def main(input):\n    print('up')\n    while True:\n        pass\n")
     first = process.next_event(PATIENCE_S)
