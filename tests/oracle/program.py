@@ -464,8 +464,7 @@ class Program:
         return Conversation(self.model.chat).fill(op["role"], op["text"], [])
 
     def op_cue_tokens(self, _op: Op) -> list[int]:
-        conversation = Conversation(self.model.chat, [{"role": "user", "content": "x"}])
-        return conversation.cue()
+        return self.model.chat.cue()
 
     def op_seal_tokens(self, _op: Op) -> list[int]:
         return self.model.chat.closing()
