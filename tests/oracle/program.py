@@ -496,7 +496,10 @@ class Program:
         generation, decoder, events = self.generator(op), self.model.decoder(), []
         while generation.finish is None:
             token = self.sample(generation)
-            decoder.take([] if generation.finish == "stop" else [token])
+            if generation.finish == "stop":
+                decoder.end()
+            else:
+                decoder.take([token])
             if generation.finish is not None:
                 decoder.finish()
             events += decoder.queue
