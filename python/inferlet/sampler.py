@@ -72,7 +72,7 @@ class Sampler:
 
         Here alone the seed 0 counts as none, because it was the default of this constructor in older programs.
         """
-        return _sampler(temperature, draws=_count("draws", draws), seed=seed or None)
+        return _sampler(temperature, draws=_count("draws", draws), seed=_seed(seed) or None)
 
 
 def _sampler(  # noqa: PLR0913 - the fields of the record
@@ -84,8 +84,11 @@ def _sampler(  # noqa: PLR0913 - the fields of the record
     draws: int = 1,
     seed: int | None = None,
 ) -> Sampler:
-    seed = None if seed is None else _arguments.seed("seed", seed)
-    return Sampler(_sampling.Sampler(_arguments.number("temperature", temperature), top_k, top_p, min_p, draws, seed))
+    return Sampler(_sampling.Sampler(_arguments.number("temperature", temperature), top_k, top_p, min_p, draws, _seed(seed)))
+
+
+def _seed(seed: object) -> int | None:
+    return None if seed is None else _arguments.seed("seed", seed)
 
 
 def _count(name: str, value: object) -> int:

@@ -84,8 +84,9 @@ class Stretch:
 
     def cut_to(self, end: int) -> Stretch:
         """What is left of it."""
-        if self.kind == "raw":
-            return replace(self, end=end)
+        # A cue that is shorter than its ids begins in raw ones: what is left of it is nobody's, as those are.
+        if self.kind == "raw" or (self.kind == "open" and self.end - self.start < len(self.opening)):
+            return Stretch("raw", self.start, end)
         return Stretch("cut", self.start, end, of=self.of or self)
 
 
@@ -129,7 +130,7 @@ class Conversation:
 
     def fill(self, role: str, text: str, tokens: list[int]) -> list[int]:
         """The ids that a message adds behind `tokens`, which are all of the context."""
-        kept = self.begun()
+        kept = self.begun(tokens)
         ids, opening, closing = self.message(role, text)
         if kept is not None and ids[: len(kept)] == kept:
             ids, start = ids[len(kept) :], self.log.pop().start
@@ -145,7 +146,7 @@ class Conversation:
         """The ids of the answer's header; none when it stands already."""
         if self.kind == "open":
             return []
-        kept, cue, written = self.begun(), list(self.cue_ids()), []
+        kept, cue, written = self.begun(tokens), list(self.cue_ids()), []
         if kept is not None and cue[: len(kept)] == kept:
             cue, start = cue[len(kept) :], self.log.pop().start
         else:
@@ -158,7 +159,7 @@ class Conversation:
     def seal(self, tokens: list[int]) -> list[int]:
         """The closing ids that are not written yet; none when nothing is open."""
         if self.kind == "cut":
-            ids, whole = self.rest(self.log.pop())
+            ids, whole = self.rest(self.log.pop(), tokens)
         elif self.kind in ("open", "raw"):
             closing = self.chat.closing()
             ids = beyond(self.free(tokens), closing)
@@ -187,28 +188,34 @@ class Conversation:
         kept += [it.cut_to(new) for it in self.log if it.start < new < it.end <= old]
         self.log = kept + behind
 
-    def begun(self) -> list[int] | None:
+    def begun(self, tokens: list[int]) -> list[int] | None:
         """What a cut left of a header or a cue, of which the end is missing."""
         cut = self.log[-1] if self.kind == "cut" else None
         if cut is None or cut.of is None or cut.of.kind == "sealed":
             return None
-        n = cut.end - cut.start
-        return list(cut.of.opening[:n]) if n < len(cut.of.opening) else None
+        left = tokens[cut.start :]
+        return left if missing(list(cut.of.opening), left) else None
 
-    def rest(self, cut: Stretch) -> tuple[list[int], Stretch]:
+    def rest(self, cut: Stretch, tokens: list[int]) -> tuple[list[int], Stretch]:
         """What is missing of a stretch that was cut, up to its closing; and what it is then."""
         assert cut.of is not None
-        n, n_gone = cut.end - cut.start, cut.of.end - cut.of.start - (cut.end - cut.start)
+        opening = missing(list(cut.of.opening), tokens[cut.start :])
+        n_gone = cut.of.end - cut.of.start - (cut.end - cut.start)
         if cut.of.kind == "open":
             closing = self.chat.closing()
-            return [*cut.of.opening[n:], *closing], Stretch("sealed", cut.start, 0, closing=tuple(closing))
+            return [*opening, *closing], Stretch("sealed", cut.start, 0, closing=tuple(closing))
         closing = list(cut.of.closing)
-        return [*cut.of.opening[n:], *closing[max(len(closing) - n_gone, 0) :]], replace(cut.of, start=cut.start)
+        return [*opening, *closing[max(len(closing) - n_gone, 0) :]], replace(cut.of, start=cut.start)
 
     def free(self, tokens: list[int]) -> list[int]:
         """The tokens at the end that no template wrote."""
         written = [it.end for it in self.log if it.kind != "raw" and not (it.of and it.of.kind == "open")]
         return tokens[max(written, default=0) :]
+
+
+def missing(ids: list[int], left: list[int]) -> list[int]:
+    """The ids behind those that are left, where they begin with those."""
+    return ids[len(left) :] if ids[: len(left)] == left else []
 
 
 def beyond(tail: list[int], ids: list[int]) -> list[int]:

@@ -464,8 +464,7 @@ class Program:
         return Conversation(self.model.chat).fill(op["role"], op["text"], [])
 
     def op_cue_tokens(self, _op: Op) -> list[int]:
-        conversation = Conversation(self.model.chat, [{"role": "user", "content": "x"}])
-        return conversation.cue()
+        return self.model.chat.cue()
 
     def op_seal_tokens(self, _op: Op) -> list[int]:
         return self.model.chat.closing()
@@ -497,7 +496,10 @@ class Program:
         generation, decoder, events = self.generator(op), self.model.decoder(), []
         while generation.finish is None:
             token = self.sample(generation)
-            decoder.take([] if generation.finish == "stop" else [token])
+            if generation.finish == "stop":
+                decoder.end()
+            else:
+                decoder.take([token])
             if generation.finish is not None:
                 decoder.finish()
             events += decoder.queue

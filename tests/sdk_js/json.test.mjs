@@ -13,6 +13,7 @@ const WRITTEN = [
   [{ tokens: new Uint32Array([3]) }, '{"tokens":[3]}'],
   [new Date(0), '"1970-01-01T00:00:00.000Z"'],
   [{ a: undefined }, '{}'],
+  [[new String('é'), new Number(1), new Boolean(false)], '["é",1,false]'],
   [{ '\ud83e\udd8a': '\\ud800' }, '{"\ud83e\udd8a":"\\\\ud800"}'],
 ];
 
@@ -36,6 +37,8 @@ const REFUSED = [
   [cycle, 'a cycle'],
   ['x\ud800', 'the answer is text with a lone surrogate'],
   [{ a: ['\udfff'] }, "at the key '0', is text with a lone surrogate"],
+  [new String('x\ud800'), 'the answer is text with a lone surrogate'],
+  [{ b: new String('\udfff') }, "at the key 'b', is text with a lone surrogate"],
   [{ '\udfff': 1 }, 'a value whose key holds a lone surrogate'],
 ];
 

@@ -88,6 +88,17 @@ test('a decoder gives one event a feed, and all of them by its iterator', () => 
   assert.deepEqual(fed, [[1], [2], [], []]);
 });
 
+test('tokens are taken where events are made, not iterated', () => {
+  host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' });
+  const decoder = new chat.Decoder(model);
+  const events = decoder.events([1]);
+  assert.deepEqual(host.calls.filter(([name]) => name === 'decoder.feed'), [['decoder.feed', [1]]]);
+  decoder.events([2]);
+  assert.deepEqual([...events].map((event) => event.type), ['delta']);
+  const fed = host.calls.filter(([name]) => name === 'decoder.feed').map(([, tokens]) => tokens);
+  assert.deepEqual(fed, [[1], [2], []]);
+});
+
 test('a decoder takes what a step accepted, and ends a turn', async () => {
   host.events.push({ type: 'delta', value: 'a' }, { type: 'done', value: 'a' }, { type: 'interrupt', value: 7 });
   const decoder = new chat.Decoder(model);

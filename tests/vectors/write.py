@@ -211,7 +211,16 @@ def cut_turns() -> list[Op]:
         op("buffer", ctx="x"),
     ]
     ops += [op("user", ctx="x", text="And?"), op("buffer", ctx="x"), op("fork", ctx="cued", as_="x"), op("truncate", ctx="x", n=3)]
-    return [*ops, *collected("x", "gx", n=2), op("user", ctx="x", text="And?"), op("buffer", ctx="x")]
+    ops += [*collected("x", "gx", n=2), op("user", ctx="x", text="And?"), op("buffer", ctx="x")]
+    # A cue that begins in raw tokens.
+    cue = MODEL.chat.cue()
+    for n_raw in range(1, len(cue) + 1):
+        raw = [*prompt("raw", 41, *cue[:n_raw]), op("cue", ctx="raw"), op("flush", ctx="raw")]
+        ops += raw
+        for n in range(1, len(cue) + 1):
+            for step in steps.values():
+                ops += [op("fork", ctx="raw", as_="x"), op("truncate", ctx="x", n=n), *step, op("buffer", ctx="x"), op("seq_len", ctx="x")]
+    return ops
 
 
 def raw_text() -> list[Op]:
@@ -366,8 +375,10 @@ def streams() -> list[Op]:
         return bool(decoder.utf8.getstate()[0])
 
     torn = next(n for n in range(3, len(every)) if is_torn(n))
+    # The last of these says nothing: its first token is a stop token.
+    cases = {"torn": {"n": torn}, "stopped": {"n": 200, "stop": [every[torn + 3]]}, "none": {"n": 0}, "empty": {"n": 9, "stop": every[:1]}}
     ops = []
-    for name, options in (("torn", {"n": torn}), ("stopped", {"n": 200, "stop": [every[torn + 3]]}), ("none", {"n": 0})):
+    for name, options in cases.items():
         for how in ("chat_stream", "collect_text"):
             gen = f"{name}/{how}"
             ops += [*prompt(gen, 71, 72), generate(gen, gen, WARM, seed=1, **options), op(how, gen=gen), op("finish_reason", gen=gen)]

@@ -42,15 +42,22 @@ export class Decoder {
     return toEvent(this.#handle.finish());
   }
 
-  /** Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out. */
-  *events(taken: Tokens | Output): Generator<Event, void> {
-    const first = taken instanceof Output ? this.feedOutput(taken) : this.feed(taken);
-    for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
+  /**
+   * Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out. They are taken
+   * at once, also where nobody asks for an event.
+   */
+  events(taken: Tokens | Output): Generator<Event, void> {
+    return this.#rest(taken instanceof Output ? this.feedOutput(taken) : this.feed(taken));
   }
 
   /** Forgets what was fed. */
   reset(): void {
     this.#handle.reset();
+  }
+
+  /** An event and all that are queued behind it. */
+  *#rest(first: Event): Generator<Event, void> {
+    for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
   }
 }
 

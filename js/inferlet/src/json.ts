@@ -16,7 +16,9 @@ export function toJson(value: unknown, what: string, code: ErrorCode): string {
     const place = key === '' ? what : `${what}, at the key '${key}',`;
     throw new InferletError(code, `${place} is ${reason}, which JSON cannot hold; use strings, finite numbers, booleans, null, lists and objects`);
   };
-  const check = (key: string, item: unknown): unknown => {
+  const check = (key: string, given: unknown): unknown => {
+    // `JSON.stringify` writes such an object as the string that it holds.
+    const item = given instanceof String ? String(given) : given;
     if (!key.isWellFormed()) return refuse('a value whose key holds a lone surrogate', key);
     switch (typeof item) {
       case 'string':

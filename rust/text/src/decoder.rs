@@ -104,6 +104,16 @@ impl ChatDecoder {
         Ok(self.next_event())
     }
 
+    /// The same with what stands before a stop token, which ends the turn also where nothing does.
+    ///
+    /// # Errors
+    /// As [`feed`](ChatDecoder::feed).
+    pub fn feed_stopped(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        self.take(tokens)?;
+        self.end();
+        Ok(self.next_event())
+    }
+
     /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the rest.
     pub fn finish(&mut self) -> ChatEvent {
         self.close();

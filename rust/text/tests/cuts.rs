@@ -177,3 +177,91 @@ fn a_cue_that_is_appended_raw_opens_the_turn() {
                 <|im_start|>user\nAnd?<|im_end|>\n";
     assert_eq!(context.text(), text);
 }
+
+#[test]
+fn a_cue_that_begins_in_raw_tokens_is_cut_as_those() {
+    let chat = chat(CHATML);
+    let cue = chat.cue_tokens().unwrap().to_vec();
+    for n_raw in 1..=cue.len() {
+        let mut whole = Context::new(&chat);
+        whole.append_text("a").append(&cue[..n_raw]).cue();
+        let cued = whole.tokens.clone();
+        for n_cut in 1..=cue.len() {
+            let left = cued.len() - n_cut;
+            let mut context = whole.clone();
+            assert_eq!(context.truncate(left).cue().tokens, cued);
+            assert_eq!(context.truncate(left).cue().tokens, cued);
+            let steps: [fn(&mut Context) -> &mut Context; 3] =
+                [Context::seal, |it| it.user("x"), |it| it.assistant("x")];
+            for step in steps {
+                let mut afresh = Context::new(&chat);
+                afresh.append(&cued[..left]);
+                let mut context = whole.clone();
+                context.truncate(left);
+                assert_eq!(step(&mut context).text(), step(&mut afresh).text());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cue_behind_a_turn_that_begins_in_raw_tokens_is_cut_as_those() {
+    let chat = chat(CHATML);
+    let mut context = Context::new(&chat);
+    context.user("Hi").append_text("<|im_start|>").cue();
+    let question = "<|im_start|>user\nHi<|im_end|>\n";
+    context.truncate(context.tokens.len() - 1);
+    let kept = format!("{question}<|im_start|>assistant");
+    assert_eq!(context.text(), kept);
+    assert!(!context.state.needs_cue());
+    let after = |step: fn(&mut Context) -> &mut Context| step(&mut context.clone()).text();
+    assert_eq!(after(|it| it.cue()), format!("{kept}\n"));
+    assert_eq!(after(|it| it.seal()), format!("{kept}<|im_end|>\n"));
+    assert_eq!(
+        after(|it| it.user("x")),
+        format!("{kept}<|im_start|>user\nx<|im_end|>\n")
+    );
+    assert_eq!(
+        after(|it| it.assistant("x")),
+        format!("{kept}<|im_start|>assistant\nx<|im_end|>\n")
+    );
+}
+
+#[test]
+fn a_header_that_runs_into_its_content_is_not_taken_for_itself() {
+    // The header ends with the tokens `he` and `l`, and with an `o` behind it with one token.
+    let chat = chat(
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] + ' hel' + message['content'] + \
+         '<|im_end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant hel' }}{% endif %}",
+    );
+    let encode = |text: &str| chat.tokenizer().encode(text).unwrap();
+    assert_eq!(encode("helo").len() + 1, encode("hel").len());
+    let mut context = Context::new(&chat);
+    context.user("o there");
+    let kept = "<|im_start|>user helo";
+    context.truncate(encode(kept).len());
+    assert_eq!(context.text(), kept);
+    let closed = format!("{kept}<|im_end|>");
+    let after = |step: fn(&mut Context) -> &mut Context| step(&mut context.clone()).text();
+    assert_eq!(after(|it| it.seal()), closed);
+    assert_eq!(
+        after(|it| it.cue()),
+        format!("{closed}<|im_start|>assistant hel")
+    );
+    assert_eq!(
+        after(|it| it.user("x")),
+        format!("{closed}<|im_start|>user helx<|im_end|>")
+    );
+    // What is left of another one is a header, and stays so.
+    let mut context = Context::new(&chat);
+    context.user("x");
+    context.truncate(encode("<|im_start|>user he").len());
+    assert_eq!(
+        context.clone().user("x").text(),
+        "<|im_start|>user helx<|im_end|>"
+    );
+    assert_eq!(
+        context.user("o").text(),
+        "<|im_start|>user hel<|im_end|><|im_start|>user helo<|im_end|>"
+    );
+}

@@ -118,6 +118,16 @@ fn a_turn_that_ended_does_not_end_again() {
 }
 
 #[test]
+fn a_stop_token_ends_a_turn_in_which_nothing_was_said() {
+    let (mut it, encode) = decoder();
+    assert_eq!(it.feed_stopped(&[]).unwrap(), done(""));
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+    assert_eq!(it.feed_stopped(&encode("Hi")).unwrap(), delta("Hi"));
+    assert_eq!(it.feed(&[]).unwrap(), done("Hi"));
+    assert_eq!(it.feed(&[]).unwrap(), ChatEvent::Idle);
+}
+
+#[test]
 fn control_tokens_interrupt_and_markers_are_text() {
     let (mut it, encode) = decoder();
     let start = encode("<|im_start|>")[0];

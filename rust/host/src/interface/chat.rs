@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
 
-use super::bindings::pie::core::generation::Output;
+use super::bindings::pie::core::generation::{FinishReason, Output};
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::errors::{CallError, CallResult};
@@ -158,6 +158,7 @@ impl HostDecoder for Chats<'_> {
         let tokens = shown_tokens(&output.tokens, output.finish);
         let event = self
             .decode(&this, tokens, |decoder| match output.finish {
+                Some(FinishReason::Stop) => decoder.feed_stopped(tokens),
                 Some(_) => decoder.feed_last(tokens),
                 None => decoder.feed(tokens),
             })

@@ -4,7 +4,8 @@
 //! before anything else is written: a message gets what is missing of its closing, whether its content is whole or not.
 //! Where the cut lies before the content, in a header or a cue, nothing was said yet: if what is to be written begins with
 //! the tokens that are left, it goes on from them, as if the whole had been cut away; else the header is completed, and
-//! closed with nothing in it.
+//! closed with nothing in it. A message is encoded in one piece, and where its header runs into its content a token
+//! holds parts of both: what is left is a header only where it is the header's tokens.
 
 use super::script::Script;
 use super::state::{ChatState, Turn};
@@ -19,7 +20,7 @@ pub(super) fn goes_on_as_message(
     role: Role,
     text: &str,
 ) -> Result<Option<Addition>> {
-    let Some(kept) = opening(script, state)? else {
+    let Some(kept) = opening(script, state, at)? else {
         return Ok(None);
     };
     let before = state.without_last();
@@ -39,12 +40,13 @@ pub(super) fn goes_on_as_cue(
     state: &ChatState,
     at: At<'_>,
 ) -> Result<Option<Addition>> {
-    let Some(kept) = opening(script, state)? else {
+    let Some(kept) = opening(script, state, at)? else {
         return Ok(None);
     };
     let before = state.without_last();
     let tokens = script.cue(&script.history(&before, Role::Assistant)?)?;
-    Ok(goes_on(before, at, &kept, &tokens, Turn::Open))
+    let open = Turn::Open { whole: true };
+    Ok(goes_on(before, at, &kept, &tokens, open))
 }
 
 /// Writes what is missing of a turn that was cut, and closes it. Answers those tokens, and the state after them.
@@ -68,18 +70,18 @@ pub(super) fn finish(
             (script.cue(&history)?, script.closing(&history)?)
         }
     };
-    let closes = **of != Turn::Open;
+    let closes = !matches!(**of, Turn::Open { .. });
     let mut tokens = script.encode(&closing)?;
     let n_closing = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
     let n_written = tokens.len().saturating_sub(*n_gone as usize);
     if closes && (*n_gone as usize) < tokens.len() {
         tokens.drain(..n_written);
     } else {
-        let rest = header.get(*n_kept as usize..).unwrap_or_default();
+        let rest = split(&header, *n_kept, at).map_or(&[][..], |(_, rest)| rest);
         tokens.splice(0..0, rest.iter().copied());
     }
     let whole = match &**of {
-        Turn::Open => Turn::Sealed {
+        Turn::Open { .. } => Turn::Sealed {
             closing,
             n_written: n_closing,
         },
@@ -90,23 +92,26 @@ pub(super) fn finish(
 }
 
 /// The tokens that a cut left of what opens a turn; none where it left all of that, or something else stands last.
-fn opening(script: &Script, state: &ChatState) -> Result<Option<Vec<u32>>> {
+fn opening(script: &Script, state: &ChatState, at: At<'_>) -> Result<Option<Vec<u32>>> {
     let Some(Turn::Cut { of, n_kept, n_gone }) = state.last() else {
         return Ok(None);
     };
     let before = state.without_last();
-    let mut opening = match &**of {
-        Turn::Open => script.cue(&script.history(&before, Role::Assistant)?)?,
+    let opening = match &**of {
+        Turn::Open { .. } => script.cue(&script.history(&before, Role::Assistant)?)?,
         Turn::Said { role, closing } if (*n_gone as usize) > script.encode(closing)?.len() => {
             script.header(&script.history(&before, *role)?, *role)?
         }
         _ => return Ok(None),
     };
-    if *n_kept as usize >= opening.len() {
-        return Ok(None);
-    }
-    opening.truncate(*n_kept as usize);
-    Ok(Some(opening))
+    Ok(split(&opening, *n_kept, at).map(|(kept, _)| kept.to_vec()))
+}
+
+/// The tokens of a header or a cue that are left, and those that are missing; none where none is missing, or where the
+/// context does not end with the former.
+fn split<'a>(opening: &'a [u32], n_kept: u32, at: At<'_>) -> Option<(&'a [u32], &'a [u32])> {
+    let (kept, rest) = opening.split_at_checked(n_kept as usize)?;
+    (!rest.is_empty() && kept.ends_with(at.last(kept.len()))).then_some((kept, rest))
 }
 
 /// What is missing of `tokens` behind the first ones, which stand there, where they begin with those.

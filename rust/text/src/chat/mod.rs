@@ -59,6 +59,11 @@ impl At<'_> {
     /// Of the tokens at `start` and later, the last ones.
     fn since(&self, start: u32) -> &[u32] {
         let n_tokens = self.length.saturating_sub(start) as usize;
+        self.last(n_tokens)
+    }
+
+    /// The last `n_tokens` tokens, as far as they are known.
+    fn last(&self, n_tokens: usize) -> &[u32] {
         &self.tail[self.tail.len().saturating_sub(n_tokens)..]
     }
 }
@@ -136,7 +141,7 @@ impl Chat {
             return Ok(addition);
         }
         let (mut tokens, mut state) = match state.last() {
-            Some(Turn::Open) => self.close(script, state, at)?,
+            Some(Turn::Open { .. }) => self.close(script, state, at)?,
             Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
             _ => (Vec::new(), state.clone()),
         };
@@ -158,7 +163,7 @@ impl Chat {
             return Ok(addition);
         }
         let (mut tokens, mut state) = match state.last() {
-            Some(Turn::Open) => {
+            Some(Turn::Open { .. }) => {
                 return Ok(Addition {
                     tokens: Vec::new(),
                     state: state.clone(),
@@ -168,8 +173,11 @@ impl Chat {
             _ => (Vec::new(), state.clone()),
         };
         let cue = script.cue(&script.history(&state, Role::Assistant)?)?;
-        tokens.extend(self.beyond_tail(&state, at, cue));
-        state.push(end(at, &tokens), Turn::Open);
+        let n_tokens = cue.len();
+        let missing = self.beyond_tail(&state, at, cue);
+        let whole = missing.len() == n_tokens;
+        tokens.extend(missing);
+        state.push(end(at, &tokens), Turn::Open { whole });
         Ok(Addition { tokens, state })
     }
 
@@ -181,7 +189,7 @@ impl Chat {
     pub fn seal(&self, state: &ChatState, at: At<'_>) -> Result<Addition> {
         let script = self.script()?;
         let (tokens, state) = match state.last() {
-            Some(Turn::Open | Turn::Raw) => self.close(script, state, at)?,
+            Some(Turn::Open { .. } | Turn::Raw) => self.close(script, state, at)?,
             Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
             _ => (Vec::new(), state.clone()),
         };
@@ -196,7 +204,7 @@ impl Chat {
         if let (Some(Turn::Raw), Ok(script)) = (state.last(), &self.script) {
             let cue = script.cue_tokens();
             if !cue.is_empty() && at.since(state.raw_start()).ends_with(cue) {
-                state.push(at.length, Turn::Open);
+                state.push(at.length, Turn::Open { whole: false });
             }
         }
     }

@@ -15,7 +15,10 @@ pub(super) enum Turn {
         closing: Arc<str>,
     },
     /// What opens the assistant's turn. What comes after it is the assistant's, whoever appends it.
-    Open,
+    Open {
+        /// Whether the template wrote all of it: after raw tokens it writes only what those do not hold already.
+        whole: bool,
+    },
     /// What closes the assistant's turn.
     Sealed {
         /// The template's text behind the assistant's words.
@@ -45,7 +48,9 @@ impl Turn {
             Self::Cut {
                 of, n_gone: before, ..
             } => of.loses(n_gone.saturating_add(*before)),
-            Self::Said { .. } | Self::Open => true,
+            // The tokens of a cue that begins in raw ones are no more than those, once its end is gone.
+            Self::Open { whole } => *whole,
+            Self::Said { .. } => true,
         }
     }
 
@@ -131,7 +136,7 @@ impl ChatState {
         let cut_through = log.drain(n_kept..n_seen).next();
         let last = n_kept.checked_sub(1).and_then(|place| log.get(place));
         let (start, open) = last.map_or((0, false), |stretch| {
-            (stretch.end, stretch.turn == Turn::Open)
+            (stretch.end, matches!(stretch.turn, Turn::Open { .. }))
         });
         if start >= new_seq_len {
             return;
@@ -195,7 +200,7 @@ impl ChatState {
         }
         match self.last() {
             // The assistant's words.
-            Some(Turn::Open) => {}
+            Some(Turn::Open { .. }) => {}
             Some(Turn::Raw) => {
                 if let Some(stretch) = Arc::make_mut(&mut self.log).last_mut() {
                     stretch.end = length;
@@ -210,7 +215,7 @@ impl ChatState {
     pub(super) fn raw_start(&self) -> u32 {
         let is_free = |turn: &Turn| match turn {
             Turn::Raw => true,
-            Turn::Cut { of, .. } => **of == Turn::Open,
+            Turn::Cut { of, .. } => matches!(**of, Turn::Open { .. }),
             _ => false,
         };
         let mut stretches = self.log.iter().rev();
@@ -229,7 +234,7 @@ impl ChatState {
             let (role, closing) = match &stretch.turn {
                 Turn::Said { role, closing } => (*role, closing),
                 Turn::Sealed { closing, .. } => (Role::Assistant, closing),
-                Turn::Open | Turn::Raw | Turn::Cut { .. } => {
+                Turn::Open { .. } | Turn::Raw | Turn::Cut { .. } => {
                     history.follows |= history.roles.is_empty();
                     continue;
                 }
