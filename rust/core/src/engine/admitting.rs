@@ -64,11 +64,10 @@ impl Planner<'_> {
             if self.n_readable(context, slots.clone()) < slots.len() as u32 {
                 return Admission::Refused;
             }
-            let n_replayed = context.n_tokens().saturating_sub(slots.start);
             let n_tokens = slots.len() as u32;
-            self.totals.n_replayed += u64::from(n_replayed.min(n_tokens));
+            let n_replayed = context.n_tokens().saturating_sub(slots.start).min(n_tokens);
             let content = context.content_unless_plain(&self.device.store, slots.clone());
-            self.owe(ticket.context, n_replayed.min(n_tokens), n_tokens);
+            self.note_computed(ticket.context, n_replayed, n_tokens);
             let chunk = Chunk {
                 slots,
                 content,
@@ -169,9 +168,8 @@ impl Planner<'_> {
         let slots = start..start + n;
         if !reread {
             let n_replayed = n_before.min(slots.end).saturating_sub(start);
-            self.totals.n_replayed += u64::from(n_replayed);
             self.spare(ticket.context, n_replayed);
-            self.owe(ticket.context, n_replayed, n);
+            self.note_computed(ticket.context, n_replayed, n);
         }
         let copy = copy.map(|copy| (n_ready / self.device.store.page_size(), copy));
         let chunk = Chunk {
@@ -194,9 +192,10 @@ impl Planner<'_> {
         }
     }
 
-    /// Of `n` tokens that a context computes `n_replayed` are not new. One that loses its pages whenever it owes nothing
-    /// has doubled each time, so it computes no more than its length again.
-    pub(super) fn owe(&mut self, id: ContextId, n_replayed: u32, n: u32) {
+    /// Of `n` tokens that a context computes `n_replayed` are not new: it owes as many, which new ones repay. One that
+    /// loses its pages whenever it owes nothing has doubled each time, so it computes no more than its length again.
+    pub(super) fn note_computed(&mut self, id: ContextId, n_replayed: u32, n: u32) {
+        self.totals.n_replayed += u64::from(n_replayed);
         if let Some(context) = self.owned.contexts.get_mut(id.0) {
             let n_new = n.saturating_sub(n_replayed);
             context.n_owed = context

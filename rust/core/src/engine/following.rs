@@ -111,7 +111,7 @@ impl Planner<'_> {
             return Admission::NotYet;
         }
         self.add_follower(ticket);
-        self.owe(ticket.context, 0, 1);
+        self.note_computed(ticket.context, 0, 1);
         Admission::Planned(1)
     }
 }

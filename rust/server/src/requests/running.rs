@@ -41,10 +41,8 @@ impl Session {
         fields: &wire::Launch,
     ) -> Result<(Launching, Result<Named, Finding>), Error> {
         self.shared.processes.check_open()?;
-        if let Some(given) = &fields.limits {
-            // Before anything is read for a launch that fails.
-            limits(given)?;
-        }
+        // Before anything is read for a launch that fails.
+        let limits = fields.limits.as_ref().map(limits).transpose()?;
         let found = self.found(&fields.program)?;
         let window_bytes = self.window(fields.window_bytes)?;
         let attach = fields.attach.unwrap_or(false);
@@ -53,6 +51,7 @@ impl Session {
         }
         let launching = Launching {
             id,
+            limits: limits.unwrap_or_default(),
             launcher: Launcher {
                 user: self.user.clone(),
                 connection: self.id,
@@ -244,26 +243,24 @@ fn limits(given: &Fields) -> Result<BTreeMap<String, Value>, Error> {
 }
 
 /// The launch that a client asks for, of a program that was found.
-///
-/// # Errors
-/// `invalid-argument` for a limit that is no number.
-fn launch(fields: wire::Launch, program: Program) -> Result<Launch, Error> {
+fn launch(fields: wire::Launch, limits: BTreeMap<String, Value>, program: Program) -> Launch {
     let input = fields.input.map_or_else(
         || "null".to_owned(),
         |input| Box::<str>::from(input).into_string(),
     );
-    Ok(Launch {
+    Launch {
         args: fields.args.unwrap_or_default().0,
         seed: fields.seed,
         token_budget: fields.token_budget,
-        limits: limits(&fields.limits.unwrap_or_default())?,
+        limits,
         ..Launch::new(program, input)
-    })
+    }
 }
 
 /// Who launches, and where the answer goes.
 struct Launching {
     id: u64,
+    limits: BTreeMap<String, Value>,
     launcher: Launcher,
     shared: Arc<Shared>,
     attachments: Arc<Mutex<Attachments>>,
@@ -274,11 +271,15 @@ struct Launching {
 impl Launching {
     /// Launches and answers; the answer goes out before the first event.
     async fn launch(self, fields: wire::Launch, found: Named, mut note: Note) {
-        let Self { id, launcher, .. } = self;
+        let Self {
+            id,
+            limits,
+            launcher,
+            ..
+        } = self;
         let Named { label, program } = found;
         let (processes, host) = (&self.shared.processes, &self.shared.host);
-        let launched = launch(fields, program)
-            .and_then(|launch| processes.launch(host, launch, label, launcher));
+        let launched = processes.launch(host, launch(fields, limits, program), label, launcher);
         match launched {
             Ok((process, reader)) => {
                 let pid = process.pid();
