@@ -131,8 +131,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Keeps a copy of the context under a name that is made up, and answers the name. It follows from the launch seed and the path of the context. Where
-    /// the user has that name already, of another launch with that seed, it follows from the number of the process too.
+    /// Keeps a copy of the context under a name that is made up, and answers the name. It follows from the launch seed
+    /// and the path of the context, with a number behind it where the user has that name already.
     ///
     /// # Errors
     /// Those of [`Engine::save`].
@@ -189,8 +189,7 @@ impl Engine {
         Ok(kept)
     }
 
-    /// A name that the user has not given to any: it follows from the launch and the path, with a number behind it
-    /// where the user has that name already.
+    /// A name that the user has not given to any.
     fn make_name(&mut self, user: UserId, frozen: &Context) -> String {
         let (process, path) = (frozen.process, frozen.path);
         let of_launch = self

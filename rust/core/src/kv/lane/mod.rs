@@ -7,13 +7,13 @@
 //! | state | `pin` | `partial` | `parked` | ready | becomes |
 //! |---|---|---|---|---|---|
 //! | away | none, below a `reach` | none | any | nothing | behind, torn or whole, by `adopt` and `advance` |
-//! | behind | a proper ancestor of `reach` | none, or its own | any | the pages up to `pin`, a part of the next | torn or whole |
-//! | torn | `reach` | none | a part | the pages up to `reach` | whole, by `adopt` (`unpark`), or `advance`, which computes it again |
-//! | whole | `reach` | any | none | all that was computed | away, by `suspend` and `reset`; torn, by `fork` and `roll_back` where others use the page |
+//! | behind | a proper ancestor of `reach` | none or its own | any | up to `pin`, a part of the next page | torn or whole |
+//! | torn | `reach` | none | a part | the pages up to `reach` | whole, by `adopt` (`unpark`) or `advance` (again) |
+//! | whole | `reach` | any | none | all that was computed | away, by `suspend` and `reset`; torn (below) |
 //!
-//! In each of them there may be `reserved` pages for tokens to come. A partial page that others may see
-//! (`Partial::Node`) is copied before it is written, and is there in a whole lane alone: what is behind computes on
-//! pages of its own.
+//! `fork` and `roll_back` tear a whole one where others use the partial page. In each of them there may be `reserved`
+//! pages for tokens to come. A partial page that others may see (`Partial::Node`) is copied before it is written, and
+//! is there in a whole lane alone: what is behind computes on pages of its own.
 
 mod adopting;
 mod advancing;
