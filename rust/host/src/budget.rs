@@ -55,7 +55,7 @@ purposes! {
     Text "texts";
     /// Options that live with a handle, as lists of stop tokens do.
     Options "options";
-    /// Sources and components that processes hold.
+    /// Sources and components that processes hold, and installed programs that are held in memory.
     Program "programs";
     /// Contexts kept without a process.
     Snapshot "snapshots";

@@ -30,6 +30,9 @@ use crate::{AuthConfig, ServerConfig};
 const NUMBERS: &str = "process-numbers";
 /// Threads that read and write installed programs, at most.
 const BLOCKING_THREADS: usize = 4;
+/// How long a thread of them waits for more work. What the server does from time to time by itself, each second, keeps
+/// one of them and not all.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Bytes that the system holds for one client: whether a slow one takes something shows only when a part of them has gone.
 const SEND_BUFFER_BYTES: u32 = 128 << 10;
 /// Connections that may wait to be accepted.
@@ -72,6 +75,7 @@ impl Server {
             .worker_threads(N_THREADS)
             .event_interval(LOOK_EVERY_TASKS)
             .max_blocking_threads(BLOCKING_THREADS)
+            .thread_keep_alive(KEEP_ALIVE)
             .thread_name("pie-server")
             .enable_all()
             .build()
@@ -84,8 +88,11 @@ impl Server {
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;
         let authority = Authority::open(&config.auth, &config.data_dir, address)?;
-        let registry =
-            Registry::open(config.data_dir.join("programs"), config.max_installed_bytes)?;
+        let registry = Registry::open(
+            config.data_dir.join("programs"),
+            config.max_installed_bytes,
+            host.budget().clone(),
+        )?;
         // The folder is this server's own from here on.
         let numbers = Numbers::open(config.data_dir.join(NUMBERS))?;
         host.number_by(numbers.numbering());
@@ -108,7 +115,9 @@ impl Server {
             .host
             .know_programs(Arc::downgrade(&shared) as Weak<dyn Programs>);
         runtime.spawn(async move { processes.tend().await });
-        runtime.spawn(trimming::give_back(shared.host.budget().clone()));
+        let (budget, forgetting) = (shared.host.budget().clone(), shared.clone());
+        let forget_unused = move || forgetting.registry.forget_unused();
+        runtime.spawn(trimming::give_back(budget, forget_unused));
         let following = shared.clone();
         runtime.spawn(async move { following.authority.follow(&following.audit).await });
         let listener = runtime.spawn(listener::listen(listener, shared.clone()));

@@ -15,12 +15,14 @@ const WORTH_BYTES: u64 = 4 << 20;
 const LARGE: [Purpose; 3] = [Purpose::Frame, Purpose::Answer, Purpose::Upload];
 
 /// Gives memory back whenever much less is held than before, and when the last program has ended; for ever.
-pub(crate) async fn give_back(budget: Arc<Budget>) {
+/// What nobody has used for a while is forgotten before.
+pub(crate) async fn give_back(budget: Arc<Budget>, forget_unused: impl Fn()) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watched = Watched::default();
     loop {
         ticks.tick().await;
+        forget_unused();
         if watched.is_worth_it(
             held_bytes(&budget, &LARGE),
             held_bytes(&budget, &[Purpose::Guest]),

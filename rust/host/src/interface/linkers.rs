@@ -69,4 +69,9 @@ impl Binder for Linkers {
             ))
         })
     }
+
+    fn image_bytes(prepared: &Prepared) -> u64 {
+        let image = prepared.instance_pre().component().image_range();
+        (image.end as usize - image.start as usize) as u64
+    }
 }

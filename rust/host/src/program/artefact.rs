@@ -64,6 +64,9 @@ pub(crate) trait Binder: Send + Sync + 'static {
     /// # Errors
     /// `invalid-program`, naming the import that the host lacks or the export that the component lacks.
     fn bind(&self, component: &Component, world: World) -> Result<Self::Prepared, Error>;
+
+    /// Bytes of the machine code and data of a program.
+    fn image_bytes(prepared: &Self::Prepared) -> u64;
 }
 
 /// Compiles a component.

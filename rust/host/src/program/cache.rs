@@ -17,27 +17,38 @@ pub(crate) type Slot<P> = Arc<Place<Arc<P>>>;
 /// What is compiled: what it is linked with, and its digest.
 pub(crate) type Key = (World, [u8; 32]);
 
-/// The programs that were used last.
+/// The programs that were used last, bounded by their number and by the bytes of their images: machine code that is
+/// mapped from a file is given back under pressure, but there may be no folder for such files.
 #[derive(Debug)]
 pub(crate) struct Cache<P> {
     most: usize,
+    most_bytes: u64,
     used: Mutex<Used<P>>,
 }
 
 #[derive(Debug)]
 struct Used<P> {
-    slots: HashMap<Key, (u64, Slot<P>)>,
+    entries: HashMap<Key, Entry<P>>,
     /// Counts uses, to find the program that was used longest ago.
     clock: u64,
 }
 
+#[derive(Debug)]
+struct Entry<P> {
+    used: u64,
+    /// Of its image; 0 until it is compiled.
+    n_bytes: u64,
+    slot: Slot<P>,
+}
+
 impl<P> Cache<P> {
-    /// One of at most so many programs.
-    pub(crate) fn new(most: usize) -> Self {
+    /// One of at most so many programs, whose images have at most so many bytes together.
+    pub(crate) fn new(most: usize, most_bytes: u64) -> Self {
         Self {
             most,
+            most_bytes,
             used: Mutex::new(Used {
-                slots: HashMap::new(),
+                entries: HashMap::new(),
                 clock: 0,
             }),
         }
@@ -48,29 +59,119 @@ impl<P> Cache<P> {
         let mut used = lock(&self.used);
         used.clock += 1;
         let now = used.clock;
-        if used.slots.len() >= self.most && !used.slots.contains_key(&key) {
-            let oldest = used.slots.iter().min_by_key(|(_, (used, _))| *used);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                used.slots.remove(&oldest);
-            }
+        if used.entries.len() >= self.most && !used.entries.contains_key(&key) {
+            used.drop_oldest();
         }
-        let (used, slot) = used.slots.entry(key).or_default();
-        *used = now;
-        slot.clone()
+        let entry = used.entries.entry(key).or_insert_with(|| Entry {
+            used: now,
+            n_bytes: 0,
+            slot: Slot::default(),
+        });
+        entry.used = now;
+        entry.slot.clone()
+    }
+
+    /// The image of a program has so many bytes. Those that were used longest ago give way, and one that is too large
+    /// by itself is not kept: processes that run it hold it.
+    pub(crate) fn weigh(&self, key: &Key, slot: &Slot<P>, n_bytes: u64) {
+        let mut used = lock(&self.used);
+        let entry = used.entries.get_mut(key);
+        let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.slot, slot)) else {
+            return;
+        };
+        if n_bytes > self.most_bytes {
+            used.entries.remove(key);
+            return;
+        }
+        if entry.n_bytes == n_bytes {
+            return;
+        }
+        entry.n_bytes = n_bytes;
+        while used.n_bytes() > self.most_bytes {
+            used.drop_oldest();
+        }
     }
 
     /// True where a program is compiled.
     pub(crate) fn has(&self, key: &Key) -> bool {
         let used = lock(&self.used);
-        used.slots.get(key).is_some_and(|(_, slot)| slot.is_made())
+        used.entries
+            .get(key)
+            .is_some_and(|entry| entry.slot.is_made())
     }
 
     /// Lets the next launch try again.
     pub(crate) fn forget(&self, key: &Key, slot: &Slot<P>) {
         let mut used = lock(&self.used);
-        let is_kept = used.slots.get(key);
-        if is_kept.is_some_and(|(_, kept)| Arc::ptr_eq(kept, slot)) {
-            used.slots.remove(key);
+        let is_kept = used.entries.get(key);
+        if is_kept.is_some_and(|kept| Arc::ptr_eq(&kept.slot, slot)) {
+            used.entries.remove(key);
         }
+    }
+}
+
+impl<P> Used<P> {
+    fn n_bytes(&self) -> u64 {
+        self.entries.values().map(|entry| entry.n_bytes).sum()
+    }
+
+    fn drop_oldest(&mut self) {
+        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+        if let Some(oldest) = oldest.map(|(key, _)| *key) {
+            self.entries.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn key(n: u8) -> Key {
+        (World::Program, [n; 32])
+    }
+
+    fn kept(cache: &Cache<u8>) -> Vec<u8> {
+        let mut kept: Vec<u8> = lock(&cache.used)
+            .entries
+            .keys()
+            .map(|(_, digest)| digest[0])
+            .collect();
+        kept.sort_unstable();
+        kept
+    }
+
+    #[test]
+    fn the_program_that_was_used_longest_ago_gives_way() {
+        let cache = Cache::new(2, 100);
+        let first = cache.slot(key(1));
+        cache.slot(key(2));
+        assert!(Arc::ptr_eq(&first, &cache.slot(key(1))));
+        cache.slot(key(3));
+        assert_eq!(kept(&cache), [1, 3]);
+    }
+
+    #[test]
+    fn images_take_at_most_so_many_bytes_together() {
+        let cache = Cache::new(10, 100);
+        for n in 1..=3 {
+            cache.weigh(&key(n), &cache.slot(key(n)), 40);
+        }
+        assert_eq!(kept(&cache), [2, 3]);
+        cache.weigh(&key(2), &cache.slot(key(2)), 40);
+        cache.weigh(&key(4), &cache.slot(key(4)), 60);
+        assert_eq!(kept(&cache), [2, 4]);
+        cache.weigh(&key(5), &cache.slot(key(5)), 101);
+        assert_eq!(kept(&cache), [2, 4]);
+    }
+
+    #[test]
+    fn what_was_replaced_meanwhile_is_not_weighed() {
+        let cache = Cache::new(1, 100);
+        let replaced = cache.slot(key(1));
+        cache.slot(key(2));
+        cache.slot(key(1));
+        cache.weigh(&key(1), &replaced, 101);
+        assert_eq!(kept(&cache), [1]);
     }
 }

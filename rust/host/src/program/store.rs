@@ -20,6 +20,9 @@ use super::stripping::Stripper;
 use crate::event::Failure;
 use crate::{Error, HostConfig};
 
+/// One part in this many of the engine's memory is what the images of compiled programs that are kept may take.
+const IMAGES_PART: u64 = 8;
+
 /// Programs by digest, and the language runtimes.
 pub(crate) struct ProgramStore<B: Binder> {
     config: Arc<HostConfig>,
@@ -39,7 +42,7 @@ impl<B: Binder> ProgramStore<B> {
         let compilation = Compilation::new(config.clone(), engine, binder)?;
         let data_dir = config.data_dir.as_deref();
         Ok(Self {
-            compiled: Cache::new(config.max_programs),
+            compiled: Cache::new(config.max_programs, config.memory_bytes / IMAGES_PART),
             failures: Failures::default(),
             kept: data_dir.map(|data_dir| Arc::new(KeptRuntimes::new(data_dir))),
             stripper: Stripper::new(
@@ -120,9 +123,12 @@ impl<B: Binder> ProgramStore<B> {
         let slot = self.compiled.slot(key);
         let placed = self.compilation.placed(&slot, component, world, Some(user));
         let outcome = placed.await;
-        if let Err(error) = &outcome {
-            self.failures.note(key, error);
-            self.compiled.forget(&key, &slot);
+        match &outcome {
+            Ok(prepared) => self.compiled.weigh(&key, &slot, B::image_bytes(prepared)),
+            Err(error) => {
+                self.failures.note(key, error);
+                self.compiled.forget(&key, &slot);
+            }
         }
         outcome
     }

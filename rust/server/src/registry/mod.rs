@@ -1,18 +1,21 @@
 //! The installed programs: an index in memory over folders on disk, and the contents that were used last.
 
 mod disk;
+mod loaded;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use pie_host::{Component, Error, ErrorCode, Manifest, Program};
+use pie_host::{Budget, Component, Error, ErrorCode, Manifest, Program};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 pub(crate) use self::disk::digest_of;
 use self::disk::{Installed, Place, cost};
+use self::loaded::{Content, Loaded};
 use crate::sync::lock;
 use crate::version;
 
@@ -22,9 +25,6 @@ const MAX_PROGRAMS: usize = 100_000;
 const MAX_PROGRAMS_OF_USER: usize = 10_000;
 /// How often a launch looks again for a program that is replaced just while it is read.
 const LOAD_ATTEMPTS: usize = 4;
-/// Bytes of contents that are held in memory, and their number.
-const LOADED_BYTES: usize = 256 << 20;
-const MAX_LOADED: usize = 1024;
 
 /// The installed programs of all users.
 pub(crate) struct Registry {
@@ -35,20 +35,11 @@ pub(crate) struct Registry {
     changing: Arc<tokio::sync::Mutex<()>>,
     /// Keeps other servers off the folder; none once it is closed.
     claim: Mutex<Option<File>>,
-    /// The programs that were used last, the newest at the end.
-    loaded: Mutex<VecDeque<Loaded>>,
+    loaded: Mutex<Loaded>,
 }
 
 /// The right to change what is installed, one change at a time.
 pub(crate) struct Turn(#[expect(dead_code, reason = "held for its end")] OwnedMutexGuard<()>);
-
-/// A program that is held in memory.
-struct Loaded {
-    place: Place,
-    serial: u64,
-    n_bytes: usize,
-    program: Program,
-}
 
 #[derive(Default)]
 struct Index {
@@ -120,12 +111,16 @@ pub(crate) struct Found {
 }
 
 impl Registry {
-    /// Claims `folder`, reads what is installed there, and removes what an interrupted change left. Slow: reads the
-    /// disk.
+    /// Claims `folder`, reads what is installed there, and removes what an interrupted change left; what is held in
+    /// memory later is charged to `budget`. Slow: reads the disk.
     ///
     /// # Errors
     /// `invalid-config` for a folder that cannot be made or read, or that another server uses.
-    pub(crate) fn open(folder: PathBuf, max_bytes: u64) -> Result<Self, Error> {
+    pub(crate) fn open(
+        folder: PathBuf,
+        max_bytes: u64,
+        budget: Arc<Budget>,
+    ) -> Result<Self, Error> {
         let claim = disk::claim(&folder)?;
         let mut index = Index::default();
         for (user, name, installed) in disk::scan(&folder)? {
@@ -137,7 +132,7 @@ impl Registry {
             index: Mutex::new(index),
             changing: Arc::default(),
             claim: Mutex::new(Some(claim)),
-            loaded: Mutex::default(),
+            loaded: Mutex::new(Loaded::new(budget)),
         })
     }
 
@@ -166,18 +161,19 @@ impl Registry {
             component,
             manifest,
         } = install;
-        let n_loaded_bytes = component.n_bytes();
+        let n_content_bytes = component.n_bytes() as u64;
         let program = described(component.clone(), manifest.as_deref())?;
-        let n_bytes = cost(component.n_bytes() as u64, manifest.as_deref());
+        let n_bytes = cost(n_content_bytes, manifest.as_deref());
         lock(&self.index).check_room(&user, &name, &version, n_bytes, self.max_bytes)?;
         let place = Place::of(&self.folder, &user, &name, &version);
         let installed = disk::write(place.clone(), version, digest, &component, manifest)?;
         let mut index = lock(&self.index);
-        let (serial, replaced) = index.add(user, name, installed);
-        self.hold(Loaded {
+        let (serial, replaced) = index.add(user.clone(), name, installed);
+        self.hold(Content {
+            user,
             place,
             serial,
-            n_bytes: n_loaded_bytes,
+            n_bytes: n_content_bytes,
             program,
         });
         Ok(replaced)
@@ -207,7 +203,7 @@ impl Registry {
         };
         disk::remove(&place)?;
         lock(&self.index).remove(user, name, version);
-        lock(&self.loaded).retain(|loaded| loaded.place != place);
+        lock(&self.loaded).forget(&place);
         Ok(())
     }
 
@@ -277,14 +273,12 @@ impl Registry {
 
     /// A program, where it is in memory.
     pub(crate) fn held(&self, found: &Found) -> Option<Program> {
-        let mut loaded = lock(&self.loaded);
-        let at = loaded
-            .iter()
-            .position(|other| other.serial == found.serial)?;
-        let used = loaded.remove(at)?;
-        let program = used.program.clone();
-        loaded.push_back(used);
-        Some(program)
+        lock(&self.loaded).get(found.serial, Instant::now())
+    }
+
+    /// Lets go what nobody has launched for a while.
+    pub(crate) fn forget_unused(&self) {
+        lock(&self.loaded).forget_unused(Instant::now());
     }
 
     /// A program, with its label. Slow: reads the disk and verifies the digest. One that is replaced meanwhile is
@@ -308,12 +302,13 @@ impl Registry {
                 }
             }
         };
-        let n_bytes = component.n_bytes();
+        let n_bytes = component.n_bytes() as u64;
         let program = described(component, found.manifest.as_deref())?;
         // What was replaced meanwhile is launched once more, as it was when it was asked for, and not kept.
         let index = lock(&self.index);
         if index.holds(&found) {
-            self.hold(Loaded {
+            self.hold(Content {
+                user: found.user,
                 place: found.place,
                 serial: found.serial,
                 n_bytes,
@@ -324,19 +319,9 @@ impl Registry {
         Ok((found.label, program))
     }
 
-    /// Keeps a program in memory; the oldest go when too much is held. The caller holds the index, in which the program
-    /// stands.
-    fn hold(&self, program: Loaded) {
-        let mut loaded = lock(&self.loaded);
-        loaded.retain(|other| other.place != program.place);
-        loaded.push_back(program);
-        let mut n_bytes: usize = loaded.iter().map(|loaded| loaded.n_bytes).sum();
-        while n_bytes > LOADED_BYTES || loaded.len() > MAX_LOADED {
-            let Some(oldest) = loaded.pop_front() else {
-                break;
-            };
-            n_bytes -= oldest.n_bytes;
-        }
+    /// Keeps a program in memory. The caller holds the index, in which the program stands.
+    fn hold(&self, content: Content) {
+        lock(&self.loaded).hold(content, Instant::now());
     }
 }
 

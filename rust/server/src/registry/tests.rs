@@ -8,7 +8,8 @@ use super::*;
 const MANIFEST: &str = "[package]\nname = \"p\"\nversion = \"1.0.0\"\n";
 
 fn open(folder: &Path) -> Registry {
-    Registry::open(folder.to_owned(), 1000 + MANIFEST.len() as u64).unwrap()
+    let budget = Budget::new(1 << 20, None);
+    Registry::open(folder.to_owned(), 1000 + MANIFEST.len() as u64, budget).unwrap()
 }
 
 fn install(
@@ -177,7 +178,8 @@ fn a_folder_belongs_to_one_registry() {
     // What a scan would take for the rest of an interrupted install.
     let under_way = folder.path().join("alice/q@1");
     fs::create_dir(&under_way).unwrap();
-    let second = Registry::open(folder.path().to_owned(), 1000);
+    let budget = Budget::new(1 << 20, None);
+    let second = Registry::open(folder.path().to_owned(), 1000, budget);
     let error = second.err().unwrap();
     assert_eq!(error.code, ErrorCode::InvalidConfig);
     let shown = folder.path().display().to_string();

@@ -1,0 +1,236 @@
+//! The contents of installed programs that are held in memory: those that were launched or installed last.
+//!
+//! | bound | of |
+//! |---|---|
+//! | a sixteenth of the engine's budget, at most 256 MiB | all users together |
+//! | the floor of a user | the programs of one user, whose account is charged |
+//! | a minute | since a program was used last |
+//!
+//! A program that is not held is read from the disk at its next launch.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pie_host::{Budget, Charge, Program, Purpose};
+
+use super::disk::Place;
+
+/// One part in this many of the budget is the most that all contents take.
+const PART: u64 = 16;
+/// Bytes that they take at most, however large the budget is.
+const MOST_BYTES: u64 = 256 << 20;
+/// Programs that are held at most.
+const MOST: usize = 1024;
+/// How long a program is held that nobody launches.
+const UNUSED: Duration = Duration::from_secs(60);
+
+/// The programs that were used last, the newest at the end.
+pub(super) struct Loaded {
+    budget: Arc<Budget>,
+    programs: VecDeque<Entry>,
+}
+
+/// A program that is held in memory.
+struct Entry {
+    user: String,
+    place: Place,
+    serial: u64,
+    program: Program,
+    used: Instant,
+    charge: Charge,
+}
+
+/// A program, and where it is installed.
+pub(super) struct Content {
+    pub(super) user: String,
+    pub(super) place: Place,
+    pub(super) serial: u64,
+    pub(super) n_bytes: u64,
+    pub(super) program: Program,
+}
+
+impl Loaded {
+    /// None yet.
+    pub(super) fn new(budget: Arc<Budget>) -> Self {
+        Self {
+            budget,
+            programs: VecDeque::new(),
+        }
+    }
+
+    /// The program of that number, where it is held.
+    pub(super) fn get(&mut self, serial: u64, now: Instant) -> Option<Program> {
+        let at = self
+            .programs
+            .iter()
+            .position(|entry| entry.serial == serial)?;
+        let mut entry = self.programs.remove(at)?;
+        entry.used = now;
+        let program = entry.program.clone();
+        self.programs.push_back(entry);
+        Some(program)
+    }
+
+    /// Holds a program instead of what was held from its place; those that were used longest ago give way. One that
+    /// fits no bound, or that its owner has no memory for, is not held.
+    pub(super) fn hold(&mut self, content: Content, now: Instant) {
+        let Content {
+            user,
+            place,
+            serial,
+            n_bytes,
+            program,
+        } = content;
+        self.forget(&place);
+        let (of_user, of_all) = (self.budget.floor_bytes(), self.most_bytes());
+        if n_bytes > of_user.min(of_all) {
+            return;
+        }
+        self.shrink(of_user - n_bytes, |entry| entry.user == user);
+        self.shrink(of_all - n_bytes, |_| true);
+        if self.programs.len() == MOST {
+            self.programs.pop_front();
+        }
+        // Where the owner has no memory left, the disk has the program.
+        let Ok(charge) = self.budget.account(&user).charge(Purpose::Program, n_bytes) else {
+            return;
+        };
+        self.programs.push_back(Entry {
+            user,
+            place,
+            serial,
+            program,
+            used: now,
+            charge,
+        });
+    }
+
+    /// Holds nothing from that place any more.
+    pub(super) fn forget(&mut self, place: &Place) {
+        self.programs.retain(|entry| entry.place != *place);
+    }
+
+    /// Holds nothing any more that nobody has used for a while.
+    pub(super) fn forget_unused(&mut self, now: Instant) {
+        // The one that was used longest ago is the first.
+        while let Some(entry) = self.programs.front()
+            && now.saturating_duration_since(entry.used) >= UNUSED
+        {
+            self.programs.pop_front();
+        }
+    }
+
+    /// Lets those go that were used longest ago, until the chosen ones take at most `most` bytes.
+    fn shrink(&mut self, most: u64, is_chosen: impl Fn(&Entry) -> bool) {
+        let chosen = self.programs.iter().filter(|entry| is_chosen(entry));
+        let mut n_bytes: u64 = chosen.map(|entry| entry.charge.n_bytes()).sum();
+        self.programs.retain(|entry| {
+            let stays = n_bytes <= most || !is_chosen(entry);
+            if !stays {
+                n_bytes -= entry.charge.n_bytes();
+            }
+            stays
+        });
+    }
+
+    fn most_bytes(&self) -> u64 {
+        (self.budget.total_bytes() / PART).min(MOST_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pie_host::Component;
+
+    use super::*;
+
+    const TOTAL: u64 = 6400;
+
+    fn content(user: &str, serial: u64, n_bytes: u64) -> Content {
+        Content {
+            user: user.to_owned(),
+            place: Place::of(Path::new("programs"), user, "p", &serial.to_string()),
+            serial,
+            n_bytes,
+            program: Component::new(serial.to_le_bytes()).into(),
+        }
+    }
+
+    fn held(loaded: &mut Loaded, serials: std::ops::Range<u64>) -> Vec<u64> {
+        serials
+            .filter(|serial| loaded.programs.iter().any(|entry| entry.serial == *serial))
+            .collect()
+    }
+
+    #[test]
+    fn the_programs_of_a_user_take_at_most_the_floor_and_are_charged() {
+        let budget = Budget::new(TOTAL, None);
+        let (mut loaded, now) = (Loaded::new(budget.clone()), Instant::now());
+        for serial in 0..4 {
+            loaded.hold(content("ada", serial, 40), now);
+        }
+        assert_eq!(held(&mut loaded, 0..4), [2, 3]);
+        assert_eq!(budget.account("ada").usage().n_bytes(), 80);
+        loaded.hold(content("grace", 4, 100), now);
+        assert_eq!(held(&mut loaded, 0..5), [2, 3, 4]);
+        loaded.hold(content("ada", 5, 101), now);
+        assert_eq!(held(&mut loaded, 0..6), [2, 3, 4]);
+        drop(loaded);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn all_together_take_at_most_a_sixteenth_and_the_one_used_longest_ago_gives_way() {
+        let budget = Budget::new(TOTAL, None);
+        let (mut loaded, now) = (Loaded::new(budget.clone()), Instant::now());
+        for serial in 0..4 {
+            loaded.hold(content(&format!("user {serial}"), serial, 100), now);
+        }
+        assert!(loaded.get(0, now).is_some());
+        loaded.hold(content("late", 4, 100), now);
+        assert_eq!(held(&mut loaded, 0..5), [0, 2, 3, 4]);
+        assert!(loaded.get(1, now).is_none());
+        assert_eq!(budget.held_bytes(), TOTAL / PART);
+    }
+
+    #[test]
+    fn a_user_without_memory_is_not_given_any() {
+        let budget = Budget::new(TOTAL, Some(100));
+        let _running = budget.account("ada").charge(Purpose::Guest, 90).unwrap();
+        let mut loaded = Loaded::new(budget.clone());
+        loaded.hold(content("ada", 1, 50), Instant::now());
+        assert!(loaded.programs.is_empty());
+        assert_eq!(budget.held_bytes(), 90);
+    }
+
+    #[test]
+    fn what_nobody_uses_is_let_go_after_a_minute() {
+        let budget = Budget::new(TOTAL, None);
+        let (mut loaded, start) = (Loaded::new(budget.clone()), Instant::now());
+        loaded.hold(content("ada", 1, 30), start);
+        loaded.hold(content("ada", 2, 30), start);
+        assert!(loaded.get(1, start + UNUSED / 2).is_some());
+        loaded.forget_unused(start + UNUSED);
+        assert_eq!(held(&mut loaded, 0..3), [1]);
+        loaded.forget_unused(start + UNUSED / 2 + UNUSED);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_installed_again_takes_the_place_of_what_was_there() {
+        let budget = Budget::new(TOTAL, None);
+        let (mut loaded, now) = (Loaded::new(budget.clone()), Instant::now());
+        loaded.hold(content("ada", 1, 30), now);
+        let again = Content {
+            serial: 2,
+            ..content("ada", 1, 20)
+        };
+        loaded.hold(again, now);
+        assert_eq!(held(&mut loaded, 0..3), [2]);
+        loaded.forget(&content("ada", 1, 0).place);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+}
