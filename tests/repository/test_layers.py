@@ -11,6 +11,35 @@ from support.rust_imports import Imports, circles, imports, upward
 ROOT = Path(__file__).resolve().parents[2]
 
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
+CORE_LAYERS = [
+    {"ids.rs", "slab.rs", "hash.rs", "errors/"},
+    {"brle.rs", "budget.rs", "config.rs"},
+    {"sampling/"},
+    {"batch/"},
+    {"sched/", "generation/", "kv/"},
+    {"context/"},
+    # What the engine is made of, below what it does: forward passes and snapshots as values, then its three parts.
+    {"engine/faults.rs", "engine/histogram.rs", "engine/costs.rs", "engine/forward.rs", "engine/kept.rs"},
+    {"engine/requests.rs", "engine/idle.rs", "engine/totals.rs"},
+    {"engine/owned.rs", "engine/waiting.rs", "engine/device.rs"},
+    {"engine/state.rs", "engine/planner.rs", "engine/judging.rs"},
+    {"engine/"},
+    {"dummy/"},
+    {"fuzzing.rs", "fuzzing/"},
+    {"lib.rs"},
+]
+
+INFERLET_LAYERS = [
+    {"bindings.rs", "error_codes.rs", "stdout.rs"},
+    {"errors.rs", "args.rs", "sample.rs"},
+    {"kept.rs", "bridge.rs", "tokenizer.rs", "task/"},
+    {"model.rs", "session.rs", "shared.rs"},
+    {"generation/"},
+    {"context.rs", "chat.rs"},
+    {"entry.rs"},
+    {"prelude.rs", "lib.rs"},
+]
+
 HOST_LAYERS = [
     {"sync.rs", "identity.rs", "errors.rs", "event.rs", "settings.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "holding.rs"},
@@ -39,6 +68,9 @@ SERVER_LAYERS = [
     {"lib.rs"},
 ]
 
+# Of one floor, and strangers: the scheduler never sees a page, and pages never see a request.
+STRANGERS = ("sched/", "generation/", "kv/")
+
 # bindgen has to name the types behind the handles of an interface, and each interface uses what it generates.
 GENERATED = "interface/bindings.rs"
 
@@ -48,16 +80,47 @@ def of(crate: str) -> Imports:
     return {file: set() if file == GENERATED else targets for file, targets in arrows.items()}
 
 
-@pytest.mark.parametrize("crate", [f"rust/{crate}/src" for crate in ("channel", "host", "js-runtime", "python", "server")])
+CRATES = ("channel", "core", "host", "inferlet", "js-runtime", "python", "server")
+
+
+@pytest.mark.parametrize("crate", [f"rust/{crate}/src" for crate in CRATES])
 def test_no_files_take_names_from_each_other_in_a_circle(crate: str) -> None:
     assert circles(of(crate)) == []
 
 
-@pytest.mark.parametrize(("crate", "layers"), [("rust/host/src", HOST_LAYERS), ("rust/server/src", SERVER_LAYERS)])
-def test_files_take_names_from_lower_layers_only(crate: str, layers: list[set[str]]) -> None:
+@pytest.mark.parametrize(
+    ("crate", "layers", "n_files"),
+    [
+        ("rust/core/src", CORE_LAYERS, 80),
+        ("rust/host/src", HOST_LAYERS, 40),
+        ("rust/inferlet/src", INFERLET_LAYERS, 20),
+        ("rust/server/src", SERVER_LAYERS, 40),
+    ],
+)
+def test_files_take_names_from_lower_layers_only(crate: str, layers: list[set[str]], n_files: int) -> None:
     arrows = of(crate)
-    assert len(arrows) > 40
+    assert len(arrows) > n_files
     assert upward(arrows, layers) == []
+
+
+def test_pages_requests_and_generations_do_not_know_each_other() -> None:
+    arrows = of("rust/core/src")
+    met = [
+        f"{file} -> {target}"
+        for file, targets in sorted(arrows.items())
+        for target in sorted(targets)
+        for here in STRANGERS
+        for there in STRANGERS
+        if here != there and file.startswith(here) and target.startswith(there)
+    ]
+    assert met == []
+    assert all(any(file.startswith(folder) for file in arrows) for folder in STRANGERS)
+
+
+def test_the_root_of_the_engine_only_lists_and_wires() -> None:
+    arrows = of("rust/core/src")
+    assert arrows["engine/mod.rs"] == set()
+    assert not any("engine/mod.rs" in targets for targets in arrows.values())
 
 
 def crate_of(folder: Path, files: dict[str, str]) -> Imports:

@@ -11,6 +11,7 @@ use crate::bindings::pie::instruct::chat::{self, Role};
 use crate::generation::Generator;
 use crate::kept::Keeper;
 use crate::sample::Seeded;
+use crate::shared::Shared;
 use crate::{Model, Result, task};
 
 /// A sequence of tokens with its keys and values in the engine: what was computed, a pending token, and a buffer of what
@@ -263,11 +264,4 @@ impl Drop for Context {
             self.shared.raw.release();
         }
     }
-}
-
-/// What a context shares with its generators.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) raw: raw::Context,
-    pub(crate) keeper: Keeper,
 }

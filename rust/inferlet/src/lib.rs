@@ -48,6 +48,7 @@ pub mod model;
 pub mod prelude;
 pub mod sample;
 pub mod session;
+mod shared;
 mod stdout;
 pub mod task;
 pub mod tokenizer;

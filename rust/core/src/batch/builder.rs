@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::Field;
+use super::layout::{Field, halves};
 use super::writer::{ArenaWriter, RowWords, SequenceWords};
 use crate::ids::{BatchId, ContextId, HostSlot, PageId, RequestId};
 use crate::sampling::{Key, Params};
@@ -271,8 +271,4 @@ impl ArenaBuilder {
         self.clear();
         arena
     }
-}
-
-pub(super) const fn halves(value: u64) -> [u32; 2] {
-    [value as u32, (value >> 32) as u32]
 }

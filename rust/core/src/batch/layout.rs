@@ -142,3 +142,8 @@ impl Field {
         Self::SeqFollows,
     ];
 }
+
+/// The two words of a 64-bit value, the low one first.
+pub(super) const fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
+}

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::builder::halves;
-use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION};
+use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION, halves};
 use crate::ids::BatchId;
 
 /// What the fields that have an entry for each sequence say of one.

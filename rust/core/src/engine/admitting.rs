@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Rider;
+use super::device::Rider;
 use super::planner::{Chunk, Planner};
 use super::requests::never_fits;
 use crate::context::Context;

@@ -1,8 +1,9 @@
 //! A pass goes one batch further: its rows are judged, its pages advance, and it is answered, goes on or fails.
 
+use super::Engine;
+use super::device::Running;
 use super::faults::Faults;
 use super::judging::{Became, Judged, follow_verdict, judge};
-use super::{Engine, Running};
 use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;

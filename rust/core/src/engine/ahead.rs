@@ -3,15 +3,11 @@
 use super::Engine;
 use super::judging::{Became, follow_verdict, verdict};
 use super::requests::{Progress, never_fits, ticket};
-use crate::config::EngineConfig;
 use crate::context::PassKind;
 use crate::errors::Result;
-use crate::generation::{Generator, StepState};
+use crate::generation::StepState;
 use crate::ids::{ContextId, GeneratorId, RequestId};
 use crate::kv::pages_for;
-
-/// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
-const MAX_VAIN: u32 = 2;
 
 impl Engine {
     /// Takes over what ran ahead of this step; none where nothing of use did.
@@ -132,9 +128,4 @@ impl Engine {
         }
         self.rest(id);
     }
-}
-
-/// Whether the next token of a generator is computed and drawn before its program asks.
-pub(super) const fn runs_ahead(config: &EngineConfig, generator: &Generator) -> bool {
-    config.run_ahead && generator.n_vain < MAX_VAIN && !generator.retired && !generator.dropped
 }

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 
+use super::Engine;
+use super::device::InFlight;
 use super::owned::User;
-use super::{Engine, RequestState};
+use super::requests::RequestState;
 use crate::context::{Context, PassKind};
 use crate::generation::StepState;
 use crate::ids::{ContextId, ProcessId, UserId};
@@ -26,8 +28,8 @@ impl Engine {
             self.check_context(ContextId(id), context)
                 .map_err(|broken| format!("{:?}: {broken}", ContextId(id)))?;
         }
-        for (name, context) in self.owned.snapshots.iter() {
-            self.check_snapshot(context)
+        for (_, name, snapshot) in self.owned.snapshots.iter() {
+            self.check_snapshot(&snapshot.context)
                 .map_err(|broken| format!("snapshot {name:?}: {broken}"))?;
         }
         self.check_requests()?;
@@ -38,7 +40,7 @@ impl Engine {
     fn check_pages(&self) -> Result<(), String> {
         let mut references = References::default();
         let live = self.owned.contexts.iter().map(|(_, context)| context);
-        for context in live.chain(self.owned.snapshots.iter().map(|(_, context)| context)) {
+        for context in live.chain(self.owned.snapshots.iter().map(|(.., it)| &it.context)) {
             references.add_lane(&context.lane);
         }
         for batch in &self.device.in_flight {
@@ -100,7 +102,7 @@ impl Engine {
             ));
         }
         if let Some(batch) = context.lease {
-            let runs = |batch: &super::InFlight| {
+            let runs = |batch: &InFlight| {
                 let sequences = batch.sequences.iter().map(|sequence| sequence.context);
                 sequences
                     .chain(batch.riders.iter().map(|rider| rider.context))

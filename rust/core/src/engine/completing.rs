@@ -1,7 +1,8 @@
 //! The driver answers a batch: its pages are let go of, and its passes go on (`advancing`).
 
+use super::Engine;
+use super::device::{InFlight, Rider, Running};
 use super::requests::ticket;
-use super::{Engine, InFlight, Rider, Running};
 use crate::batch::{DriverFailure, Sampled};
 use crate::context::Pass;
 use crate::errors::{Error, ErrorCode, Result};

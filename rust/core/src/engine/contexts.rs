@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Engine, RequestState};
+use super::Engine;
+use super::requests::RequestState;
 use crate::context::{Context, Pass, PassKind};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};

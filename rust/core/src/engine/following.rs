@@ -4,11 +4,11 @@
 //! the host. A sequence whose token is still to be drawn follows it then: everything else of it is known. Where the
 //! token ends the generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
 
-use super::ahead::runs_ahead;
-use super::judging::standing;
+use super::Engine;
+use super::device::{InFlight, Running};
+use super::judging::{runs_ahead, standing};
 use super::planner::Planner;
 use super::requests::ticket;
-use super::{Engine, InFlight, Running};
 use crate::context::PassKind;
 use crate::generation::Next;
 use crate::ids::BatchId;

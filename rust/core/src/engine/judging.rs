@@ -1,7 +1,6 @@
 //! What a generation drew is judged, and its pass goes on by the verdict: a step, a run to the end, and what ran ahead
 //! alike.
 
-use super::ahead::runs_ahead;
 use super::faults::Faults;
 use crate::budget::TokenBudget;
 use crate::config::EngineConfig;
@@ -9,6 +8,9 @@ use crate::context::{Context, Pass, PassKind};
 use crate::errors::Error;
 use crate::generation::{Drawn, FinishReason, Generator, Next, Standing, fold};
 use crate::slab::Slab;
+
+/// Steps in a row of which what ran ahead was of no use, after which a generator runs ahead no more.
+const MAX_VAIN: u32 = 2;
 
 /// Where the generation of a pass stands, behind all the tokens that it drew. What a step draws is charged when it is
 /// taken, and one more fitted when it was entered; a run may draw as many as fit.
@@ -27,6 +29,11 @@ pub(super) fn standing<'a>(
             .filter(|_| matches!(pass.kind, PassKind::Run(_)))
             .map(TokenBudget::left),
     }
+}
+
+/// Whether the next token of a generator is computed and drawn before its program asks.
+pub(super) const fn runs_ahead(config: &EngineConfig, generator: &Generator) -> bool {
+    config.run_ahead && generator.n_vain < MAX_VAIN && !generator.retired && !generator.dropped
 }
 
 /// What comes of the rows that a batch answered of a pass.

@@ -3,8 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
+use super::kept::Snapshots;
 use super::requests::RequestState;
-use super::snapshots::Snapshots;
 use crate::budget::TokenBudget;
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::device::{Device, InFlight};
 use super::idle::IdleList;
 use super::owned::Owned;
-use super::stats::Totals;
+use super::totals::Totals;
 use crate::config::EngineConfig;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, PassId, RequestId};

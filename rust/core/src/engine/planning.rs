@@ -1,7 +1,9 @@
 //! The driver asks for a batch.
 
+use super::Engine;
+use super::device::InFlight;
 use super::planner::{Fates, Planner};
-use super::{Engine, InFlight, Waiting};
+use super::waiting::Waiting;
 use crate::batch::{Batch, SampleJobs};
 use crate::errors::Error;
 use crate::ids::{BatchId, PassId};

@@ -1,10 +1,10 @@
 //! What programs wait for: a request has a pass, from when it is entered (`submitting`, `ahead`) until its answer is
 //! taken (`folding`) or it is cancelled.
 
+use super::forward::Forward;
 use crate::batch::RowOutput;
 use crate::config::EngineConfig;
 use crate::context::Context;
-use crate::engine::Forward;
 use crate::errors::{Error, ErrorCode};
 use crate::generation::Output;
 use crate::ids::{ContextId, GeneratorId, ProcessId};

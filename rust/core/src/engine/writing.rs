@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Running;
+use super::device::Running;
 use super::planner::{Chunk, Planner};
 use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Read, Row, Sequence};
 use crate::context::{Context, Pass};

@@ -1,6 +1,6 @@
 //! The judge of tokens: of those that were drawn, which a generation accepts, and what comes next.
 
-use super::{FinishReason, Generator};
+use super::{Generator, Next, Standing, Verdict};
 
 /// What the rows of a generation drew, in the order of their tokens.
 #[derive(Clone, Copy, Debug)]
@@ -10,40 +10,6 @@ pub(crate) struct Drawn<'a> {
     pub(crate) drafts: &'a [u32],
     /// The token of each row.
     pub(crate) tokens: &'a [u32],
-}
-
-/// Where a generation stands, and what may stop it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing<'a> {
-    /// Tokens that the pass drew before.
-    pub(crate) n_drawn: u32,
-    /// Tokens of the context with those.
-    pub(crate) length: u32,
-    pub(crate) max_context: u32,
-    pub(crate) end_tokens: &'a [u32],
-    /// Tokens that the pass may draw; none: any number.
-    pub(crate) budget: Option<u64>,
-}
-
-/// What comes of the rows of a generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    /// So many of the tokens that were drawn count, from the first.
-    pub(crate) n_accepted: u32,
-    /// So many of the drafts do not count, from the last: what was computed of them is dropped.
-    pub(crate) n_rejected: u32,
-    pub(crate) next: Next,
-}
-
-/// What a generation does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// It wants the row behind its last token.
-    Go,
-    /// It ended.
-    Done(FinishReason),
-    /// It would go on, and no more tokens may be drawn.
-    OverBudget,
 }
 
 /// Judges what was drawn. A token counts where every draft before it is what was drawn in its place, up to the first
@@ -72,7 +38,7 @@ pub(crate) fn fold(generator: &Generator, drawn: Drawn<'_>, standing: &Standing<
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::StopSet;
+    use super::super::{FinishReason, StopSet};
     use super::*;
     use crate::ids::{ContextId, ProcessId};
     use crate::sampling::Params;

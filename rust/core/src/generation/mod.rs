@@ -8,10 +8,12 @@ mod options;
 mod seeds;
 mod stop;
 mod template;
+mod verdict;
 
-pub(crate) use fold::{Drawn, Next, Standing, fold};
+pub(crate) use fold::{Drawn, fold};
 pub(crate) use generator::{Generator, StepState};
 pub use options::{FinishReason, GeneratorOptions, Output};
 pub(crate) use seeds::{Seeds, forked, saved};
 pub(crate) use stop::StopSet;
 pub(crate) use template::Template;
+pub(crate) use verdict::{Next, Standing, Verdict};

@@ -13,6 +13,7 @@ mod queue;
 #[cfg(test)]
 mod queue_tests;
 mod shares;
+mod ticket;
 
 pub(crate) use cost::Work;
 pub(crate) use hold::{Hold, smoothed};
@@ -21,6 +22,7 @@ pub(crate) use kind::Kind;
 pub(crate) use kind::Wants;
 pub(crate) use pace::Pace;
 pub(crate) use precedence::{Claimant, Holder};
+pub(crate) use queue::Queue;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use queue::MAX_REFUSED;
-pub(crate) use queue::{Admission, Admit, Limits, Queue, Ticket};
+pub(crate) use ticket::MAX_REFUSED;
+pub(crate) use ticket::{Admission, Admit, Limits, Ticket};

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::cost::{Cost, Prices, Work};
-use super::queue::{Admission, Limits, Ticket};
+use super::ticket::{Admission, Limits, Ticket};
 use crate::ids::UserId;
 
 /// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least:

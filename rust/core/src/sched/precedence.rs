@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::queue::Ticket;
+use super::ticket::Ticket;
 use crate::ids::PassId;
 
 /// A request that needs pages.
@@ -68,7 +68,7 @@ impl Holder<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::kind::Wants;
-    use super::super::queue::MAX_REFUSED;
+    use super::super::ticket::MAX_REFUSED;
     use super::*;
     use crate::ids::{ContextId, ProcessId, UserId};
 

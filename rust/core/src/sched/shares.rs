@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::queue::{Admission, Limits, Ticket};
+use super::ticket::{Admission, Limits, Ticket};
 use crate::ids::UserId;
 
 /// What each user may have of a batch, where several want to prefill.

@@ -1,5 +1,6 @@
 //! Generators: what turns a context into tokens.
 
+mod machine;
 mod output;
 mod step;
 
@@ -7,10 +8,11 @@ use std::rc::Rc;
 
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::types::Error;
-use crate::context::Shared;
 use crate::kept::Keeper;
 use crate::sample::Seeded;
+use crate::shared::Shared;
 use crate::{Result, task};
+use machine::Machine;
 pub use output::{FinishReason, Output};
 pub use step::GenStep;
 
@@ -36,33 +38,6 @@ pub use step::GenStep;
 #[derive(Debug)]
 pub struct Generator {
     machine: Rc<Machine>,
-}
-
-/// A generator of the engine with the context that it works on, which lives as long. Dropped in this order.
-#[derive(Debug)]
-struct Machine {
-    /// The generator, or why the engine refused to make it: then every use of it returns that.
-    made: Result<raw::Generator>,
-    context: Rc<Shared>,
-    keeper: Keeper,
-}
-
-impl Machine {
-    /// The generator in the engine, unless an error waits to be met.
-    fn generator(&self) -> Result<&raw::Generator> {
-        self.context.keeper.meet()?;
-        self.keeper.meet()?;
-        self.made.as_ref().map_err(Clone::clone)
-    }
-
-    /// The answer of a call that has no `Result`; the default where it fails, with the error kept.
-    fn ask<T: Default>(
-        &self,
-        call: impl FnOnce(&raw::Generator) -> std::result::Result<T, Error>,
-    ) -> T {
-        let made = self.made.as_ref().map_err(Clone::clone);
-        self.keeper.value_of(made.and_then(|made| Ok(call(made)?)))
-    }
 }
 
 impl Generator {

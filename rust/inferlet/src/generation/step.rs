@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::{Machine, Output};
+use super::machine::Machine;
+use super::output::Output;
 use crate::{Result, task};
 
 /// A step that [`Generator::next`](crate::Generator::next) opened. It does not borrow the generator.

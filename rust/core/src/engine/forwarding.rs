@@ -1,0 +1,298 @@
+//! A forward pass that a program put together is checked, and entered.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::forward::Forward;
+use super::requests::Progress;
+use crate::batch::{Adapter, Read, Reads};
+use crate::brle;
+use crate::context::{Context, Pass, PassKind, Tokens};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{ContextId, RequestId};
+use crate::kv::{Content, Traits};
+use crate::sampling::{Key, Params};
+
+/// The most rows of a forward pass.
+const MAX_ROWS: usize = 65_536;
+/// The most runs of the attention mask of a token: it is kept as long as the page of the token is.
+const MAX_MASK_RUNS: usize = 1024;
+
+impl Engine {
+    /// The tokens of a forward pass with their positions and masks.
+    fn content_of(&self, state: &Context, forward: &Forward) -> Result<Content> {
+        let taken = state.pending.iter().chain(state.buffer.iter()).copied();
+        let given = forward.input.iter().map(|input| input.token);
+        let tokens: Vec<u32> = taken.chain(given).collect();
+        let (first, n_tokens) = (state.n_tokens(), tokens.len() as u32);
+        let plain =
+            forward.masks.is_empty() && forward.input.iter().all(|input| input.position.is_none());
+        if plain {
+            return Ok(Content::plain(tokens));
+        }
+        let n_skipped = skipped(state, forward);
+        let end = first + n_tokens;
+        let mut traits: Vec<Traits> = (first..end).map(Traits::plain).collect();
+        let n_before = n_tokens - forward.input.len() as u32;
+        for (input, traits) in forward.input.iter().zip(&mut traits[n_before as usize..]) {
+            if let Some(position) = input.position {
+                traits.position = position;
+            }
+        }
+        for ((mask, traits), slot) in forward
+            .masks
+            .iter()
+            .zip(&mut traits[n_skipped as usize..])
+            .zip(first + n_skipped..)
+        {
+            traits.mask = Arc::from(attention_mask(mask, slot, end)?);
+        }
+        Ok(Content::new(tokens, traits, first))
+    }
+
+    /// The rows of a forward pass whose first indexed token lies at `slot`, and the key under which it counts if it
+    /// draws.
+    fn reads_of(
+        &self,
+        context: ContextId,
+        forward: &Forward,
+        slot: u32,
+    ) -> Result<(Reads, Option<u64>)> {
+        let state = self.owned.live(context)?;
+        let origin = state.origin(&self.device.store);
+        let process = self.owned.process(state.process)?;
+        let seed = process.seeds.seed(origin);
+        let mask = brle::shortest(&forward.token_mask, self.config.vocab_size);
+        let mask: Option<Arc<[u32]>> = (!mask.is_empty()).then(|| Arc::from(mask));
+        let mut n_sampled = 0;
+        let mut reads = Vec::with_capacity(forward.rows.len());
+        for row in &forward.rows {
+            let (params, n_draws) = match &row.sampler {
+                Some(sampler) => sampler.method.params_and_draws()?,
+                None => (Params::ARGMAX, 0),
+            };
+            let slot = slot + row.index;
+            reads.push(Read {
+                slot,
+                params,
+                key: Key {
+                    seed: row.sampler.and_then(|it| it.seed).unwrap_or(seed),
+                    position: slot + 1,
+                    slot: n_sampled,
+                    draw: 0,
+                },
+                n_draws,
+                mask: mask.clone().filter(|_| n_draws > 0),
+                keep: row.keep,
+            });
+            n_sampled += u32::from(n_draws > 0);
+        }
+        Ok((Reads::new(reads), (n_sampled > 0).then_some(origin)))
+    }
+
+    pub(super) fn submit_forward(
+        &mut self,
+        request: RequestId,
+        context: ContextId,
+        forward: &Forward,
+        now_ns: u64,
+    ) -> Result<Progress> {
+        self.check_room_for_request(context)?;
+        self.idle_context(context, "passed through the model")?;
+        let state = self.owned.live(context)?;
+        self.check_forward(state, forward)?;
+        let n_bytes = forward.n_bytes(self.config.vocab_size);
+        self.check_room_for_forward(state.process, n_bytes)?;
+        let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
+        let n_skipped = skipped(state, forward);
+        let kind = PassKind::Forward {
+            commits: !forward.leaves_working_pages,
+        };
+        let (content, n_buffered) = (self.content_of(state, forward)?, state.buffer.len());
+        let tokens = Tokens::given(first, content, n_buffered, n_given);
+        let pass = Pass::new(self.next_pass(), request, kind, tokens);
+        let mut pass = pass.with_adapter(forward.adapter);
+        pass.n_bytes = n_bytes;
+        if !forward.rows.is_empty() {
+            let (reads, origin) = self.reads_of(context, forward, first + n_skipped)?;
+            pass = pass.with_reads(reads);
+            pass.origin = origin;
+        }
+        self.enter(context, pass, now_ns)
+    }
+
+    /// Everything that can be said of a forward pass before it is entered, apart from its masks and samplers.
+    fn check_forward(&self, state: &Context, forward: &Forward) -> Result<()> {
+        let (n_taken, n_given) = (
+            state.length() - state.n_tokens(),
+            forward.input.len() as u32,
+        );
+        let n_indexed = if n_given > 0 { n_given } else { n_taken };
+        if n_indexed == 0 {
+            return Err(refused(
+                "a forward pass has no tokens: none of its own, and nothing is pending or buffered; give it some",
+            ));
+        }
+        self.check_input(state, forward)?;
+        let n_masks = forward.masks.len();
+        if n_masks > 0 && n_masks != n_indexed as usize {
+            return Err(refused(&format!(
+                "a forward pass of {n_indexed} tokens has {n_masks} attention masks; give one for each token"
+            )));
+        }
+        if let Some(row) = forward.rows.iter().find(|row| row.index >= n_indexed) {
+            return Err(refused(&format!(
+                "a row behind token {} is wanted and the pass has {n_indexed} tokens; give indices below {n_indexed}",
+                row.index
+            )));
+        }
+        check_mask(&forward.token_mask, self.config.vocab_size)?;
+        if brle::allowed(&forward.token_mask, self.config.vocab_size)
+            .next()
+            .is_none()
+        {
+            return Err(refused(
+                "the token mask allows nothing; allow at least one token",
+            ));
+        }
+        self.check_served(forward)?;
+        check_rows(forward, self.config.max_batch_rows)
+    }
+
+    /// Whether the tokens that a pass brings are some, may enter the context, and stand at positions that there are.
+    fn check_input(&self, state: &Context, forward: &Forward) -> Result<()> {
+        let (length, limit) = (state.length(), self.config.max_context);
+        let room = limit.saturating_sub(length);
+        if forward.input.len() as u64 > u64::from(room) {
+            return Err(super::contexts::context_full(
+                forward.input.len(),
+                length,
+                limit,
+            ));
+        }
+        let tokens: Vec<u32> = forward.input.iter().map(|input| input.token).collect();
+        self.check_tokens(&tokens)?;
+        let n_given = tokens.len() as u64;
+        if let Some(budget) = self.owned.budget(state.process)
+            && n_given > budget.left()
+        {
+            return Err(budget.exhausted(n_given));
+        }
+        let mut positions = forward.input.iter().filter_map(|input| input.position);
+        match positions.find(|&position| position >= limit) {
+            Some(position) => Err(refused(&format!(
+                "position {position} is beyond those that the model knows; give positions below {limit}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the driver serves what the pass needs.
+    fn check_served(&self, forward: &Forward) -> Result<()> {
+        let masks = forward.masks.iter().any(|mask| !mask.is_empty());
+        let positions = forward.input.iter().any(|input| input.position.is_some());
+        let served = self.config.serves;
+        for (what, wanted, is_served) in [
+            ("attention masks", masks, served.masks),
+            ("positions", positions, served.positions),
+        ] {
+            if wanted && !is_served {
+                return Err(self.unsupported(what));
+            }
+        }
+        self.check_adapter(forward.adapter)
+    }
+
+    /// Whether tokens can be computed with an adapter.
+    pub(super) fn check_adapter(&self, adapter: Adapter) -> Result<()> {
+        if adapter != Adapter::default() && !self.config.serves.adapters {
+            return Err(self.unsupported("adapters"));
+        }
+        if adapter.zo_seed.is_some() && adapter.id == 0 {
+            return Err(refused(
+                "a perturbation was asked for without an adapter; give the adapter that it perturbs",
+            ));
+        }
+        Ok(())
+    }
+
+    fn unsupported(&self, what: &str) -> Error {
+        Error::new(
+            ErrorCode::Unsupported,
+            format!(
+                "the driver of {} does not serve {what}; leave them out, or run the model on another driver",
+                self.config.model
+            ),
+        )
+    }
+}
+
+/// Tokens of the pass that indices and masks do not count.
+fn skipped(state: &Context, forward: &Forward) -> u32 {
+    if forward.input.is_empty() {
+        0
+    } else {
+        state.length() - state.n_tokens()
+    }
+}
+
+/// Checks that a mask fits its row, and that it is not long for nothing.
+fn check_mask(mask: &[u32], len: u32) -> Result<()> {
+    if mask.len() as u64 > u64::from(len) + 1 {
+        return Err(refused(&format!(
+            "a mask has {} runs and its row {len} elements; leave out runs of 0, so that there is one for each element at most",
+            mask.len()
+        )));
+    }
+    brle::check(mask, len)
+}
+
+/// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
+fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
+    check_mask(mask, end)?;
+    if mask.len() > MAX_MASK_RUNS {
+        return Err(refused(&format!(
+            "the attention mask of the token at {slot} has {} runs, and may have at most {MAX_MASK_RUNS}; allow or forbid longer stretches",
+            mask.len()
+        )));
+    }
+    let mask = brle::shortest(mask, slot + 1);
+    if mask == [0] {
+        return Err(refused(&format!(
+            "the attention mask of the token at {slot} allows none of the tokens up to it; allow at least one"
+        )));
+    }
+    Ok(mask)
+}
+
+/// Checks that the rows of each token fit a batch.
+fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
+    if forward.rows.len() > MAX_ROWS {
+        return Err(too_many_rows("wants", forward.rows.len(), MAX_ROWS as u32));
+    }
+    let n_kept = forward.rows.iter().filter(|row| row.keep).count();
+    if n_kept > limit as usize {
+        return Err(too_many_rows("keeps", n_kept, limit));
+    }
+    let mut indices: Vec<u32> = forward.rows.iter().map(|row| row.index).collect();
+    indices.sort_unstable();
+    let of_token = indices.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
+    match of_token {
+        Some(n) if n > limit as usize => Err(too_many_rows("wants of one token", n, limit)),
+        _ => Ok(()),
+    }
+}
+
+fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {
+    Error::with_values(
+        ErrorCode::InvalidArgument,
+        format!(
+            "a forward pass {what} {n} rows of logits, and may {what} at most {limit}; read fewer in one pass, or raise max_batch_rows"
+        ),
+        &[("rows", n as u64), ("limit", u64::from(limit))],
+    )
+}
+
+fn refused(message: &str) -> Error {
+    Error::new(ErrorCode::InvalidArgument, message.to_owned())
+}

@@ -1,0 +1,67 @@
+//! The engine of one model: its parts, and what it was made with.
+
+use super::device::Device;
+use super::owned::Owned;
+use super::totals::Totals;
+use super::waiting::Waiting;
+use crate::config::EngineConfig;
+use crate::errors::{Error, Result};
+use crate::ids::RequestId;
+use crate::kv::PageStore;
+
+/// The state of one model's contexts, generators and requests.
+///
+/// Pure: time and randomness are arguments, nothing blocks, and no call panics whatever a program or a driver does.
+/// Tokens are a function of what the programs do and of their launch seeds, never of times, batches or chunks.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) config: EngineConfig,
+    pub(super) owned: Owned,
+    pub(super) waiting: Waiting,
+    pub(super) device: Device,
+    /// Requests that became ready and were not yet drained.
+    pub(super) ready: Vec<RequestId>,
+    /// Why nothing is asked of the driver, where nothing may be.
+    pub(super) refusal: Option<Error>,
+    /// The latest time that was told.
+    pub(super) now_ns: u64,
+    pub(super) n_passes: u64,
+    pub(super) totals: Totals,
+}
+
+impl Engine {
+    /// An engine without processes.
+    ///
+    /// # Errors
+    /// `invalid-config`, naming the setting, its value and the range.
+    pub fn new(config: EngineConfig) -> Result<Self> {
+        config.check()?;
+        let store = PageStore::new(config.page_size, config.n_pages, config.host_slots);
+        let store = if config.prefix_cache {
+            store
+        } else {
+            store.unsearched()
+        };
+        Ok(Self {
+            owned: Owned::new(),
+            waiting: Waiting::new(&config),
+            device: Device::new(store),
+            ready: Vec::new(),
+            refusal: None,
+            now_ns: 0,
+            n_passes: 0,
+            totals: Totals::default(),
+            config,
+        })
+    }
+
+    /// What the engine was made with.
+    pub const fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// The requests that became ready since they were last drained. Ask after every call.
+    pub fn drain_ready(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut self.ready)
+    }
+}
