@@ -22,7 +22,8 @@ mod sched;
 mod slab;
 
 pub use batch::{
-    Adapter, Batch, Capabilities, DriverFailure, RowOutput, SampleJobs, Sampled, SequenceRows,
+    Adapter, Batch, Capabilities, DriverAnswer, DriverFailure, LateDraw, LateDrawn, LateMask,
+    LateRow, RowOutput, SampleJobs, Sampled, SequenceRows,
 };
 pub use budget::TokenBudget;
 pub use config::{EngineConfig, Serves, SettingNames};

@@ -8,8 +8,14 @@ use super::Engine;
 use crate::errors::{Error, ErrorCode};
 
 impl Engine {
-    /// When the batch that runs for the longest is overdue; none where no batch can be.
+    /// When the batch that runs for the longest is overdue, or the pass that waits for the longest for nothing but token
+    /// masks; none where nothing can be.
     pub fn overdue_ns(&self) -> Option<u64> {
+        let due_ns = [self.batch_due_ns(), self.late_due_ns()];
+        due_ns.into_iter().flatten().min()
+    }
+
+    fn batch_due_ns(&self) -> Option<u64> {
         let limit_ns = Some(self.config.driver_timeout_ns).filter(|&limit_ns| limit_ns > 0)?;
         let waited_for = self
             .device

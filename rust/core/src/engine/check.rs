@@ -137,6 +137,7 @@ impl Engine {
         let (mut n_waiting, mut n_asked) = (0, 0);
         for (id, context) in self.owned.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
+            self.check_late(pass)?;
             n_waiting += usize::from(pass.is_waiting());
             let Some(request) = pass.request() else {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::batch::ArenaBuilder;
+use crate::batch::{ArenaBuilder, LateRow};
 use crate::ids::{BatchId, ContextId, PageId, PassId};
 use crate::kv::{Lane, Moves, PageCopy, PageStore};
 use crate::sched::Work;
@@ -23,6 +23,8 @@ pub(super) struct InFlight {
     /// Contexts whose pages it moves without computing anything of theirs.
     pub(super) riders: Vec<Rider>,
     pub(super) moves: Moves,
+    /// Its rows whose token masks have not come, until it is launched.
+    pub(super) late: Vec<LateRow>,
     pub(super) work: Work,
     pub(super) n_tokens: u32,
     /// The batch that some of its sequences follow.
@@ -64,6 +66,7 @@ impl InFlight {
             sequences: Vec::new(),
             riders: Vec::new(),
             moves: Moves::default(),
+            late: Vec::new(),
             work: Work::default(),
             n_tokens: 0,
             before: None,

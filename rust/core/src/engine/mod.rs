@@ -6,7 +6,7 @@
 //! request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is taken
 //! (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give places, `displacing`
 //! find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes
-//! on by `advancing`, each token is judged by `judging`), and `abandon_overdue` (`abandoning`) where it hangs,
+//! on by `advancing`, each token is judged by `judging`, rows wait for token masks in `late`), and `abandon_overdue` (`abandoning`) where it hangs,
 //! `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
@@ -27,6 +27,7 @@ mod generators;
 mod histogram;
 mod idle;
 mod judging;
+mod late;
 mod losing;
 mod owned;
 mod planner;
@@ -40,6 +41,7 @@ mod waiting;
 mod working_pages;
 mod writing;
 
+use crate::batch::LateDraw;
 use crate::budget::TokenBudget;
 use crate::config::EngineConfig;
 use crate::context::Pass;
@@ -72,6 +74,8 @@ pub struct Engine {
     device: Device,
     /// Requests that became ready and were not yet drained.
     ready: Vec<RequestId>,
+    /// Rows that were kept and whose token masks have come since, not yet drained.
+    draws: Vec<LateDraw>,
     /// Why nothing is asked of the driver, where nothing may be.
     refusal: Option<Error>,
     /// The latest time that was told.
@@ -98,6 +102,7 @@ impl Engine {
             waiting: Waiting::new(&config),
             device: Device::new(store),
             ready: Vec::new(),
+            draws: Vec::new(),
             refusal: None,
             now_ns: 0,
             n_passes: 0,

@@ -118,6 +118,7 @@ impl Engine {
         let n_done = fates.done.len();
         for (context, request) in fates.done {
             self.ready.extend(request);
+            self.keep_late(context, now_ns);
             self.rest(context);
         }
         Attempt {
@@ -177,13 +178,14 @@ impl Engine {
         if let Some(before) = batch.before {
             self.device.builder.follow(before);
         }
-        let id = batch.id;
+        let (id, late) = (batch.id, std::mem::take(&mut batch.late));
         self.device.in_flight.push(batch);
         let arena = self.device.builder.finish(id);
         Batch {
             id,
             jobs: SampleJobs::new(arena.clone(), self.config.vocab_size),
             arena,
+            late,
         }
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Totals {
     pub(super) n_followers_dropped: u64,
     pub(super) n_ahead_used: u64,
     pub(super) n_ahead_dropped: u64,
+    pub(super) n_late_masks: u64,
     pub(super) n_suspended: u64,
     pub(super) n_hits: u64,
     pub(super) n_reused: u64,
@@ -145,6 +146,10 @@ stats! {
         pub n_followers: u64,
         /// Those of them whose token was of no use: it had ended its generation, or the batch before had failed.
         pub n_followers_dropped: u64,
+        /// Rows that wait for token masks that come late, those included that are not computed yet.
+        pub n_late_rows: u64,
+        /// Passes that failed, or ran ahead in vain, because their token masks did not come in time.
+        pub n_late_masks: u64,
         /// Times that a driver was told to wait for programs that were expected back.
         pub n_holds: u64,
         /// Sequences of each batch.
@@ -223,6 +228,8 @@ impl Engine {
             n_ahead_dropped: totals.n_ahead_dropped,
             n_followers: totals.n_followers,
             n_followers_dropped: totals.n_followers_dropped,
+            n_late_rows: self.n_late_rows_of(None) as u64,
+            n_late_masks: totals.n_late_masks,
             n_holds: totals.n_holds,
             batch_sequences: totals.batch_sequences.clone(),
             batch_tokens: totals.batch_tokens.clone(),

@@ -32,6 +32,7 @@ use ops::{configs, op};
 use pie_core::Stats;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use support::world::World;
 
 const RUNS: u64 = 200;
 
@@ -53,10 +54,13 @@ struct Happened {
     ahead_used: u64,
     ahead_dropped: u64,
     followers: u64,
+    drawn_late: u64,
+    late_masks: u64,
 }
 
 impl Happened {
-    fn in_run(stats: &Stats) -> Self {
+    fn in_run(world: &World) -> Self {
+        let stats: Stats = world.engine.stats();
         Self {
             runs: 1,
             batches: stats.n_batches,
@@ -73,6 +77,8 @@ impl Happened {
             ahead_used: stats.n_ahead_used,
             ahead_dropped: stats.n_ahead_dropped,
             followers: stats.n_followers,
+            drawn_late: world.n_drawn_late,
+            late_masks: stats.n_late_masks,
         }
     }
 
@@ -106,6 +112,8 @@ impl AddAssign for Happened {
             (&mut self.ahead_used, other.ahead_used),
             (&mut self.ahead_dropped, other.ahead_dropped),
             (&mut self.followers, other.followers),
+            (&mut self.drawn_late, other.drawn_late),
+            (&mut self.late_masks, other.late_masks),
         ] {
             *own += other;
         }
@@ -135,7 +143,7 @@ fn run(seed: u64, checks: bool) -> Happened {
             simulation.apply(op)?;
         }
         simulation.end()?;
-        *happened.borrow_mut() = Happened::in_run(&simulation.world.engine.stats());
+        *happened.borrow_mut() = Happened::in_run(&simulation.world);
         Ok(())
     });
     if let Err(TestError::Fail(reason, (config, ops))) = outcome {
@@ -172,5 +180,7 @@ fn programs_get_what_the_oracle_says() {
     }
     assert!(counted.followers > 0, "no batch followed another");
     assert!(counted.device_losses > 0, "no device was lost");
+    assert!(counted.drawn_late > 0, "no mask came late");
+    assert!(counted.late_masks > 0, "no mask came too late");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }
