@@ -783,6 +783,7 @@ fn programs_that_step_by_themselves_share_batches() {
                     .first()
                     .map_or(until_ns, |(at_ns, _)| until_ns.min(*at_ns))
             }
+            Plan::Command(command) => panic!("nobody asked for {command:?}"),
             Plan::Idle => match returns.first() {
                 Some((at_ns, _)) => asked_ns = *at_ns,
                 None => break,

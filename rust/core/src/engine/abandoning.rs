@@ -22,11 +22,11 @@ impl Engine {
             .in_flight
             .iter()
             .filter(|batch| !batch.abandoned);
-        let since_ns = waited_for.map(|batch| batch.since_ns).min()?;
-        Some(since_ns.saturating_add(limit_ns))
+        let due_ns = waited_for.map(|batch| batch.since_ns.saturating_add(limit_ns));
+        due_ns.chain(self.device.commands.due_ns(limit_ns)).min()
     }
 
-    /// Gives up waiting for every batch that is overdue: its requests become ready, each with an error of its own, and
+    /// Gives up waiting for every batch or command that is overdue: its requests become ready, each with an error of its own, and
     /// their contexts are as they were before. The pages that the batch uses stay reserved until [`Engine::complete`],
     /// and until then no batch is given. Answers how many batches there were.
     pub fn abandon_overdue(&mut self, now_ns: u64) -> usize {
@@ -35,6 +35,7 @@ impl Engine {
             return 0;
         }
         self.now_ns = now_ns;
+        let timeout = self.config.names.driver_timeout;
         let (mut n_abandoned, mut passes) = (0, Vec::new());
         for batch in &mut self.device.in_flight {
             if !batch.abandoned && batch.since_ns.saturating_add(limit_ns) <= now_ns {
@@ -46,19 +47,27 @@ impl Engine {
         }
         self.totals.n_failed_batches += n_abandoned as u64;
         for (context, pass) in passes {
-            self.fail(
-                context,
-                pass,
-                overdue(limit_ns, self.config.names.driver_timeout),
-            );
+            self.fail(context, pass, overdue(limit_ns, timeout));
         }
-        n_abandoned
+        n_abandoned + usize::from(self.abandon_command(|| overdue_command(limit_ns, timeout)))
     }
 
     /// Whether a batch was abandoned that the driver has not answered.
     pub fn is_stuck(&self) -> bool {
         self.device.n_stuck() > 0
     }
+}
+
+fn overdue_command(limit_ns: u64, setting: &str) -> Error {
+    Error::with_values(
+        ErrorCode::DriverFailed,
+        format!(
+            "the driver did not answer the command within {} s, {setting}; whether it was carried out is not known; look at \
+             the driver, or raise the setting",
+            limit_ns as f64 / 1e9
+        ),
+        &[("limit_ms", limit_ns / 1_000_000)],
+    )
 }
 
 fn overdue(limit_ns: u64, setting: &str) -> Error {

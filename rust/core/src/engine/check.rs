@@ -31,6 +31,7 @@ impl Engine {
                 .map_err(|broken| format!("snapshot {name:?}: {broken}"))?;
         }
         self.check_requests()?;
+        self.check_commands()?;
         self.check_owners()
     }
 
@@ -277,6 +278,8 @@ impl Engine {
                     .get(context.0)
                     .map(|state| state.process),
                 RequestState::Failed { process, .. } => Some(*process),
+                RequestState::Commanded { process: None, .. } => continue,
+                RequestState::Commanded { process, .. } => *process,
             };
             let process = process.ok_or("a request is active and its context is gone")?;
             *counts.entry(process).or_insert(0) += 1;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::commands::Commands;
 use crate::batch::{ArenaBuilder, LateRow};
 use crate::ids::{BatchId, ContextId, PageId, PassId};
 use crate::kv::{Lane, Moves, PageCopy, PageStore};
@@ -13,6 +14,7 @@ pub(super) struct Device {
     pub(super) store: PageStore,
     pub(super) builder: ArenaBuilder,
     pub(super) in_flight: Vec<InFlight>,
+    pub(super) commands: Commands,
 }
 
 /// A batch that a driver runs.
@@ -89,6 +91,7 @@ impl Device {
             builder: ArenaBuilder::new(store.page_size()),
             store,
             in_flight: Vec::new(),
+            commands: Commands::default(),
         }
     }
 
@@ -116,9 +119,9 @@ impl Device {
         }
     }
 
-    /// Batches that were abandoned and that the driver has not answered.
+    /// Batches and commands that were abandoned and that the driver has not answered.
     pub(super) fn n_stuck(&self) -> usize {
         let stuck = self.in_flight.iter().filter(|batch| batch.abandoned);
-        stuck.count()
+        stuck.count() + usize::from(self.commands.is_stuck())
     }
 }

@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Gives the token mask of a row whose mask comes late: run lengths over the vocabulary, forbidden first; empty: any
-    /// token. `row` is the index of the row in its forward pass, 0 in a step. A request that has ended takes no mask, and
+    /// token. `row` is the index of the row in its forward pass, 0 in a step. A request that has failed takes no mask, and
     /// needs none. Ask [`Engine::drain_draws`] afterwards.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is taken
 //! (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give places, `displacing`
 //! find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes
-//! on by `advancing`, each token is judged by `judging`, rows wait for token masks in `late`), and `abandon_overdue` (`abandoning`) where it hangs,
+//! on by `advancing`, each token is judged by `judging`, rows wait for token masks in `late`), `complete_command` (`commands`), and `abandon_overdue` (`abandoning`) where it hangs,
 //! `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
@@ -14,6 +14,7 @@ mod admitting;
 mod advancing;
 mod ahead;
 mod check;
+mod commands;
 mod completing;
 mod contexts;
 mod costs;
@@ -159,8 +160,13 @@ impl Engine {
             }
             self.release(context);
         }
-        let failed_of = |state: &RequestState| matches!(state, RequestState::Failed { process: owner, .. } if *owner == process);
+        let failed_of = |state: &RequestState| match state {
+            RequestState::Active(_) => false,
+            RequestState::Failed { process: owner, .. } => *owner == process,
+            RequestState::Commanded { process: owner, .. } => *owner == Some(process),
+        };
         self.owned.requests.retain(|_, state| !failed_of(state));
+        self.forget_commands();
         for generator in ended.generators {
             self.drop_generator(generator);
         }

@@ -3,6 +3,7 @@
 use super::planner::{Fates, Planner};
 use super::{Engine, InFlight, Waiting};
 use crate::batch::{Batch, SampleJobs};
+use crate::command::DriverCommand;
 use crate::errors::Error;
 use crate::ids::{BatchId, PassId};
 use crate::kv::Claim;
@@ -13,6 +14,8 @@ use crate::sched::{Limits, Queue, Ticket};
 pub enum Plan {
     /// Run this.
     Batch(Batch),
+    /// Carry this out; nothing else runs meanwhile.
+    Command(DriverCommand),
     /// Nothing can run, or the driver hangs: ask again when a request was entered or a batch was completed.
     Idle,
     /// Programs are expected back: ask again at that time, or when a request was entered.
@@ -37,6 +40,9 @@ impl Engine {
         if self.is_stuck() {
             return Plan::Idle;
         }
+        if let Some(plan) = self.plan_command(now_ns) {
+            return plan;
+        }
         self.totals.n_waiting_max = self
             .totals
             .n_waiting_max
@@ -46,7 +52,13 @@ impl Engine {
         if before.is_some() {
             self.waiting.queue.drop_followers();
         }
-        plan
+        match plan {
+            Plan::Batch(_) => {
+                self.device.commands.note_batch();
+                plan
+            }
+            _ => self.next_command(now_ns).unwrap_or(plan),
+        }
     }
 
     fn plan_some(&mut self, now_ns: u64, before: Option<BatchId>) -> Plan {

@@ -64,9 +64,24 @@ impl Engine {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
+        self.check_room_for_command(Some(self.owned.live(context)?.process))
+    }
+
+    /// The same of a process, or of the operator of the engine.
+    pub(super) fn check_room_for_command(&self, process: Option<ProcessId>) -> Result<()> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        if let Some(process) = process {
+            self.check_own_room_for_request(process)?;
+        }
+        self.check_all_room_for_request()
+    }
+
+    fn check_own_room_for_request(&self, process: ProcessId) -> Result<()> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitQueue, "requests", n, limit, why);
-        let owner = self.owned.process(self.owned.live(context)?.process)?;
+        let owner = self.owned.process(process)?;
         check(
             owner.n_requests,
             self.config.process_waiting(),
@@ -76,7 +91,10 @@ impl Engine {
             self.owned.user(owner.user).n_requests,
             self.config.user_waiting(),
             "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise max_user_waiting",
-        )?;
+        )
+    }
+
+    fn check_all_room_for_request(&self) -> Result<()> {
         let (n, limit) = (self.owned.requests.len(), self.config.max_waiting);
         if n < limit as usize {
             return Ok(());

@@ -21,6 +21,7 @@ pub(super) struct Totals {
     pub(super) n_ahead_used: u64,
     pub(super) n_ahead_dropped: u64,
     pub(super) n_late_masks: u64,
+    pub(super) n_commands: u64,
     pub(super) n_suspended: u64,
     pub(super) n_hits: u64,
     pub(super) n_reused: u64,
@@ -106,7 +107,7 @@ stats! {
         pub n_waiting_max: u64,
         /// Batches that run.
         pub n_in_flight: u64,
-        /// Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0.
+        /// Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it is healthy at 0.
         pub n_stuck: u64,
         /// Batches planned so far.
         pub n_batches: u64,
@@ -150,6 +151,8 @@ stats! {
         pub n_late_rows: u64,
         /// Passes that failed, or ran ahead in vain, because their token masks did not come in time.
         pub n_late_masks: u64,
+        /// Commands that were given to the driver so far.
+        pub n_commands: u64,
         /// Times that a driver was told to wait for programs that were expected back.
         pub n_holds: u64,
         /// Sequences of each batch.
@@ -230,6 +233,7 @@ impl Engine {
             n_followers_dropped: totals.n_followers_dropped,
             n_late_rows: self.n_late_rows_of(None) as u64,
             n_late_masks: totals.n_late_masks,
+            n_commands: totals.n_commands,
             n_holds: totals.n_holds,
             batch_sequences: totals.batch_sequences.clone(),
             batch_tokens: totals.batch_tokens.clone(),

@@ -19,7 +19,7 @@ impl Engine {
     /// `token-budget` when no token may be drawn; `out-of-pages` when the pass could never fit the pool; `limit-queue`
     /// when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
     /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what
-    /// is wrong with it.
+    /// is wrong with it, and `limit-resources`; of a command `unsupported` and `invalid-argument`.
     pub fn submit(
         &mut self,
         request: RequestId,
@@ -43,6 +43,7 @@ impl Engine {
             Submission::Run(generator) => {
                 self.submit_generation(request, generator, PassKind::Run(generator), now_ns)
             }
+            Submission::Command(process, command) => self.submit_command(request, process, command),
         }
     }
 

@@ -12,6 +12,7 @@ use pie_core::{
 };
 use proptest::prelude::*;
 
+use super::commands::{Commanded, Loaded};
 use super::forwards::runs;
 use super::model::{Awaited, Expected, Generation, GeneratorModel, Kept, Model, Process, What};
 use super::ops::{self, END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
@@ -36,6 +37,11 @@ pub struct Simulation {
     awaited: Vec<Awaited>,
     /// Requests whose masks may have come too late.
     tired: HashSet<RequestId>,
+    /// Commands whose answers were not taken, in the order in which they were entered.
+    pub commands: Vec<Commanded>,
+    pub loaded: Loaded,
+    /// The command that the driver was given last.
+    pub n_given: u64,
 }
 
 /// Contexts that live at once.
@@ -58,6 +64,9 @@ impl Simulation {
             failed: HashSet::new(),
             awaited: Vec::new(),
             tired: HashSet::new(),
+            commands: Vec::new(),
+            loaded: Loaded::new(),
+            n_given: 0,
         };
         simulation.world.holds_draws = true;
         for process in 0..PROCESSES.len() {
@@ -82,6 +91,7 @@ impl Simulation {
     }
 
     fn end_process(&mut self, process: usize) {
+        self.end_commands(process);
         let ended = |model: &Model| model.process == process;
         for (_, model) in self.contexts.iter().filter(|(_, model)| ended(model)) {
             self.expected.retain(|(id, _)| Some(*id) != model.request);
@@ -404,6 +414,7 @@ impl Simulation {
                     !(self.world.plan() && stuck),
                     "a driver that hangs got a batch"
                 );
+                self.note_command()?;
             }
             Op::LateMasks(which, late) => {
                 let generator = self
@@ -423,6 +434,9 @@ impl Simulation {
                 }
             }
             Op::GiveMask(which, refused) => self.give_mask(which, refused)?,
+            Op::Command(process, command) => self.command(process, command)?,
+            Op::FinishCommand => self.finish_command(),
+            Op::CancelCommand(which) => self.cancel_command(which),
             Op::DrawKept => self.world.draw_held(),
             Op::Tire => self.tire()?,
             Op::Hang(ns) => {
@@ -433,6 +447,7 @@ impl Simulation {
                     .map(|it| it.arena.clone())
                     .collect();
                 self.tires();
+                self.commands_may_fail();
                 if self.world.hang(ns) > 0 {
                     running.iter().for_each(|arena| self.may_fail(arena));
                 }
@@ -528,12 +543,24 @@ impl Simulation {
         self.tired.extend(self.awaited.iter().map(|it| it.request));
     }
 
-    /// Runs and draws until nothing can go on without masks.
-    fn rest(&mut self) {
+    /// Runs until nothing can run.
+    fn pump(&mut self) -> Outcome {
         loop {
-            self.world.pump();
+            self.finish_command();
+            self.world.pump_batches();
+            self.note_command()?;
+            if self.world.command.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs and draws until nothing can go on without masks.
+    fn rest(&mut self) -> Outcome {
+        loop {
+            self.pump()?;
             if self.world.draws.is_empty() {
-                return;
+                return Ok(());
             }
             self.world.draw_held();
         }
@@ -541,7 +568,7 @@ impl Simulation {
 
     /// Whatever waits for nothing but masks fails after its time, and nothing else does.
     fn tire(&mut self) -> Outcome {
-        self.rest();
+        self.rest()?;
         self.tires();
         self.world.hang(self.config.late_mask_ns);
         let awaiting: HashSet<RequestId> = self.awaited.iter().map(|it| it.request).collect();
@@ -562,6 +589,7 @@ impl Simulation {
             self.may_fail(&batch.arena);
         }
         self.world.lose();
+        self.lose_commands(refuses);
         let stats = self.world.engine.stats();
         let held = stats.n_pages_used + stats.n_pages_cached + stats.n_pages_host;
         prop_assert_eq!((held, stats.n_in_flight, stats.n_stuck), (0, 0, 0));
@@ -925,7 +953,9 @@ impl Simulation {
     /// Runs everything and takes every answer; all must be there as soon as their masks are, and no mask that is
     /// awaited keeps another request.
     fn take_all(&mut self) -> Outcome {
-        self.rest();
+        self.rest()?;
+        self.take_commands()?;
+        prop_assert!(self.has_no_commands(), "a command was never given");
         self.forget_masks();
         let awaiting: HashSet<RequestId> = self.awaited.iter().map(|it| it.request).collect();
         let others = |(id, _): &(RequestId, Expected)| !awaiting.contains(id);
@@ -937,7 +967,7 @@ impl Simulation {
         while !self.awaited.is_empty() {
             self.give_mask(0, false)?;
         }
-        self.rest();
+        self.rest()?;
         while !self.expected.is_empty() {
             let n = self.expected.len();
             self.take(0)?;

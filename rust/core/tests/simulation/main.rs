@@ -16,6 +16,7 @@
     reason = "a test fails by panicking, and is a crate of its own"
 )]
 
+mod commands;
 mod driving;
 mod forwards;
 mod model;
@@ -56,6 +57,7 @@ struct Happened {
     followers: u64,
     drawn_late: u64,
     late_masks: u64,
+    commands: u64,
 }
 
 impl Happened {
@@ -79,6 +81,7 @@ impl Happened {
             followers: stats.n_followers,
             drawn_late: world.n_drawn_late,
             late_masks: stats.n_late_masks,
+            commands: stats.n_commands,
         }
     }
 
@@ -114,6 +117,7 @@ impl AddAssign for Happened {
             (&mut self.followers, other.followers),
             (&mut self.drawn_late, other.drawn_late),
             (&mut self.late_masks, other.late_masks),
+            (&mut self.commands, other.commands),
         ] {
             *own += other;
         }
@@ -182,5 +186,6 @@ fn programs_get_what_the_oracle_says() {
     assert!(counted.device_losses > 0, "no device was lost");
     assert!(counted.drawn_late > 0, "no mask came late");
     assert!(counted.late_masks > 0, "no mask came too late");
+    assert!(counted.commands > 0, "no command was given");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }

@@ -1,6 +1,6 @@
 //! What may happen, and on which engines.
 
-use pie_core::{Adapter, EngineConfig, Method, Serves};
+use pie_core::{Adapter, AdapterName, Command, EngineConfig, Method, Serves};
 use proptest::prelude::*;
 
 use super::support::fold;
@@ -69,6 +69,11 @@ pub enum Op {
     DrawKept,
     /// Everything is computed, and masks are waited for until it is too long.
     Tire,
+    /// A process, or the operator, has the driver carry something out.
+    Command(usize, Command),
+    /// The driver does, where it has a command.
+    FinishCommand,
+    CancelCommand(usize),
     Plan,
     Finish(usize),
     /// Runs and takes everything.
@@ -184,6 +189,16 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
         })
 }
 
+fn command() -> impl Strategy<Value = Command> {
+    let name = || (1u64..4).prop_map(|id| AdapterName { id, version: 0 });
+    let path = "/adapter".to_owned();
+    prop_oneof![
+        3 => name().prop_map(move |adapter| Command::LoadAdapter { adapter, path: path.clone() }),
+        2 => (name(), name()).prop_map(|(from, to)| Command::CopyAdapter { from, to }),
+        2 => name().prop_map(|adapter| Command::DropAdapter { adapter }),
+    ]
+}
+
 pub fn op() -> impl Strategy<Value = Op> {
     let generate = (
         0usize..6,
@@ -222,6 +237,9 @@ pub fn op() -> impl Strategy<Value = Op> {
         7 => (0usize..8, prop::bool::weighted(0.1)).prop_map(|(which, refused)| Op::GiveMask(which, refused)),
         2 => Just(Op::DrawKept),
         1 => Just(Op::Tire),
+        2 => (0usize..4, command()).prop_map(|(process, command)| Op::Command(process, command)),
+        2 => Just(Op::FinishCommand),
+        1 => (0usize..4).prop_map(Op::CancelCommand),
         6 => Just(Op::Plan),
         4 => (0usize..2).prop_map(Op::Finish),
         5 => Just(Op::Settle),

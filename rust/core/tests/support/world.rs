@@ -7,9 +7,9 @@ use std::ops::{Deref, DerefMut};
 use pie_core::batch::{ArenaView, NOT_FINITE};
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, Answer, Batch, BatchId, ContextId, DriverAnswer, DriverFailure, Engine, EngineConfig,
-    Error, GeneratorId, GeneratorOptions, LateDraw, Method, Output, Plan, ProcessId, Progress,
-    RequestId, Sampled, Sampler, Submission, UserId, dummy,
+    Adapter, Answer, Batch, BatchId, ContextId, DriverAnswer, DriverCommand, DriverFailure, Engine,
+    EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method, Output, Plan, ProcessId,
+    Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
 };
 
 use super::next_token;
@@ -72,6 +72,8 @@ pub struct World {
     pub running: Vec<Batch>,
     /// The rows of batches that run and were computed, since one that runs follows them.
     computed: HashMap<BatchId, Vec<f32>>,
+    /// The command that the driver was given.
+    pub command: Option<DriverCommand>,
     /// Requests that were announced as ready.
     pub ready: HashMap<RequestId, ()>,
     /// Draws are left to the test, in place of being made at once.
@@ -176,6 +178,7 @@ impl World {
             n_requests: 0,
             running: Vec::new(),
             computed: HashMap::new(),
+            command: None,
             ready: HashMap::new(),
             holds_draws: false,
             draws: Vec::new(),
@@ -236,6 +239,11 @@ impl World {
             match self.engine.next_batch(self.now_ns) {
                 Plan::Batch(batch) => {
                     self.running.push(batch);
+                    break true;
+                }
+                Plan::Command(command) => {
+                    assert!(self.running.is_empty() && self.command.is_none());
+                    self.command = Some(command);
                     break true;
                 }
                 Plan::Idle => break false,
@@ -304,6 +312,16 @@ impl World {
         self.answer(batch.id, Ok(sampled));
     }
 
+    /// Has the driver carry out its command, and answers it.
+    pub fn finish_command(&mut self) {
+        let command = self.command.take().expect("the driver has a command");
+        let outcome = self.driver.command(&command.command);
+        self.engine
+            .complete_command(command.id, outcome, self.now_ns)
+            .unwrap();
+        self.announce();
+    }
+
     /// Gives the mask of a row.
     pub fn give_mask(&mut self, request: RequestId, row: u32, mask: &[u32]) -> Result<(), Error> {
         let given = self.engine.give_mask(request, row, mask);
@@ -342,6 +360,7 @@ impl World {
     /// The device goes with all that it holds, and an empty one comes.
     pub fn lose(&mut self) {
         self.running.clear();
+        self.command = None;
         self.computed.clear();
         self.driver = driver(self.engine.config());
         self.engine.lose_device("it was killed", self.now_ns);
@@ -365,11 +384,23 @@ impl World {
         }
     }
 
-    /// Runs batches until nothing can run: one, or where the driver feeds what it draws into its next batch, that one
-    /// too.
+    /// Runs batches and commands until nothing can run.
     pub fn pump(&mut self) {
+        self.pump_batches();
+        while self.command.is_some() {
+            self.finish_command();
+            self.pump_batches();
+        }
+    }
+
+    /// Runs batches until nothing can run, or the driver has a command: one, or where the driver feeds what it draws
+    /// into its next batch, that one too.
+    pub fn pump_batches(&mut self) {
         let depth = 1 + usize::from(self.driver.capabilities().follows);
         for _ in 0..10_000 {
+            if self.command.is_some() {
+                return;
+            }
             if self.running.len() < depth && self.plan() {
                 continue;
             }
