@@ -62,6 +62,8 @@ class ErrorCode(StrEnum):
     """The program ran longer than one instance may run."""
     LIMIT_PASS = "limit-pass"
     """A step or a flush took longer than one may take; the context is as it was before."""
+    LATE_MASK = "late-mask"
+    """The token mask of a row did not come in time; the context is as it was before."""
     LIMIT_STACK = "limit-stack"
     """The program recursed deeper than its stack allows."""
     LIMIT_RESOURCES = "limit-resources"

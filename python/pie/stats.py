@@ -115,6 +115,12 @@ class ModelStats(TypedDict):
     n_followers_dropped: int
     """Those of them whose token was of no use: it had ended its generation, or the batch before had failed."""
 
+    n_late_rows: int
+    """Rows that wait for token masks that come late, those included that are not computed yet."""
+
+    n_late_masks: int
+    """Passes that failed, or ran ahead in vain, because their token masks did not come in time."""
+
     n_holds: int
     """Times that a driver was told to wait for programs that were expected back."""
 

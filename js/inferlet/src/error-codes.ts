@@ -58,6 +58,8 @@ export const ERROR_CODES = [
   'limit-wall',
   /** A step or a flush took longer than one may take; the context is as it was before. */
   'limit-pass',
+  /** The token mask of a row did not come in time; the context is as it was before. */
+  'late-mask',
   /** The program recursed deeper than its stack allows. */
   'limit-stack',
   /** More contexts, generators, futures or other handles are held than a program, its user or the engine may hold. */

@@ -68,6 +68,12 @@ pub struct EngineConfig {
     pub serves: Serves,
     /// How long a driver may take for a batch until its requests fail, in nanoseconds. 0: any time.
     pub driver_timeout_ns: u64,
+    /// Rows that may wait for token masks that come late, those of passes included that are not computed yet; a quarter
+    /// of them, rounded up, of one process. Each takes `4 V` bytes while it is kept. 1 to 2^16.
+    pub max_late_rows: u32,
+    /// How long a pass of which everything is computed may wait for the token masks of its rows until it fails, in
+    /// nanoseconds.
+    pub late_mask_ns: u64,
     /// Names of settings in messages.
     pub names: SettingNames,
 }
@@ -144,6 +150,8 @@ impl EngineConfig {
             hold_ns: 2_000_000,
             shared_step_ns: 1_500_000,
             driver_timeout_ns: 60_000_000_000,
+            max_late_rows: 256,
+            late_mask_ns: 10_000_000_000,
             names: SettingNames::default(),
         }
     }
@@ -201,6 +209,7 @@ impl EngineConfig {
         in_range("max_process_contexts", self.process_contexts(), 1 << 20)?;
         in_range("max_user_contexts", self.user_contexts(), 1 << 20)?;
         in_range("max_user_waiting", self.user_waiting(), 1 << 20)?;
+        in_range("max_late_rows", self.max_late_rows, 1 << 16)?;
         in_range("max_process_waiting", self.process_waiting(), 1 << 20)?;
         match self
             .end_tokens
@@ -243,7 +252,7 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 19] = [
+        let spoil: [(&str, Spoil); 20] = [
             ("vocab_size", |c| c.vocab_size = 0),
             ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
             ("page_size", |c| c.page_size = 0),
@@ -262,6 +271,7 @@ mod tests {
             ("max_user_contexts", |c| c.max_user_contexts = Some(0)),
             ("max_user_waiting", |c| c.max_user_waiting = Some(0)),
             ("max_process_waiting", |c| c.max_process_waiting = Some(0)),
+            ("max_late_rows", |c| c.max_late_rows = 0),
             ("end_tokens", |c| c.end_tokens = vec![100]),
         ];
         for (name, spoil) in spoil {

@@ -45,6 +45,11 @@ id!(
     BatchId, "batch"
 );
 
+id!(
+    /// A command to a driver, counted from 1 in the order in which they are given.
+    CommandId, "command"
+);
+
 /// A page of the pool: the index by which drivers address it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PageId(pub u32);

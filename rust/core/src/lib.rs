@@ -6,6 +6,7 @@
 pub mod batch;
 pub mod brle;
 mod budget;
+pub mod command;
 pub mod config;
 mod context;
 pub mod dummy;
@@ -22,9 +23,11 @@ mod sched;
 mod slab;
 
 pub use batch::{
-    Adapter, Batch, Capabilities, DriverFailure, RowOutput, SampleJobs, Sampled, SequenceRows,
+    Adapter, Batch, Capabilities, DriverAnswer, DriverFailure, LateDraw, LateDrawn, LateMask,
+    LateRow, RowOutput, SampleJobs, Sampled, SequenceRows,
 };
 pub use budget::TokenBudget;
+pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, Serves, SettingNames};
 pub use engine::{
     Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
@@ -32,5 +35,7 @@ pub use engine::{
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{FinishReason, GeneratorOptions, Output};
-pub use ids::{BatchId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId};
+pub use ids::{
+    BatchId, CommandId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId,
+};
 pub use sampling::{Method, Sampler};

@@ -44,6 +44,7 @@ fn kept(index: u32) -> RowRequest {
         index,
         sampler: None,
         keep: true,
+        late_mask: false,
     }
 }
 
@@ -52,6 +53,7 @@ fn drawn(index: u32, method: Method, seed: Option<u64>) -> RowRequest {
         index,
         sampler: Some(Sampler { method, seed }),
         keep: false,
+        late_mask: false,
     }
 }
 

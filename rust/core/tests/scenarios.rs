@@ -121,7 +121,7 @@ fn a_driver_that_hangs_fails_its_requests_and_gets_nothing_else() {
     // What it answers too late is dropped.
     let (batch, logits) = world.compute(0);
     assert_eq!(batch.id, late.id);
-    world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+    world.conclude(&batch, &logits, &[]);
     let stats = world.engine.stats();
     assert_eq!((stats.n_stuck, stats.n_pages_used), (0, 0));
     for request in again {
@@ -145,7 +145,7 @@ fn every_kind_of_late_answer_is_dropped() {
         },
         |world| {
             let (batch, logits) = world.compute(0);
-            world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+            world.conclude(&batch, &logits, &[]);
         },
     ];
     for answer in answers {
@@ -340,7 +340,7 @@ fn bad_logits_fail_one_request() {
         let (batch, mut logits) = world.compute(0);
         logits[50 + 7] = if bad == 0.0 { logits[50 + 7] } else { bad };
         logits.truncate(good_rows * 50);
-        world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+        world.conclude(&batch, &logits, &[]);
         for (row, request) in requests.into_iter().enumerate() {
             let answer = world.engine.take(request).unwrap();
             let fails = if bad == 0.0 {
@@ -707,7 +707,7 @@ fn a_cancelled_pass_keeps_its_pages_until_its_batch_is_done() {
     world.plan();
     // The later batch first: what the cancelled one then writes must not reach its pages.
     let (batch, logits) = world.compute(1);
-    world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+    world.conclude(&batch, &logits, &[]);
     assert_eq!(world.wait(flushed), Ok(pie_core::Answer::Flushed));
     let generator = world.generator(other, 4);
     assert_eq!(
@@ -783,6 +783,7 @@ fn programs_that_step_by_themselves_share_batches() {
                     .first()
                     .map_or(until_ns, |(at_ns, _)| until_ns.min(*at_ns))
             }
+            Plan::Command(command) => panic!("nobody asked for {command:?}"),
             Plan::Idle => match returns.first() {
                 Some((at_ns, _)) => asked_ns = *at_ns,
                 None => break,
@@ -1070,7 +1071,7 @@ fn a_hold_ends_with_the_request_that_it_held() {
     }
     // The batch of one is answered, so that its program is expected back, and a request is held for it.
     let (batch, logits) = world.compute(1);
-    world.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+    world.conclude(&batch, &logits, &[]);
     let other = world.context(&prompt(3, 2));
     let request = world.submit(Submission::Flush(other)).unwrap();
     let plan = world.engine.next_batch(world.now_ns);

@@ -136,6 +136,7 @@ fn who_wants_many_rows_gets_its_turn() {
             index: 0,
             sampler: None,
             keep: true,
+            late_mask: false,
         };
         Box::new(Forward {
             input: input.collect(),

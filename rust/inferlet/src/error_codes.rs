@@ -59,6 +59,8 @@ pub enum ErrorCode {
     LimitWall,
     /// A step or a flush took longer than one may take; the context is as it was before.
     LimitPass,
+    /// The token mask of a row did not come in time; the context is as it was before.
+    LateMask,
     /// The program recursed deeper than its stack allows.
     LimitStack,
     /// More contexts, generators, futures or other handles are held than a program, its user or the engine may hold.
@@ -188,6 +190,7 @@ impl ErrorCode {
         Self::LimitCpu,
         Self::LimitWall,
         Self::LimitPass,
+        Self::LateMask,
         Self::LimitStack,
         Self::LimitResources,
         Self::LimitMessage,
@@ -269,6 +272,7 @@ impl ErrorCode {
             Self::LimitCpu => "limit-cpu",
             Self::LimitWall => "limit-wall",
             Self::LimitPass => "limit-pass",
+            Self::LateMask => "late-mask",
             Self::LimitStack => "limit-stack",
             Self::LimitResources => "limit-resources",
             Self::LimitMessage => "limit-message",

@@ -3,8 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::answer::{AnswerReader, AnsweredRow, DriverAnswer, NOT_FINITE};
+use super::late::LateMask;
 use super::layout::Field;
 use super::view::{ArenaView, RowView};
+use crate::brle;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::BatchId;
 use crate::sampling::{RowFault, Scratch, sample_many};
@@ -60,14 +63,26 @@ impl SampleJobs {
         ArenaView::built(&self.arena).n_rows()
     }
 
-    /// Draws from each row of `logits`, float32 `[R, V]`, C-contiguous. `failures` names sequences of the batch that
-    /// the driver could not compute, by index, with a reason each.
-    ///
-    /// A row that is missing or holds a value that is not finite fails its sequence alone, with `bad-logits`; so does a
-    /// sequence that `failures` names, with `driver-failed`. Where the size of `logits` does not fit, rows cannot be
-    /// told apart and every sequence that wanted one fails; where `failures` names a sequence that the batch does not
-    /// have, every one fails, since it cannot be known which was meant.
+    /// Draws from each row of `logits`, float32 `[R, V]`, C-contiguous: [`SampleJobs::conclude`] where no mask came
+    /// late.
     pub fn sample(&self, logits: &[f32], failures: &[(u32, String)]) -> Sampled {
+        self.conclude(DriverAnswer::Logits(logits), &[], failures)
+    }
+
+    /// Draws from the rows that the driver answered with, or takes what it drew. `masks` are those that came late, in
+    /// the order of their rows; a late row without one is kept. `failures` names sequences of the batch that the driver
+    /// could not compute, by index, with a reason each.
+    ///
+    /// A row that is missing, holds a value that is not finite, or was drawn wrongly fails its sequence alone, with
+    /// `bad-logits`; so does a sequence that `failures` names, with `driver-failed`. Where the size of the answer does
+    /// not fit, rows cannot be told apart and every sequence that wanted one fails; where `failures` names a sequence
+    /// that the batch does not have, every one fails, since it cannot be known which was meant.
+    pub fn conclude(
+        &self,
+        answer: DriverAnswer<'_>,
+        masks: &[LateMask],
+        failures: &[(u32, String)],
+    ) -> Sampled {
         let view = ArenaView::built(&self.arena);
         let n_sequences = view.n_sequences();
         let mut sampled = Sampled {
@@ -76,8 +91,8 @@ impl SampleJobs {
             rows: Vec::with_capacity(view.n_rows()),
             tokens: Vec::with_capacity(view.n_rows()),
         };
-        let width = self.vocab_size as usize;
-        let fits = logits.len() <= view.n_rows() * width && logits.len().is_multiple_of(width);
+        let mut reader = AnswerReader::new(answer, &view, self.vocab_size as usize);
+        let mut masks = masks.iter().peekable();
         let mut scratch = Scratch::default();
         let tokens = view.field(Field::RowToken);
         let mut rows = view.rows().enumerate();
@@ -91,11 +106,12 @@ impl SampleJobs {
                 .count();
             n_taken += n_own;
             for (index, row) in rows.by_ref().take(n_own) {
-                let drawn = match logits.get(index * width..(index + 1) * width) {
-                    Some(logits) if fits => sampled
-                        .draw(logits, &row, &mut scratch)
-                        .map_err(|fault| row_error(index, fault)),
-                    _ => Err(self.shape_error(logits.len())),
+                let late = masks.next_if(|late| late.row as usize == index);
+                let drawn = match reader.next(&row) {
+                    Some(answered) => self
+                        .take_row(&mut sampled, answered, &row, late, &mut scratch)
+                        .map_err(|fault| row_fault(index, fault)),
+                    None => Err(self.shape_error(answer)),
                 };
                 if outcome.is_ok() && drawn.is_err() {
                     outcome = drawn;
@@ -105,21 +121,74 @@ impl SampleJobs {
                 .sequences
                 .push(outcome.map(|()| first..sampled.rows.len()));
         }
-        for (index, reason) in failures {
-            match sampled.sequences.get_mut(*index as usize) {
-                Some(sequence) => *sequence = Err(driver_failed(reason)),
-                None => {
-                    let reason = format!("it named sequence {index} of a batch of {n_sequences}");
-                    sampled.sequences.fill(Err(driver_failed(&reason)));
-                    break;
-                }
-            }
-        }
+        sampled.fail(failures);
         sampled
     }
 
-    fn shape_error(&self, n_values: usize) -> Error {
+    /// Draws from one row, or takes what was drawn from it, and keeps the row where that is wanted.
+    fn take_row(
+        &self,
+        sampled: &mut Sampled,
+        answered: AnsweredRow<'_>,
+        row: &RowView<'_>,
+        late: Option<&LateMask>,
+        scratch: &mut Scratch,
+    ) -> std::result::Result<(), Fault> {
+        match (answered.tokens, answered.logits, late) {
+            (_, Some(logits), Some(late)) => {
+                let row = RowView {
+                    mask: &late.mask,
+                    n_draws: late.n_draws,
+                    keep: late.keep,
+                    ..*row
+                };
+                Ok(sampled.draw(logits, &row, scratch)?)
+            }
+            (None, Some(logits), None) => Ok(sampled.draw(logits, row, scratch)?),
+            (Some(tokens), logits, _) => {
+                let bad = |&&token: &&u32| !brle::is_allowed(row.mask, self.vocab_size, token);
+                match tokens.iter().find(bad) {
+                    Some(&NOT_FINITE) => return Err(Fault::NotDrawn),
+                    Some(&token) => return Err(Fault::DrawnWrongly(token)),
+                    None => {}
+                }
+                let first = sampled.tokens.len();
+                if let Some(logits) = logits {
+                    // The row is checked, and nothing is drawn from it.
+                    let row = RowView { n_draws: 0, ..*row };
+                    sampled.draw(logits, &row, scratch)?;
+                } else {
+                    sampled.rows.push(SampledRow {
+                        tokens: first..first,
+                        logits: None,
+                    });
+                }
+                sampled.tokens.extend_from_slice(tokens);
+                if let Some(row) = sampled.rows.last_mut() {
+                    row.tokens.end = sampled.tokens.len();
+                }
+                Ok(())
+            }
+            (None, None, _) => Err(Fault::NotDrawn),
+        }
+    }
+
+    fn shape_error(&self, answer: DriverAnswer<'_>) -> Error {
         let (n_rows, width) = (self.n_rows(), self.vocab_size);
+        let n_values = match answer {
+            DriverAnswer::Logits(logits) => logits.len(),
+            DriverAnswer::Drawn { tokens, logits } => {
+                let (n_tokens, n_values) = (tokens.len(), logits.len());
+                return Error::with_values(
+                    ErrorCode::BadLogits,
+                    format!(
+                        "the driver drew {n_tokens} tokens and answered with {n_values} logits, which are not those that the \
+                         {n_rows} rows of {width} ask for; try again, or mend the driver"
+                    ),
+                    &[("tokens", n_tokens as u64), ("values", n_values as u64)],
+                );
+            }
+        };
         Error::with_values(
             ErrorCode::BadLogits,
             format!(
@@ -157,6 +226,21 @@ impl Sampled {
             logits: row.keep.then(|| Arc::from(logits)),
         });
         Ok(())
+    }
+
+    /// Fails the sequences that the driver names.
+    fn fail(&mut self, failures: &[(u32, String)]) {
+        let n_sequences = self.sequences.len();
+        for (index, reason) in failures {
+            match self.sequences.get_mut(*index as usize) {
+                Some(sequence) => *sequence = Err(driver_failed(reason)),
+                None => {
+                    let reason = format!("it named sequence {index} of a batch of {n_sequences}");
+                    self.sequences.fill(Err(driver_failed(&reason)));
+                    break;
+                }
+            }
+        }
     }
 
     /// Sequences of the batch.
@@ -200,7 +284,45 @@ fn driver_failed(reason: &str) -> Error {
     )
 }
 
-fn row_error(row: usize, fault: RowFault) -> Error {
+/// Why nothing came of a row.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Row(RowFault),
+    /// The driver drew nothing: a logit is not finite.
+    NotDrawn,
+    /// The driver drew what the token mask or the vocabulary forbids.
+    DrawnWrongly(u32),
+}
+
+impl From<RowFault> for Fault {
+    fn from(fault: RowFault) -> Self {
+        Self::Row(fault)
+    }
+}
+
+fn row_fault(row: usize, fault: Fault) -> Error {
+    let bad = |message: String, token: u32| {
+        let values = [("row", row as u64), ("token", u64::from(token))];
+        Error::with_values(ErrorCode::BadLogits, message, &values)
+    };
+    match fault {
+        Fault::Row(fault) => row_error(row, fault),
+        Fault::NotDrawn => bad(
+            format!(
+                "a logit of row {row} is not finite; try again, and check the weights if it stays"
+            ),
+            NOT_FINITE,
+        ),
+        Fault::DrawnWrongly(token) => bad(
+            format!(
+                "the driver drew token {token} from row {row}, which may not be drawn there; mend the driver"
+            ),
+            token,
+        ),
+    }
+}
+
+pub(super) fn row_error(row: usize, fault: RowFault) -> Error {
     match fault {
         RowFault::NotFinite(token) => Error::with_values(
             ErrorCode::BadLogits,

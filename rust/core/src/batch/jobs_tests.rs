@@ -1,5 +1,7 @@
 //! What is drawn from the rows of a batch, and who fails where a row does.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::errors::ErrorCode;
 use crate::ids::{BatchId, ContextId, PageId, RequestId};
@@ -192,5 +194,106 @@ fn a_driver_fails_sequences_by_name() {
             "{}",
             error.message
         );
+    }
+}
+
+#[test]
+fn what_a_driver_drew_is_taken_as_what_would_be_drawn() {
+    let masked = Row {
+        mask: &[0, 2, 1, 1],
+        keep: true,
+        ..row(0)
+    };
+    let many = Row {
+        params: RANDOM,
+        n_draws: 3,
+        ..row(1)
+    };
+    let alone = Row {
+        n_draws: 0,
+        keep: true,
+        ..row(2)
+    };
+    let jobs = jobs(&[vec![masked, many], vec![], vec![row(0), alone]]);
+    let values = [5, 2, 1, 4].map(logits);
+    let of_logits = jobs.sample(&values.concat(), &[]);
+    let outputs = |sampled: &Sampled, index: usize| -> Vec<(Vec<u32>, Option<Vec<f32>>)> {
+        let rows = sampled.rows(index).unwrap();
+        let outputs = rows.outputs();
+        outputs
+            .map(|(tokens, row)| (tokens.to_vec(), row.map(|row| row.to_vec())))
+            .collect()
+    };
+    let tokens: Vec<u32> = [0, 2]
+        .into_iter()
+        .flat_map(|index| outputs(&of_logits, index))
+        .flat_map(|(tokens, _)| tokens)
+        .collect();
+    // Rows that are wanted themselves, and no others.
+    let wanted = [&values[0][..], &values[3]].concat();
+    let drawn = |tokens: &[u32], logits: &[f32]| {
+        jobs.conclude(DriverAnswer::Drawn { tokens, logits }, &[], &[])
+    };
+    let of_tokens = drawn(&tokens, &wanted);
+    for index in 0..3 {
+        assert_eq!(outputs(&of_tokens, index), outputs(&of_logits, index));
+    }
+    // What cannot be told apart fails every sequence that wanted something.
+    for (tokens, logits) in [
+        (&tokens[1..], &wanted[..]),
+        (&tokens, &wanted[1..]),
+        (&tokens, &values.concat()),
+    ] {
+        let sampled = drawn(tokens, logits);
+        for index in [0, 2] {
+            assert_eq!(sampled.rows(index).unwrap_err().code, ErrorCode::BadLogits);
+        }
+        assert!(sampled.rows(1).is_ok());
+    }
+    // What was not drawn, or may not be, fails its sequence alone.
+    for (at, token) in [(0, NOT_FINITE), (0, 2), (2, V), (2, NOT_FINITE)] {
+        let mut tokens = tokens.clone();
+        tokens[at] = token;
+        let sampled = drawn(&tokens, &wanted);
+        assert_eq!(sampled.rows(0).unwrap_err().code, ErrorCode::BadLogits);
+        assert!(sampled.rows(2).is_ok());
+    }
+    let mut bad = wanted;
+    bad[V as usize] = f32::NAN;
+    let error = drawn(&tokens, &bad).rows(2).unwrap_err().clone();
+    assert_eq!(error.code, ErrorCode::BadLogits);
+}
+
+#[test]
+fn a_row_whose_mask_came_is_drawn_by_it_and_one_whose_mask_did_not_come_is_kept() {
+    let late = |token_idx| Row {
+        n_draws: 0,
+        keep: true,
+        ..row(token_idx)
+    };
+    let jobs = jobs(&[vec![row(0), late(1)], vec![late(2), late(2)]]);
+    let values = [1, 5, 5, 4].map(logits);
+    let mask = |row, keep| LateMask {
+        row,
+        n_draws: 1,
+        keep,
+        mask: Arc::from([0, 3]),
+    };
+    let masks = [mask(1, false), mask(3, true)];
+    let wanted = values[1..].concat();
+    let drawn = DriverAnswer::Drawn {
+        tokens: &[1],
+        logits: &wanted,
+    };
+    for answer in [DriverAnswer::Logits(&values.concat()), drawn] {
+        let sampled = jobs.conclude(answer, &masks, &[]);
+        let outputs = |index: usize| -> Vec<(Vec<u32>, bool)> {
+            let outputs = sampled.rows(index).unwrap().outputs();
+            outputs
+                .map(|(tokens, row)| (tokens.to_vec(), row.is_some()))
+                .collect()
+        };
+        assert_eq!(outputs(0), [(vec![1], false), (vec![2], false)]);
+        assert_eq!(outputs(1), [(vec![], true), (vec![2], true)]);
     }
 }

@@ -1,11 +1,13 @@
 //! Batches: what a driver gets, and what is drawn from its answer.
 
+mod answer;
 mod builder;
 mod capabilities;
 mod checks;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
+mod late;
 pub mod layout;
 #[cfg(test)]
 mod property_tests;
@@ -17,11 +19,13 @@ use std::sync::Arc;
 
 use crate::ids::BatchId;
 
+pub use answer::{DriverAnswer, NOT_FINITE};
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
+pub use late::{LateDraw, LateDrawn, LateMask, LateRow};
 pub use reads::RowOutput;
-pub(crate) use reads::{Read, Reads};
+pub(crate) use reads::{MaskFault, Read, Reads};
 pub use view::{ArenaView, RowView, SequenceView};
 
 /// A batch for a driver.
@@ -33,4 +37,6 @@ pub struct Batch {
     pub arena: Arc<[u32]>,
     /// What is drawn from the driver's answer.
     pub jobs: SampleJobs,
+    /// What may come late: rows that were planned without their token mask.
+    pub late: Vec<LateRow>,
 }

@@ -15,8 +15,11 @@ pub(crate) struct Read {
     pub(crate) key: Key,
     /// 0 where the row alone is wanted.
     pub(crate) n_draws: u32,
-    /// The tokens that may be drawn, as run lengths over the vocabulary; none: any.
+    /// The tokens that may be drawn, as run lengths over the vocabulary; none: any, or where the mask comes late, it has
+    /// not come.
     pub(crate) mask: Option<Arc<[u32]>>,
+    /// The mask may come after the forward has been launched.
+    pub(crate) is_late: bool,
     /// Whether the row itself is wanted.
     pub(crate) keep: bool,
 }
@@ -24,14 +27,25 @@ pub(crate) struct Read {
 impl Read {
     /// The row behind the token that this one draws, which is drawn alike.
     pub(crate) fn following(&self) -> Self {
+        self.moved(self.slot + 1)
+    }
+
+    /// The row behind the token at another slot, drawn alike. A mask that came late is that of one row.
+    fn moved(&self, slot: u32) -> Self {
         Self {
-            slot: self.slot + 1,
+            slot,
             key: Key {
-                position: self.key.position + 1,
+                position: slot + 1,
                 ..self.key
             },
+            mask: self.mask.clone().filter(|_| !self.is_late),
             ..self.clone()
         }
+    }
+
+    /// Whether it is planned without its mask.
+    pub(crate) const fn awaits_mask(&self) -> bool {
+        self.is_late && self.mask.is_none()
     }
 }
 
@@ -70,14 +84,64 @@ pub(crate) struct Many {
     drawn: Vec<u32>,
     /// What came of the first of them: where its tokens end in `drawn`, and the row.
     answers: Vec<(usize, Option<Arc<[f32]>>)>,
+    /// Those that were answered without their mask.
+    kept: Vec<KeptRow>,
+    /// Rows whose mask comes late and that were not drawn from yet.
+    n_late: usize,
+}
+
+/// A row that is kept until its mask comes.
+#[derive(Debug)]
+struct KeptRow {
+    /// Which of the rows it is.
+    place: usize,
+    logits: Arc<[f32]>,
+    /// Its mask came, and somebody draws.
+    is_drawn: bool,
+}
+
+/// Why a mask is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MaskFault {
+    /// There is no such row.
+    NoRow,
+    /// Its mask does not come late.
+    NotLate,
+    /// It has its mask.
+    Given,
+}
+
+impl Many {
+    /// A batch answered the next row.
+    fn answer(&mut self, tokens: &[u32], logits: Option<&Arc<[f32]>>) {
+        let place = self.answers.len();
+        let (is_late, keep) = self
+            .reads
+            .get(place)
+            .map_or((false, true), |read| (read.is_late, read.keep));
+        if is_late && tokens.is_empty() {
+            debug_assert!(logits.is_some(), "a late row is drawn from or kept");
+            self.kept.push(KeptRow {
+                place,
+                logits: logits.cloned().unwrap_or_default(),
+                is_drawn: false,
+            });
+        }
+        self.n_late -= usize::from(is_late && !tokens.is_empty());
+        self.drawn.extend_from_slice(tokens);
+        let logits = logits.filter(|_| keep || !is_late);
+        self.answers.push((self.drawn.len(), logits.cloned()));
+    }
 }
 
 impl Reads {
     /// Rows in the order of the program.
     pub(crate) fn new(reads: Vec<Read>) -> Self {
+        let n_late = reads.iter().filter(|read| read.is_late).count();
         if reads.is_sorted_by_key(|read| read.slot) {
             return Self::Many(Box::new(Many {
                 reads,
+                n_late,
                 ..Many::default()
             }));
         }
@@ -86,13 +150,18 @@ impl Reads {
         Self::Many(Box::new(Many {
             reads: order.iter().map(|&index| reads[index].clone()).collect(),
             order,
+            n_late,
             ..Many::default()
         }))
     }
 
-    /// A row from which one token is drawn, and which is not kept.
-    pub(crate) const fn one(read: Read) -> Self {
-        Self::One { read, drawn: None }
+    /// A row from which one token is drawn, and which is not wanted itself.
+    pub(crate) fn one(read: Read) -> Self {
+        if read.is_late {
+            Self::new(vec![read])
+        } else {
+            Self::One { read, drawn: None }
+        }
     }
 
     /// The row behind the token at `slot`, drawn as the last one, in place of all before. False: there was none.
@@ -100,7 +169,8 @@ impl Reads {
         if let Self::Many(many) = self
             && let Some(last) = many.reads.pop()
         {
-            *self = Self::one(last);
+            *self = Self::one(last.moved(slot));
+            return true;
         }
         let Self::One { read, drawn } = self else {
             return false;
@@ -135,6 +205,14 @@ impl Reads {
         self.left().first().map(|read| read.slot)
     }
 
+    /// Rows that batches answered.
+    pub(crate) fn n_answered(&self) -> usize {
+        match self {
+            Self::Many(many) => many.answers.len(),
+            Self::None | Self::One { .. } => 0,
+        }
+    }
+
     /// Rows that a batch has to answer which computes these slots.
     pub(crate) fn within(&self, slots: Range<u32>) -> &[Read] {
         let left = self.left();
@@ -156,11 +234,79 @@ impl Reads {
             Self::Many(many) => {
                 let n_left = many.reads.len() - many.answers.len();
                 for (tokens, logits) in rows.take(n_left) {
-                    many.drawn.extend_from_slice(tokens);
-                    many.answers.push((many.drawn.len(), logits.cloned()));
+                    many.answer(tokens, logits);
                 }
             }
         }
+    }
+
+    /// Rows whose mask comes late and that were not drawn from yet.
+    pub(crate) const fn n_late(&self) -> usize {
+        match self {
+            Self::None | Self::One { .. } => 0,
+            Self::Many(many) => many.n_late,
+        }
+    }
+
+    /// The mask of a late row came. `row` is the program's.
+    pub(crate) fn give_mask(&mut self, row: usize, mask: Arc<[u32]>) -> Result<(), MaskFault> {
+        let Self::Many(many) = self else {
+            return Err(match self {
+                Self::One { .. } if row == 0 => MaskFault::NotLate,
+                _ => MaskFault::NoRow,
+            });
+        };
+        let place = many.order.iter().position(|&index| index == row);
+        let place = place.unwrap_or(row);
+        let read = many.reads.get_mut(place).ok_or(MaskFault::NoRow)?;
+        if !read.is_late {
+            return Err(MaskFault::NotLate);
+        }
+        if read.mask.is_some() {
+            return Err(MaskFault::Given);
+        }
+        read.mask = Some(mask);
+        Ok(())
+    }
+
+    /// Whether the mask of a row has not come.
+    pub(crate) fn lacks_mask(&self) -> bool {
+        matches!(self, Self::Many(many) if many.reads.iter().any(Read::awaits_mask))
+    }
+
+    /// The mask of a late row by its place; none where it has not come.
+    pub(crate) fn mask_at(&self, place: usize) -> Option<Arc<[u32]>> {
+        let Self::Many(many) = self else { return None };
+        many.reads.get(place)?.mask.clone()
+    }
+
+    /// The next row that was kept, whose mask has come and from which nobody draws: where it stands, the row, and how
+    /// it is drawn.
+    pub(crate) fn next_draw(&mut self) -> Option<(usize, Arc<[f32]>, &Read)> {
+        let Self::Many(many) = self else { return None };
+        let reads = &many.reads;
+        let has_mask = |place: usize| reads.get(place).is_some_and(|read| read.mask.is_some());
+        let mut kept = many.kept.iter_mut();
+        let kept = kept.find(|kept| !kept.is_drawn && has_mask(kept.place))?;
+        kept.is_drawn = true;
+        Some((kept.place, kept.logits.clone(), reads.get(kept.place)?))
+    }
+
+    /// Tokens were drawn from a row that was kept. False: it is not kept.
+    pub(crate) fn answer_late(&mut self, place: usize, tokens: &[u32]) -> bool {
+        let Self::Many(many) = self else { return false };
+        let Some(index) = many.kept.iter().position(|kept| kept.place == place) else {
+            return false;
+        };
+        many.kept.swap_remove(index);
+        many.n_late -= 1;
+        // Tokens stand in the order of their rows.
+        let at = many.answers.get(place).map_or(0, |(end, _)| *end);
+        many.drawn.splice(at..at, tokens.iter().copied());
+        for (end, _) in &mut many.answers[place..] {
+            *end += tokens.len();
+        }
+        true
     }
 
     /// The tokens that were drawn, of one row after the other.
@@ -216,8 +362,60 @@ mod tests {
             },
             n_draws: 1,
             mask: None,
+            is_late: false,
             keep: false,
         }
+    }
+
+    fn late(slot: u32) -> Read {
+        Read {
+            is_late: true,
+            ..read(slot, 1)
+        }
+    }
+
+    #[test]
+    fn a_late_row_is_kept_until_its_mask_comes_and_its_tokens_stand_in_their_place() {
+        let mut reads = Reads::new(vec![late(7), read(3, 2), late(5)]);
+        let row: Arc<[f32]> = Arc::from([1.0, 2.0]);
+        let (mask, other): (Arc<[u32]>, Arc<[u32]>) = (Arc::from([1, 1]), Arc::from([0, 1]));
+        assert_eq!(reads.give_mask(3, mask.clone()), Err(MaskFault::NoRow));
+        assert_eq!(reads.give_mask(1, mask.clone()), Err(MaskFault::NotLate));
+        let rows = [(&[9][..], None), (&[], Some(&row)), (&[], Some(&row))];
+        reads.answer(rows.into_iter());
+        assert!(reads.is_done() && reads.next_draw().is_none());
+        assert_eq!((reads.n_late(), reads.drawn()), (2, &[9][..]));
+        assert_eq!(reads.give_mask(0, mask.clone()), Ok(()));
+        assert_eq!(reads.give_mask(0, other.clone()), Err(MaskFault::Given));
+        let (place, kept, how) = reads.next_draw().unwrap();
+        assert_eq!(
+            (place, kept, how.mask.clone()),
+            (2, row.clone(), Some(mask))
+        );
+        assert!(reads.next_draw().is_none(), "it is drawn from once");
+        assert!(reads.answer_late(2, &[4]));
+        assert!(!reads.answer_late(2, &[4]));
+        assert_eq!(reads.give_mask(2, other), Ok(()));
+        assert_eq!(reads.next_draw().unwrap().0, 1);
+        assert!(reads.answer_late(1, &[6, 8]));
+        assert_eq!((reads.n_late(), reads.drawn()), (0, &[9, 6, 8, 4][..]));
+        let outputs = reads.into_outputs();
+        let tokens: Vec<&[u32]> = outputs.iter().map(|output| &output.tokens[..]).collect();
+        assert_eq!(tokens, [&[4][..], &[9], &[6, 8]]);
+        assert!(outputs.iter().all(|output| output.logits.is_none()));
+    }
+
+    #[test]
+    fn a_mask_that_comes_in_time_leaves_nothing_to_keep() {
+        let mut reads = Reads::one(late(4));
+        assert!(reads.within(0..5)[0].awaits_mask());
+        assert_eq!(reads.give_mask(0, Arc::from([2, 1])), Ok(()));
+        assert!(!reads.within(0..5)[0].awaits_mask());
+        reads.answer([(&[2][..], None)].into_iter());
+        assert_eq!((reads.n_late(), reads.drawn()), (0, &[2][..]));
+        assert!(reads.follow(5));
+        assert_eq!(reads.within(0..6), &[late(5)]);
+        assert_eq!(reads.n_late(), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::batch::{Adapter, Read, Reads};
+use crate::batch::{Adapter, MaskFault, Read, Reads};
 use crate::budget::TokenBudget;
 use crate::errors::Error;
 use crate::generation::{FinishReason, Template};
@@ -61,7 +61,7 @@ pub(crate) struct Pass {
     pub(crate) asked_ns: Option<u64>,
     /// Of its tokens, those that were found computed.
     pub(crate) n_found: u32,
-    /// What its masks and the rows that it keeps take, in bytes.
+    /// What its masks and the rows that it keeps, or may have to, take, in bytes.
     pub(crate) n_bytes: usize,
 }
 
@@ -203,6 +203,26 @@ impl Pass {
         self.kind.generator().is_none()
     }
 
+    /// Rows whose masks come late and that were not drawn from yet.
+    pub(crate) const fn n_late(&self) -> usize {
+        self.reads.n_late()
+    }
+
+    /// Rows that batches answered.
+    pub(crate) fn n_reads_answered(&self) -> usize {
+        self.reads.n_answered()
+    }
+
+    /// The next row that was kept, whose mask has come and from which nobody draws.
+    pub(crate) fn next_draw(&mut self) -> Option<(usize, Arc<[f32]>, &Read)> {
+        self.reads.next_draw()
+    }
+
+    /// Whether the token that it draws can be fed into the next batch: not where its mask may come late.
+    pub(crate) fn can_be_followed(&self) -> bool {
+        self.reads.last().is_some_and(|read| !read.is_late)
+    }
+
     /// The row that the next batch but one answers, where its next token is drawn by the next one.
     pub(crate) fn following_read(&self) -> Option<Read> {
         self.kind.generator()?;
@@ -253,9 +273,32 @@ impl Pass {
         self.is_partway
     }
 
+    /// Whether a program asked for it, and nothing is missing but token masks.
+    pub(crate) const fn is_awaiting(&self) -> bool {
+        self.phase.is_awaiting()
+    }
+
+    /// Whether nothing is missing but token masks, asked for or not.
+    pub(crate) fn awaits_masks(&self) -> bool {
+        self.phase.awaits_masks()
+    }
+
+    /// Whether the mask of a row has not come.
+    pub(crate) fn lacks_mask(&self) -> bool {
+        self.reads.lacks_mask()
+    }
+
+    /// The mask of a row that comes late, by its place; none where it has not come.
+    pub(crate) fn mask_at(&self, place: usize) -> Option<Arc<[u32]>> {
+        self.reads.mask_at(place)
+    }
+
     /// Whether what it waits for was not asked for yet.
     pub(crate) const fn is_ahead(&self) -> bool {
-        !matches!(self.phase, Phase::Waiting(_) | Phase::Running(_))
+        !matches!(
+            self.phase,
+            Phase::Waiting(_) | Phase::Running(_) | Phase::Awaiting(_)
+        )
     }
 
     /// Whether its answer or its error can be taken.
@@ -314,17 +357,44 @@ impl Pass {
 
     /// The batch is done. The first `n_accepted` of the tokens that were drawn from its rows are its own.
     pub(crate) fn stop(&mut self, n_accepted: u32) -> bool {
-        let accepted = self.reads.drawn().get(..n_accepted as usize);
-        let Some(accepted) = accepted.filter(|accepted| !accepted.is_empty()) else {
+        if n_accepted == 0 || self.reads.drawn().len() < n_accepted as usize {
             return self.phase.stop();
-        };
+        }
         let draws = self.phase.draw();
         if draws {
-            for &token in accepted {
-                self.tokens.push(token, self.adapter);
-            }
+            self.push_drawn(n_accepted);
         }
         draws
+    }
+
+    /// The mask of a row came.
+    pub(crate) fn give_mask(&mut self, row: usize, mask: Arc<[u32]>) -> Result<(), MaskFault> {
+        self.reads.give_mask(row, mask)
+    }
+
+    /// Tokens were drawn from a row that was kept. False: it is not kept.
+    pub(crate) fn read_late(&mut self, place: usize, tokens: &[u32]) -> bool {
+        self.reads.answer_late(place, tokens)
+    }
+
+    /// Nothing is missing but token masks.
+    pub(crate) fn await_masks(&mut self) -> bool {
+        self.phase.await_masks()
+    }
+
+    /// Its last masks came. The first `n_accepted` of the tokens that were drawn are its own.
+    pub(crate) fn resume(&mut self, n_accepted: u32) -> bool {
+        let resumes = self.phase.resume();
+        if resumes {
+            self.push_drawn(n_accepted);
+        }
+        resumes
+    }
+
+    fn push_drawn(&mut self, n_accepted: u32) {
+        for &token in self.reads.drawn().iter().take(n_accepted as usize) {
+            self.tokens.push(token, self.adapter);
+        }
     }
 
     /// It wants the row behind its last token, drawn as the one before. False: it had none.
@@ -348,7 +418,12 @@ impl Pass {
     /// Forgets what ran ahead of the answer, and goes no further.
     pub(crate) fn stop_ahead(&mut self) -> bool {
         self.tokens.truncate(self.n_asked());
-        self.phase.stop_ahead()
+        let stops = self.phase.stop_ahead();
+        if stops && self.kind.generator().is_some() {
+            // A row that was kept for it is of no use.
+            self.reads = Reads::default();
+        }
+        stops
     }
 
     /// What runs ahead of an answer that is taken, as a pass of its own; none where nothing does.
@@ -361,6 +436,7 @@ impl Pass {
             adapter: self.adapter,
             budget: self.budget.clone(),
             is_partway: self.is_partway,
+            n_bytes: self.n_bytes,
             ..Self::in_phase(self.id, phase, self.kind, tokens)
         })
     }

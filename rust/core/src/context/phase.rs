@@ -3,7 +3,8 @@
 //! A pass waits for a batch and runs in one, until it is answered or fails. A step that was answered goes on *ahead* of
 //! its program: the token that it drew is computed and the next one drawn before the program asks. When the answer is
 //! taken, what ran ahead becomes a pass of its own, without a request (`split`), and the next step takes it over where
-//! it asks for the same (`promote`).
+//! it asks for the same (`promote`). A pass of which everything is computed, and rows of which were not drawn from since
+//! their token masks have not come, *awaits* these, and no batch.
 //!
 //! A transition is a method; those of this table are all that there are. One that the table does not have changes
 //! nothing and returns false: a fault of the engine. `phase_tests.rs` reads the table from here.
@@ -14,6 +15,9 @@
 //! | waiting | answer | answered |
 //! | waiting | answer and go ahead | answered, waiting ahead |
 //! | waiting | fail | failed |
+//! | waiting | await masks | awaiting |
+//! | awaiting | resume | waiting |
+//! | awaiting | fail | failed |
 //! | running | stop | waiting |
 //! | running | draw | waiting |
 //! | running | fail | failed |
@@ -21,6 +25,9 @@
 //! | answered, waiting ahead | start | answered, running ahead |
 //! | answered, waiting ahead | stop ahead | answered |
 //! | answered, waiting ahead | split | waiting ahead |
+//! | answered, waiting ahead | await masks | answered, awaiting ahead |
+//! | answered, awaiting ahead | stop ahead | answered |
+//! | answered, awaiting ahead | split | awaiting ahead |
 //! | answered, running ahead | stop | answered, waiting ahead |
 //! | answered, running ahead | draw | answered, drawn ahead |
 //! | answered, running ahead | stop ahead | answered |
@@ -29,13 +36,15 @@
 //! | answered, drawn ahead | split | drawn ahead |
 //! | waiting ahead | start | running ahead |
 //! | waiting ahead | promote | waiting |
+//! | waiting ahead | await masks | awaiting ahead |
+//! | awaiting ahead | promote | awaiting |
 //! | running ahead | stop | waiting ahead |
 //! | running ahead | draw | drawn ahead |
 //! | running ahead | promote | running |
 //! | drawn ahead | promote | waiting |
 //!
 //! `stop` and `draw` end a batch, without a token and with one. What is promoted after its token was drawn is judged
-//! and answered at once.
+//! and answered at once; so is what resumes. What runs ahead gets its mask only when it was asked for.
 
 use crate::errors::Error;
 use crate::generation::FinishReason;
@@ -48,6 +57,8 @@ pub(crate) enum Phase {
     Waiting(RequestId),
     /// A program asked for it, and a batch runs it.
     Running(RequestId),
+    /// A program asked for it, and nothing is missing but token masks.
+    Awaiting(RequestId),
     /// Its answer can be taken.
     Answered {
         request: RequestId,
@@ -68,6 +79,8 @@ pub(crate) enum Phase {
 pub(crate) enum Ahead {
     Waiting,
     Running,
+    /// Nothing is missing but its token mask.
+    Awaiting,
     /// It goes no further: one token is drawn ahead, and not a second one.
     Drawn,
 }
@@ -107,6 +120,29 @@ impl Phase {
             | Self::Ahead(ahead @ Ahead::Running) => *ahead = then,
             _ => return false,
         }
+        true
+    }
+
+    /// Nothing is missing but token masks.
+    pub(super) fn await_masks(&mut self) -> bool {
+        match self {
+            Self::Waiting(request) => *self = Self::Awaiting(*request),
+            Self::Answered {
+                ahead: Some(ahead @ Ahead::Waiting),
+                ..
+            }
+            | Self::Ahead(ahead @ Ahead::Waiting) => *ahead = Ahead::Awaiting,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Its rows were drawn from: it is about to be judged.
+    pub(super) fn resume(&mut self) -> bool {
+        let Self::Awaiting(request) = *self else {
+            return false;
+        };
+        *self = Self::Waiting(request);
         true
     }
 
@@ -156,13 +192,15 @@ impl Phase {
         *self = match ahead {
             Ahead::Waiting | Ahead::Drawn => Self::Waiting(request),
             Ahead::Running => Self::Running(request),
+            Ahead::Awaiting => Self::Awaiting(request),
         };
         true
     }
 
     /// It ends with an error.
     pub(super) fn fail(&mut self, error: Error) -> bool {
-        let (Self::Waiting(request) | Self::Running(request)) = *self else {
+        let (Self::Waiting(request) | Self::Running(request) | Self::Awaiting(request)) = *self
+        else {
             return false;
         };
         *self = Self::Failed(request, Box::new(error));
@@ -174,6 +212,7 @@ impl Phase {
         match self {
             Self::Waiting(request)
             | Self::Running(request)
+            | Self::Awaiting(request)
             | Self::Answered { request, .. }
             | Self::Failed(request, _) => Some(*request),
             Self::Ahead(_) => None,
@@ -185,13 +224,23 @@ impl Phase {
         match self {
             Self::Answered { ahead, .. } => *ahead,
             Self::Ahead(ahead) => Some(*ahead),
-            Self::Waiting(_) | Self::Running(_) | Self::Failed(..) => None,
+            Self::Waiting(_) | Self::Running(_) | Self::Awaiting(_) | Self::Failed(..) => None,
         }
     }
 
     /// Whether it waits for a batch.
     pub(super) const fn is_waiting(&self) -> bool {
         matches!(self, Self::Waiting(_)) || matches!(self.ahead(), Some(Ahead::Waiting))
+    }
+
+    /// Whether a program asked for it, and nothing is missing but token masks.
+    pub(super) const fn is_awaiting(&self) -> bool {
+        matches!(self, Self::Awaiting(_))
+    }
+
+    /// The same, asked for or not.
+    pub(super) fn awaits_masks(&self) -> bool {
+        self.is_awaiting() || self.ahead() == Some(Ahead::Awaiting)
     }
 
     /// Whether a batch runs it.

@@ -17,6 +17,7 @@ const LATER: RequestId = RequestId(8);
 const TEMPLATE: Template = Template {
     params: Params::ARGMAX,
     seed: 1,
+    masks_late: false,
 };
 
 /// The rows of the table: from, by, to.
@@ -44,13 +45,16 @@ fn phases() -> Vec<(&'static str, Phase)> {
     vec![
         ("waiting", Phase::Waiting(REQUEST)),
         ("running", Phase::Running(REQUEST)),
+        ("awaiting", Phase::Awaiting(REQUEST)),
         ("answered", answered(None)),
         ("answered, waiting ahead", answered(Some(Ahead::Waiting))),
         ("answered, running ahead", answered(Some(Ahead::Running))),
+        ("answered, awaiting ahead", answered(Some(Ahead::Awaiting))),
         ("answered, drawn ahead", answered(Some(Ahead::Drawn))),
         ("failed", Phase::Failed(REQUEST, Box::new(error()))),
         ("waiting ahead", Phase::Ahead(Ahead::Waiting)),
         ("running ahead", Phase::Ahead(Ahead::Running)),
+        ("awaiting ahead", Phase::Ahead(Ahead::Awaiting)),
         ("drawn ahead", Phase::Ahead(Ahead::Drawn)),
     ]
 }
@@ -73,7 +77,7 @@ fn name(phase: &Phase) -> &'static str {
 
 /// The transitions by their names in the table. What they answer: the phase afterwards, and whether there is such a
 /// transition.
-const EVENTS: [&str; 10] = [
+const EVENTS: [&str; 12] = [
     "start",
     "stop",
     "draw",
@@ -83,6 +87,8 @@ const EVENTS: [&str; 10] = [
     "split",
     "promote",
     "fail",
+    "await masks",
+    "resume",
     "nothing",
 ];
 
@@ -104,6 +110,8 @@ fn apply(phase: &Phase, by: &str) -> (Phase, bool) {
         },
         "promote" => next.promote(REQUEST),
         "fail" => next.fail(error()),
+        "await masks" => next.await_masks(),
+        "resume" => next.resume(),
         _ => false,
     };
     (next, done)
@@ -138,9 +146,16 @@ fn a_phase_says_whom_it_serves_and_whether_it_waits_or_runs() {
     for (name, phase) in phases() {
         let asked = !matches!(phase, Phase::Ahead(_));
         assert_eq!(phase.request(), asked.then_some(REQUEST), "{name}");
-        assert_eq!(phase.is_waiting(), name.contains("waiting"), "{name}");
+        assert_eq!(phase.is_waiting(), waits(name), "{name}");
+        assert_eq!(phase.is_awaiting(), name == "awaiting", "{name}");
         assert_eq!(phase.is_running(), name.contains("running"), "{name}");
     }
+}
+
+/// Whether a batch is waited for.
+fn waits(phase: &str) -> bool {
+    let mut parts = phase.split(", ");
+    parts.any(|part| part.starts_with("waiting"))
 }
 
 /// What a pass has to say, kept as lists.
@@ -202,7 +217,8 @@ impl Oracle {
         prop_assert_eq!(pass.n_entering(), self.drawn.len());
         prop_assert_eq!(pass.n_buffered(), self.n_buffered);
         prop_assert_eq!(pass.request(), self.request);
-        prop_assert_eq!(pass.is_waiting(), self.phase.contains("waiting"));
+        prop_assert_eq!(pass.is_waiting(), waits(self.phase));
+        prop_assert_eq!(pass.is_awaiting(), self.phase == "awaiting");
         prop_assert_eq!(pass.is_running(), self.phase.contains("running"));
         prop_assert_eq!(
             pass.is_ready(),
@@ -210,7 +226,7 @@ impl Oracle {
         );
         prop_assert_eq!(
             pass.is_ahead(),
-            !["waiting", "running"].contains(&self.phase)
+            !["waiting", "running", "awaiting"].contains(&self.phase)
         );
         prop_assert_eq!(pass.error().is_some(), self.phase == "failed");
         prop_assert_eq!(pass.finish(), self.finish.filter(|_| self.is_answered()));
@@ -247,6 +263,8 @@ fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
             None => false,
         },
         "promote" => pass.promote(LATER),
+        "await masks" => pass.await_masks(),
+        "resume" => pass.resume(0),
         _ => pass.fail(error()),
     }
 }
@@ -258,7 +276,7 @@ proptest! {
     fn tokens_stay_with_whom_they_belong_to(
         buffer in prop::collection::vec(0u32..50, 0..4),
         pending in prop::option::of(0u32..50),
-        events in prop::collection::vec((0usize..9, 0u32..50, any::<bool>()), 0..60),
+        events in prop::collection::vec((0usize..11, 0u32..50, any::<bool>()), 0..60),
     ) {
         let mut taken: Vec<u32> = pending.into_iter().collect();
         taken.extend(&buffer);

@@ -17,9 +17,12 @@ mod script;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use crate::batch::layout::Field;
 use crate::batch::{ArenaView, Capabilities, DriverFailure, SequenceView};
 use crate::brle;
+use crate::command::{AdapterName, Command, CommandFailure};
 use crate::hash::{GOLDEN, fold, mix, of_text};
 use crate::sampling::{Scratch, sample};
 use memory::{Memory, Slot};
@@ -37,6 +40,8 @@ pub struct Driver {
     /// The batch that ran last, for the next one to follow; none where no batch does.
     last: Option<Last>,
     follows: bool,
+    /// Those that commands loaded. Its batches need none: the identity is all that it computes with.
+    adapters: BTreeSet<AdapterName>,
 }
 
 /// A batch that ran, and its rows.
@@ -71,6 +76,7 @@ impl Driver {
             script: None,
             last: None,
             follows: false,
+            adapters: BTreeSet::new(),
         }
     }
 
@@ -119,6 +125,34 @@ impl Driver {
     pub fn run(&mut self, arena: &[u32]) -> Result<Computed, DriverFailure> {
         self.compute(arena)
             .map_err(|message| DriverFailure { message })
+    }
+
+    /// Carries out a command. Paths are not read.
+    ///
+    /// # Errors
+    /// When an adapter is not loaded; nothing has changed then.
+    pub fn command(&mut self, command: &Command) -> Result<(), CommandFailure> {
+        let loaded = |adapter: &AdapterName| match self.adapters.contains(adapter) {
+            true => Ok(()),
+            false => Err(CommandFailure::Failed(format!(
+                "adapter {} of version {} is not loaded",
+                adapter.id, adapter.version
+            ))),
+        };
+        match command {
+            Command::LoadAdapter { adapter, .. } => {
+                self.adapters.insert(*adapter);
+            }
+            Command::CopyAdapter { from, to } => {
+                loaded(from)?;
+                self.adapters.insert(*to);
+            }
+            Command::DropAdapter { adapter } => {
+                loaded(adapter)?;
+                self.adapters.remove(adapter);
+            }
+        }
+        Ok(())
     }
 
     fn compute(&mut self, arena: &[u32]) -> Result<Computed, String> {

@@ -47,15 +47,49 @@ impl Engine {
         };
         let stops = pass.stop(judged.n_accepted);
         faults.expect(stops, "what a batch ran does not run");
-        let (kind, request) = (pass.kind, pass.request());
         let became = became(pass, &judged, is_whole, faults);
+        if pass.n_late() > 0 {
+            self.keep_late(id, now_ns);
+        }
+        self.go_by(id, sequence.pass, became, batch.0, now_ns);
+    }
+
+    /// Of a pass rows may have been kept, since their masks had not come when their batch was answered: by masks that
+    /// have come since, they are drawn from.
+    pub(super) fn keep_late(&mut self, id: ContextId, now_ns: u64) {
+        let context = self.owned.contexts.get(id.0);
+        let pass = context.and_then(|context| context.pass.as_ref());
+        if let Some(pass) = pass.filter(|pass| pass.awaits_masks()) {
+            let begins = self.waiting.late.begin(pass.id, now_ns);
+            let faults = &mut self.totals.faults;
+            faults.expect(begins, "what awaits masks has no room for its rows");
+        }
+        self.add_draws(id);
+    }
+
+    /// A pass goes on, rests or ends by what became of it. `served` is the batch that served it.
+    pub(super) fn go_by(
+        &mut self,
+        id: ContextId,
+        pass: PassId,
+        became: Became,
+        served: u64,
+        now_ns: u64,
+    ) {
         let served = match became {
-            Became::Going => Some(batch.0),
+            Became::Going => Some(served),
             Became::Answered {
                 runs_ahead: true, ..
             } => Some(self.totals.n_batches),
             _ => None,
         };
+        let faults = &mut self.totals.faults;
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return faults.count("what a batch ran has no context");
+        };
+        let running = context.pass.as_ref();
+        let (kind, request) =
+            running.map_or((PassKind::Flush, None), |pass| (pass.kind, pass.request()));
         if let Some(served) = served {
             self.waiting.go_on(id, context, served, faults);
         }
@@ -69,7 +103,7 @@ impl Engine {
                 self.rest(id);
             }
             Became::Resting => self.rest(id),
-            Became::Failed(error) => self.fail(id, sequence.pass, error),
+            Became::Failed(error) => self.fail(id, pass, error),
         }
     }
 
@@ -139,6 +173,11 @@ impl Engine {
 
 /// What becomes of a pass that a batch is done with. `is_whole` tells whether all of its tokens are computed.
 fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults) -> Became {
+    if is_whole && pass.n_late() > 0 && !pass.wants_rows() {
+        let awaits = pass.await_masks();
+        faults.expect(awaits, "what a batch ran does not wait");
+        return Became::Resting;
+    }
     if pass.is_ahead() {
         return match pass.is_waiting() {
             true => Became::Going,

@@ -80,6 +80,11 @@ impl Engine {
         let faults = &mut self.totals.faults;
         faults.expect(promotes, "what ran ahead has a request");
         let is_drawn = pass.uncomputed().is_some();
+        if pass.is_awaiting() {
+            // Its mask could not be given before.
+            let begins = self.waiting.late.begin(pass.id, now_ns);
+            faults.expect(begins, "what awaits masks has no room for its rows");
+        }
         self.totals.n_ahead_used += 1;
         self.owned.add_request(request, context, process);
         let (served, faults) = (self.totals.n_batches, &mut self.totals.faults);

@@ -33,6 +33,7 @@ impl Engine {
                 .map_err(|broken| format!("snapshot {name:?}: {broken}"))?;
         }
         self.check_requests()?;
+        self.check_commands()?;
         self.check_owners()
     }
 
@@ -139,6 +140,7 @@ impl Engine {
         let (mut n_waiting, mut n_asked) = (0, 0);
         for (id, context) in self.owned.contexts.iter() {
             let Some(pass) = &context.pass else { continue };
+            self.check_late(pass)?;
             n_waiting += usize::from(pass.is_waiting());
             let Some(request) = pass.request() else {
                 continue;
@@ -278,6 +280,8 @@ impl Engine {
                     .get(context.0)
                     .map(|state| state.process),
                 RequestState::Failed { process, .. } => Some(*process),
+                RequestState::Commanded { process: None, .. } => continue,
+                RequestState::Commanded { process, .. } => *process,
             };
             let process = process.ok_or("a request is active and its context is gone")?;
             *counts.entry(process).or_insert(0) += 1;

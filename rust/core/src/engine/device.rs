@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::batch::ArenaBuilder;
+use super::commands::Commands;
+use crate::batch::{ArenaBuilder, LateRow};
 use crate::ids::{BatchId, ContextId, PageId, PassId};
 use crate::kv::{Lane, Moves, PageCopy, PageStore};
 use crate::sched::Work;
@@ -13,6 +14,7 @@ pub(super) struct Device {
     pub(super) store: PageStore,
     pub(super) builder: ArenaBuilder,
     pub(super) in_flight: Vec<InFlight>,
+    pub(super) commands: Commands,
 }
 
 /// A batch that a driver runs.
@@ -23,6 +25,8 @@ pub(super) struct InFlight {
     /// Contexts whose pages it moves without computing anything of theirs.
     pub(super) riders: Vec<Rider>,
     pub(super) moves: Moves,
+    /// Its rows whose token masks have not come, until it is launched.
+    pub(super) late: Vec<LateRow>,
     pub(super) work: Work,
     pub(super) n_tokens: u32,
     /// The batch that some of its sequences follow.
@@ -64,6 +68,7 @@ impl InFlight {
             sequences: Vec::new(),
             riders: Vec::new(),
             moves: Moves::default(),
+            late: Vec::new(),
             work: Work::default(),
             n_tokens: 0,
             before: None,
@@ -86,6 +91,7 @@ impl Device {
             builder: ArenaBuilder::new(store.page_size()),
             store,
             in_flight: Vec::new(),
+            commands: Commands::default(),
         }
     }
 
@@ -113,9 +119,9 @@ impl Device {
         }
     }
 
-    /// Batches that were abandoned and that the driver has not answered.
+    /// Batches and commands that were abandoned and that the driver has not answered.
     pub(super) fn n_stuck(&self) -> usize {
         let stuck = self.in_flight.iter().filter(|batch| batch.abandoned);
-        stuck.count()
+        stuck.count() + usize::from(self.commands.is_stuck())
     }
 }

@@ -24,6 +24,11 @@ impl Engine {
                 self.owned.forget_request(request);
                 return Some(Err(error));
             }
+            Some(RequestState::Commanded { answer, .. }) => {
+                let answer = answer.clone()?;
+                self.owned.forget_request(request);
+                return Some(answer.map(|()| Answer::Commanded));
+            }
         };
         let pass = self
             .owned
@@ -114,8 +119,10 @@ impl Engine {
 
     /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.
     pub fn cancel(&mut self, request: RequestId) {
-        let Some(RequestState::Active(context)) = self.owned.forget_request(request) else {
-            return;
+        let context = match self.owned.forget_request(request) {
+            Some(RequestState::Active(context)) => context,
+            Some(RequestState::Commanded { .. }) => return self.forget_commands(),
+            Some(RequestState::Failed { .. }) | None => return,
         };
         let state = self.owned.contexts.get_mut(context.0);
         let Some(pass) = state.and_then(|state| state.pass.take()) else {

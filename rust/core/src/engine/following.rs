@@ -1,8 +1,9 @@
 //! The batch after the one that runs.
 //!
 //! A driver that feeds what it draws into its next batch is given that one while one runs, so that it never waits for
-//! the host. A sequence whose token is still to be drawn follows it then: everything else of it is known. Where the
-//! token ends the generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
+//! the host. A sequence whose token is still to be drawn follows it then: everything else of it is known. One whose
+//! token mask may come late does not follow: its token is not drawn before the mask is there. Where the token ends the
+//! generation, or the batch fails, what followed is dropped like a pass that was cancelled under way.
 
 use super::Engine;
 use super::device::{InFlight, Running};
@@ -49,6 +50,7 @@ impl Engine {
             && pass.id == running.pass
             && pass.is_running()
             && !pass.is_ahead()
+            && pass.can_be_followed()
             && context.lane.is_whole();
         let id = pass.kind.generator()?;
         let row = running.rows.clone().next_back()?;

@@ -42,13 +42,17 @@ pub struct RowRequest {
     pub sampler: Option<Sampler>,
     /// Whether the row itself is wanted.
     pub keep: bool,
+    /// Its token mask, which stands in place of that of the pass, comes later, by [`Engine::give_mask`]: tokens are
+    /// drawn when it is there.
+    pub late_mask: bool,
 }
 
 impl Forward {
     /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens: masks, and
     /// rows of logits.
     pub(super) fn n_bytes(&self, vocab_size: u32) -> usize {
-        let n_kept = self.rows.iter().filter(|row| row.keep).count();
+        let n_kept = self.rows.iter().filter(|row| row.keep || row.late_mask);
+        let n_kept = n_kept.count();
         let n_runs: usize = self.masks.iter().map(Vec::len).sum();
         size_of::<u32>() * (n_kept * vocab_size as usize + n_runs + self.token_mask.len())
     }

@@ -71,6 +71,12 @@ impl Engine {
                 Some(sampler) => sampler.method.params_and_draws()?,
                 None => (Params::ARGMAX, 0),
             };
+            if row.late_mask && n_draws == 0 {
+                return Err(refused(&format!(
+                    "the row behind token {} waits for a token mask and nothing is drawn from it; give it a sampler that draws",
+                    row.index
+                )));
+            }
             let slot = slot + row.index;
             reads.push(Read {
                 slot,
@@ -82,7 +88,8 @@ impl Engine {
                     draw: 0,
                 },
                 n_draws,
-                mask: mask.clone().filter(|_| n_draws > 0),
+                mask: mask.clone().filter(|_| n_draws > 0 && !row.late_mask),
+                is_late: row.late_mask,
                 keep: row.keep,
             });
             n_sampled += u32::from(n_draws > 0);
@@ -103,6 +110,8 @@ impl Engine {
         self.check_forward(state, forward)?;
         let n_bytes = forward.n_bytes(self.config.vocab_size);
         self.check_room_for_forward(state.process, n_bytes)?;
+        let n_late = forward.rows.iter().filter(|row| row.late_mask).count();
+        self.check_room_for_late(state.process, n_late)?;
         let (first, n_given) = (state.n_tokens(), forward.input.len() as u32);
         let n_skipped = skipped(state, forward);
         let kind = PassKind::Forward {
@@ -237,7 +246,7 @@ fn skipped(state: &Context, forward: &Forward) -> u32 {
 }
 
 /// Checks that a mask fits its row, and that it is not long for nothing.
-fn check_mask(mask: &[u32], len: u32) -> Result<()> {
+pub(super) fn check_mask(mask: &[u32], len: u32) -> Result<()> {
     if mask.len() as u64 > u64::from(len) + 1 {
         return Err(refused(&format!(
             "a mask has {} runs and its row {len} elements; leave out runs of 0, so that there is one for each element at most",
@@ -293,6 +302,6 @@ fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {
     )
 }
 
-fn refused(message: &str) -> Error {
+pub(super) fn refused(message: &str) -> Error {
     Error::new(ErrorCode::InvalidArgument, message.to_owned())
 }

@@ -107,7 +107,7 @@ pub(super) enum Became {
         finish: Option<FinishReason>,
         runs_ahead: bool,
     },
-    /// It goes no further until a program asks.
+    /// It goes no further until a program asks, or gives a token mask.
     Resting,
     Failed(Error),
 }

@@ -25,6 +25,7 @@ impl Engine {
                 self.end_batch(index, Err(lost(message)), now_ns);
             }
         }
+        self.lose_command(|| lost_command(message));
         for id in self.owned.contexts.ids() {
             if let Some(context) = self.owned.contexts.get_mut(id) {
                 context.lane.reset(&mut self.device.store);
@@ -47,7 +48,17 @@ impl Engine {
             self.waiting.queue.remove(ticket.pass);
             self.fail(ticket.context, ticket.pass, refusal.clone());
         }
+        self.refuse_commands(&refusal);
     }
+}
+
+fn lost_command(message: &str) -> Error {
+    Error::new(
+        ErrorCode::DriverLost,
+        format!(
+            "the process of the driver was lost: {message}; what commands made there is gone, try the command again"
+        ),
+    )
 }
 
 fn lost(message: &str) -> Error {

@@ -6,14 +6,15 @@
 //! request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is taken
 //! (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give places, `displacing`
 //! find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes
-//! on by `advancing`, each token is judged by `judging`), and `abandon_overdue` (`abandoning`) where it hangs,
-//! `lose_device` (`losing`) where it is gone.
+//! on by `advancing`, each token is judged by `judging`, rows wait for token masks in `late`), `complete_command`
+//! (`commands`), `abandon_overdue` (`abandoning`) where it hangs, and `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
 mod admitting;
 mod advancing;
 mod ahead;
 mod check;
+mod commands;
 mod completing;
 mod contexts;
 mod costs;
@@ -29,6 +30,7 @@ mod histogram;
 mod idle;
 mod judging;
 mod kept;
+mod late;
 mod losing;
 mod owned;
 mod planner;

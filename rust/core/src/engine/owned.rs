@@ -151,6 +151,20 @@ impl Owned {
         process: ProcessId,
     ) {
         self.requests.insert(request, RequestState::Active(context));
+        self.count_request(process);
+    }
+
+    /// A command of a process, or of nobody's, was entered.
+    pub(super) fn add_command(&mut self, request: RequestId, process: Option<ProcessId>) {
+        let answer = None;
+        let state = RequestState::Commanded { process, answer };
+        self.requests.insert(request, state);
+        if let Some(process) = process {
+            self.count_request(process);
+        }
+    }
+
+    fn count_request(&mut self, process: ProcessId) {
         if let Some(owner) = self.processes.get_mut(&process) {
             owner.n_requests += 1;
             self.users.entry(owner.user).or_default().n_requests += 1;
@@ -165,6 +179,7 @@ impl Owned {
                 self.contexts.get(context.0).map(|context| context.process)
             }
             RequestState::Failed { process, .. } => Some(*process),
+            RequestState::Commanded { process, .. } => *process,
         };
         if let Some(owner) = process.and_then(|process| self.processes.get_mut(&process)) {
             owner.n_requests = owner.n_requests.saturating_sub(1);

@@ -39,7 +39,8 @@ pub(super) struct Planner<'a> {
 pub(super) struct Fates {
     /// Requests whose contexts have outgrown the pool.
     pub(super) doomed: Vec<(Ticket, Error)>,
-    /// Passes of which nothing is left to compute, and contexts whose pass ran ahead in vain.
+    /// Passes of which nothing is left to compute, with the request that is answered where no token mask is missing, and
+    /// contexts whose pass ran ahead in vain.
     pub(super) done: Vec<(ContextId, Option<RequestId>)>,
     /// When pages may be had that programs expected back hold now.
     pub(super) retry_ns: Option<u64>,

@@ -5,6 +5,7 @@ use super::device::InFlight;
 use super::planner::{Fates, Planner};
 use super::waiting::Waiting;
 use crate::batch::{Batch, SampleJobs};
+use crate::command::DriverCommand;
 use crate::errors::Error;
 use crate::ids::{BatchId, PassId};
 use crate::kv::Claim;
@@ -15,6 +16,8 @@ use crate::sched::{Limits, Queue, Ticket};
 pub enum Plan {
     /// Run this.
     Batch(Batch),
+    /// Carry this out; nothing else runs meanwhile.
+    Command(DriverCommand),
     /// Nothing can run, or the driver hangs: ask again when a request was entered or a batch was completed.
     Idle,
     /// Programs are expected back: ask again at that time, or when a request was entered.
@@ -39,6 +42,9 @@ impl Engine {
         if self.is_stuck() {
             return Plan::Idle;
         }
+        if let Some(plan) = self.plan_command(now_ns) {
+            return plan;
+        }
         self.totals.n_waiting_max = self
             .totals
             .n_waiting_max
@@ -48,7 +54,13 @@ impl Engine {
         if before.is_some() {
             self.waiting.queue.drop_followers();
         }
-        plan
+        match plan {
+            Plan::Batch(_) => {
+                self.device.commands.note_batch();
+                plan
+            }
+            _ => self.next_command(now_ns).unwrap_or(plan),
+        }
     }
 
     fn plan_some(&mut self, now_ns: u64, before: Option<BatchId>) -> Plan {
@@ -120,6 +132,7 @@ impl Engine {
         let n_done = fates.done.len();
         for (context, request) in fates.done {
             self.ready.extend(request);
+            self.keep_late(context, now_ns);
             self.rest(context);
         }
         Attempt {
@@ -179,13 +192,14 @@ impl Engine {
         if let Some(before) = batch.before {
             self.device.builder.follow(before);
         }
-        let id = batch.id;
+        let (id, late) = (batch.id, std::mem::take(&mut batch.late));
         self.device.in_flight.push(batch);
         let arena = self.device.builder.finish(id);
         Batch {
             id,
             jobs: SampleJobs::new(arena.clone(), self.config.vocab_size),
             arena,
+            late,
         }
     }
 }

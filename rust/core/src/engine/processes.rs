@@ -53,8 +53,13 @@ impl Engine {
             }
             self.release(context);
         }
-        let failed_of = |state: &RequestState| matches!(state, RequestState::Failed { process: owner, .. } if *owner == process);
+        let failed_of = |state: &RequestState| match state {
+            RequestState::Active(_) => false,
+            RequestState::Failed { process: owner, .. } => *owner == process,
+            RequestState::Commanded { process: owner, .. } => *owner == Some(process),
+        };
         self.owned.requests.retain(|_, state| !failed_of(state));
+        self.forget_commands();
         for generator in ended.generators {
             self.drop_generator(generator);
         }

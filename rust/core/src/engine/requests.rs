@@ -3,9 +3,10 @@
 
 use super::forward::Forward;
 use crate::batch::RowOutput;
+use crate::command::Command;
 use crate::config::EngineConfig;
 use crate::context::Context;
-use crate::errors::{Error, ErrorCode};
+use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Output;
 use crate::ids::{ContextId, GeneratorId, ProcessId};
 use crate::sched::Ticket;
@@ -21,6 +22,8 @@ pub enum Submission {
     Step(GeneratorId),
     /// To the end; the engine steps the sequence by itself.
     Run(GeneratorId),
+    /// Have the driver carry out a command, at the wish of a process, or of the operator of the engine.
+    Command(Option<ProcessId>, Command),
 }
 
 /// Where a request stands after it was entered.
@@ -41,6 +44,8 @@ pub enum Answer {
     Forwarded(Vec<RowOutput>),
     /// To [`Submission::Step`] and [`Submission::Run`].
     Generated(Output),
+    /// To [`Submission::Command`]: it was carried out.
+    Commanded,
 }
 
 /// Where a request is that was entered and not yet taken.
@@ -50,6 +55,11 @@ pub(super) enum RequestState {
     Active(ContextId),
     /// It failed, and its context is gone.
     Failed { process: ProcessId, error: Error },
+    /// It is a command; none: not answered yet.
+    Commanded {
+        process: Option<ProcessId>,
+        answer: Option<Result<()>>,
+    },
 }
 
 /// The place of the pass of a context in the queue. `served` is the batch that served it last, or the last one that was

@@ -6,8 +6,11 @@ use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Generators that may live for each context that may.
 const GENERATORS_PER_CONTEXT: u32 = 4;
-/// What the masks and the kept rows of the forward passes of one process may take, in bytes.
+/// What the masks and the kept rows of the passes of one process may take, in bytes; rows that wait for their token
+/// masks count as kept.
 const MAX_FORWARD_BYTES: usize = 256 << 20;
+/// One process may have this part of the rows that may wait for their masks.
+const PROCESS_PART: u32 = 4;
 
 impl Engine {
     /// The user of `process`; `limit-resources` where it may not have another context, `invalid-argument` where it is
@@ -61,9 +64,24 @@ impl Engine {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
+        self.check_room_for_command(Some(self.owned.live(context)?.process))
+    }
+
+    /// The same of a process, or of the operator of the engine.
+    pub(super) fn check_room_for_command(&self, process: Option<ProcessId>) -> Result<()> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        if let Some(process) = process {
+            self.check_own_room_for_request(process)?;
+        }
+        self.check_all_room_for_request()
+    }
+
+    fn check_own_room_for_request(&self, process: ProcessId) -> Result<()> {
         let check =
             |n, limit, why: &str| check_room(ErrorCode::LimitQueue, "requests", n, limit, why);
-        let owner = self.owned.process(self.owned.live(context)?.process)?;
+        let owner = self.owned.process(process)?;
         check(
             owner.n_requests,
             self.config.process_waiting(),
@@ -73,7 +91,10 @@ impl Engine {
             self.owned.user(owner.user).n_requests,
             self.config.user_waiting(),
             "requests of the user are entered and one user may enter at most {limit}; take the answer of one first, or raise max_user_waiting",
-        )?;
+        )
+    }
+
+    fn check_all_room_for_request(&self) -> Result<()> {
         let (n, limit) = (self.owned.requests.len(), self.config.max_waiting);
         if n < limit as usize {
             return Ok(());
@@ -96,7 +117,7 @@ impl Engine {
         ))
     }
 
-    /// `limit-resources` where forward passes of the process may not have as many bytes more.
+    /// `limit-resources` where passes of the process may not have as many bytes more.
     pub(super) fn check_room_for_forward(&self, process: ProcessId, n_bytes: usize) -> Result<()> {
         if n_bytes == 0 {
             return Ok(());
@@ -111,7 +132,7 @@ impl Engine {
         Err(Error::with_values(
             ErrorCode::LimitResources,
             format!(
-                "the masks and kept rows of a forward pass take {n_bytes} bytes, those of the program's other passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; \
+                "the masks and kept rows of a pass take {n_bytes} bytes, those of the program's other passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; \
                  take the answers of others first, or keep fewer rows"
             ),
             &[
@@ -119,6 +140,31 @@ impl Engine {
                 ("limit", MAX_FORWARD_BYTES as u64),
             ],
         ))
+    }
+
+    /// `limit-resources` where `n` rows more may not wait for their token masks.
+    pub(super) fn check_room_for_late(&self, process: ProcessId, n: usize) -> Result<()> {
+        if n == 0 {
+            return Ok(());
+        }
+        let limit = self.config.max_late_rows;
+        for (whose, limit, named) in [
+            (Some(process), limit.div_ceil(PROCESS_PART), "the program"),
+            (None, limit, "the engine"),
+        ] {
+            let n_held = self.n_late_rows_of(whose);
+            if n_held + n > limit as usize {
+                return Err(Error::with_values(
+                    ErrorCode::LimitResources,
+                    format!(
+                        "{n} rows are to wait for their token masks, {n_held} of {named} do, and at most {limit} may; \
+                         give the masks of others first, or raise max_late_rows"
+                    ),
+                    &[("rows", (n_held + n) as u64), ("limit", u64::from(limit))],
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// `limit-snapshots` where the user may not have another snapshot.

@@ -4,6 +4,7 @@ use super::device::Device;
 use super::owned::Owned;
 use super::totals::Totals;
 use super::waiting::Waiting;
+use crate::batch::LateDraw;
 use crate::config::EngineConfig;
 use crate::errors::{Error, Result};
 use crate::ids::RequestId;
@@ -21,6 +22,8 @@ pub struct Engine {
     pub(super) device: Device,
     /// Requests that became ready and were not yet drained.
     pub(super) ready: Vec<RequestId>,
+    /// Rows that were kept and whose token masks have come since, not yet drained.
+    pub(super) draws: Vec<LateDraw>,
     /// Why nothing is asked of the driver, where nothing may be.
     pub(super) refusal: Option<Error>,
     /// The latest time that was told.
@@ -47,6 +50,7 @@ impl Engine {
             waiting: Waiting::new(&config),
             device: Device::new(store),
             ready: Vec::new(),
+            draws: Vec::new(),
             refusal: None,
             now_ns: 0,
             n_passes: 0,

@@ -68,7 +68,7 @@ stats! {
         pub n_waiting_max: u64,
         /// Batches that run.
         pub n_in_flight: u64,
-        /// Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0.
+        /// Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it is healthy at 0.
         pub n_stuck: u64,
         /// Batches planned so far.
         pub n_batches: u64,
@@ -108,6 +108,12 @@ stats! {
         pub n_followers: u64,
         /// Those of them whose token was of no use: it had ended its generation, or the batch before had failed.
         pub n_followers_dropped: u64,
+        /// Rows that wait for token masks that come late, those included that are not computed yet.
+        pub n_late_rows: u64,
+        /// Passes that failed, or ran ahead in vain, because their token masks did not come in time.
+        pub n_late_masks: u64,
+        /// Commands that were given to the driver so far.
+        pub n_commands: u64,
         /// Times that a driver was told to wait for programs that were expected back.
         pub n_holds: u64,
         /// Sequences of each batch.
@@ -186,6 +192,9 @@ impl Engine {
             n_ahead_dropped: totals.n_ahead_dropped,
             n_followers: totals.n_followers,
             n_followers_dropped: totals.n_followers_dropped,
+            n_late_rows: self.n_late_rows_of(None) as u64,
+            n_late_masks: totals.n_late_masks,
+            n_commands: totals.n_commands,
             n_holds: totals.n_holds,
             batch_sequences: totals.batch_sequences.clone(),
             batch_tokens: totals.batch_tokens.clone(),

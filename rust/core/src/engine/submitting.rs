@@ -1,6 +1,7 @@
 //! A request is entered: its pass takes what is pending and buffered, and waits.
 
 use super::Engine;
+use super::forwarding::refused;
 use super::requests::{Progress, Submission, never_fits, ticket};
 use crate::context::{Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
@@ -18,7 +19,7 @@ impl Engine {
     /// `token-budget` when no token may be drawn; `out-of-pages` when the pass could never fit the pool; `limit-queue`
     /// when too many wait, of the process or in all; `invalid-argument` for a request name that is in use. Of a forward
     /// pass also `invalid-argument`, `invalid-token`, `invalid-sampler`, `context-full` and `unsupported`, naming what
-    /// is wrong with it.
+    /// is wrong with it, and `limit-resources`; of a command `unsupported` and `invalid-argument`.
     pub fn submit(
         &mut self,
         request: RequestId,
@@ -42,6 +43,7 @@ impl Engine {
             Submission::Run(generator) => {
                 self.submit_generation(request, generator, PassKind::Run(generator), now_ns)
             }
+            Submission::Command(process, command) => self.submit_command(request, process, command),
         }
     }
 
@@ -72,6 +74,11 @@ impl Engine {
             return progress;
         }
         let length = self.idle_context(context, "generated from")?.length();
+        if !one_step && self.owned.generator(id)?.masks_late() {
+            return Err(refused(
+                "the token masks of this generator come late, one for each step; step it, or have it ask for none",
+            ));
+        }
         let template = self.owned.generator(id)?.template;
         let (pass, template) = match self.owned.generator(id)?.end(length, max_context) {
             Some(reason) => {
@@ -129,6 +136,7 @@ impl Engine {
             }
         }
         let state = self.owned.live(generator.context)?;
+        let n_bytes = self.room_for_late_step(generator)?;
         let origin = (!generator.counted).then(|| state.origin(&self.device.store));
         let process = self.owned.processes.get(&generator.process);
         let template = generator.draws_by(|| {
@@ -140,6 +148,7 @@ impl Engine {
         let pass = Pass::new(self.next_pass(), request, kind, tokens);
         let mut pass = pass.with_adapter(adapter);
         (pass.budget, pass.origin) = (budget, origin);
+        pass.n_bytes = n_bytes;
         pass.want_next(&template);
         Ok((pass, template))
     }
@@ -172,6 +181,7 @@ impl Engine {
         let waits = pass.is_waiting();
         pass.asked_ns = waits.then_some(now_ns);
         let request = pass.request();
+        let late = (pass.n_late() > 0).then_some(pass.id);
         state.settle(page_size);
         state.pass = Some(pass);
         if waits {
@@ -180,6 +190,10 @@ impl Engine {
                 .extend(ticket(context, state, self.totals.n_batches));
         }
         let process = state.process;
+        if let Some(pass) = late {
+            let contexts = &self.owned.contexts;
+            self.waiting.late.add(pass, context, contexts);
+        }
         match request {
             Some(request) => self.owned.add_request(request, context, process),
             None => self.totals.faults.count("what is entered has no request"),

@@ -1,8 +1,10 @@
-//! What waits for the device, and for how long it may: the queue, programs that are expected back, contexts at rest.
+//! What waits for the device, and for how long it may: the queue, programs that are expected back, contexts at rest,
+//! rows whose token masks come late.
 
 use super::costs::Costs;
 use super::faults::Faults;
 use super::idle::IdleList;
+use super::late::LateList;
 use super::requests::ticket;
 use crate::config::EngineConfig;
 use crate::context::Context;
@@ -15,6 +17,7 @@ pub(super) struct Waiting {
     pub(super) queue: Queue,
     pub(super) hold: Hold,
     pub(super) idle: IdleList,
+    pub(super) late: LateList,
     pub(super) costs: Costs,
 }
 
@@ -25,6 +28,7 @@ impl Waiting {
             queue: Queue::new(Pace::new(config.shared_step_ns)),
             hold: Hold::new(config.hold_ns),
             idle: IdleList::default(),
+            late: LateList::default(),
             costs: Costs::default(),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::device::Running;
 use super::planner::{Chunk, Planner};
-use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Read, Row, Sequence};
+use crate::batch::{Adapter, ArenaBuilder, LateRow, Masks, Positions, Read, Row, Sequence};
 use crate::context::{Context, Pass};
 use crate::ids::{PageId, RequestId};
 use crate::kv::{Content, PageStore, Traits, pages_for};
@@ -50,7 +50,12 @@ impl Planner<'_> {
         // of the pass.
         let is_read = adapter == pass.adapter();
         let read = if is_read { slots.clone() } else { 0..0 };
-        let rows = add_reads(builder, pass.reads_within(read), slots.start);
+        let reads = pass.reads_within(read);
+        let rows = add_reads(builder, reads, slots.start);
+        if pass.n_late() > 0 {
+            let late = late_rows(ticket, pass, reads, rows.start);
+            self.batch.late.extend(late);
+        }
         if pass.counts_reads() {
             self.n_reads += rows.len() as u32;
         }
@@ -144,16 +149,38 @@ fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a>
 fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32> {
     let first = builder.n_rows() as u32;
     for read in reads {
+        // What cannot be drawn yet is wanted itself.
+        let awaits = read.awaits_mask();
         builder.add_row(&Row {
             token_idx: read.slot - slot,
             params: read.params,
             key: read.key,
-            n_draws: read.n_draws,
+            n_draws: if awaits { 0 } else { read.n_draws },
             mask: read.mask.as_deref().unwrap_or_default(),
-            keep: read.keep,
+            keep: read.keep || awaits,
         });
     }
     first..builder.n_rows() as u32
+}
+
+/// Those of the rows of a pass, the first of which is that row of the batch, whose masks have not come.
+fn late_rows<'a>(
+    ticket: &Ticket,
+    pass: &Pass,
+    reads: &'a [Read],
+    first: u32,
+) -> impl Iterator<Item = LateRow> + use<'a> {
+    let (context, pass, place) = (ticket.context, ticket.pass, pass.n_reads_answered());
+    let awaiting = (first..).zip(reads).enumerate();
+    let awaiting = awaiting.filter(|(_, (_, read))| read.awaits_mask());
+    awaiting.map(move |(index, (row, read))| LateRow {
+        row,
+        context,
+        pass,
+        place: place + index,
+        n_draws: read.n_draws,
+        keep: read.keep,
+    })
 }
 
 /// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`.
@@ -213,6 +240,7 @@ mod tests {
             },
             n_draws,
             mask: (!mask.is_empty()).then(|| Arc::from(mask)),
+            is_late: false,
             keep: n_draws == 0,
         };
         let reads = [

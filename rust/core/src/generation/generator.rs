@@ -29,6 +29,8 @@ pub(crate) struct Generator {
     pub(crate) seed: Option<u64>,
     /// The seed is one of the sampler, which no other replaces.
     pub(crate) has_sampler_seed: bool,
+    /// The token mask of each of its steps may come late.
+    masks_late: bool,
     /// What makes the rows of its passes. Until its first step has succeeded, those of the pass under way.
     pub(crate) template: Option<Template>,
     pub(crate) max_tokens: Option<u32>,
@@ -64,6 +66,7 @@ impl Generator {
             params,
             seed: None,
             has_sampler_seed: false,
+            masks_late: false,
             template: None,
             max_tokens: None,
             stop,
@@ -116,6 +119,20 @@ impl Generator {
         Template {
             params: self.params,
             seed: self.seed.unwrap_or_else(derived),
+            masks_late: self.masks_late,
+        }
+    }
+
+    /// Whether the token mask of each of its steps may come late.
+    pub(crate) const fn masks_late(&self) -> bool {
+        self.masks_late
+    }
+
+    /// The same, from the next step on. What ran ahead of it then draws by another template.
+    pub(crate) fn set_masks_late(&mut self, masks_late: bool) {
+        self.masks_late = masks_late;
+        if let Some(template) = &mut self.template {
+            template.masks_late = masks_late;
         }
     }
 

@@ -8,6 +8,8 @@ use crate::sampling::{Key, Params};
 pub(crate) struct Template {
     pub(crate) params: Params,
     pub(crate) seed: u64,
+    /// The token mask of each row may come late.
+    pub(crate) masks_late: bool,
 }
 
 impl Template {
@@ -24,6 +26,7 @@ impl Template {
             },
             n_draws: 1,
             mask: None,
+            is_late: self.masks_late,
             keep: false,
         }
     }

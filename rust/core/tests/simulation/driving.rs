@@ -12,8 +12,10 @@ use pie_core::{
 };
 use proptest::prelude::*;
 
-use super::model::{Expected, Generation, GeneratorModel, Kept, Model, Process, What};
-use super::ops::{END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
+use super::commands::{Commanded, Loaded};
+use super::forwards::runs;
+use super::model::{Awaited, Expected, Generation, GeneratorModel, Kept, Model, Process, What};
+use super::ops::{self, END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
 use super::support::sampling::drawn;
 use super::support::world::{MODEL, World, options, output};
 use super::support::{OPENED, SAVED, derived_seed, fold, row_of, write, write_plain};
@@ -31,6 +33,15 @@ pub struct Simulation {
     n_saved: u64,
     /// Requests that a batch served which went wrong, and that may have failed with it.
     failed: HashSet<RequestId>,
+    /// Rows whose token masks were not given.
+    awaited: Vec<Awaited>,
+    /// Requests whose masks may have come too late.
+    tired: HashSet<RequestId>,
+    /// Commands whose answers were not taken, in the order in which they were entered.
+    pub commands: Vec<Commanded>,
+    pub loaded: Loaded,
+    /// The command that the driver was given last.
+    pub n_given: u64,
 }
 
 /// Contexts that live at once.
@@ -51,7 +62,13 @@ impl Simulation {
             snapshots: BTreeMap::new(),
             n_saved: 0,
             failed: HashSet::new(),
+            awaited: Vec::new(),
+            tired: HashSet::new(),
+            commands: Vec::new(),
+            loaded: Loaded::new(),
+            n_given: 0,
         };
+        simulation.world.holds_draws = true;
         for process in 0..PROCESSES.len() {
             simulation.launch(process);
         }
@@ -74,6 +91,7 @@ impl Simulation {
     }
 
     fn end_process(&mut self, process: usize) {
+        self.end_commands(process);
         let ended = |model: &Model| model.process == process;
         for (_, model) in self.contexts.iter().filter(|(_, model)| ended(model)) {
             self.expected.retain(|(id, _)| Some(*id) != model.request);
@@ -396,7 +414,31 @@ impl Simulation {
                     !(self.world.plan() && stuck),
                     "a driver that hangs got a batch"
                 );
+                self.note_command()?;
             }
+            Op::LateMasks(which, late) => {
+                let generator = self
+                    .pick(which)
+                    .and_then(|at| self.contexts[at].1.generator);
+                if let Some(id) = generator {
+                    let set = self.world.engine.set_late_masks(id, late);
+                    let busy = self
+                        .contexts
+                        .iter()
+                        .any(|(_, model)| model.generator == Some(id) && model.request.is_some());
+                    // A forward pass or a flush does not keep the generator from being changed.
+                    prop_assert!(set.is_ok() || busy);
+                    if set.is_ok() {
+                        self.generators.entry(id).and_modify(|it| it.late = late);
+                    }
+                }
+            }
+            Op::GiveMask(which, refused) => self.give_mask(which, refused)?,
+            Op::Command(process, command) => self.command(process, command)?,
+            Op::FinishCommand => self.finish_command(),
+            Op::CancelCommand(which) => self.cancel_command(which),
+            Op::DrawKept => self.world.draw_held(),
+            Op::Tire => self.tire()?,
             Op::Hang(ns) => {
                 let running: Vec<_> = self
                     .world
@@ -404,6 +446,8 @@ impl Simulation {
                     .iter()
                     .map(|it| it.arena.clone())
                     .collect();
+                self.tires();
+                self.commands_may_fail();
                 if self.world.hang(ns) > 0 {
                     running.iter().for_each(|arena| self.may_fail(arena));
                 }
@@ -411,13 +455,9 @@ impl Simulation {
             Op::Lose { refuses } => self.lose(refuses)?,
             Op::Finish(which) if !self.world.running.is_empty() => {
                 let (batch, logits) = self.world.compute(which % self.world.running.len());
-                self.world
-                    .answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+                self.world.conclude(&batch, &logits, &[]);
             }
-            Op::Settle => {
-                self.world.pump();
-                self.take_all()?;
-            }
+            Op::Settle => self.take_all()?,
             Op::FailBatch { which, computed } if !self.world.running.is_empty() => {
                 let which = which % self.world.running.len();
                 let arena = self.world.running[which].arena.clone();
@@ -441,16 +481,14 @@ impl Simulation {
                 if let Some(logit) = logits.get_mut(row * V as usize + 1) {
                     *logit = f32::NAN;
                 }
-                self.world
-                    .answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+                self.world.conclude(&batch, &logits, &[]);
             }
             Op::FailSequence(sequence) if !self.world.running.is_empty() => {
                 let arena = self.world.running[0].arena.clone();
                 self.may_fail(&arena);
                 let (batch, logits) = self.world.compute(0);
                 let failures = [(sequence as u32, "injected".to_owned())];
-                self.world
-                    .answer(batch.id, Ok(batch.jobs.sample(&logits, &failures)));
+                self.world.conclude(&batch, &logits, &failures);
             }
             Op::NewContext(_)
             | Op::Plan
@@ -463,6 +501,87 @@ impl Simulation {
         self.compare()
     }
 
+    /// The mask of a row will be given later.
+    pub fn await_mask(&mut self, request: RequestId, row: u32, mask: Option<&Vec<bool>>) {
+        if let Some(mask) = mask.cloned() {
+            self.awaited.push(Awaited { request, row, mask });
+        }
+    }
+
+    /// Forgets the masks of requests that were taken or given up.
+    fn forget_masks(&mut self) {
+        let expected: HashSet<RequestId> = self.expected.iter().map(|(id, _)| *id).collect();
+        self.awaited.retain(|it| expected.contains(&it.request));
+    }
+
+    fn give_mask(&mut self, which: usize, refused: bool) -> Outcome {
+        self.forget_masks();
+        if self.awaited.is_empty() {
+            return Ok(());
+        }
+        let Awaited { request, row, mask } = self.awaited.swap_remove(which % self.awaited.len());
+        let mask = runs(&mask);
+        let is_bad = |given: Result<(), Error>, fails: bool| match given {
+            Err(error) => error.code == ErrorCode::InvalidArgument,
+            Ok(()) => fails,
+        };
+        // What has failed takes no mask.
+        let fails = self.failed.contains(&request) || self.tired.contains(&request);
+        if refused {
+            let given = self.world.give_mask(request, row, &[V]);
+            prop_assert!(is_bad(given, fails));
+            prop_assert!(is_bad(self.world.give_mask(request, 99, &mask), fails));
+        }
+        self.world.give_mask(request, row, &mask).unwrap();
+        prop_assert!(is_bad(self.world.give_mask(request, row, &mask), fails));
+        Ok(())
+    }
+
+    /// Time goes by: whatever waits for masks may have waited for too long.
+    fn tires(&mut self) {
+        self.forget_masks();
+        self.tired.extend(self.awaited.iter().map(|it| it.request));
+    }
+
+    /// Runs until nothing can run.
+    fn pump(&mut self) -> Outcome {
+        loop {
+            self.finish_command();
+            self.world.pump_batches();
+            self.note_command()?;
+            if self.world.command.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs and draws until nothing can go on without masks.
+    fn rest(&mut self) -> Outcome {
+        loop {
+            self.pump()?;
+            if self.world.draws.is_empty() {
+                return Ok(());
+            }
+            self.world.draw_held();
+        }
+    }
+
+    /// Whatever waits for nothing but masks fails after its time, and nothing else does.
+    fn tire(&mut self) -> Outcome {
+        self.rest()?;
+        self.tires();
+        self.world.hang(self.config.late_mask_ns);
+        let awaiting: HashSet<RequestId> = self.awaited.iter().map(|it| it.request).collect();
+        for request in awaiting {
+            let mut expected = self.expected.iter();
+            let which = expected.position(|(id, _)| *id == request).unwrap();
+            let n = self.expected.len();
+            self.take(which)?;
+            prop_assert_eq!(self.expected.len(), n - 1, "a row waits beyond its time");
+        }
+        Ok(())
+    }
+
     /// The device goes: what runs fails, what waits goes on, unless it is refused, and so nothing else.
     fn lose(&mut self, refuses: bool) -> Outcome {
         let mut running = std::mem::take(&mut self.world.running);
@@ -470,6 +589,7 @@ impl Simulation {
             self.may_fail(&batch.arena);
         }
         self.world.lose();
+        self.lose_commands(refuses);
         let stats = self.world.engine.stats();
         let held = stats.n_pages_used + stats.n_pages_cached + stats.n_pages_host;
         prop_assert_eq!((held, stats.n_in_flight, stats.n_stuck), (0, 0, 0));
@@ -603,6 +723,7 @@ impl Simulation {
             counted: false,
             n_steps: 0,
             process: model.process,
+            late: false,
         };
         self.generators.insert(generator, state);
         Ok(())
@@ -638,6 +759,7 @@ impl Simulation {
             .finish
             .or(full(0, sequence.len()).then_some(FinishReason::Length));
         let void = finish.is_some();
+        let mask = (generator.late && !run).then(|| ops::late_mask(fold(seed, slots.len() as u64)));
         while finish.is_none() {
             let key = Key {
                 seed,
@@ -646,7 +768,8 @@ impl Simulation {
                 draw: 0,
             };
             let logits = row_of(MODEL, V, &read);
-            let token = drawn(&logits, &generator.params, &[], key).unwrap();
+            let allowed = mask.as_deref().unwrap_or_default();
+            let token = drawn(&logits, &generator.params, allowed, key).unwrap();
             read = write_plain(&slots, token, adapter);
             slots.push(read.clone());
             sequence.push(token);
@@ -667,6 +790,7 @@ impl Simulation {
             origin,
             run,
             void,
+            mask: mask.filter(|_| !void),
         }
     }
 
@@ -716,12 +840,18 @@ impl Simulation {
             return Ok(());
         }
         let generation = generation.take().unwrap();
+        if run && self.generators[&id].late {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::InvalidArgument);
+            return Ok(());
+        }
         let n_pages = model.all().len().div_ceil(self.config.page_size as usize);
         if !generation.void && n_pages > self.config.n_pages as usize {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
             return Ok(());
         }
-        self.entered(context, submitted.unwrap(), What::Generation(generation));
+        let request = submitted.unwrap();
+        self.await_mask(request, 0, generation.mask.as_ref());
+        self.entered(context, request, What::Generation(generation));
         Ok(())
     }
 
@@ -749,6 +879,7 @@ impl Simulation {
         self.expected.remove(which);
         let (n_pages, page_size) = (self.config.n_pages as usize, self.config.page_size as usize);
         let injected = self.failed.remove(&request);
+        let tired = self.tired.remove(&request);
         let model = self.model(expected.context);
         model.request = None;
         let answer = match answer {
@@ -763,6 +894,7 @@ impl Simulation {
                     | ErrorCode::DriverLost
                     | ErrorCode::ModelUnavailable
                     | ErrorCode::BadLogits => injected,
+                    ErrorCode::LateMask => tired,
                     _ => false,
                 };
                 prop_assert!(possible, "{error}");
@@ -818,8 +950,24 @@ impl Simulation {
         model.n_final = model.slots.len();
     }
 
-    /// Takes every answer; all must be there.
+    /// Runs everything and takes every answer; all must be there as soon as their masks are, and no mask that is
+    /// awaited keeps another request.
     fn take_all(&mut self) -> Outcome {
+        self.rest()?;
+        self.take_commands()?;
+        prop_assert!(self.has_no_commands(), "a command was never given");
+        self.forget_masks();
+        let awaiting: HashSet<RequestId> = self.awaited.iter().map(|it| it.request).collect();
+        let others = |(id, _): &(RequestId, Expected)| !awaiting.contains(id);
+        while let Some(which) = self.expected.iter().position(others) {
+            let n = self.expected.len();
+            self.take(which)?;
+            prop_assert_eq!(self.expected.len(), n - 1, "a request was never answered");
+        }
+        while !self.awaited.is_empty() {
+            self.give_mask(0, false)?;
+        }
+        self.rest()?;
         while !self.expected.is_empty() {
             let n = self.expected.len();
             self.take(0)?;
@@ -869,7 +1017,6 @@ impl Simulation {
 
     /// Everything comes to rest, is answered and released, and leaves nothing behind.
     pub fn end(&mut self) -> Outcome {
-        self.world.pump();
         self.take_all()?;
         self.compare()?;
         for (context, _) in std::mem::take(&mut self.contexts) {

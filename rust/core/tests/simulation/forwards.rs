@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
 use super::model::{Expected, Forwarded, Model, What};
-use super::ops::{ForwardOp, V};
+use super::ops::{ForwardOp, RowOp, V};
 use super::support::sampling::drawn;
 use super::support::world::MODEL;
 use super::support::{derived_seed, row_of, write};
@@ -41,6 +41,7 @@ impl Simulation {
                     index: row.index,
                     sampler: row.sampler.map(|(method, seed)| Sampler { method, seed }),
                     keep: row.keep,
+                    late_mask: row.late.is_some(),
                 })
                 .collect(),
             token_mask: runs(&op.token_mask),
@@ -58,11 +59,11 @@ impl Simulation {
                 return Ok(());
             }
         };
-        self.entered(
-            context,
-            submitted.unwrap(),
-            What::Forward(Box::new(forwarded)),
-        );
+        let request = submitted.unwrap();
+        for (row, index) in op.rows.iter().zip(0..) {
+            self.await_mask(request, index, row.late.as_ref());
+        }
+        self.entered(context, request, What::Forward(Box::new(forwarded)));
         Ok(())
     }
 
@@ -119,6 +120,14 @@ impl Simulation {
                 .any(|(method, _)| method.params_and_draws().is_err()),
             ErrorCode::InvalidSampler,
         );
+        let draws = |row: &RowOp| {
+            let drawn = row.sampler.map(|(method, _)| method.params_and_draws());
+            drawn.is_some_and(|drawn| drawn.is_ok_and(|(_, n)| n > 0))
+        };
+        refuse(
+            op.rows.iter().any(|row| row.late.is_some() && !draws(row)),
+            invalid,
+        );
         let masks = cut_masks(op, n_indexed, end);
         refuse(op.masks.is_some() && masks.len() < n_indexed, invalid);
         let mut seen: Vec<Vec<bool>> = (first..end).map(|slot| vec![true; slot + 1]).collect();
@@ -158,7 +167,8 @@ impl Simulation {
                     draw: 0,
                 };
                 n_sampled += 1;
-                let draw = |draw| drawn(&logits, &params, &op.token_mask, Key { draw, ..key });
+                let mask = row.late.as_ref().unwrap_or(&op.token_mask);
+                let draw = |draw| drawn(&logits, &params, mask, Key { draw, ..key });
                 tokens.extend((0..n_draws).map(|index| draw(index).unwrap()));
             }
             rows.push(RowOutput {
@@ -296,7 +306,7 @@ fn cut_masks(op: &ForwardOp, n_indexed: usize, end: usize) -> Vec<Vec<bool>> {
 }
 
 /// Truth values as run lengths, forbidden first; none where there are none.
-fn runs(bits: &[bool]) -> Vec<u32> {
+pub fn runs(bits: &[bool]) -> Vec<u32> {
     let (mut runs, mut allowed) = (Vec::new(), false);
     let mut rest = bits;
     while !rest.is_empty() {

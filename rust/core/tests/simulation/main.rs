@@ -16,6 +16,7 @@
     reason = "a test fails by panicking, and is a crate of its own"
 )]
 
+mod commands;
 mod driving;
 mod forwards;
 mod model;
@@ -32,6 +33,7 @@ use ops::{configs, op};
 use pie_core::Stats;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use support::world::World;
 
 const RUNS: u64 = 200;
 
@@ -53,10 +55,14 @@ struct Happened {
     ahead_used: u64,
     ahead_dropped: u64,
     followers: u64,
+    drawn_late: u64,
+    late_masks: u64,
+    commands: u64,
 }
 
 impl Happened {
-    fn in_run(stats: &Stats) -> Self {
+    fn in_run(world: &World) -> Self {
+        let stats: Stats = world.engine.stats();
         Self {
             runs: 1,
             batches: stats.n_batches,
@@ -73,6 +79,9 @@ impl Happened {
             ahead_used: stats.n_ahead_used,
             ahead_dropped: stats.n_ahead_dropped,
             followers: stats.n_followers,
+            drawn_late: world.n_drawn_late,
+            late_masks: stats.n_late_masks,
+            commands: stats.n_commands,
         }
     }
 
@@ -106,6 +115,9 @@ impl AddAssign for Happened {
             (&mut self.ahead_used, other.ahead_used),
             (&mut self.ahead_dropped, other.ahead_dropped),
             (&mut self.followers, other.followers),
+            (&mut self.drawn_late, other.drawn_late),
+            (&mut self.late_masks, other.late_masks),
+            (&mut self.commands, other.commands),
         ] {
             *own += other;
         }
@@ -135,7 +147,7 @@ fn run(seed: u64, checks: bool) -> Happened {
             simulation.apply(op)?;
         }
         simulation.end()?;
-        *happened.borrow_mut() = Happened::in_run(&simulation.world.engine.stats());
+        *happened.borrow_mut() = Happened::in_run(&simulation.world);
         Ok(())
     });
     if let Err(TestError::Fail(reason, (config, ops))) = outcome {
@@ -172,5 +184,8 @@ fn programs_get_what_the_oracle_says() {
     }
     assert!(counted.followers > 0, "no batch followed another");
     assert!(counted.device_losses > 0, "no device was lost");
+    assert!(counted.drawn_late > 0, "no mask came late");
+    assert!(counted.late_masks > 0, "no mask came too late");
+    assert!(counted.commands > 0, "no command was given");
     println!("all: {all:?}\nthose that count: {counted:?}");
 }

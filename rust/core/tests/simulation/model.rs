@@ -88,6 +88,16 @@ pub struct GeneratorModel {
     pub counted: bool,
     pub n_steps: u32,
     pub process: usize,
+    /// The token masks of its steps come late.
+    pub late: bool,
+}
+
+/// A row whose token mask comes late, and was not given.
+#[derive(Clone, Debug)]
+pub struct Awaited {
+    pub request: RequestId,
+    pub row: u32,
+    pub mask: Vec<bool>,
 }
 
 /// What a request must answer.
@@ -115,6 +125,8 @@ pub struct Generation {
     pub run: bool,
     /// There was nothing to run.
     pub void: bool,
+    /// The token mask of a step, where it comes late.
+    pub mask: Option<Vec<bool>>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! What may happen, and on which engines.
 
-use pie_core::{Adapter, EngineConfig, Method, Serves};
+use pie_core::{Adapter, AdapterName, Command, EngineConfig, Method, Serves};
 use proptest::prelude::*;
 
+use super::support::fold;
 use super::support::world::config;
 
 pub const V: u32 = 50;
@@ -13,6 +14,13 @@ pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 pub const MAX_SNAPSHOTS: u32 = 6;
 pub const MAX_USER_SNAPSHOTS: u32 = 4;
 const DRIVER_TIMEOUT_NS: u64 = 1000;
+const LATE_MASK_NS: u64 = 1500;
+
+/// A token mask that follows from a word. It allows a token at least.
+pub fn late_mask(word: u64) -> Vec<bool> {
+    let allows = |token: u64| fold(word, token).is_multiple_of(3) || token == word % u64::from(V);
+    (0..u64::from(V)).map(allows).collect()
+}
 
 #[derive(Clone, Debug)]
 pub enum Op {
@@ -53,6 +61,19 @@ pub enum Op {
     Cancel(usize),
     /// A request is cancelled, perhaps under way, and what is planned then overtakes its batch.
     Overtake(usize),
+    /// The token masks of the steps of a generator come late from now on, or with them.
+    LateMasks(usize, bool),
+    /// One of the masks that are awaited is given, after one that is refused, or not.
+    GiveMask(usize, bool),
+    /// What can be drawn from rows that were kept is drawn.
+    DrawKept,
+    /// Everything is computed, and masks are waited for until it is too long.
+    Tire,
+    /// A process, or the operator, has the driver carry something out.
+    Command(usize, Command),
+    /// The driver does, where it has a command.
+    FinishCommand,
+    CancelCommand(usize),
     Plan,
     Finish(usize),
     /// Runs and takes everything.
@@ -92,6 +113,8 @@ pub struct RowOp {
     pub index: u32,
     pub sampler: Option<(Method, Option<u64>)>,
     pub keep: bool,
+    /// The token mask that is given later.
+    pub late: Option<Vec<bool>>,
 }
 
 /// Adapters that differ in one thing each, most often none.
@@ -141,6 +164,7 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
         0u32..8,
         prop::option::weighted(0.8, (draws, prop::option::weighted(0.3, any::<u64>()))),
         prop::bool::weighted(0.3),
+        prop::option::weighted(0.3, any::<u64>().prop_map(late_mask)),
     );
     (
         input,
@@ -148,7 +172,7 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
         prop::bool::weighted(0.03),
         adapter(),
         prop::collection::vec(
-            row.prop_map(|(index, sampler, keep)| RowOp { index, sampler, keep }),
+            row.prop_map(|(index, sampler, keep, late)| RowOp { index, sampler, keep, late }),
             0..5,
         ),
         prop_oneof![3 => Just(vec![]), 1 => prop_oneof![20 => Just(V as usize), 1 => 0..V as usize + 2].prop_flat_map(|n| prop::collection::vec(prop::bool::weighted(0.3), n))],
@@ -163,6 +187,16 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
             token_mask,
             leaves,
         })
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let name = || (1u64..4).prop_map(|id| AdapterName { id, version: 0 });
+    let path = "/adapter".to_owned();
+    prop_oneof![
+        3 => name().prop_map(move |adapter| Command::LoadAdapter { adapter, path: path.clone() }),
+        2 => (name(), name()).prop_map(|(from, to)| Command::CopyAdapter { from, to }),
+        2 => name().prop_map(|adapter| Command::DropAdapter { adapter }),
+    ]
 }
 
 pub fn op() -> impl Strategy<Value = Op> {
@@ -199,6 +233,13 @@ pub fn op() -> impl Strategy<Value = Op> {
         5 => (0usize..6).prop_map(Op::Take),
         2 => (0usize..6).prop_map(Op::Cancel),
         2 => (0usize..6).prop_map(Op::Overtake),
+        3 => (0usize..6, any::<bool>()).prop_map(|(context, late)| Op::LateMasks(context, late)),
+        7 => (0usize..8, prop::bool::weighted(0.1)).prop_map(|(which, refused)| Op::GiveMask(which, refused)),
+        2 => Just(Op::DrawKept),
+        1 => Just(Op::Tire),
+        2 => (0usize..4, command()).prop_map(|(process, command)| Op::Command(process, command)),
+        2 => Just(Op::FinishCommand),
+        1 => (0usize..4).prop_map(Op::CancelCommand),
         6 => Just(Op::Plan),
         4 => (0usize..2).prop_map(Op::Finish),
         5 => Just(Op::Settle),
@@ -261,6 +302,7 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                     max_context,
                     end_tokens: vec![END],
                     driver_timeout_ns: DRIVER_TIMEOUT_NS,
+                    late_mask_ns: LATE_MASK_NS,
                     ..config()
                 }
             },

@@ -4,15 +4,16 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
-use pie_core::batch::ArenaView;
-use pie_core::sampling::Params;
+use pie_core::batch::{ArenaView, NOT_FINITE};
+use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, Answer, Batch, BatchId, ContextId, DriverFailure, Engine, EngineConfig, Error,
-    GeneratorId, GeneratorOptions, Method, Output, Plan, ProcessId, Progress, RequestId, Sampled,
-    Sampler, Submission, UserId, dummy,
+    Adapter, Answer, Batch, BatchId, ContextId, DriverAnswer, DriverCommand, DriverFailure, Engine,
+    EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method, Output, Plan, ProcessId,
+    Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
 };
 
 use super::next_token;
+use super::sampling::drawn;
 
 pub const MODEL: &str = "toy";
 
@@ -71,8 +72,15 @@ pub struct World {
     pub running: Vec<Batch>,
     /// The rows of batches that run and were computed, since one that runs follows them.
     computed: HashMap<BatchId, Vec<f32>>,
+    /// The command that the driver was given.
+    pub command: Option<DriverCommand>,
     /// Requests that were announced as ready.
     pub ready: HashMap<RequestId, ()>,
+    /// Draws are left to the test, in place of being made at once.
+    pub holds_draws: bool,
+    pub draws: Vec<LateDraw>,
+    /// Rows that were kept and drawn from.
+    pub n_drawn_late: u64,
 }
 
 pub fn config() -> EngineConfig {
@@ -134,6 +142,30 @@ fn driver(config: &EngineConfig) -> dummy::Driver {
     .following(config.serves.follows)
 }
 
+/// What a driver that draws by itself answers: the tokens of all rows, and the rows that are wanted themselves.
+fn drawn_on_device(batch: &Batch, logits: &[f32]) -> (Vec<u32>, Vec<f32>) {
+    let view = ArenaView::parse(&batch.arena).expect("the arena is well-formed");
+    let width = logits.len() / view.n_rows().max(1);
+    let (mut tokens, mut kept) = (Vec::new(), Vec::new());
+    for (row, logits) in view.rows().zip(logits.chunks(width.max(1))) {
+        for draw in 0..row.n_draws {
+            let key = Key { draw, ..row.key };
+            // The runs of a mask say which tokens may be drawn, forbidden first.
+            let mut mask = Vec::new();
+            for (index, &n) in row.mask.iter().enumerate() {
+                mask.extend(vec![index % 2 == 1; n as usize]);
+            }
+            let is_finite = logits.iter().all(|logit| logit.is_finite());
+            let token = is_finite.then(|| drawn(logits, &row.params, &mask, key).expect("a token"));
+            tokens.push(token.unwrap_or(NOT_FINITE));
+        }
+        if row.keep {
+            kept.extend_from_slice(logits);
+        }
+    }
+    (tokens, kept)
+}
+
 impl World {
     pub fn new(config: EngineConfig) -> Self {
         let driver = driver(&config);
@@ -146,7 +178,11 @@ impl World {
             n_requests: 0,
             running: Vec::new(),
             computed: HashMap::new(),
+            command: None,
             ready: HashMap::new(),
+            holds_draws: false,
+            draws: Vec::new(),
+            n_drawn_late: 0,
         }
     }
 
@@ -205,6 +241,11 @@ impl World {
                     self.running.push(batch);
                     break true;
                 }
+                Plan::Command(command) => {
+                    assert!(self.running.is_empty() && self.command.is_none());
+                    self.command = Some(command);
+                    break true;
+                }
                 Plan::Idle => break false,
                 Plan::HoldUntil(until_ns) => {
                     assert!(until_ns > self.now_ns);
@@ -252,7 +293,54 @@ impl World {
     /// Computes and answers the oldest batch.
     pub fn finish(&mut self) {
         let (batch, logits) = self.compute(0);
-        self.answer(batch.id, Ok(batch.jobs.sample(&logits, &[])));
+        self.conclude(&batch, &logits, &[]);
+    }
+
+    /// Answers a batch, of which some sequences may have failed, as a host does: it fetches the masks that have come,
+    /// and draws by them. A driver that feeds what it draws into its next batch says what it drew.
+    pub fn conclude(&mut self, batch: &Batch, logits: &[f32], failures: &[(u32, String)]) {
+        let masks = self.engine.late_masks(&batch.late);
+        let sampled = if self.driver.capabilities().follows {
+            let (tokens, kept) = drawn_on_device(batch, logits);
+            let (tokens, logits) = (&tokens[..], &kept[..]);
+            let answer = DriverAnswer::Drawn { tokens, logits };
+            batch.jobs.conclude(answer, &masks, failures)
+        } else {
+            let answer = DriverAnswer::Logits(logits);
+            batch.jobs.conclude(answer, &masks, failures)
+        };
+        self.answer(batch.id, Ok(sampled));
+    }
+
+    /// Has the driver carry out its command, and answers it.
+    pub fn finish_command(&mut self) {
+        let command = self.command.take().expect("the driver has a command");
+        let outcome = self.driver.command(&command.command);
+        self.engine
+            .complete_command(command.id, outcome, self.now_ns)
+            .unwrap();
+        self.announce();
+    }
+
+    /// Gives the mask of a row.
+    pub fn give_mask(&mut self, request: RequestId, row: u32, mask: &[u32]) -> Result<(), Error> {
+        let given = self.engine.give_mask(request, row, mask);
+        self.announce();
+        given
+    }
+
+    /// Makes the draws that were held.
+    pub fn draw_held(&mut self) {
+        for draw in std::mem::take(&mut self.draws) {
+            self.draw_one(&draw);
+        }
+        self.announce();
+    }
+
+    fn draw_one(&mut self, draw: &LateDraw) {
+        self.n_drawn_late += 1;
+        self.engine.complete_draw(draw.draw(), self.now_ns);
+        self.check();
     }
 
     pub fn answer(&mut self, batch: BatchId, outcome: Result<Sampled, DriverFailure>) {
@@ -264,6 +352,7 @@ impl World {
     pub fn hang(&mut self, ns: u64) -> usize {
         self.now_ns += ns;
         let n_abandoned = self.engine.abandon_overdue(self.now_ns);
+        self.engine.fail_overdue_masks(self.now_ns);
         self.announce();
         n_abandoned
     }
@@ -271,6 +360,7 @@ impl World {
     /// The device goes with all that it holds, and an empty one comes.
     pub fn lose(&mut self) {
         self.running.clear();
+        self.command = None;
         self.computed.clear();
         self.driver = driver(self.engine.config());
         self.engine.lose_device("it was killed", self.now_ns);
@@ -283,16 +373,34 @@ impl World {
 
     fn announce(&mut self) {
         self.check();
+        self.draws.extend(self.engine.drain_draws());
+        if !self.holds_draws {
+            for draw in std::mem::take(&mut self.draws) {
+                self.draw_one(&draw);
+            }
+        }
         for request in self.engine.drain_ready() {
             self.ready.insert(request, ());
         }
     }
 
-    /// Runs batches until nothing can run: one, or where the driver feeds what it draws into its next batch, that one
-    /// too.
+    /// Runs batches and commands until nothing can run.
     pub fn pump(&mut self) {
+        self.pump_batches();
+        while self.command.is_some() {
+            self.finish_command();
+            self.pump_batches();
+        }
+    }
+
+    /// Runs batches until nothing can run, or the driver has a command: one, or where the driver feeds what it draws
+    /// into its next batch, that one too.
+    pub fn pump_batches(&mut self) {
         let depth = 1 + usize::from(self.driver.capabilities().follows);
         for _ in 0..10_000 {
+            if self.command.is_some() {
+                return;
+            }
             if self.running.len() < depth && self.plan() {
                 continue;
             }

@@ -1,0 +1,243 @@
+//! Commands to the driver, in order with batches.
+//!
+//! A command is a request as a pass is: it is entered, the driver gets it, and who asked takes the answer. It is given
+//! when no batch runs, and no batch is given while it runs, so that every driver meets both in one order, also one that
+//! is given a batch while another one runs. Commands are given in the order in which they were entered. After each of
+//! them a batch goes first where one can be made, so that who enters many keeps nobody from computing.
+//!
+//! A command counts as a batch where a driver hangs or is lost: it fails with `driver-failed` after `driver_timeout_ns`,
+//! the engine gives nothing until the driver answers, and that answer is dropped; with `driver-lost` where the device
+//! goes. Commands that wait go on with the device that comes next, which knows nothing of those before.
+
+use std::collections::VecDeque;
+
+use super::forwarding::refused;
+use super::requests::{Progress, RequestState};
+use super::{Engine, Plan};
+use crate::command::{Command, CommandFailure, DriverCommand};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::ids::{CommandId, ProcessId, RequestId};
+
+/// The longest path of an adapter, in bytes.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// The commands of a device.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    /// Those that were entered and not given, in order.
+    waiting: VecDeque<(RequestId, Command)>,
+    running: Option<RunningCommand>,
+    /// A command was given since the last batch.
+    yields: bool,
+    n_given: u64,
+}
+
+/// A command that a driver carries out.
+#[derive(Clone, Copy, Debug)]
+struct RunningCommand {
+    id: CommandId,
+    request: RequestId,
+    since_ns: u64,
+    /// Its request has failed, and the driver has not answered yet.
+    abandoned: bool,
+}
+
+impl Commands {
+    /// When the one that runs is overdue after `limit_ns`; none where none can be.
+    pub(super) fn due_ns(&self, limit_ns: u64) -> Option<u64> {
+        let waited_for = self.running.filter(|running| !running.abandoned);
+        waited_for.map(|running| running.since_ns.saturating_add(limit_ns))
+    }
+
+    /// Whether one was abandoned that the driver has not answered.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.running.is_some_and(|running| running.abandoned)
+    }
+
+    /// A batch is given.
+    pub(super) const fn note_batch(&mut self) {
+        self.yields = false;
+    }
+}
+
+impl Engine {
+    /// Enters a command at the wish of a process, or of the operator of the engine.
+    pub(super) fn submit_command(
+        &mut self,
+        request: RequestId,
+        process: Option<ProcessId>,
+        command: Command,
+    ) -> Result<Progress> {
+        self.check_room_for_command(process)?;
+        if !self.config.serves.adapters {
+            return Err(Error::new(
+                ErrorCode::Unsupported,
+                format!(
+                    "there are no adapters on this driver, that of {}; run the model on another one",
+                    self.config.model
+                ),
+            ));
+        }
+        if command.adapters().any(|adapter| adapter.id == 0) {
+            return Err(refused(
+                "an adapter has the identity 0, which is that of none; give another one",
+            ));
+        }
+        if let Command::LoadAdapter { path, .. } = &command
+            && (path.is_empty() || path.len() > MAX_PATH_BYTES)
+        {
+            return Err(refused(&format!(
+                "the path of an adapter has {} bytes; give 1 to {MAX_PATH_BYTES}",
+                path.len()
+            )));
+        }
+        self.owned.add_command(request, process);
+        self.device.commands.waiting.push_back((request, command));
+        Ok(Progress::Waiting)
+    }
+
+    /// What a driver should do next, where that concerns commands; none where a batch may be given.
+    pub(super) fn plan_command(&mut self, now_ns: u64) -> Option<Plan> {
+        let commands = &self.device.commands;
+        if commands.running.is_some() {
+            return Some(Plan::Idle);
+        }
+        if commands.waiting.is_empty() || commands.yields && self.waiting.queue.len() > 0 {
+            return None;
+        }
+        // Batches that run are answered first.
+        Some(self.next_command(now_ns).unwrap_or(Plan::Idle))
+    }
+
+    /// The next command, where nothing runs.
+    pub(super) fn next_command(&mut self, now_ns: u64) -> Option<Plan> {
+        if !self.device.in_flight.is_empty() {
+            return None;
+        }
+        let commands = &mut self.device.commands;
+        let (request, command) = commands.waiting.pop_front()?;
+        commands.n_given += 1;
+        commands.yields = true;
+        let id = CommandId(commands.n_given);
+        commands.running = Some(RunningCommand {
+            id,
+            request,
+            since_ns: now_ns,
+            abandoned: false,
+        });
+        self.totals.n_commands += 1;
+        Some(Plan::Command(DriverCommand { id, command }))
+    }
+
+    /// The driver has carried out a command, or says why not: whoever asked can take the answer. That to a command that
+    /// was abandoned or given up is dropped.
+    ///
+    /// # Errors
+    /// `internal` when no such command runs; nothing changes then.
+    pub fn complete_command(
+        &mut self,
+        command: CommandId,
+        outcome: std::result::Result<(), CommandFailure>,
+        now_ns: u64,
+    ) -> Result<()> {
+        let running = self.device.commands.running;
+        let Some(running) = running.filter(|running| running.id == command) else {
+            return Err(Error::internal(format!("{command:?} does not run")));
+        };
+        self.now_ns = now_ns;
+        self.device.commands.running = None;
+        if !running.abandoned {
+            let outcome = outcome.map_err(|failure| command_failed(&failure));
+            self.end_command(running.request, outcome);
+        }
+        Ok(())
+    }
+
+    /// The request of a command is answered, where somebody waits for it still.
+    fn end_command(&mut self, request: RequestId, outcome: Result<()>) {
+        if let Some(RequestState::Commanded { answer, .. }) = self.owned.requests.get_mut(&request)
+        {
+            *answer = Some(outcome);
+            self.ready.push(request);
+        }
+    }
+
+    /// Gives up waiting for the command that runs, where it is overdue. Answers whether it is.
+    pub(super) fn abandon_command(&mut self, error: impl FnOnce() -> Error) -> bool {
+        let (limit_ns, now_ns) = (self.config.driver_timeout_ns, self.now_ns);
+        let commands = &mut self.device.commands;
+        let is_overdue = commands.due_ns(limit_ns).is_some_and(|due| due <= now_ns);
+        let running = commands.running.as_mut().filter(|_| is_overdue);
+        let Some(running) = running else { return false };
+        running.abandoned = true;
+        let request = running.request;
+        self.end_command(request, Err(error()));
+        true
+    }
+
+    /// The device is gone with the command that it carried out.
+    pub(super) fn lose_command(&mut self, error: impl FnOnce() -> Error) {
+        if let Some(running) = self.device.commands.running.take()
+            && !running.abandoned
+        {
+            self.end_command(running.request, Err(error()));
+        }
+    }
+
+    /// Every command that waits fails.
+    pub(super) fn refuse_commands(&mut self, refusal: &Error) {
+        for (request, _) in std::mem::take(&mut self.device.commands.waiting) {
+            self.end_command(request, Err(refusal.clone()));
+        }
+    }
+
+    /// Commands that nobody waits for any more are not given.
+    pub(super) fn forget_commands(&mut self) {
+        let requests = &self.owned.requests;
+        let waiting = &mut self.device.commands.waiting;
+        waiting.retain(|(request, _)| requests.contains_key(request));
+    }
+
+    /// A command that waits, or runs and was not abandoned, has a request without an answer, or none where it runs.
+    pub(super) fn check_commands(&self) -> std::result::Result<(), String> {
+        let is_open = |request: &RequestId| match self.owned.requests.get(request) {
+            Some(RequestState::Commanded { answer, .. }) => Some(answer.is_none()),
+            _ => None,
+        };
+        let commands = &self.device.commands;
+        for (request, _) in &commands.waiting {
+            if is_open(request) != Some(true) {
+                return Err(format!("the command of {request:?} waits for nobody"));
+            }
+        }
+        let n_running = commands
+            .running
+            .iter()
+            .filter(|running| !running.abandoned && is_open(&running.request) == Some(true));
+        let n_open = n_running.count() + commands.waiting.len();
+        let n_asked = self.owned.requests.keys().filter_map(is_open);
+        let n_asked = n_asked.filter(|&is_open| is_open).count();
+        if n_open != n_asked {
+            return Err(format!(
+                "{n_asked} commands are waited for, and {n_open} wait or run"
+            ));
+        }
+        if commands.running.is_some() && !self.device.in_flight.is_empty() {
+            return Err("a command runs beside a batch".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn command_failed(failure: &CommandFailure) -> Error {
+    match failure {
+        CommandFailure::NotServed(message) => Error::new(
+            ErrorCode::Unsupported,
+            format!("{message}; run the model on another driver"),
+        ),
+        CommandFailure::Failed(message) => Error::new(
+            ErrorCode::DriverFailed,
+            format!("the driver failed the command: {message}; nothing has changed, try it again"),
+        ),
+    }
+}

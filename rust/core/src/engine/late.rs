@@ -1,0 +1,314 @@
+//! Token masks that come after the forward of their row was launched.
+//!
+//! A row of a forward pass, or of each step of a generator, may be asked for before its mask is known. Its forward is
+//! planned, batched and run with all others. A mask that comes before the batch is answered is drawn by with the rest
+//! of the batch. A row whose mask has not come by then is kept, and its batch ends without it; tokens are drawn from it
+//! when the mask comes, apart from the engine and its lock ([`Engine::drain_draws`]). They are those that would have
+//! been drawn had the mask been there before.
+//!
+//! Room for a row is taken when its pass is entered, so that it can always be kept. A step that runs ahead has the room
+//! of the step before. A pass that waits for nothing but masks fails with `late-mask` after `late_mask_ns`; the time
+//! counts from when it is asked for and everything is computed. What runs ahead of a program ends without a word then.
+//!
+//! The mask belongs to the request: a step that is undone and asked for again needs it again, and what runs ahead gets
+//! its mask once it was asked for. A generator whose masks come late runs ahead and follows no batch: the forward of its
+//! next token waits for that token, and only the drawing from it for the mask.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Engine;
+use super::forwarding::{check_mask, refused};
+use super::judging::{Became, follow_verdict, judge};
+use super::requests::RequestState;
+use crate::batch::{LateDraw, LateDrawn, LateMask, LateRow, MaskFault};
+use crate::brle;
+use crate::context::{Context, Pass};
+use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::Generator;
+use crate::ids::{ContextId, GeneratorId, PassId, ProcessId, RequestId};
+use crate::slab::Slab;
+
+/// Passes with rows whose masks come late, in the order of their submission. One that ended stays until somebody looks
+/// for room.
+#[derive(Debug, Default)]
+pub(super) struct LateList {
+    passes: BTreeMap<PassId, LatePass>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LatePass {
+    context: ContextId,
+    /// Since when it waits for nothing but masks, where it does.
+    since_ns: u64,
+}
+
+impl LateList {
+    /// A pass is entered that has such rows; those that ended are forgotten.
+    pub(super) fn add(&mut self, pass: PassId, context: ContextId, contexts: &Slab<Context>) {
+        self.sweep(contexts);
+        let since_ns = 0;
+        self.passes.insert(pass, LatePass { context, since_ns });
+    }
+
+    /// From now on the pass waits for nothing but masks. False: it has no such rows.
+    pub(super) fn begin(&mut self, pass: PassId, now_ns: u64) -> bool {
+        let pass = self.passes.get_mut(&pass);
+        pass.map(|pass| pass.since_ns = now_ns).is_some()
+    }
+
+    /// The passes that wait for nothing but masks, and since when.
+    fn awaiting<'a>(
+        &'a self,
+        contexts: &'a Slab<Context>,
+    ) -> impl Iterator<Item = (PassId, ContextId, u64)> {
+        let live = self.live(contexts);
+        let awaiting = live.filter(|(.., pass)| pass.awaits_masks() && pass.lacks_mask());
+        awaiting.map(|(id, late, ..)| (id, late.context, late.since_ns))
+    }
+
+    /// Whether a pass is in the list.
+    pub(super) fn has(&self, pass: PassId) -> bool {
+        self.passes.contains_key(&pass)
+    }
+
+    /// The passes that have such rows still, each with its process.
+    fn live<'a>(
+        &'a self,
+        contexts: &'a Slab<Context>,
+    ) -> impl Iterator<Item = (PassId, LatePass, ProcessId, &'a Pass)> {
+        self.passes.iter().filter_map(|(&id, &late)| {
+            let context = contexts.get(late.context.0)?;
+            let pass = context.pass.as_ref()?;
+            (pass.id == id && pass.n_late() > 0).then_some((id, late, context.process, pass))
+        })
+    }
+
+    /// Forgets passes that ended.
+    fn sweep(&mut self, contexts: &Slab<Context>) {
+        self.passes.retain(|id, late| {
+            let context = contexts.get(late.context.0);
+            let pass = context.and_then(|context| context.pass.as_ref());
+            pass.is_some_and(|pass| pass.id == *id && pass.n_late() > 0)
+        });
+    }
+}
+
+impl Engine {
+    /// Has the token mask of each step of a generator come late, from the next step on: [`Engine::give_mask`] gives it.
+    /// Such a generator is stepped; it does not run to its end by itself.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn set_late_masks(&mut self, generator: GeneratorId, late: bool) -> Result<()> {
+        self.owned.idle_generator(generator)?.set_masks_late(late);
+        Ok(())
+    }
+
+    /// Gives the token mask of a row whose mask comes late: run lengths over the vocabulary, forbidden first; empty: any
+    /// token. `row` is the index of the row in its forward pass, 0 in a step. A request that has failed takes no mask, and
+    /// needs none. Ask [`Engine::drain_draws`] afterwards.
+    ///
+    /// # Errors
+    /// `invalid-argument` for an unknown request or row, for a row whose mask does not come late or was given before,
+    /// and for a mask that is malformed or allows nothing; the row then waits for another one.
+    pub fn give_mask(&mut self, request: RequestId, row: u32, mask: &[u32]) -> Result<()> {
+        let context = match self.owned.requests.get(&request) {
+            Some(RequestState::Active(context)) => *context,
+            Some(_) => return Ok(()),
+            None => return Err(refused(&format!("{request:?} is unknown; it has ended"))),
+        };
+        let vocab_size = self.config.vocab_size;
+        check_mask(mask, vocab_size)?;
+        if brle::allowed(mask, vocab_size).next().is_none() {
+            return Err(refused(
+                "the token mask allows nothing; allow at least one token",
+            ));
+        }
+        let state = self.owned.contexts.get_mut(context.0);
+        let Some(pass) = state.and_then(|state| state.pass.as_mut()) else {
+            self.totals.faults.count("a request has no pass");
+            return Ok(());
+        };
+        if pass.error().is_some() {
+            return Ok(());
+        }
+        if pass.is_ready() {
+            return Err(not_taken(row, MaskFault::Given));
+        }
+        let mask: Arc<[u32]> = Arc::from(brle::shortest(mask, vocab_size));
+        pass.give_mask(row as usize, mask)
+            .map_err(|fault| not_taken(row, fault))?;
+        self.add_draws(context);
+        Ok(())
+    }
+
+    /// The masks that have come of late rows of a batch, in the order of the rows. A driver that draws by itself gets
+    /// none of these rows to draw from, so they are fetched when the batch is answered.
+    pub fn late_masks(&self, late: &[LateRow]) -> Vec<LateMask> {
+        let mask = |row: &LateRow| {
+            let context = self.owned.contexts.get(row.context.0)?;
+            let pass = context.pass.as_ref().filter(|pass| pass.id == row.pass)?;
+            Some(LateMask {
+                row: row.row,
+                n_draws: row.n_draws,
+                keep: row.keep,
+                mask: pass.mask_at(row.place)?,
+            })
+        };
+        late.iter().filter_map(mask).collect()
+    }
+
+    /// The rows that were kept and whose masks have come, each of which is to be drawn from and answered by
+    /// [`Engine::complete_draw`]. Ask after every call, as for [`Engine::drain_ready`].
+    pub fn drain_draws(&mut self) -> Vec<LateDraw> {
+        std::mem::take(&mut self.draws)
+    }
+
+    /// Takes what was drawn from a row that was kept. A pass that has ended in the meantime takes nothing.
+    pub fn complete_draw(&mut self, drawn: LateDrawn, now_ns: u64) {
+        self.now_ns = now_ns;
+        let id = drawn.context;
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return;
+        };
+        let pass = context.pass.as_mut().filter(|pass| pass.id == drawn.pass);
+        let Some(pass) = pass.filter(|pass| pass.error().is_none()) else {
+            return;
+        };
+        let tokens = match drawn.tokens {
+            Ok(tokens) => tokens,
+            Err(error) => {
+                self.waiting.queue.remove(drawn.pass);
+                return self.fail(id, drawn.pass, error);
+            }
+        };
+        if pass.read_late(drawn.place, &tokens) && pass.is_awaiting() && pass.n_late() == 0 {
+            self.resume(id, drawn.pass, now_ns);
+        }
+    }
+
+    /// The last mask of a pass came: it is judged and answered.
+    fn resume(&mut self, id: ContextId, pass: PassId, now_ns: u64) {
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return;
+        };
+        let judged = judge(&self.config, &self.owned.generators, context);
+        let Some(state) = context.pass.as_mut() else {
+            return;
+        };
+        let faults = &mut self.totals.faults;
+        let resumes = state.resume(judged.n_accepted);
+        faults.expect(resumes, "what got its last mask does not await it");
+        let became = match judged.next {
+            Some(next) => follow_verdict(state, next, judged.runs_ahead, faults),
+            None => {
+                let answers = state.answer(None, false);
+                faults.expect(answers, "what got its last mask is answered already");
+                Became::Answered {
+                    finish: None,
+                    runs_ahead: false,
+                }
+            }
+        };
+        let served = self.totals.n_batches;
+        self.go_by(id, pass, became, served, now_ns);
+    }
+
+    /// Has whoever drains them draw from the rows of a pass that were kept and have their masks.
+    pub(super) fn add_draws(&mut self, id: ContextId) {
+        let context = self.owned.contexts.get_mut(id.0);
+        let Some(pass) = context.and_then(|context| context.pass.as_mut()) else {
+            return;
+        };
+        let name = pass.id;
+        while let Some((place, logits, read)) = pass.next_draw() {
+            self.draws.push(LateDraw {
+                context: id,
+                pass: name,
+                place,
+                logits,
+                params: read.params,
+                key: read.key,
+                n_draws: read.n_draws,
+                mask: read.mask.clone().unwrap_or_default(),
+            });
+        }
+    }
+
+    /// When the pass that has waited the longest for nothing but masks is overdue; none where none waits.
+    pub(super) fn late_due_ns(&self) -> Option<u64> {
+        let awaiting = self.waiting.late.awaiting(&self.owned.contexts);
+        let since_ns = awaiting.map(|(.., since_ns)| since_ns).min()?;
+        Some(since_ns.saturating_add(self.config.late_mask_ns))
+    }
+
+    /// Fails every pass whose masks are overdue. Answers how many there were.
+    pub fn fail_overdue_masks(&mut self, now_ns: u64) -> usize {
+        self.now_ns = now_ns;
+        let limit_ns = self.config.late_mask_ns;
+        let awaiting = self.waiting.late.awaiting(&self.owned.contexts);
+        let overdue: Vec<(PassId, ContextId)> = awaiting
+            .filter(|(.., since_ns)| since_ns.saturating_add(limit_ns) <= now_ns)
+            .map(|(pass, context, _)| (pass, context))
+            .collect();
+        for &(pass, context) in &overdue {
+            self.totals.n_late_masks += 1;
+            self.fail(context, pass, overdue_mask(limit_ns));
+        }
+        overdue.len()
+    }
+
+    /// Rows that wait for their masks, or may have to: those of a process, or all.
+    pub(super) fn n_late_rows_of(&self, process: Option<ProcessId>) -> usize {
+        let live = self.waiting.late.live(&self.owned.contexts);
+        let own = live.filter(|(_, _, owner, _)| process.is_none_or(|process| process == *owner));
+        own.map(|(.., pass)| pass.n_late()).sum()
+    }
+
+    /// Bytes for the row of a step whose mask comes late, for which there has to be room.
+    pub(super) fn room_for_late_step(&self, generator: &Generator) -> Result<usize> {
+        if !generator.masks_late() {
+            return Ok(0);
+        }
+        let n_bytes = size_of::<f32>() * self.config.vocab_size as usize;
+        self.check_room_for_late(generator.process, 1)?;
+        self.check_room_for_forward(generator.process, n_bytes)?;
+        Ok(n_bytes)
+    }
+
+    /// Every pass that may have to wait for masks is known, and one that waits for nothing else has a row to wait for.
+    pub(super) fn check_late(&self, pass: &Pass) -> std::result::Result<(), String> {
+        if pass.n_late() > 0 && pass.error().is_none() && !self.waiting.late.has(pass.id) {
+            return Err(format!("{:?} has late rows and no room for them", pass.id));
+        }
+        if pass.awaits_masks() && pass.n_late() == 0 {
+            return Err(format!("{:?} awaits masks and has no late row", pass.id));
+        }
+        Ok(())
+    }
+}
+
+fn not_taken(row: u32, fault: MaskFault) -> Error {
+    refused(&match fault {
+        MaskFault::NoRow => {
+            format!("the request has no row {row}; give the index of one that it asked for")
+        }
+        MaskFault::NotLate => {
+            format!("the token mask of row {row} does not come late; ask for it with a late mask")
+        }
+        MaskFault::Given => format!("the token mask of row {row} was given before; give it once"),
+    })
+}
+
+fn overdue_mask(limit_ns: u64) -> Error {
+    Error::with_values(
+        ErrorCode::LateMask,
+        format!(
+            "the token masks of the pass did not come within {} s; the context is as it was, give them sooner, or raise \
+             late_mask_ns",
+            limit_ns as f64 / 1e9
+        ),
+        &[("limit_ms", limit_ns / 1_000_000)],
+    )
+}

@@ -1,0 +1,256 @@
+//! Commands to the driver, in order with batches.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+use pie_core::{
+    AdapterName, Answer, Command, CommandFailure, EngineConfig, Error, ErrorCode, ProcessId,
+    RequestId, Serves, Submission,
+};
+use support::world::{World, config, expected, output, prompt};
+
+const fn name(id: u64) -> AdapterName {
+    AdapterName { id, version: 1 }
+}
+
+fn load(id: u64) -> Command {
+    Command::LoadAdapter {
+        adapter: name(id),
+        path: "/adapters/it".to_owned(),
+    }
+}
+
+fn ask(world: &mut World, command: Command) -> RequestId {
+    let submission = Submission::Command(Some(ProcessId(1)), command);
+    world.submit(submission).unwrap()
+}
+
+fn taken(world: &mut World, request: RequestId) -> Result<Answer, Error> {
+    world.engine.take(request).expect("the request is ready")
+}
+
+fn failed(world: &mut World, request: RequestId) -> Error {
+    taken(world, request).unwrap_err()
+}
+
+fn world(config: EngineConfig) -> World {
+    World::with_process(config, 1)
+}
+
+#[test]
+fn commands_are_carried_out_in_order_and_told_to_who_asked() {
+    let mut world = world(config());
+    let (from, to) = (name(1), name(2));
+    let commands = [
+        (load(1), true),
+        (Command::CopyAdapter { from, to }, true),
+        (Command::DropAdapter { adapter: from }, true),
+        (Command::CopyAdapter { from, to }, false),
+        (Command::DropAdapter { adapter: to }, true),
+        (Command::DropAdapter { adapter: to }, false),
+    ];
+    let requests: Vec<(RequestId, bool)> = commands
+        .into_iter()
+        .map(|(command, succeeds)| (ask(&mut world, command), succeeds))
+        .collect();
+    assert!(world.engine.take(requests[0].0).is_none());
+    world.pump();
+    for (request, succeeds) in requests {
+        match taken(&mut world, request) {
+            Ok(answer) => assert!(succeeds && answer == Answer::Commanded),
+            Err(error) => {
+                assert!(!succeeds);
+                assert_eq!(error.code, ErrorCode::DriverFailed);
+                assert!(error.message.contains("is not loaded"), "{}", error.message);
+            }
+        }
+    }
+    assert_eq!(world.engine.stats().n_commands, 6);
+}
+
+#[test]
+fn nothing_runs_beside_a_command_and_batches_take_turns_with_them() {
+    for follows in [false, true] {
+        let serves = Serves {
+            follows,
+            ..Serves::default()
+        };
+        let mut world = world(EngineConfig { serves, ..config() });
+        let tokens = prompt(5, 1);
+        let context = world.context(&tokens);
+        let generator = world.generator(context, 4);
+        let run = world.submit(Submission::Run(generator)).unwrap();
+        assert!(world.plan());
+        let loads: Vec<RequestId> = (1..4).map(|id| ask(&mut world, load(id))).collect();
+        // The batch that runs is answered first.
+        assert!(!world.plan());
+        world.finish();
+        for &request in &loads {
+            assert!(world.plan() && world.command.is_some());
+            assert!(!world.plan(), "a batch runs beside a command");
+            world.finish_command();
+            assert_eq!(taken(&mut world, request), Ok(Answer::Commanded));
+            assert!(world.plan() && world.command.is_none());
+            world.finish();
+        }
+        assert_eq!(
+            output(taken(&mut world, run).unwrap()).tokens,
+            expected(&tokens, 4)
+        );
+        world.pump();
+        assert_eq!(world.engine.stats().n_batches, 4);
+    }
+}
+
+#[test]
+fn a_driver_without_adapters_says_so() {
+    let serves = Serves {
+        adapters: false,
+        ..Serves::default()
+    };
+    let mut world = world(EngineConfig { serves, ..config() });
+    let submission = Submission::Command(None, load(1));
+    let error = world.submit(submission).unwrap_err();
+    assert_eq!(error.code, ErrorCode::Unsupported);
+    assert!(
+        error.message.contains("no adapters on this driver"),
+        "{}",
+        error.message
+    );
+    // So does one that has said otherwise.
+    let mut world = self::world(config());
+    let request = world.submit(Submission::Command(None, load(1))).unwrap();
+    assert!(world.plan());
+    let command = world.command.take().unwrap();
+    let failure = CommandFailure::NotServed("there are no adapters on this driver".to_owned());
+    world
+        .engine
+        .complete_command(command.id, Err(failure), 0)
+        .unwrap();
+    assert_eq!(failed(&mut world, request).code, ErrorCode::Unsupported);
+    // Once is enough.
+    let again = world.engine.complete_command(command.id, Ok(()), 0);
+    assert_eq!(again.unwrap_err().code, ErrorCode::Internal);
+}
+
+#[test]
+fn commands_that_cannot_be_meant_are_refused() {
+    let mut world = world(config());
+    let path = "x".repeat(4097);
+    let adapter = name(1);
+    for command in [
+        load(0),
+        Command::CopyAdapter {
+            from: adapter,
+            to: name(0),
+        },
+        Command::LoadAdapter {
+            adapter,
+            path: String::new(),
+        },
+        Command::LoadAdapter { adapter, path },
+    ] {
+        let error = world
+            .submit(Submission::Command(None, command))
+            .unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidArgument);
+    }
+    let stranger = Submission::Command(Some(ProcessId(9)), load(1));
+    assert_eq!(
+        world.submit(stranger).unwrap_err().code,
+        ErrorCode::InvalidArgument
+    );
+}
+
+#[test]
+fn so_many_commands_may_wait_as_requests() {
+    let mut world = world(EngineConfig {
+        max_process_waiting: Some(2),
+        ..config()
+    });
+    let first = ask(&mut world, load(1));
+    ask(&mut world, load(2));
+    let third = Submission::Command(Some(ProcessId(1)), load(3));
+    assert_eq!(world.submit(third).unwrap_err().code, ErrorCode::LimitQueue);
+    world.engine.cancel(first);
+    ask(&mut world, load(3));
+    world.pump();
+    // The one that was cancelled is not given.
+    assert_eq!(world.engine.stats().n_commands, 2);
+}
+
+#[test]
+fn a_command_that_hangs_fails_and_nothing_is_given_until_the_driver_answers() {
+    let mut world = world(EngineConfig {
+        driver_timeout_ns: 1000,
+        ..config()
+    });
+    let hangs = ask(&mut world, load(1));
+    let waits = ask(&mut world, load(2));
+    assert!(world.plan());
+    assert_eq!(world.engine.overdue_ns(), Some(1000));
+    assert_eq!(world.hang(999), 0);
+    assert_eq!(world.hang(1), 1);
+    let error = failed(&mut world, hangs);
+    assert_eq!(error.code, ErrorCode::DriverFailed);
+    assert!(
+        error.message.contains("driver_timeout_ns"),
+        "{}",
+        error.message
+    );
+    assert_eq!(
+        (world.engine.is_stuck(), world.engine.stats().n_stuck),
+        (true, 1)
+    );
+    assert!(!world.plan());
+    world.finish_command();
+    assert!(!world.engine.is_stuck());
+    world.pump();
+    assert_eq!(taken(&mut world, waits), Ok(Answer::Commanded));
+}
+
+#[test]
+fn a_command_is_lost_with_its_device_and_those_that_wait_go_on_with_the_next() {
+    let mut world = world(config());
+    let drop = Command::DropAdapter { adapter: name(1) };
+    ask(&mut world, load(1));
+    world.pump();
+    let lost = ask(&mut world, load(2));
+    let waits = ask(&mut world, drop);
+    assert!(world.plan());
+    world.lose();
+    assert_eq!(failed(&mut world, lost).code, ErrorCode::DriverLost);
+    world.pump();
+    // The next device has no adapter.
+    assert_eq!(failed(&mut world, waits).code, ErrorCode::DriverFailed);
+    let refused = ask(&mut world, load(1));
+    let reason = Error::new(ErrorCode::ModelUnavailable, "it ends too often");
+    world.engine.refuse(Some(reason));
+    assert_eq!(
+        failed(&mut world, refused).code,
+        ErrorCode::ModelUnavailable
+    );
+    let later = world.submit(Submission::Command(None, load(1)));
+    assert_eq!(later.unwrap_err().code, ErrorCode::ModelUnavailable);
+}
+
+#[test]
+fn a_command_that_was_given_up_is_told_to_nobody() {
+    let mut world = world(config());
+    let cancelled = ask(&mut world, load(1));
+    assert!(world.plan());
+    world.engine.cancel(cancelled);
+    ask(&mut world, load(2));
+    world.engine.end_process(ProcessId(1));
+    world.finish_command();
+    world.pump();
+    let stats = world.engine.stats();
+    assert_eq!((stats.n_commands, stats.n_requests), (1, 0));
+    assert!(world.ready.is_empty());
+}
