@@ -1,4 +1,7 @@
-"""Builds the Rust examples and the programs of the tests and benchmarks to `build/programs/<name>.wasm`; cargo skips what is unchanged."""
+"""Builds the Rust examples and the programs of the tests and benchmarks to `build/programs/<name>.wasm`.
+
+Cargo skips what is unchanged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Builds the Python language runtime: `python/pie/runtimes/python.wasm`, from the SDK and the WIT files by componentize-py."""
+"""Builds the Python language runtime, `python/pie/runtimes/python.wasm`.
+
+componentize-py makes it from the SDK and the WIT files.
+"""
 
 from __future__ import annotations
 

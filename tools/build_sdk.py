@@ -1,7 +1,7 @@
 """Gathers the SDKs that the wheel brings for building programs: `python/pie/bakery/_sdk`.
 
-The Rust crates stand there as in the repository, with the WIT beside them, under a workspace of their own; of the TypeScript SDK only
-the types.
+The Rust crates stand there as in the repository, with the WIT beside them, under a workspace of their own; of the
+TypeScript SDK only the types.
 """
 
 from __future__ import annotations

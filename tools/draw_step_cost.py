@@ -1,4 +1,7 @@
-"""Draws docs/step-cost.svg from what the last `make bench ROWS=StepBesideMany` measured: what a step costs beside contexts and pages."""
+"""Draws docs/step-cost.svg from what the last `make bench ROWS=StepBesideMany` measured.
+
+It shows what a step costs beside contexts and pages.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ WIDTH, HEIGHT, LEFT, TOP, GAP, PLOT_WIDTH, PLOT_HEIGHT = 900, 400, 70, 70, 70, 3
 
 @dataclass(frozen=True)
 class Sample:
-    """What a step of `width` sequences took, in microseconds: the median with the smallest and the largest of the rounds."""
+    """What a step of `width` sequences took, in microseconds.
+
+    The median, with the smallest and the largest of the rounds.
+    """
 
     width: int
     n_contexts: int

@@ -22,14 +22,16 @@ INTRODUCTION = """# Configuration
 
 <!-- Generated from python/pie/config by tools/gen_config_docs.py; do not edit. -->
 
-Four layers, of which the later wins: defaults, a file, the environment, flags. `pie config show` prints what holds, in the form of a
-file, with the origin of each value; `pie config path` prints where the file is.
+Four layers, of which the later wins: defaults, a file, the environment, flags. `pie config show` prints what holds, in
+the form of a file, with the origin of each value; `pie config path` prints where the file is.
 
 - **File**: `~/.pie/config.toml`, or the one that `--config FILE` or `PIE_CONFIG` names. TOML.
-- **Environment**: `PIE_SECTION__KEY`, as in `PIE_SERVER__PORT=9000`; of a model `PIE_MODEL__NAME__KEY`, its name in upper case with `_` for
-  what is neither letter nor digit: `PIE_MODEL__PIE_TINY__KV_BYTES=64MiB`. It sets models that the file names, or the embedded one.
-- **Flags** of `pie run`, `pie serve` and `pie config show`: `--config FILE`; `--model NAME|DIR` (a model of the file, or a folder; these
-  alone are served, the first is the default); `--dummy` (every model on the dummy driver); `--limit NAME=VALUE`.
+- **Environment**: `PIE_SECTION__KEY`, as in `PIE_SERVER__PORT=9000`; of a model `PIE_MODEL__NAME__KEY`, its name in
+  upper case with `_` for what is neither letter nor digit: `PIE_MODEL__PIE_TINY__KV_BYTES=64MiB`. It sets models that
+  the file names, or the embedded one.
+- **Flags** of `pie run`, `pie serve` and `pie config show`: `--config FILE`; `--model NAME|DIR` (a model of the file,
+  or a folder; these alone are served, the first is the default); `--dummy` (every model on the dummy driver);
+  `--limit NAME=VALUE`.
 
 ```toml
 [engine]
@@ -51,16 +53,17 @@ path = "models/Qwen3-0.6B"
 kv_bytes = "4GiB"
 ```
 
-A model may also be written as a table of its name: `[model.qwen]`. The first model is the default of programs, which load it as `default`
-too. Without any, the embedded model `pie-tiny` is served.
+A model may also be written as a table of its name: `[model.qwen]`. The first model is the default of programs, which
+load it as `default` too. Without any, the embedded model `pie-tiny` is served.
 
-What is written is taken as it stands, once: nothing in it is expanded but a `~` at the beginning of a path. Sizes (`_bytes`) are whole
-numbers of bytes, or texts with a unit: `KB`, `MB`, `GB`, `TB` are powers of 1000, `KiB`, `MiB`, `GiB`, `TiB` of 1024. Times (`_s`) are
-seconds. `"none"` is no limit, where there may be none. A relative path in a file begins at the folder of the file, anywhere else at the
-current folder. In the environment, and in a flag, a list is written with commas.
+What is written is taken as it stands, once: nothing in it is expanded but a `~` at the beginning of a path. Sizes
+(`_bytes`) are whole numbers of bytes, or texts with a unit: `KB`, `MB`, `GB`, `TB` are powers of 1000, `KiB`, `MiB`,
+`GiB`, `TiB` of 1024. Times (`_s`) are seconds. `"none"` is no limit, where there may be none. A relative path in a file
+begins at the folder of the file, anywhere else at the current folder. In the environment, and in a flag, a list is
+written with commas.
 
-A key that there is not, a value of another kind or out of its range, and a damaged file are the error `invalid-config`, which names the
-line, what is wrong and what it could be.
+A key that there is not, a value of another kind or out of its range, and a damaged file are the error `invalid-config`,
+which names the line, what is wrong and what it could be.
 """
 
 SECTIONS = {

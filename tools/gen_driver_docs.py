@@ -16,7 +16,7 @@ from tools.generated import ROOT
 
 LAYOUT = ROOT / "rust" / "core" / "src" / "batch" / "layout.rs"
 PAGE = ROOT / "docs" / "reference" / "driver.md"
-BEGIN = "<!-- Generated from rust/core/src/batch/layout.rs by tools/gen_driver_docs.py; do not edit until the end of the table. -->"
+BEGIN = "<!-- Generated from rust/core/src/batch/layout.rs by tools/gen_driver_docs.py; do not edit the table. -->"
 END = "<!-- End of the table. -->"
 
 _ENUM = re.compile(r"pub enum Field \{\n(.*?)\n\}", re.DOTALL)

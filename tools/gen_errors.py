@@ -54,7 +54,7 @@ def load(source: Path = SOURCE) -> list[ErrorCode]:
 
 def rust(rows: list[ErrorCode]) -> str:
     """The Rust enum: the same text serves the core and the SDK, which share no crate."""
-    variants = "\n".join(f"    /// {row.summary}\n    {row.camel}," for row in rows)
+    variants = "\n".join(f"{generated.wrapped(row.summary, '    /// ')}\n    {row.camel}," for row in rows)
     names = "\n".join(f"            Self::{row.camel} => {row.code!r},".replace("'", '"') for row in rows)
     every = "\n".join(f"        Self::{row.camel}," for row in rows)
     return f"""// {NOTICE}
@@ -94,7 +94,7 @@ impl std::fmt::Display for ErrorCode {{
 
 def python(rows: list[ErrorCode]) -> str:
     """The Python enumeration."""
-    members = "\n".join(f'    {row.upper} = "{row.code}"\n    """{row.summary}"""' for row in rows)
+    members = "\n".join(f'    {row.upper} = "{row.code}"\n{generated.docstring(row.summary, "    ")}' for row in rows)
     return f'''"""The error codes. {NOTICE}"""
 
 from enum import StrEnum
@@ -109,7 +109,7 @@ class ErrorCode(StrEnum):
 
 def typescript(rows: list[ErrorCode]) -> str:
     """The TypeScript union."""
-    members = "\n".join(f"  /** {row.summary} */\n  '{row.code}'," for row in rows)
+    members = "\n".join(f"{_block_comment(row.summary)}\n  '{row.code}'," for row in rows)
     return f"""// {NOTICE}
 
 /** Every error code, in the order of the reference. */
@@ -122,6 +122,11 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 """
 
 
+def _block_comment(text: str) -> str:
+    line = f"  /** {text} */"
+    return line if len(line) <= generated.MAX_COLUMNS else f"  /**\n{generated.wrapped(text, '   * ')}\n   */"
+
+
 def reference(rows: list[ErrorCode]) -> str:
     """The reference page."""
     table = "\n".join(f"| `{row.code}` | {row.summary} | {row.remedy} |" for row in rows)
@@ -130,11 +135,12 @@ def reference(rows: list[ErrorCode]) -> str:
 <!-- {NOTICE} -->
 
 An error is a code, a message and details. The message names the value, the limit and the remedy.
-Exceptions in Python and JavaScript have `.code`; the error strings of Rust begin with `[code] `, which `inferlet::error_code` reads.
+Exceptions in Python and JavaScript have `.code`; the error strings of Rust begin with `[code] `, which
+`inferlet::error_code` reads.
 
-A program that fails may end with the code of a mistake in its own calls, or of an error that the engine gave it. Any other code
-that it states becomes `program-error`: that a process ended with `limit-cpu`, `cancelled` or `engine-stopped` is always the
-engine's word.
+A program that fails may end with the code of a mistake in its own calls, or of an error that the engine gave it. Any
+other code that it states becomes `program-error`: that a process ended with `limit-cpu`, `cancelled` or
+`engine-stopped` is always the engine's word.
 
 | code | what it means | what to do |
 |---|---|---|

@@ -3,8 +3,8 @@
 `python tools/gen_js_bridge.py` writes; `--check` writes nothing and fails where a file is out of step.
 
 Names become those of JavaScript: the function `cue-tokens` is `cueTokens`, the static function `create` of `context` is
-`contextCreate`, its methods are methods of a `ContextHandle`. A result throws its error; a record is an object; an enum is
-a string; a variant is `{ type, value }`; a future is waited for by a callback.
+`contextCreate`, its methods are methods of a `ContextHandle`. A result throws its error; a record is an object; an enum
+is a string; a variant is `{ type, value }`; a future is waited for by a callback.
 """
 
 from __future__ import annotations

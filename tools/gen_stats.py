@@ -1,4 +1,6 @@
-"""Writes what an engine counts, in `docs/reference/stats.md` and as types in `python/pie/stats.py`, from the fields of `Stats`.
+"""Writes what an engine counts, from the fields of `Stats`.
+
+It writes the table in `docs/reference/stats.md` and the types in `python/pie/stats.py`.
 
 `python tools/gen_stats.py` writes; `--check` writes nothing and fails where one is out of step.
 """
@@ -7,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sys
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +21,13 @@ PAGE = ROOT / "docs" / "reference" / "stats.md"
 TYPES = ROOT / "python" / "pie" / "stats.py"
 BEGIN = "<!-- Generated from rust/core/src/engine/stats.rs by tools/gen_stats.py; do not edit until the end of the table. -->"
 END = "<!-- End of the table. -->"
-WIDTH = 140
 
 _FIELD = re.compile(r"((?:        /// .*\n)+)        pub (\w+): (\w+),")
 
-TYPES_HEAD = '''"""What an engine counts of a model. Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit."""
+TYPES_HEAD = '''"""What an engine counts of a model.
+
+Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class Histogram(TypedDict):
     """How often values of which size were seen."""
 
     counts: list[int]
-    """`counts[d]` values had `d` binary digits: less than `2**d`, and at least `2**(d - 1)` for `d > 0`. It ends with the largest."""
+    """`counts[d]` values had `d` binary digits: less than `2**d`, and at least `2**(d - 1)` for `d > 0`.
+
+    It ends with the largest.
+    """
     sum: int
     """All values together."""
     max: int
@@ -84,14 +90,8 @@ def page() -> str:
 
 def types() -> str:
     """The Python module."""
-    return TYPES_HEAD + "".join(f"\n    {field.name}: {field.type}\n{_docstring(field.description)}" for field in fields())
-
-
-def _docstring(text: str) -> str:
-    line = f'    """{text}"""\n'
-    if len(line) <= WIDTH:
-        return line
-    return textwrap.indent("\n".join(textwrap.wrap(f'"""{text}', WIDTH - 4)) + '\n"""\n', "    ")
+    members = (f"\n    {field.name}: {field.type}\n{generated.docstring(field.description, '    ')}\n" for field in fields())
+    return TYPES_HEAD + "".join(members)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+MAX_COLUMNS = 120
+"""What a line of comments and documentation may have."""
+
+
+def wrapped(text: str, prefix: str = "", columns: int = MAX_COLUMNS) -> str:
+    """The lines of a text, each behind the prefix."""
+    lines = textwrap.wrap(
+        text,
+        columns,
+        initial_indent=prefix,
+        subsequent_indent=prefix,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines)
+
+
+def docstring(text: str, indent: str) -> str:
+    """A text as the docstring of an attribute in Python."""
+    line = f'{indent}"""{text}"""'
+    if len(line) <= MAX_COLUMNS:
+        return line
+    # The last line is that of the quotes.
+    return wrapped(f'"""{text}', indent, MAX_COLUMNS - len('"""')) + f'\n{indent}"""'
 
 
 def main(files: Mapping[Path, str], *, source: str, description: str | None) -> int:
-    """The command of a generator, given its files with their texts: writes those that differ, or with `--check` names them and fails.
+    """The command of a generator, given its files with their texts.
+
+    It writes those that differ, or with `--check` names them and fails.
 
     `source` is what they are generated from. Answers the exit code.
     """

@@ -11,7 +11,10 @@ FOLDER = Path(__file__).resolve().parent.parent / "requirements"
 
 
 def resolve(source: Path) -> list[str]:
-    """The pinned requirements (`name==version`, sorted) that pip would install for `source` into an empty environment."""
+    """The pinned requirements that pip would install for `source` into an empty environment.
+
+    They are `name==version`, sorted.
+    """
     command = [
         sys.executable,
         "-m",

@@ -1,6 +1,7 @@
 """Writes typed Python bindings of the WIT world into `build/bindings`, for type checkers and tests.
 
-The component gets bindings of its own when it is built; these only describe them: every function raises NotImplementedError.
+The component gets bindings of its own when it is built; these only describe them: every function raises
+NotImplementedError.
 """
 
 from __future__ import annotations

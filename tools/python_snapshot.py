@@ -1,7 +1,8 @@
 """The memory inside of the Python runtime's component: marks the objects in it that never die.
 
-CPython neither counts nor frees an object whose count of references is that of an immortal one. It has no way to ask for that, so
-the counts are written into the component when it has been built; `inferlet._runtime.immortal` leaves the addresses.
+CPython neither counts nor frees an object whose count of references is that of an immortal one. It has no way to ask
+for that, so the counts are written into the component when it has been built; `inferlet._runtime.immortal` leaves the
+addresses.
 """
 
 from __future__ import annotations

@@ -12,15 +12,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.generated import ROOT, wrapped
+
 RESULTS = ROOT / "build/bench/results"
 TARGET = ROOT / "docs/benchmarks.md"
 
 INTRODUCTION = """# Benchmarks
 
-Written by `make bench`; not edited by hand. Each figure is the median of the rounds of one run, with the smallest and the largest
-in brackets. Ours and the peer run in turns (A B B A); a ratio or a difference is taken by round. Both do the same work, which each
-benchmark checks (tokens, checksums). No test depends on a time.
+Written by `make bench`; not edited by hand. Each figure is the median of the rounds of one run, with the smallest and
+the largest in brackets. Ours and the peer run in turns (A B B A); a ratio or a difference is taken by round. Both do
+the same work, which each benchmark checks (tokens, checksums). No test depends on a time.
 
 To reproduce: `make bench`, or one row by `make bench ROWS=Tax` (the name of its class in `asv_benchmarks/benchmarks`).
 """
@@ -57,7 +59,7 @@ def section(content: dict[str, Any]) -> str:
     lines = [
         f"## {row['name']}: {row['title']}",
         "",
-        f"Driver: {row['driver']}. Path: {row['path']}. Peer: {row['peer']}.",
+        wrapped(f"Driver: {row['driver']}. Path: {row['path']}. Peer: {row['peer']}."),
         "",
         "| case | ours | peer | ratio | difference | goal | |",
         "|---|---|---|---|---|---|---|",
@@ -74,12 +76,13 @@ def section(content: dict[str, Any]) -> str:
             "" if not figure["goals"] else "met" if met(figure) else "**missed**",
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", *(f"{figure['case']}: {figure['note']}.\n" for figure in content["figures"] if figure["note"])]
-    lines.append(
+    lines += ["", *(wrapped(f"{figure['case']}: {figure['note']}.") + "\n" for figure in content["figures"] if figure["note"])]
+    machine = (
         f"{environment['cpu']}, {environment['n_cores']} cores, Linux {environment['kernel']}; pie {environment['pie']} at "
         f"{environment['commit']}, wasmtime {environment['wasmtime']}, Python {environment['python']}, numpy {environment['numpy']}; "
-        f"{environment['date']}, load before {environment['load_before']}.\n"
+        f"{environment['date']}, load before {environment['load_before']}."
     )
+    lines.append(wrapped(machine) + "\n")
     return "\n".join(lines)
 
 

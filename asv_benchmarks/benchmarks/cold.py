@@ -47,7 +47,10 @@ ROW = Row(
 
 
 def seconds(command: list[str]) -> Callable[[], float]:
-    """A measurement: from the start of a command to its first line, or to its end where it prints none; it must succeed."""
+    """A measurement: from the start of a command to its first line, or to its end if it prints none.
+
+    The command must succeed.
+    """
 
     def run() -> float:
         start_s = time.perf_counter()

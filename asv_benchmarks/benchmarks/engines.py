@@ -150,7 +150,9 @@ class Generations:
         self._engine.stop()
 
     def run(self, language: str, n_programs: int, mode: str, n_tokens: int) -> float:
-        """Generates with programs that all wait before the driver begins; answers the seconds from the first batch to the last one's end.
+        """Generates with programs that all wait before the driver begins.
+
+        Returns the seconds from the first batch to the end of the last one.
 
         `mode` is `collect`, where the engine steps, or `step`, where each program takes part in each step.
         """
@@ -182,7 +184,10 @@ class Generations:
 
 
 class _Until:
-    """A model whose driver loop ends with its programs: who asks for a token that ran ahead of it is answered when the loop asks on."""
+    """A model whose driver loop ends with its programs.
+
+    A program that asks for a token that ran ahead of it gets it when the loop goes on.
+    """
 
     def __init__(self, model: _engine.Model) -> None:
         self._model = model
@@ -196,7 +201,10 @@ class _Until:
 
 
 def byte_model(folder: Path) -> int:
-    """Writes a tokenizer of 256 bytes, for steps in which drawing costs next to nothing; answers the size of its vocabulary."""
+    """Writes a tokenizer of 256 bytes, for steps in which drawing costs next to nothing.
+
+    Returns the size of its vocabulary.
+    """
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
     characters = {byte: chr(byte) for byte in shown} | {byte: chr(256 + idx) for idx, byte in enumerate(hidden)}

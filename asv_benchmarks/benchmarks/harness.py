@@ -1,7 +1,7 @@
 """What the rows share: rounds in turns, figures with their goals, and the file from which the table is written.
 
-Every figure is measured beside a named peer in the same run, in turns (A B B A), in at least five rounds. A row writes its figures
-to `build/bench/results/<row>.json`; `tools/write_benchmarks.py` makes the table of them.
+Every figure is measured beside a named peer in the same run, in turns (A B B A), in at least five rounds. A row writes
+its figures to `build/bench/results/<row>.json`; `tools/write_benchmarks.py` makes the table of them.
 """
 
 from __future__ import annotations

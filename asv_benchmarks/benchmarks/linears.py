@@ -1,8 +1,8 @@
 """Linears against the read bandwidth of the same run: what part of it streaming the weights reaches at 1 and 8 rows.
 
-The yardstick reads the same number of bytes with the same threads and computes nothing. Layer by layer the two take turns, in
-changing order, so that both meet the same machine; of each layer the fastest time of each side over the turns of a round counts,
-which is the one that nobody else disturbed. The layers together are larger than any cache.
+The yardstick reads the same number of bytes with the same threads and computes nothing. Layer by layer the two take
+turns, in changing order, so that both meet the same machine; of each layer the fastest time of each side over the turns
+of a round counts, which is the one that nobody else disturbed. The layers together are larger than any cache.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pie.backends.cpu.plan import F32, Plan, PlanOptions
 from pie.models.safetensors import Tensor
 from pie.models.spec import DtypeName
 
-# Outputs and inputs of the linears of one layer of a model of 0.6 billion parameters (Qwen3-0.6B), and how many layers are packed:
-# half a gigabyte, so that no cache holds any of it from one round to the next.
+# Outputs and inputs of the linears of one layer of a model of 0.6 billion parameters (Qwen3-0.6B), and how many layers
+# are packed: half a gigabyte, so that no cache holds any of it from one round to the next.
 SHAPES = [(4096, 1024), (1024, 2048), (6144, 1024), (1024, 3072)]
 N_LAYERS = {"bfloat16": 16, "float32": 8}
 N_TURNS = 12

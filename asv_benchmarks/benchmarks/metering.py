@@ -1,4 +1,7 @@
-"""P10: what interruption and limits cost a computing program, how exactly they stop one, and what its neighbours notice."""
+"""P10: what interruption and limits cost a computing program.
+
+The rows also show how exactly they stop one, and what its neighbours notice.
+"""
 
 from __future__ import annotations
 

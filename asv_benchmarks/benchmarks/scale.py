@@ -1,4 +1,6 @@
-"""How the cost of a step grows: with its batch, not with the contexts and the pages that are there; and what those take in memory.
+"""How the cost of a step grows, and what contexts and pages take in memory.
+
+A step costs what its batch costs, however many contexts and pages there are.
 
 `tools/draw_step_cost.py` draws `docs/step-cost.svg` from the figures.
 """

@@ -11,7 +11,7 @@ CASES = ["answer p50", "answer p99", "end p50", "end p99", "all"]
 
 ROW = Row(
     name="launches",
-    title="1,000 launches from 50 connections: from the request to its answer, to the program's return value, and all of them",
+    title="1,000 launches from 50 connections: times to the answer, to the program's return value, and of all together",
     driver="none",
     path="WebSocket client in Rust -> server -> instance of an installed Rust component -> its return value",
     peer="the same launches one after another from one connection",

@@ -30,7 +30,10 @@ ROW = Row(
 
 
 def measure() -> list[Figure]:
-    """The time between the end of one run of the driver, or its device, and the beginning of the next: of each round the median."""
+    """The time between the end of one run of the driver, or its device, and the beginning of the next.
+
+    Of each round the median counts.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         vocab_size = byte_model(folder)

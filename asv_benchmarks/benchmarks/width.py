@@ -31,7 +31,10 @@ ROW = Row(
 
 
 def chats(language: str) -> tuple[list[frozenset[int]], float]:
-    """Runs them once: the contexts of each batch, and the seconds from the first batch to the end of the last program."""
+    """Runs them once.
+
+    Returns the contexts of each batch, and the seconds from the first batch to the end of the last program.
+    """
     paths = list(PATHS.values()) if language == "mixed" else [PATHS[language]]
     live: list[frozenset[int]] = []
 

@@ -1,4 +1,5 @@
-// Takes all it can get until it is cancelled: prefills prompts of which none was seen before, or generates in many contexts at once.
+// Takes all it can get until it is cancelled: prefills prompts of which none was seen before, or generates in many
+// contexts at once.
 
 import { Context, Model, Sampler, session } from 'inferlet';
 

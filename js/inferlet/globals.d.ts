@@ -1,6 +1,7 @@
 /**
- * The globals of a program beside those of the language itself. Name them in `tsconfig.json`: `"types": ["inferlet/globals"]`, with a
- * `lib` of the language alone (`["ES2024", "ESNext.Disposable"]`), because the types of browsers and of Node promise more.
+ * The globals of a program beside those of the language itself. Name them in `tsconfig.json`:
+ * `"types": ["inferlet/globals"]`, with a `lib` of the language alone (`["ES2024", "ESNext.Disposable"]`), because the
+ * types of browsers and of Node promise more.
  */
 
 /** Calls back once, after `delay` milliseconds; answers the timer's number. */

@@ -1,7 +1,7 @@
 """Programs for the Pie engine, in Python.
 
-A program defines `async def main(input)`: `input` is the JSON value of the launch, what it returns is the answer. A module
-without `main` is a script: its body is the program, and `inferlet.input` is the launch input.
+A program defines `async def main(input)`: `input` is the JSON value of the launch, what it returns is the answer. A
+module without `main` is a script: its body is the program, and `inferlet.input` is the launch input.
 """
 
 from __future__ import annotations

@@ -14,7 +14,10 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def dumps(value: object, what: str, code: ErrorCode) -> str:
-    """The JSON text of `value`; otherwise the error `code`, which says where in `what` something is that JSON cannot hold."""
+    """The JSON text of `value`.
+
+    Raises the error `code` where JSON cannot hold something in it; the error says where in `what` that is.
+    """
     try:
         text = _encode(value)
         if not text.isascii():

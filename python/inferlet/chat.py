@@ -47,7 +47,8 @@ AnyEvent = Event.Idle | Event.Delta | Event.Done | Event.Interrupt
 class Decoder:
     """Turns tokens into text without tearing characters apart.
 
-    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does `events`.
+    One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does
+    `events`.
     """
 
     def __init__(self, model: Model) -> None:
@@ -55,7 +56,7 @@ class Decoder:
         self._raw = _chat.Decoder.create(model._raw)
 
     def feed(self, tokens: Iterable[int]) -> AnyEvent:
-        """Takes tokens and answers with the first event that is due; an id outside the vocabulary is `invalid-token`."""
+        """Takes tokens and returns the first event that is due; an id outside the vocabulary is `invalid-token`."""
         return _event(host(self._raw.feed, _arguments.tokens("tokens", tokens)))
 
     def feed_output(self, output: Output) -> AnyEvent:
@@ -67,7 +68,10 @@ class Decoder:
         return _event(host(self._raw.feed_output, output._raw()))
 
     def finish(self) -> AnyEvent:
-        """Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest."""
+        """Ends a turn that was begun: a character that was torn is shown as U+FFFD.
+
+        One event; `feed([])` drains the rest.
+        """
         return _event(self._raw.finish())
 
     def events(self, taken: Iterable[int] | Output) -> Iterator[AnyEvent]:

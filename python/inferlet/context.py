@@ -28,10 +28,10 @@ _numbers = itertools.count(1)
 class Context:
     """A fresh, empty context of a model.
 
-    `name` is a label for the program's own use, given if absent; `save` uses it where it is given no other name. Dropping the context,
-    leaving its `with` block or `release` frees its pages. The filling methods write to a buffer that the next pass takes, and answer
-    with the context itself. While a pass is under way `fork`, `save`, `snapshot`, `suspend`, `truncate` and another pass are the error
-    `context-busy`.
+    `name` is a label for the program's own use, given if absent; `save` uses it where it is given no other name.
+    Dropping the context, leaving its `with` block or `release` frees its pages. The filling methods write to a buffer
+    that the next pass takes, and answer with the context itself. While a pass is under way `fork`, `save`, `snapshot`,
+    `suspend`, `truncate` and another pass are the error `context-busy`.
     """
 
     def __init__(self, model: Model, name: str | None = None) -> None:
@@ -65,7 +65,9 @@ class Context:
 
     @property
     def cached_tokens(self) -> int:
-        """Of the tokens in pages, those that were not computed for this context: a program of the same user had computed the same before.
+        """Of the tokens in pages, those that were not computed for this context.
+
+        A program of the same user had computed the same tokens before.
 
         A fork has the count of its original. It depends on what other programs did: do not let tokens follow from it.
         """
@@ -85,7 +87,8 @@ class Context:
     def open(model: Model, name: str) -> Context | None:
         """A context with everything that the snapshot of that name holds, which stays; None where there is none.
 
-        Snapshots belong to the user, whichever of his programs saved them. The tokens count against the token budget of the program.
+        Snapshots belong to the user, whichever of his programs saved them. The tokens count against the token budget of
+        the program.
         """
         return _of_snapshot(_context.Context.open, model, name)
 
@@ -109,8 +112,8 @@ class Context:
     def save(self, name: str | None = None) -> None:
         """Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
 
-        Without a name it is kept under the label of the context. Errors: `limit-snapshots`, `context-busy`; `invalid-argument` for a
-        name that is empty or longer than 256 bytes.
+        Without a name it is kept under the label of the context. Errors: `limit-snapshots`, `context-busy`;
+        `invalid-argument` for a name that is empty or longer than 256 bytes.
         """
         host(self._raw.save, self._name if name is None else _arguments.text("name", name))
 
@@ -123,7 +126,10 @@ class Context:
         host(self._raw.suspend)
 
     def release(self) -> None:
-        """Frees the pages now. A second release does nothing; every other use afterwards is the error `context-released`."""
+        """Frees the pages now.
+
+        A second release does nothing; every other use afterwards is the error `context-released`.
+        """
         self._raw.release()
 
     def __enter__(self) -> Context:
@@ -168,7 +174,9 @@ class Context:
     fill_tokens = append
 
     def flush(self) -> Coroutine[Any, Any, None]:
-        """Awaits a pass over what is pending and buffered, and commits the full pages. With nothing to compute, no pass runs.
+        """Awaits a pass over what is pending and buffered, and commits the full pages.
+
+        With nothing to compute, no pass runs.
 
         The pass is under way when this returns. Outside of a running event loop it blocks instead.
         """
@@ -210,10 +218,12 @@ class Context:
         tool_use: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Generator | EventStream:
-        """A generator over this context; it runs nothing, the first step prefills. The options are those of `GenerateOptions`.
+        """A generator over this context; it runs nothing, the first step prefills.
 
-        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused, as by
-        `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
+        The options are those of `GenerateOptions`.
+
+        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused,
+        as by `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
         """
         refuse_kinds(reasoning=reasoning, tool_use=tool_use)
         generator = Generator._create(self, self._raw, sampler, options)

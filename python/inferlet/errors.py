@@ -73,7 +73,8 @@ def from_host(error: _types.Error) -> InferletError:
 def host(function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> _T:
     """Calls the engine and raises its error as an `InferletError`.
 
-    The bindings' own exception is frozen, so that nothing may attach a traceback to it: it must not travel further than here.
+    The bindings' own exception is frozen, so that nothing may attach a traceback to it: it must not travel further than
+    here.
     """
     try:
         return function(*arguments, **options)

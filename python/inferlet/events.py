@@ -37,8 +37,8 @@ AnyEvent = Event.Text | Event.Done
 class Decoder:
     """Turns tokens into events, all that they complete at once.
 
-    `reasoning` and `tool_use` would tell thoughts and calls apart from the text; the engine cannot, so that asking for either is
-    the error `invalid-argument`.
+    `reasoning` and `tool_use` would tell thoughts and calls apart from the text; the engine cannot, so that asking for
+    either is the error `invalid-argument`.
     """
 
     def __init__(self, model: Model, *, reasoning: bool = False, tool_use: bool = False) -> None:
@@ -64,8 +64,8 @@ class Decoder:
 class EventStream:
     """The events of one generation: texts, and one `Done` at the end, whatever ended it.
 
-    Iterating blocks the whole program, `async for` lets its other tasks run; both go on where the other left off. Leaving a loop
-    leaves the context usable. `Done` holds the text that `generate_text` answers with.
+    Iterating blocks the whole program, `async for` lets its other tasks run; both go on where the other left off.
+    Leaving a loop leaves the context usable. `Done` holds the text that `generate_text` answers with.
     """
 
     def __init__(self, generator: Generator) -> None:

@@ -76,9 +76,10 @@ class GenStep:
 class Generator:
     """The generation of one context; `Context.generate` makes it.
 
-    `async for step in g` with `await step.execute()` goes step by step, `collect_text` and `collect_tokens` run what is left
-    inside the engine. A plain `for tokens in g`, `text()` and `tokens()` do the same and block the whole program. Leaving a
-    loop leaves the context usable. A newer generator of the context retires an idle older one: `generator-retired`.
+    `async for step in g` with `await step.execute()` goes step by step, `collect_text` and `collect_tokens` run what is
+    left inside the engine. A plain `for tokens in g`, `text()` and `tokens()` do the same and block the whole program.
+    Leaving a loop leaves the context usable. A newer generator of the context retires an idle older one:
+    `generator-retired`.
     """
 
     def __init__(self, raw: _generation.Generator, owner: _Owner) -> None:

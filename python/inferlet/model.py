@@ -55,7 +55,10 @@ class Model:
 
     @classmethod
     def load(cls, name: str) -> Model:
-        """Binds to the model of that name; `default` names the first one. An unknown name is the error `unknown-model`."""
+        """Binds to the model of that name; `default` names the first one.
+
+        An unknown name is the error `unknown-model`.
+        """
         return cls(host(_model.Model.load, _arguments.text("name", name)))
 
     @property

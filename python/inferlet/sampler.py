@@ -19,9 +19,10 @@ _V = TypeVar("_V")
 class Sampler:
     """A way to choose a token; made by the constructors below.
 
-    Order in each: temperature, softmax, top-k, top-p or min-p over what is left (renormalised after each), draw. Temperature 0
-    is argmax, with ties to the lowest id. `seed` is used as given, 0 included, before the seed of the generator; None: the
-    generator's. The engine refuses parameters out of range when the sampler is attached, with the code `invalid-sampler`.
+    Order in each: temperature, softmax, top-k, top-p or min-p over what is left (renormalised after each), draw.
+    Temperature 0 is argmax, with ties to the lowest id. `seed` is used as given, 0 included, before the seed of the
+    generator; None: the generator's. The engine refuses parameters out of range when the sampler is attached, with the
+    code `invalid-sampler`.
     """
 
     _raw: _sampling.Sampler
@@ -38,7 +39,10 @@ class Sampler:
 
     @staticmethod
     def top_p(temperature: float = 0.6, p: float | None = None, *, top_p: float | None = None, seed: int | None = None) -> Sampler:
-        """Draws from the likeliest tokens that together have the probability `p` (in (0, 1], default 0.95), also spelled `top_p`."""
+        """Draws from the likeliest tokens that together have the probability `p`, also spelled `top_p`.
+
+        `p` is in (0, 1], 0.95 by default.
+        """
         return _sampler(temperature, top_p=_arguments.number("p", _either("p", p, "top_p", top_p, 0.95)), seed=seed)
 
     @staticmethod
@@ -48,7 +52,10 @@ class Sampler:
 
     @staticmethod
     def min_p(temperature: float = 0.6, p: float | None = None, *, min_p: float | None = None, seed: int | None = None) -> Sampler:
-        """Draws from the tokens with at least `p` times the highest probability (in [0, 1], default 0.1), also spelled `min_p`."""
+        """Draws from the tokens with at least `p` times the highest probability, also spelled `min_p`.
+
+        `p` is in [0, 1], 0.1 by default.
+        """
         return _sampler(temperature, min_p=_arguments.number("p", _either("p", p, "min_p", min_p, 0.1)), seed=seed)
 
     @staticmethod
@@ -61,7 +68,10 @@ class Sampler:
         top_p: float | None = None,
         seed: int | None = None,
     ) -> Sampler:
-        """Keeps the `k` likeliest tokens (default 50), then of those the likeliest with probability `p` (default 0.95)."""
+        """Keeps the `k` likeliest tokens (default 50), then of those the likeliest with probability `p`.
+
+        `p` is 0.95 by default.
+        """
         n_kept = _count("k", _either("k", k, "top_k", top_k, 50))
         nucleus = _arguments.number("p", _either("p", p, "top_p", top_p, 0.95))
         return _sampler(temperature, top_k=n_kept, top_p=nucleus, seed=seed)

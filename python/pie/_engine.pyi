@@ -1,7 +1,7 @@
 """The native half of the engine: models, programs, processes.
 
-Errors are `pie.errors.PieError`; its `details` are the values behind the message. What waits or computes releases the interpreter
-lock, and Ctrl-C ends a wait. Every object may be used from any thread.
+Errors are `pie.errors.PieError`; its `details` are the values behind the message. What waits or computes releases the
+interpreter lock, and Ctrl-C ends a wait. Every object may be used from any thread.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,9 @@ def check_access(host: str, port: int, *, data_dir: str, options: Mapping[str, o
 def add_key(
     data_dir: str, name: str, user: str, *, scope: str = "user", expires_s: int | None = None, public_key: str | None = None
 ) -> tuple[str, str | None]:
-    """Adds an API key to a data folder, or a public key (a line of OpenSSH). The answer is its record, JSON, and the text of a new secret.
+    """Adds an API key to a data folder, or a public key (a line of OpenSSH).
+
+    The answer is its record, JSON, and the text of a new secret.
 
     Nothing keeps that text. Raises PieError `invalid-name`, `invalid-argument`, `invalid-config`, `limit-keys`.
     """
@@ -78,10 +80,15 @@ def compile_worker() -> NoReturn:
     """Works on a program as an engine orders on standard input, answers on standard output, and ends the process."""
 
 def keep_little_free() -> None:
-    """Has the allocator of this process give back what is freed: for one whose large pieces of memory come from clients."""
+    """Has the allocator of this process give back what is freed.
+
+    It is for a process whose large pieces of memory come from clients.
+    """
 
 def keep_small_pages(alone: bool) -> None:
-    """Has this process, and those that it starts, have small pages alone, so that what programs met can be counted by page faults.
+    """Has this process, and those that it starts, use small pages alone.
+
+    So page faults count what memory programs touched.
 
     False: huge pages, too, as the system is set up.
     """
@@ -135,18 +142,21 @@ def pack_program(
 ) -> bytes:
     """The bytes of a built program, a `.wasm` that is launched as any other; the same arguments give the same bytes.
 
-    `files` are the sources by path and `entry` is the path of the one that holds `main`. `manifest` is the text of a `Pie.toml`.
-    `runtime_digest` (`sha256:` and 64 digits) names the language runtime that it was built for; none: any that the engine has.
-    `standalone` are the bytes of that runtime, to be carried. The language `component` stands for a compiled program: no files, no
-    entry, and `standalone` is the program itself.
+    `files` are the sources by path and `entry` is the path of the one that holds `main`. `manifest` is the text of a
+    `Pie.toml`. `runtime_digest` (`sha256:` and 64 digits) names the language runtime that it was built for; none: any
+    that the engine has. `standalone` are the bytes of that runtime, to be carried. The language `component` stands for
+    a compiled program: no files, no entry, and `standalone` is the program itself.
 
     Raises PieError `invalid-manifest`, `invalid-program`, `limit-program` or `invalid-argument`.
     """
 
 def read_packed(wasm: bytes, max_files_bytes: int = ...) -> _Packed | None:
-    """The parts of a built program; None for an ordinary component. `max_files_bytes` bounds its sources (64 MiB if not given).
+    """The parts of a built program; None for an ordinary component.
 
-    Raises PieError `invalid-program` for one that is cut off, damaged or of another format, `limit-program` for one that is too large.
+    `max_files_bytes` bounds its sources (64 MiB if not given).
+
+    Raises PieError `invalid-program` for one that is cut off, damaged or of another format, `limit-program` for one
+    that is too large.
     """
 
 def read_manifest(text: str, file: str = "Pie.toml") -> str:
@@ -178,15 +188,16 @@ class Engine:
     ) -> Engine:
         """Makes an engine without models.
 
-        `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below `runtimes`, the language
-        runtimes that the engine ran with, for programs that were built for them. `runtimes_dir` holds `python.wasm` and
-        `javascript.wasm`. `instance_id` is the name that programs see (random if not given). `worker_threads` run programs (0: one a
-        core), `worker_niceness` steps below the priority of this process, `background_niceness` those that compute without waiting.
-        `max_processes` may live at once, each with `stack_bytes` of stack and what `limits` sets, by the names of `limit_settings`.
-        `memory_bytes` is what all users together may make the engine hold (4 GiB if not given), `user_memory_bytes` what one of them may.
-        `compiler` is the command of a process that calls `compile_worker`: components are compiled in such a one, and types removed from
-        TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components are compiled in this process, which is
-        for those that one trusts, and sources in JavaScript are refused.
+        `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below
+        `runtimes`, the language runtimes that the engine ran with, for programs that were built for them.
+        `runtimes_dir` holds `python.wasm` and `javascript.wasm`. `instance_id` is the name that programs see (random if
+        not given). `worker_threads` run programs (0: one a core), `worker_niceness` steps below the priority of this
+        process, `background_niceness` those that compute without waiting. `max_processes` may live at once, each with
+        `stack_bytes` of stack and what `limits` sets, by the names of `limit_settings`. `memory_bytes` is what all
+        users together may make the engine hold (4 GiB if not given), `user_memory_bytes` what one of them may.
+        `compiler` is the command of a process that calls `compile_worker`: components are compiled in such a one, and
+        types removed from TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components
+        are compiled in this process, which is for those that one trusts, and sources in JavaScript are refused.
 
         Raises PieError `invalid-config`.
         """
@@ -234,19 +245,20 @@ class Engine:
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
-        `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens lie in a page, of
-        which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of one sequence, `max_batch_seqs`
-        sequences, and `max_batch_rows` rows of logits beside the one of each generation. `max_contexts` may live, `max_snapshots` are kept
-        and `max_waiting` requests are entered at once; `max_process_contexts` and `max_process_waiting` of one process,
-        `max_user_snapshots` of one user (a quarter if not given), `max_user_contexts` and `max_user_waiting` of one (half if not given).
-        `hold_s` is how long a batch may be held for programs that are expected back, and `shared_step_s` how long one may take, as
-        estimated, in which a user decodes beside others (0.005 if not given, 0: any time); with `run_ahead`
-        (on if not given) the next token of one that steps by itself is computed before it asks, and with `prefix_cache` (on if not given) a
-        pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages (none if not given),
-        and copying one there or back takes `copy_page_ns`. A batch that the driver has not answered within
-        `driver_timeout_s` (60 if not given, 0: any time) fails its requests; until the driver does answer it gets no other. `masks`,
-        `positions` and `adapters` tell whether it serves them; `follows`, whether it feeds what it draws into its next batch, which it is
-        given while one runs.
+        `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens
+        lie in a page, of which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of
+        one sequence, `max_batch_seqs` sequences, and `max_batch_rows` rows of logits beside the one of each generation.
+        `max_contexts` may live, `max_snapshots` are kept and `max_waiting` requests are entered at once;
+        `max_process_contexts` and `max_process_waiting` of one process, `max_user_snapshots` of one user (a quarter if
+        not given), `max_user_contexts` and `max_user_waiting` of one (half if not given). `hold_s` is how long a batch
+        may be held for programs that are expected back, and `shared_step_s` how long one may take, as estimated, in
+        which a user decodes beside others (0.005 if not given, 0: any time); with `run_ahead` (on if not given) the
+        next token of one that steps by itself is computed before it asks, and with `prefix_cache` (on if not given) a
+        pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages
+        (none if not given), and copying one there or back takes `copy_page_ns`. A batch that the driver has not
+        answered within `driver_timeout_s` (60 if not given, 0: any time) fails its requests; until the driver does
+        answer it gets no other. `masks`, `positions` and `adapters` tell whether it serves them; `follows`, whether it
+        feeds what it draws into its next batch, which it is given while one runs.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -269,10 +281,12 @@ class Engine:
     def check(self, program: bytes) -> None:
         """Looks at a component or built program without running any of it, and waits for that.
 
-        A component has to fit the host; of sources, the entry and what it imports have to compile, and there has to be something to call.
+        A component has to fit the host; of sources, the entry and what it imports have to compile, and there has to be
+        something to call.
 
-        Raises PieError `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`, `invalid-manifest`;
-        `limit-program`, `limit-compile`, `limit-memory` or `limit-stack` for one that takes too much; `engine-stopped`.
+        Raises PieError `invalid-program`, with file, line and column of sources that do not parse; `unknown-runtime`,
+        `invalid-manifest`; `limit-program`, `limit-compile`, `limit-memory` or `limit-stack` for one that takes too
+        much; `engine-stopped`.
         """
 
     def launch(
@@ -287,15 +301,20 @@ class Engine:
         token_budget: int | None = None,
         limits: Mapping[str, float | None] | None = None,
     ) -> Process:
-        """Launches a program: a WebAssembly component or built program (`pack_program`), or the language, the files and the entry of one.
+        """Launches a program.
 
-        The files are by path relative to their folder; the entry is the path of the one that holds `main`. `input` is a JSON text (any
-        other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch seed (random if not given), 0 to
-        2^64 - 1. `manifest` is the text of a `Pie.toml`, in the place of the one that the program carries: the input is checked against
-        its parameters. At most `token_budget` tokens enter the contexts of the process. `limits` lowers those of the engine for this
-        process, by the names of `limit_settings`. What is wrong with the program itself is its last event.
+        The program is a WebAssembly component or built program (`pack_program`), or the language, files and entry of
+        sources.
 
-        Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest` or `engine-stopped`.
+        The files are by path relative to their folder; the entry is the path of the one that holds `main`. `input` is a
+        JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch
+        seed (random if not given), 0 to 2^64 - 1. `manifest` is the text of a `Pie.toml`, in the place of the one that
+        the program carries: the input is checked against its parameters. At most `token_budget` tokens enter the
+        contexts of the process. `limits` lowers those of the engine for this process, by the names of `limit_settings`.
+        What is wrong with the program itself is its last event.
+
+        Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest` or
+        `engine-stopped`.
         """
 
     def serve(
@@ -303,8 +322,8 @@ class Engine:
     ) -> Server:
         """Serves the models and programs to clients of the network, as the reference of the protocol says.
 
-        Port 0 picks a free one. Installed programs are kept under `data_dir`. `options` are the settings of the section `server` by
-        their names; the defaults hold for the rest. Raises PieError `port-in-use` or `invalid-config`.
+        Port 0 picks a free one. Installed programs are kept under `data_dir`. `options` are the settings of the section
+        `server` by their names; the defaults hold for the rest. Raises PieError `port-in-use` or `invalid-config`.
         """
 
     def stop(self) -> None:
@@ -331,16 +350,22 @@ class Model:
         """Whether there will be no more batches."""
 
     def next_batch(self, timeout_s: float) -> Batch | None:
-        """The next batch, waiting at most `timeout_s` for it. None when there is none; at once when the model was stopped."""
+        """The next batch, waiting at most `timeout_s` for it.
+
+        None when there is none; at once when the model was stopped.
+        """
 
     def complete(self, batch: Batch, logits: Buffer, failures: Sequence[tuple[int, str]] = ...) -> None:
-        """Answers a batch with its logits: float32, C-contiguous, `[rows, vocab_size]`, read in place and left alone meanwhile.
+        """Answers a batch with its logits: float32, C-contiguous, `[rows, vocab_size]`.
 
-        `failures` names sequences of the batch by index, with the reason why each could not be computed. A row that is missing or holds
-        NaN fails the request behind it with `bad-logits`, and too many rows fail all of them, not this call. An answer to a batch whose
-        requests have failed by `driver_timeout_s` is dropped.
+        They are read in place and must not change meanwhile.
 
-        Raises PieError `invalid-argument` for rows of another width, and for a batch that was answered before or belongs to another model.
+        `failures` names sequences of the batch by index, with the reason why each could not be computed. A row that is
+        missing or holds NaN fails the request behind it with `bad-logits`, and too many rows fail all of them, not this
+        call. An answer to a batch whose requests have failed by `driver_timeout_s` is dropped.
+
+        Raises PieError `invalid-argument` for rows of another width, and for a batch that was answered before or
+        belongs to another model.
         """
 
     def fail(self, batch: Batch, message: str) -> None:
@@ -352,8 +377,8 @@ class Model:
     def lose_device(self, message: str) -> None:
         """The driver is gone, with all its pages: the requests of the batches that run fail with `driver-lost`.
 
-        What else was computed is computed again when it is needed, by the driver that comes next. A batch that was lost is not answered: it
-        is dropped.
+        What else was computed is computed again when it is needed, by the driver that comes next. A batch that was lost
+        is not answered: it is dropped.
         """
 
     @property
@@ -361,9 +386,12 @@ class Model:
         """Where the driver stands, and why it does not serve."""
 
     def set_state(self, name: Literal["serving", "restarting", "failed"], reason: str, detail: str = ...) -> None:
-        """Says where the driver stands. While it is `failed` everything that is asked of the model is refused with `model-unavailable`.
+        """Says where the driver stands.
 
-        Clients see the `reason`; the `detail` is for the log alone. Raises PieError `invalid-argument` for another state.
+        While it is `failed` everything that is asked of the model is refused with `model-unavailable`.
+
+        Clients see the `reason`; the `detail` is for the log alone. Raises PieError `invalid-argument` for another
+        state.
         """
 
     def run_dummy(self, script: Sequence[tuple[str, str]] = ...) -> None:
@@ -375,21 +403,33 @@ class Model:
         """
 
     def stats(self) -> ModelStats:
-        """Counters and gauges of the model, taken at one moment; nothing is stopped for it. `pie.stats.ModelStats` documents each."""
+        """Counters and gauges of the model, taken at one moment; nothing is stopped for it.
+
+        `pie.stats.ModelStats` documents each.
+        """
 
     def check(self) -> None:
-        """Verifies the invariants of the model's state. Raises PieError `internal`, naming the one that does not hold."""
+        """Verifies the invariants of the model's state.
+
+        Raises PieError `internal`, naming the one that does not hold.
+        """
 
 @final
 class Area:
-    """Memory that is shared with another process, as a buffer of bytes. It stays mapped as long as a view of it lives."""
+    """Memory that is shared with another process, as a buffer of bytes.
+
+    It stays mapped as long as a view of it lives.
+    """
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """Its bytes."""
 
 @final
 class HostEnd:
-    """The side of the engine of the memory that it shares with the process of a driver. Used from one thread; Linux only."""
+    """The side of the engine of the memory that it shares with the process of a driver.
+
+    Used from one thread; Linux only.
+    """
 
     def __new__(cls, vocab_size: int, looking_s: float) -> Self:
         """Memory for rows of as many logits. Who waits looks for `looking_s` before it sleeps.
@@ -404,13 +444,17 @@ class HostEnd:
         """Hands a batch over, uint32, of which `n_rows` rows are wanted. At most two are under way at once."""
 
     def wait(self, process: int, timeout_s: float) -> bool | None:
-        """Waits for the answer to the batch that was sent first of those under way: True, it is there; None, not within `timeout_s`.
+        """Waits for the answer to the batch that was sent first of those under way.
+
+        True: it is there. None: it did not come within `timeout_s`.
 
         False: the process has ended, of which `process` is a descriptor that stays open meanwhile (`os.pidfd_open`).
         """
 
     def take(self) -> tuple[Literal["rows", "failures", "failed"], int, int, int, str] | None:
-        """The answer that was waited for: its outcome, its slot, how many rows there are, how many have room, and what there is to say.
+        """The answer that was waited for.
+
+        It has the outcome, the slot, how many rows there are, how many have room, and what there is to say.
 
         The rows stay as they are until the batch after the next one is sent.
         """
@@ -426,35 +470,54 @@ class DriverEnd:
         """Opens what `HostEnd.descriptors` gave, and keeps the descriptors."""
 
     def receive(self, host: int) -> tuple[int, int, int, int] | None:
-        """Waits for a batch: its slot, its words, and for how many words and rows the slot has room. None: answer the oldest one first.
+        """Waits for a batch: its slot, its words, and for how many words and rows the slot has room.
+
+        None: answer the oldest one first.
 
         Raises PieError `engine-stopped` where the engine is gone: `host` is a socket to it, which stays open meanwhile.
         """
 
     def words(self, slot: int) -> Area:
-        """The words of a slot, uint32: good as long as the slot has room for as many; those of a batch stay until it is answered."""
+        """The words of a slot, uint32.
+
+        They are good as long as the slot has room for as many; those of a batch stay until it is answered.
+        """
 
     def rows(self, slot: int) -> Area:
-        """Where the rows of a slot go, float32: good as long as the slot has room for as many, which is more than its batch wants."""
+        """Where the rows of a slot are written, float32.
+
+        They are good as long as the slot has room for as many, which is more than its batch wants.
+        """
 
     def answer(self, n_rows: int, failures: str | None) -> None:
-        """Answers the oldest batch with the rows that stand there, and what there is to say of sequences that failed."""
+        """Answers the oldest batch with the rows that its slot holds.
+
+        `failures` holds what there is to say of sequences that failed.
+        """
 
     def fail(self, message: str) -> None:
         """Answers the oldest batch with the reason why it could not be run."""
 
 def die_with_parent(parent: int) -> bool:
-    """Has the system kill this process when the thread that started it ends. False: the process `parent` has ended already. Linux only."""
+    """Has the system kill this process when the thread that started it ends.
+
+    False: the process `parent` has ended already. Linux only.
+    """
 
 def take_short_turns() -> None:
-    """Has this thread, and those that it starts, run in short turns, so that it gets a core quickly when it wakes. Linux 6.12 and later."""
+    """Has this thread, and those that it starts, run in short turns, so that it gets a core quickly when it wakes.
+
+    Linux 6.12 and later.
+    """
 
 MAX_TEXT_BYTES: int
 """Bytes of what a driver in a process of its own may say of a batch."""
 
 @final
 class Batch:
-    """A batch to run. Its buffer is the arena, uint32 words that are read without a copy; `pie.batch.Batch` is the typed view.
+    """A batch to run.
+
+    Its buffer is the arena, uint32 words that are read without a copy; `pie.batch.Batch` is the typed view.
 
     One that is dropped without an answer fails.
     """
@@ -516,7 +579,10 @@ class Process:
 
     @property
     def n_calls(self) -> int:
-        """Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`; drops of handles are not counted."""
+        """Calls that the program has made to the `pie:*` interfaces and to `wasi:io/poll`.
+
+        Drops of handles are not counted.
+        """
 
     @property
     def cpu_s(self) -> float:
@@ -527,13 +593,16 @@ class Process:
         """Time from the launch to the call of the program's entry; None before."""
 
     def next_event(self, timeout_s: float | None = None) -> AnyEvent | None:
-        """The next event, waiting at most `timeout_s` for it. None: nothing came in time, or the last one was read (`ended`)."""
+        """The next event, waiting at most `timeout_s` for it.
+
+        None: nothing came in time, or the last one was read (`ended`).
+        """
 
     def send(self, text: str, timeout_s: float | None = None) -> None:
         """Sends a message to the program, waiting at most `timeout_s` until its queue has room.
 
-        Raises PieError `limit-queue` when it has none, `limit-message` for a text that is too long, `session-closed` when the program
-        has ended or the input was closed.
+        Raises PieError `limit-queue` when it has none, `limit-message` for a text that is too long, `session-closed`
+        when the program has ended or the input was closed.
         """
 
     def send_file(self, data: bytes | bytearray, timeout_s: float | None = None) -> None:
@@ -543,7 +612,10 @@ class Process:
         """
 
     def close_input(self) -> None:
-        """Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`."""
+        """Disconnects: when the program has received what waits, its calls fail with `session-closed`.
+
+        This concerns `receive` and `receive_file`.
+        """
 
     def cancel(self) -> None:
         """Ends the program; its last event is the error `cancelled`, unless it has ended before."""
@@ -568,4 +640,7 @@ class Server:
         """Refuses launches from now on and tells the clients; processes run on."""
 
     def stop(self) -> None:
-        """Ends every process of clients, lets clients have what is left, and closes, within ten seconds. A second call does nothing."""
+        """Ends every process of clients, lets clients have what is left, and closes, within ten seconds.
+
+        A second call does nothing.
+        """

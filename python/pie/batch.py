@@ -1,7 +1,8 @@
 """The batch as a driver sees it: a typed view of the arena, without a copy.
 
-The arena is an array of little-endian 32-bit words: a header of 96 words, then arrays at the offsets that the header names.
-`docs/reference/driver.md` tells what a driver does with each. Symbols: T tokens, B sequences, R rows of logits wanted.
+The arena is an array of little-endian 32-bit words: a header of 96 words, then arrays at the offsets that the header
+names. `docs/reference/driver.md` tells what a driver does with each. Symbols: T tokens, B sequences, R rows of logits
+wanted.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ _FIRST_PAIR = 16
 
 
 class Batch:
-    """A batch of T tokens from B sequences, of which R rows of logits are wanted. All arrays are views and read-only."""
+    """A batch of T tokens from B sequences, of which R rows of logits are wanted.
+
+    All arrays are views and read-only.
+    """
 
     __slots__ = ("_pairs", "words")
 

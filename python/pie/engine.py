@@ -73,10 +73,14 @@ class Engine:
         limits: Mapping[str, float | None] | None = None,
         models: Sequence[ModelConfig] = (),
     ) -> None:
-        """`limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for the rest.
+        """Opens an engine, without models.
 
-        `models` are those that will be added, as far as they are known: what they take of the machine's memory is not for programs.
-        One that is unknown or out of its range is PieError `invalid-config`, and so is a cache folder that cannot be made.
+        `limits` are the bounds of each process by their names, as in `cpu_s` or `memory_bytes`; the defaults hold for
+        the rest.
+
+        `models` are those that will be added, as far as they are known: what they take of the machine's memory is not
+        for programs. One that is unknown or out of its range is PieError `invalid-config`, and so is a cache folder
+        that cannot be made.
         """
         config = config or EngineConfig()
         try:
@@ -109,8 +113,8 @@ class Engine:
     def from_config(cls, config: Config) -> Self:
         """An engine with every model of the configuration, the first of them the default.
 
-        Raises PieError `invalid-config` where the models do not fit into the memory of this machine or a driver refuses a setting, and
-        that of `add_model` with the name of the model before the message.
+        Raises PieError `invalid-config` where the models do not fit into the memory of this machine or a driver refuses
+        a setting, and that of `add_model` with the name of the model before the message.
         """
         check_memory(config.models)
         engine = cls(config.engine, limits=config.limits, models=config.models)
@@ -140,13 +144,14 @@ class Engine:
         options: ModelConfig | None = None,
         observe: Observer | None = None,
     ) -> _engine.Model:
-        """Loads a model from a folder in the Hugging Face format; that of `options` if none is given, the embedded one by default.
+        """Loads a model from a folder in the Hugging Face format.
 
-        With `dummy`, or that driver in `options`, the dummy driver answers in the model's place, with its tokenizer; a `driver` of one's
-        own runs in place of the configured one, with the sizes that it declares, and is closed with the engine. `observe` sees each batch
-        with its logits.
-        Raises PieError `invalid-model` where the folder cannot be served, `invalid-config` where the driver is of another vocabulary or
-        lacks what it declares.
+        Without a folder it loads that of `options`, which is the embedded model by default.
+
+        With `dummy`, or that driver in `options`, the dummy driver answers in the model's place, with its tokenizer; a
+        `driver` of one's own runs in place of the configured one, with the sizes that it declares, and is closed with
+        the engine. `observe` sees each batch with its logits. Raises PieError `invalid-model` where the folder cannot
+        be served, `invalid-config` where the driver is of another vocabulary or lacks what it declares.
         """
         options = options or ModelConfig()
         folder = options.folder if folder is None else folder
@@ -237,13 +242,19 @@ class Engine:
             self._engine.prepare(language)
 
     def lacks_of_workers(self) -> list[str]:
-        """What the processes that read programs can do that they should not, for want of means of this system; known once one has run."""
+        """What the processes that read programs are able to do and should not be.
+
+        They are able to where this system lacks the means to stop them. It is known once one of them has run.
+        """
         return self._engine.lacks_of_workers()
 
     def serve(self, config: Config) -> _engine.Server:
-        """Opens the address of the configuration to clients, who are answered while the engine is driven, until `Server.stop`.
+        """Opens the address of the configuration to clients, until `Server.stop`.
 
-        Raises PieError `port-in-use` where the port cannot be had, `invalid-config` where the address or the data folder cannot be used.
+        Clients are answered while the engine is driven.
+
+        Raises PieError `port-in-use` where the port cannot be had, `invalid-config` where the address or the data
+        folder cannot be used.
         """
         data_dir = str(config.engine.data_dir)
         return self._engine.serve(config.server.host, config.server.port, data_dir=data_dir, options=serving_options(config))
@@ -282,7 +293,10 @@ class Engine:
             self._start(served)
 
     def drive(self) -> None:
-        """Drives until another thread calls `stop`: the first model on this thread, where Ctrl-C arrives, the others beside it."""
+        """Drives until another thread calls `stop`.
+
+        The first model is driven on this thread, where Ctrl-C arrives, and the others beside it.
+        """
         for served in self._served[1:]:
             self._start(served)
         here = self._served[0] if self._served else None
@@ -317,7 +331,10 @@ class Engine:
 
 
 def _of_model(config: Config, model: ModelConfig, error: PieError) -> PieError:
-    """The error of a model, with the setting to change and where that was set; where it is of none, with the path of the model."""
+    """The error of a model, with the setting to change and where that was set.
+
+    An error that is about no setting names the path of the model.
+    """
     if option := error.details.get("option"):
         key = f"model.{model.name}.{option}"
         origin = config.origins.get(key, DEFAULT)
@@ -393,5 +410,8 @@ def _form(program: Program) -> bytes | Language:
 
 
 def serving_options(config: Config) -> dict[str, Any]:
-    """The settings of the section `server` but for the address, as the engine takes them. Logging belongs to the process."""
+    """The settings of the section `server` but for the address, as the engine takes them.
+
+    Logging belongs to the process.
+    """
     return {name: value for name, value in asdict(config.server).items() if name not in {"host", "port", "log_level"}}

@@ -19,7 +19,10 @@ class PieError(Exception):
 
 
 def described(code: str, message: str, kind: str | None) -> str:
-    """The message of a failed program, after the type of an exception of its own: `KeyError: 'x'` says more than `'x'`."""
+    """The message of a failed program, after the type of an exception of its own.
+
+    `KeyError: 'x'` says more than `'x'`.
+    """
     if code != "program-error" or not kind or kind == code:
         return message
     return f"{kind}: {message}" if message else kind

@@ -11,7 +11,10 @@ from pie.errors import PieError
 
 
 def _seq() -> int:
-    """The number of the event, counted from 1 in each process; two events that say the same are equal whatever their numbers."""
+    """The number of the event, counted from 1 in each process.
+
+    Two events that say the same are equal whatever their numbers.
+    """
     return field(default=0, kw_only=True, compare=False, repr=False)
 
 
@@ -58,7 +61,10 @@ class Event:
 
         @cached_property
         def value(self) -> Any:
-            """The value that the program returned; PieError `invalid-argument` where Python cannot hold it (`text` can)."""
+            """The value that the program returned.
+
+            Raises PieError `invalid-argument` where Python cannot hold it (`text` can).
+            """
             try:
                 return json.loads(self.text)
             except (ValueError, RecursionError) as error:

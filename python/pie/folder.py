@@ -1,9 +1,9 @@
 """Reads the files of a program's folder, and nothing outside of it.
 
-A folder may come from anybody, so nothing in it is trusted. Paths are walked from an open folder, one name at a time, and
-no `open` follows a link: one that is put in the place of a file between a look and the `open` is refused. Links are
-followed by hand, as far as they stay inside. What is a mount, or neither a file nor a folder, is refused. Sizes are known
-before anything is read.
+A folder may come from anybody, so nothing in it is trusted. Paths are walked from an open folder, one name at a time,
+and no `open` follows a link: one that is put in the place of a file between a look and the `open` is refused. Links are
+followed by hand, as far as they stay inside. What is a mount, or neither a file nor a folder, is refused. Sizes are
+known before anything is read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class Folder:
             return 0 if found is None else os.fstat(found).st_size
 
     def read(self, path: PurePosixPath, max_bytes: int = MAX_PROJECT_FILE_BYTES) -> bytes | None:
-        """The bytes of a file; None where there is none. Raises as `is_file`, and where it has more than `max_bytes`."""
+        """The bytes of a file; None where there is none.
+
+        Raises as `is_file`, and where it has more than `max_bytes`.
+        """
         with self._opened(path) as found:
             if found is None or not stat.S_ISREG(os.fstat(found).st_mode):
                 return None
@@ -89,8 +92,8 @@ class Folder:
     def walk(self, base: PurePosixPath, *, skips: frozenset[str], with_hidden: bool = False) -> Iterator[tuple[PurePosixPath, int]]:
         """The paths of the files at any depth below `base`, relative to it, and their sizes; none of them is read.
 
-        Hidden names, and whatever is no file and has a name in `skips`, are passed over. A link to a folder inside is not
-        walked into: its files are found in their own place. Raises as `is_file`, and for a link to nothing.
+        Hidden names, and whatever is no file and has a name in `skips`, are passed over. A link to a folder inside is
+        not walked into: its files are found in their own place. Raises as `is_file`, and for a link to nothing.
         """
         waiting = [PurePosixPath()]
         while waiting:
@@ -107,7 +110,8 @@ class Folder:
             if opened is None:
                 raise self._refused(path, "it was removed while it was read")
             try:
-                names = sorted(name for name in os.listdir(opened) if with_hidden or not name.startswith("."))  # noqa: PTH208  # an open folder has no path
+                # An open folder has no path.
+                names = sorted(name for name in os.listdir(opened) if with_hidden or not name.startswith("."))  # noqa: PTH208
             except OSError as error:
                 raise self._unreadable(path, error) from error
             for name in names:
@@ -207,7 +211,10 @@ class Folder:
         return self._refused(path, reason)
 
     def _check(self, opened: int, path: PurePosixPath) -> None:
-        """Refuses what was put in the place of a file since it was looked at, and what is mounted inside of the folder."""
+        """Refuses a file that took the place of another since it was looked at.
+
+        It also refuses what is mounted inside of the folder.
+        """
         mode = os.fstat(opened).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise self._special(path, mode)
@@ -239,7 +246,10 @@ def read_project_file(folder: Path, name: str, max_bytes: int = MAX_PROJECT_FILE
 
 
 def check_inside(folder: Path, name: str) -> None:
-    """Refuses what lies at a name in a folder where that leads out of it, so that nothing is written there. Raises as `Folder.is_file`."""
+    """Refuses what lies at a name in a folder where that leads out of it, so that nothing is written there.
+
+    Raises as `Folder.is_file`.
+    """
     try:
         with Folder(folder) as opened:
             opened.is_dir(PurePosixPath(name))
@@ -250,7 +260,8 @@ def check_inside(folder: Path, name: str) -> None:
 def read_file(path: Path, max_bytes: int) -> bytes:
     """The bytes of a file that the user named, through links too.
 
-    Raises OSError as `open` does, PieError `invalid-program` for what is not a regular file or has more than `max_bytes`.
+    Raises OSError as `open` does, PieError `invalid-program` for what is not a regular file or has more than
+    `max_bytes`.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -275,7 +286,10 @@ def read_opened(folder: int, name: str, path: Path, max_bytes: int) -> bytes:
 
 
 def _content(opened: int, path: Path, max_bytes: int) -> bytes:
-    """What an open file holds. What says less than it holds, as files of `/proc` do, is read no further than the limit."""
+    """What an open file holds.
+
+    What says less than it holds, as files of `/proc` do, is read no further than the limit.
+    """
     status = os.fstat(opened)
     if not stat.S_ISREG(status.st_mode):
         raise PieError("invalid-program", f"{str(path)!r} is {_kind_of(status.st_mode)} and not a regular file; remove it")

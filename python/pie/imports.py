@@ -1,7 +1,8 @@
 """What the files of a program import from beside them.
 
-A file may be anybody's, and so none is parsed: parsers recurse, take their time, and make many times as much of a text as it is long. It
-is looked through once from its beginning to its end; texts and comments of Python are passed over. The language runtime judges the file.
+A file may be anybody's, and so none is parsed: parsers recurse, take their time, and make many times as much of a text
+as it is long. It is looked through once from its beginning to its end; texts and comments of Python are passed over.
+The language runtime judges the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Whether what the models need fits into the memory of this machine: finding out by running out ends other programs too."""
+"""Whether what the models need fits into the memory of this machine.
+
+Finding out by running out ends other programs too.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,21 @@ _LEAST_BYTES = 64 << 20
 _SWAP_BYTES = 2 << 30
 """The most that `swap_bytes = 0` takes."""
 _PROCESS_BYTES = 64 << 20
-"""What the process of a driver takes beside the model: an interpreter with numpy and the kernels, and texts and batches that are shared."""
+"""What the process of a driver takes beside the model: an interpreter with numpy and the kernels, and texts and batches
+that are shared.
+"""
 _SLOTS = 2
-"""Batches whose rows are kept for a driver in a process of its own: one that runs, and one that follows or whose rows are being read."""
+"""Batches whose rows are kept for a driver in a process of its own: one that runs, and one that follows or whose rows
+are being read.
+"""
 _LOGIT_BYTES = 4
 
 
 def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None) -> None:
     """PieError `invalid-config` where the weights and the keys and values of `models` are more than `memory_bytes`.
 
-    That is the memory of this machine, or of the group of processes that this one may use, if not given. What a model needs is counted
-    from below: its weight files and `kv_bytes`.
+    That is the memory of this machine, or of the group of processes that this one may use, if not given. What a model
+    needs is counted from below: its weight files and `kv_bytes`.
     """
     memory_bytes = machine_bytes() if memory_bytes is None else memory_bytes
     needs = {model.name: needed_bytes(model) for model in models}
@@ -49,8 +56,9 @@ def check_memory(models: Sequence[ModelConfig], memory_bytes: int | None = None)
 def users_bytes(models: Sequence[ModelConfig], configured: int = 0, machine: int | None = None) -> int:
     """What all users together may make an engine with these models hold, in bytes.
 
-    `configured` where that is not 0; else three quarters of what the models, their swap, their drivers and the engine itself leave of
-    `machine` bytes (those of this machine if not given). PieError `invalid-config` where what is configured exceeds the machine.
+    `configured` where that is not 0; else three quarters of what the models, their swap, their drivers and the engine
+    itself leave of `machine` bytes (those of this machine if not given). PieError `invalid-config` where what is
+    configured exceeds the machine.
     """
     machine = machine_bytes() if machine is None else machine
     taken = sum(needed_bytes(model) + _swap_bytes(model) + driver_bytes(model) for model in models)
@@ -73,7 +81,10 @@ def _swap_bytes(model: ModelConfig) -> int:
 
 
 def driver_bytes(model: ModelConfig) -> int:
-    """What the driver of a model takes at most beside what the model itself needs: rows of logits, and its process where it has one."""
+    """What the driver of a model takes at most beside what the model itself needs.
+
+    It needs rows of logits, and a process where it has one of its own.
+    """
     if model.driver == "dummy" and not model.isolate:
         return 0
     try:

@@ -1,4 +1,7 @@
-"""Finds the program behind a path: a component, a source file with what it imports from beside it, or a project folder."""
+"""Finds the program behind a path.
+
+It is a component, a source file with what it imports from beside it, or a project folder.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,8 @@ _ENTRIES = (
     "src/index.js",
 )
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "target", "build", "dist", "venv"})
-# Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next time.
+# Compiled modules, built programs and manifests: what building leaves behind would be built into the program the next
+# time.
 _SKIPPED_FILES = (".pyc", ".wasm", MANIFEST_FILE)
 _MAX_SCANNED_BYTES = 4 << 20
 """The longest file whose imports are looked for."""
@@ -133,10 +137,12 @@ def _load_folder(path: Path) -> Source:
 
 
 def load_folder(path: Path, entry: PurePosixPath) -> Source:
-    """The program whose entry is a file below the folder at `path`: every file of the folder that the entry lies in, at any depth.
+    """The program whose entry is a file below the folder at `path`.
 
-    Links are followed as far as they stay below `path`. Raises PieError `invalid-program` where the program is too large, in no known
-    language, or has files that lie elsewhere.
+    It has every file of the folder that the entry lies in, at any depth.
+
+    Links are followed as far as they stay below `path`. Raises PieError `invalid-program` where the program is too
+    large, in no known language, or has files that lie elsewhere.
     """
     language = _LANGUAGES.get(entry.suffix)
     if language is None:
@@ -190,7 +196,10 @@ class _Room:
         self.n_bytes -= size_bytes
 
     def read(self, folder: Folder, name: PurePosixPath) -> bytes:
-        """The content of a file, no more of which is read than there is room for, however it grew since it was looked at."""
+        """The content of a file.
+
+        No more of it is read than there is room for, even if it grew since it was looked at.
+        """
         self.check(folder.size(name))
         content = folder.read(name, self.n_bytes)
         if content is None:

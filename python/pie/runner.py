@@ -41,10 +41,10 @@ def drive(
 ) -> None:
     """Runs the batches of `model` until the engine stops.
 
-    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad batch never
-    ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its logits (float32 [R, V]) before
-    they are handed back. A driver that follows is given the next batch before it has answered one. `idle` is called now and then while
-    there is nothing to run.
+    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one
+    bad batch never ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its
+    logits (float32 [R, V]) before they are handed back. A driver that follows is given the next batch before it has
+    answered one. `idle` is called now and then while there is nothing to run.
 
     Raises DriverLostError where the driver is lost, with which the requests of its batches have failed.
     """
@@ -104,7 +104,8 @@ def _finish(model: _engine.Model, launched: _Launched, observe: Callable[[Batch,
 def _fail(model: _engine.Model, raw: _engine.Batch, error: BaseException) -> None:
     """Fails a batch with what was raised.
 
-    A driver is code of others: nothing that it does ends the loop, even sys.exit; Ctrl-C does, and the loss of the driver.
+    A driver is code of others: nothing that it does ends the loop, even sys.exit; Ctrl-C does, and the loss of the
+    driver.
     """
     if isinstance(error, KeyboardInterrupt | DriverLostError):
         raise error

@@ -1,4 +1,7 @@
-"""What an engine counts of a model. Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit."""
+"""What an engine counts of a model.
+
+Generated from `rust/core/src/engine/stats.rs` by `tools/gen_stats.py`; do not edit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ class Histogram(TypedDict):
     """How often values of which size were seen."""
 
     counts: list[int]
-    """`counts[d]` values had `d` binary digits: less than `2**d`, and at least `2**(d - 1)` for `d > 0`. It ends with the largest."""
+    """`counts[d]` values had `d` binary digits: less than `2**d`, and at least `2**(d - 1)` for `d > 0`.
+
+    It ends with the largest.
+    """
     sum: int
     """All values together."""
     max: int
@@ -134,6 +140,6 @@ class ModelStats(TypedDict):
     """Microseconds from the plan of each batch, or the answer to the one that ran before it, to its answer."""
 
     wait_us: Histogram
-    """Microseconds that each request waited for the first batch that computed anything of it, or until it was found that nothing was left
-    to compute.
+    """Microseconds that each request waited for the first batch that computed anything of it, or until it was found
+    that nothing was left to compute.
     """

@@ -167,7 +167,9 @@ def test_positions_may_repeat_jump_and_reorder(asked: Subject, driver: Driver, w
 
 
 def test_forks_by_copies_of_pages(asked: Subject, driver: Driver, whole: Whole) -> None:
-    """Two go on from 20 tokens: full pages are shared, the third, which both write, is copied in the batch that writes it."""
+    """Two go on from 20 tokens: full pages are shared, the third, which both write, is copied in the batch that writes
+    it.
+    """
     branches = [TEXT, Text([*TEXT.tokens[:20], *tokens(5, 25)])]
     driver.run(batch(TEXT.feed(range(3), 0, 20)))
     feeds = [branches[0].feed([0, 1, 2, 3], 20, 30), branches[1].feed([0, 1, 8, 9], 20, 30)]
@@ -199,12 +201,14 @@ def test_a_page_comes_back_from_host_memory(asked: Subject, driver: Driver, whol
 
 
 def test_copies_are_made_in_order(asked: Subject, driver: Driver, whole: Whole) -> None:
-    """One batch: what it swaps out is what was there before; copies see what was swapped in; tokens are written last."""
+    """One batch: what it swaps out is what was there before; copies see what was swapped in; tokens are written
+    last.
+    """
     first, second, third = TEXT, Text(tokens(4)), Text(tokens(6))
     driver.run(batch(*(text.feed([page], 0, 8) for text, page in ((first, 0), (second, 1), (third, 2)))))
     driver.run(batch(swap_outs=[(0, 0)]))
-    # Page 1 goes out, the first text comes in to it and is copied to page 2, which goes out too; page 3 is swapped out unwritten, then
-    # copied to from page 0; page 0 goes out and is written again.
+    # Page 1 goes out, the first text comes in to it and is copied to page 2, which goes out too; page 3 is swapped out
+    # unwritten, then copied to from page 0; page 0 goes out and is written again.
     again = second.feed([0], 0, 8)
     logits = driver.run(
         batch(
@@ -386,7 +390,9 @@ PROMPT = [5, 6, 7]
 
 
 def test_sequences_follow_rows_of_the_batch_before_where_that_is_served(asked: Subject, driver: Driver) -> None:
-    """Each token is the one that the engine would draw from the row; where the driver draws nothing, the sequences fail alone."""
+    """Each token is the one that the engine would draw from the row; where the driver draws nothing, the sequences fail
+    alone.
+    """
     prompts = [Feed(PROMPT, [n], rows=[2], draws=[drawn]) for n, drawn in enumerate(DRAWS)]
     # Backwards: a row is named, and not the place of a sequence.
     followers = [Feed([0], [n], start=3, rows=[0], follows=n) for n in reversed(range(len(DRAWS)))]

@@ -40,7 +40,9 @@ def mask(random: Random, own: int, length: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_are_those_of_the_oracle(seed: int) -> None:
-    """Two sequences grow by chunks under changing adapters, media, positions and masks; some of the last tokens are read again."""
+    """Two sequences grow by chunks under changing adapters, media, positions and masks; some of the last tokens are
+    read again.
+    """
     random = Random(seed)
     driver = DummyDriver("model", vocab_size=VOCAB_SIZE, n_pages=40, page_size=PAGE_SIZE)
     order = random.sample(range(40), 40)

@@ -1,4 +1,6 @@
-"""Random models of the Llama-like families, made and saved by transformers: every back end gives its logits and greedy tokens."""
+"""Random models of the Llama-like families, made and saved by transformers: every back end gives its logits and greedy
+tokens.
+"""
 
 import json
 from pathlib import Path
@@ -51,7 +53,9 @@ def _few_threads() -> None:
 
 
 def save_random(folder: Path, name: str, *, dtype: torch.dtype = torch.float32, max_shard_size: str = "1GB") -> torch.nn.Module:
-    """Makes the model, biases included, and saves it in that dtype; answers what it computes in float32 with the saved weights."""
+    """Makes the model, biases included, and saves it in that dtype; answers what it computes in float32 with the saved
+    weights.
+    """
     family, changes = MODELS[name]
     torch.manual_seed(len(name))
     config = getattr(transformers, f"{family}Config")(**SIZES | changes)
@@ -127,7 +131,9 @@ def test_configs_of_older_versions_say_the_same(tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize("name", MODELS)
 def test_bfloat16_is_one_computation_on_every_back_end(tmp_path: Path, library: Path, name: str) -> None:
-    """The same roundings in the same places: only the order of sums differs, and instruction sets do not differ at all."""
+    """The same roundings in the same places: only the order of sums differs, and instruction sets do not differ at
+    all.
+    """
     save_random(tmp_path, name, dtype=torch.bfloat16)
     rows = {
         backend: driver.run(batch([Feed(PROMPT, range(16), rows=range(N_PROMPT))], page_size=16))

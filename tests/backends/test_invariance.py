@@ -24,7 +24,10 @@ SEQUENCES = [np.random.default_rng(seed).integers(0, 160, LENGTH).tolist() for s
 
 
 def feed(seq_idx: int, pages: Sequence[int], start: int = 0, end: int = LENGTH, rows: Sequence[int] | None = None) -> Feed:
-    """Slots of a sequence, every row wanted unless `rows` says which. Odd ones have masks, every third one scattered positions."""
+    """Slots of a sequence, every row wanted unless `rows` says which.
+
+    Odd ones have masks, every third one scattered positions.
+    """
     return Feed(
         SEQUENCES[seq_idx][start:end],
         pages,
@@ -102,7 +105,9 @@ def test_any_mixture_of_sequences(folder: Path, library: Path, alone: list[np.nd
 
 
 def test_sixty_four_mixed_sequences(folder: Path, library: Path) -> None:
-    """Chunks of prompts beside decodes, up to 64 sequences in a batch: each row as in its sequence's solo run, on each instruction set."""
+    """Chunks of prompts beside decodes, up to 64 sequences in a batch: each row as in its sequence's solo run, on each
+    instruction set.
+    """
     n_seqs, found = 64, {}
     random = np.random.default_rng(64)
     sequences = [random.integers(0, 160, random.integers(2, 31)).tolist() for _ in range(n_seqs)]

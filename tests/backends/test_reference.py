@@ -171,7 +171,9 @@ def test_a_closed_driver_says_so(driver: Driver) -> None:
 
 
 def test_torch_is_named_where_it_is_missing(folder: Path) -> None:
-    """A process in which torch cannot be imported: the cpu back end never asks for it, the reference says what to install."""
+    """A process in which torch cannot be imported: the cpu back end never asks for it, the reference says what to
+    install.
+    """
     program = (
         "import sys; sys.modules['torch'] = None\n"
         "from pathlib import Path\nfrom pie.backends import open_driver\nfrom pie.errors import PieError\n"

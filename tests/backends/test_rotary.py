@@ -72,7 +72,8 @@ def test_frequencies_are_those_of_float32_arithmetic(monkeypatch: pytest.MonkeyP
     cases = [(theta, dim, as_trained(theta, dim, fields).inv_freq.numpy()) for theta in THETAS for dim in DIMS]
     own = [ulps(rotary.inverse_frequencies(Rotary("halves", theta, scaling), dim), expected) for theta, dim, expected in cases]
     found = np.concatenate(own)
-    # What is left is the last bit of a power, and what comes of it: most where the ramp of llama3 nearly cancels a pair.
+    # What is left is the last bit of a power, and what comes of it: most where the ramp of llama3 nearly cancels a
+    # pair.
     assert (found > 0).mean() < 0.04
     assert found.max() <= 16
     monkeypatch.setattr(rotary, "_powers", powers_of_torch)

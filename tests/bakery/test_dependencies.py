@@ -1,4 +1,6 @@
-"""What a program depends on is a release of a registry: nothing that its author wrote has an installer read, send or run anything else."""
+"""What a program depends on is a release of a registry: nothing that its author wrote has an installer read, send or
+run anything else.
+"""
 
 from __future__ import annotations
 

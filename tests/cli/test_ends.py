@@ -98,7 +98,9 @@ def test_what_may_not_be_read_is_one_line(tmp_path: Path, arguments: list[str], 
     ],
 )
 def test_ctrl_c_while_modules_are_imported(tmp_path: Path, module: str, arguments: list[str]) -> None:
-    """The module, in place of the real one, waits for the end of a pipe; whoever opens that for writing waits until it has begun."""
+    """The module, in place of the real one, waits for the end of a pipe; whoever opens that for writing waits until it
+    has begun.
+    """
     (tmp_path / "p.py").write_text("def main():\n    pass\n")
     modules = tmp_path / "modules"
     modules.mkdir()

@@ -125,7 +125,8 @@ def unpack(frame: str | bytes) -> dict[str, Any]:
 async def fake_server(script: Callable[[Peer], Awaitable[None]], *, limits: dict[str, int] | None = None) -> AsyncIterator[str]:
     """A server that greets, then runs `script` for its one connection; answers its address.
 
-    At the end the script must have ended by itself, or be cancelled where it still serves; what it raised is raised here.
+    At the end the script must have ended by itself, or be cancelled where it still serves; what it raised is raised
+    here.
     """
     failures: list[Exception] = []
 

@@ -1,4 +1,6 @@
-"""What callers give by mistake: one error that names the argument, its value and what it may be, and nothing is sent."""
+"""What callers give by mistake: one error that names the argument, its value and what it may be, and nothing is
+sent.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ async def give_up_after(turns: int, task: asyncio.Task) -> bool:
 
 @contextmanager
 def sending_held(client: Client, held: asyncio.Event, is_last: Callable[[str | bytes], bool]) -> Iterator[None]:
-    """Sending never returns from the last frame on, as where the buffers are full and nothing is read at the other end."""
+    """Sending never returns from the last frame on, as where the buffers are full and nothing is read at the other
+    end.
+    """
     opened = client._connection
     sent = opened._send
 

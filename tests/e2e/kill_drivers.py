@@ -1,10 +1,11 @@
-"""Kills and stops the process of a driver in the middle of programs, many times, and looks whether any token was lost or doubled.
+"""Kills and stops the process of a driver in the middle of programs, many times, and looks whether any token was lost
+or doubled.
 
     python tests/e2e/kill_drivers.py --kills 200 --stops 50 --tokens 1000000
 
-Two rounds. In the first, programs draw at random on the dummy driver, whose rows depend on every slot that they see; their tokens have to
-be those of a run without a loss. In the second, each token has to be the one after the last, for as many tokens as are asked for. Prints a
-table; the exit code is 1 where a token is wrong.
+Two rounds. In the first, programs draw at random on the dummy driver, whose rows depend on every slot that they see;
+their tokens have to be those of a run without a loss. In the second, each token has to be the one after the last, for
+as many tokens as are asked for. Prints a table; the exit code is 1 where a token is wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One batch in the middle of 32 programs goes wrong, in every way that a driver knows.
 
-Each request of that batch gets an error of its own, no other gets any, and every program that tries again gets the tokens that it would
-have got.
+Each request of that batch gets an error of its own, no other gets any, and every program that tries again gets the
+tokens that it would have got.
 """
 
 from __future__ import annotations

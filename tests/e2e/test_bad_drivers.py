@@ -1,4 +1,6 @@
-"""A driver that fails, or answers nonsense, fails the requests of its batch; the engine keeps serving and a retry gets the same tokens."""
+"""A driver that fails, or answers nonsense, fails the requests of its batch; the engine keeps serving and a retry gets
+the same tokens.
+"""
 
 from __future__ import annotations
 

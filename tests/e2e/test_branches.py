@@ -1,4 +1,6 @@
-"""Forks without explicit seeds differ from each other, and the launch seed repeats the whole run, whatever the timing."""
+"""Forks without explicit seeds differ from each other, and the launch seed repeats the whole run, whatever the
+timing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The guides to building, models and limits: their commands run, their TOML is a configuration or a manifest, their names exist."""
+"""The guides to building, models and limits: their commands run, their TOML is a configuration or a manifest, their
+names exist.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def test_two_generators_awaited_together_share_batches(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_collector_makes_five_calls(tiny: Engine, language: str) -> None:
-    """The calls of generate() and collect_text(): those of the whole program less those of the same program without the two."""
+    """The calls of generate() and collect_text(): those of the whole program less those of the same program without the
+    two.
+    """
     program = load_interpreter(language)
     head, tail = COLLECTED["ops"][:2], COLLECTED["ops"][2:]
     before = finish(tiny.launch(program, input={"ops": head}))

@@ -1,4 +1,6 @@
-"""A pass that takes longer than `limits.pass_s`: the program gets an error, and may try again as if nothing had been."""
+"""A pass that takes longer than `limits.pass_s`: the program gets an error, and may try again as if nothing had
+been.
+"""
 
 from __future__ import annotations
 

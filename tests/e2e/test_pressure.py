@@ -1,4 +1,6 @@
-"""More contexts than pages, and prompts that begin alike: every program gets the tokens that it gets alone, and nothing is computed for nothing."""
+"""More contexts than pages, and prompts that begin alike: every program gets the tokens that it gets alone, and nothing
+is computed for nothing.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def talk(options: ModelConfig, numbers: Sequence[int], at_once: int) -> tuple[li
 
 @pytest.fixture(scope="module")
 def ample() -> tuple[list[Outcome], int]:
-    """What each of them says where there is room for all, which is what it says alone, and the pages that each needs."""
+    """What each of them says where there is room for all, which is what it says alone, and the pages that each
+    needs.
+    """
     outcomes, stats = talk(ModelConfig(), range(N_PROGRAMS), at_once=N_PROGRAMS)
     alone, _ = talk(ModelConfig(), range(0, N_PROGRAMS, 10), at_once=1)
     assert [outcome.text for outcome in outcomes[::10]] == [outcome.text for outcome in alone]
@@ -66,7 +70,9 @@ def test_programs_that_need_four_times_the_pool_get_what_they_get_alone(ample: t
 
 @pytest.mark.parametrize("swap_bytes", [0, NO_SWAP])
 def test_programs_that_wait_for_one_context_while_they_hold_another_all_finish(swap_bytes: int) -> None:
-    """Twenty at once on a pool for three of their contexts: whoever holds one and waits for the other never keeps the pool."""
+    """Twenty at once on a pool for three of their contexts: whoever holds one and waits for the other never keeps the
+    pool.
+    """
     work = [held_and_awaited(number) for number in range(N_HOLDING)]
     n_pages_each = -(-(N_HELD + 8) // PAGE_SIZE)
     expected, _ = interpreted(ModelConfig(driver="dummy"), work, at_once=1)

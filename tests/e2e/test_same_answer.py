@@ -1,4 +1,6 @@
-"""The same tokens and the same logits, bit for bit: in three languages, alone and in company, whatever the prefill chunks."""
+"""The same tokens and the same logits, bit for bit: in three languages, alone and in company, whatever the prefill
+chunks.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Run:
 def launch(language: str, chunk: int, n_others: int) -> Run:
     """Runs the chat example with the subject's input, beside others with inputs of their own.
 
-    Each is of a user of its own, so that nobody finds a part of its prompt computed and every context feeds the whole of it.
+    Each is of a user of its own, so that nobody finds a part of its prompt computed and every context feeds the whole
+    of it.
     """
     recorder = Recorder()
     with Engine() as engine:

@@ -1,7 +1,7 @@
 """A user with one program beside a user with a hundred greedy ones: counted from the batches that the driver gets.
 
-Batches are shared by tokens where no bound on their time holds, and by time where one does. The bound of the second is shorter than any batch,
-so that it holds in each, and what is asked of the batches holds whatever they take.
+Batches are shared by tokens where no bound on their time holds, and by time where one does. The bound of the second is
+shorter than any batch, so that it holds in each, and what is asked of the batches holds whatever they take.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ MARK = 4000
 
 
 def marked(batch: Batch) -> int | None:
-    """The context whose first token a batch holds, where that is the mark: what is drawn may be that token too, but is nowhere the first."""
+    """The context whose first token a batch holds, where that is the mark: what is drawn may be that token too, but is
+    nowhere the first.
+    """
     starts = batch.qo_indptr.tolist()
     for idx, (token, position) in enumerate(zip(batch.tokens.tolist(), batch.positions.tolist(), strict=True)):
         if position == 0 and token == MARK:
@@ -56,7 +58,10 @@ def varied(salt: int, n: int) -> list[int]:
 
 @dataclass
 class Shares:
-    """The driver's view: tokens and rows of each context by batch. After some batches it waits, so that one program more can come in."""
+    """The driver's view: tokens and rows of each context by batch.
+
+    After some batches it waits, so that one program more can come in.
+    """
 
     tokens: list[Counter[int]] = field(default_factory=list)
     drawing: list[set[int]] = field(default_factory=list)

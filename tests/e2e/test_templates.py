@@ -1,4 +1,6 @@
-"""The chat template of the checkpoint decides the prompt: ids equal those of transformers, for two families of templates."""
+"""The chat template of the checkpoint decides the prompt: ids equal those of transformers, for two families of
+templates.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Several models in one engine: each with a driver of its own, found by name from all three languages, the first the default."""
+"""Several models in one engine: each with a driver of its own, found by name from all three languages, the first the
+default.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Attacks on the memory of an engine, each run in a process of its own: `python -m hostile.besieged NAME` prints what became of it, as JSON."""
+"""Attacks on the memory of an engine, each run in a process of its own: `python -m hostile.besieged NAME` prints what
+became of it, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from support.engines import started
 from support.launching import finish, typescript_source
 
 MEMORY_BYTES = 256 << 20
-"""Of the engine that is attacked. Two compilations at once have a quarter of it, and one user has three eighths of the rest."""
+"""Of the engine that is attacked.
+
+Two compilations at once have a quarter of it, and one user has three eighths of the rest.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The corpus: programs that a host must survive, with the limits under which they run and the code with which each of them ends."""
+"""The corpus: programs that a host must survive, with the limits under which they run and the code with which each of
+them ends.
+"""
 
 from __future__ import annotations
 

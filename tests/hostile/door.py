@@ -1,4 +1,6 @@
-"""A WebSocket client that writes its frames by hand, so that it can write wrong ones, and never reads unless it is told to."""
+"""A WebSocket client that writes its frames by hand, so that it can write wrong ones, and never reads unless it is told
+to.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Model folders whose chat template or tokenizer wants too much: what stands in their files, and what becomes of them."""
+"""Model folders whose chat template or tokenizer wants too much: what stands in their files, and what becomes of
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Prints for each hostile program what it got, after how long, and the memory of the engine: `python tests/hostile/report.py`."""
+"""Prints for each hostile program what it got, after how long, and the memory of the engine:
+`python tests/hostile/report.py`.
+"""
 
 from __future__ import annotations
 

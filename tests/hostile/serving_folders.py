@@ -1,7 +1,8 @@
-"""Serves model folders one after the other and says of each what became of it: `python -m hostile.serving_folders FOLDER...`.
+"""Serves model folders one after the other and says of each what became of it:
+`python -m hostile.serving_folders FOLDER...`.
 
-A folder that brings the engine down ends this process, which then says nothing of it. Memory is bounded by the system, so that a test of
-memory can fail without taking the machine with it.
+A folder that brings the engine down ends this process, which then says nothing of it. Memory is bounded by the system,
+so that a test of memory can fail without taking the machine with it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def load(engine: Engine, folder: Path) -> str:
 
 
 def main(folders: list[Path]) -> None:
-    """A line for each folder: its name, what it was refused with or what its program ended with, and bytes above those before."""
+    """A line for each folder: its name, what it was refused with or what its program ended with, and bytes above those
+    before.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     engine = Engine()
     engine.add_model(options=ModelConfig(driver="dummy"))

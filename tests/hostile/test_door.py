@@ -1,7 +1,8 @@
-"""Clients that attack the door of the server: what each can make it hold is bounded, and a neighbour gets the right tokens meanwhile.
+"""Clients that attack the door of the server: what each can make it hold is bounded, and a neighbour gets the right
+tokens meanwhile.
 
-The bounds on memory are those of the budget with room for what the allocator keeps. Sizes are small: without the bounds, each attack takes
-several times what its test allows.
+The bounds on memory are those of the budget with room for what the allocator keeps. Sizes are small: without the
+bounds, each attack takes several times what its test allows.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ async def test_frames_that_do_not_end_are_charged_and_end(served: Served, alone:
         raws = [await stack.enter_async_context(connected(served, "mallory")) for _ in range(40)]
         await asyncio.gather(*(raw.begin(BINARY, 15 * MIB, 4 * MIB) for raw in raws))
         told = await asyncio.gather(*(raw.told() for raw in raws))
-        # Some found no room; the others are through once their time is over. Whoever still sends may miss what it is told.
+        # Some found no room; the others are through once their time is over. Whoever still sends may miss what it is
+        # told.
         assert set(told) <= {("limit-engine-memory", 1013), ("limit-frame", 1008), (None, None)}
         assert ("limit-engine-memory", 1013) in told or (None, None) in told
         assert ("limit-frame", 1008) in told
@@ -177,7 +179,8 @@ async def test_places_are_shared(tmp_path: Path) -> None:
             greedy = [await enter("mallory") for _ in range(5)]
             assert [let_in for _, let_in in greedy] == [True] * 3 + [False] * 2
             assert all(let_in for _, let_in in [await enter("mallory2") for _ in range(3)])
-            # The address is full, and an honest user of the same address gets in. The youngest of whoever has the most goes.
+            # The address is full, and an honest user of the same address gets in. The youngest of whoever has the most
+            # goes.
             alice, let_in = await enter("alice")
             assert let_in
             assert (await enter("bob", "127.0.0.2"))[1]

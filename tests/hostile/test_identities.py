@@ -1,4 +1,6 @@
-"""What belongs to another user is answered as if it were not there, byte for byte; and nothing that one may ask for tells of others."""
+"""What belongs to another user is answered as if it were not there, byte for byte; and nothing that one may ask for
+tells of others.
+"""
 
 from __future__ import annotations
 

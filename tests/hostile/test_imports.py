@@ -1,4 +1,6 @@
-"""What a source imports is found without parsing it: whatever stands in the file costs time and room in proportion to its length."""
+"""What a source imports is found without parsing it: whatever stands in the file costs time and room in proportion to
+its length.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What one user makes an engine hold has a bound in sum, whatever it is made of; nobody else notices, and nothing of it stays."""
+"""What one user makes an engine hold has a bound in sum, whatever it is made of; nobody else notices, and nothing of it
+stays.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ TESTS = Path(__file__).resolve().parents[1]
 USER_BYTES = MEMORY_BYTES // 4 * 3 // 8 * 3
 """What one user may hold."""
 AHEAD_BYTES = 64 << 20
-"""What is not charged to anybody: what programs touch of image and stack in one turn, arguments of calls, and what the allocator keeps."""
+"""What is not charged to anybody: what programs touch of image and stack in one turn, arguments of calls, and what the
+allocator keeps.
+"""
 
 REFUSED = {
     "arrays": "limit-engine-memory",

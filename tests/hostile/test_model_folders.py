@@ -1,4 +1,6 @@
-"""A model folder is refused with `invalid-model`, or a conversation with `template-error`; the engine lives and takes no more than a little."""
+"""A model folder is refused with `invalid-model`, or a conversation with `template-error`; the engine lives and takes
+no more than a little.
+"""
 
 from __future__ import annotations
 

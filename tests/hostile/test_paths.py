@@ -1,4 +1,6 @@
-"""Nothing outside of a program's folder is read, nothing strange in it is waited for, and nobody is told the server's paths."""
+"""Nothing outside of a program's folder is read, nothing strange in it is waited for, and nobody is told the server's
+paths.
+"""
 
 from __future__ import annotations
 

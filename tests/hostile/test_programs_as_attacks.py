@@ -236,7 +236,8 @@ def test_a_large_program_is_held_by_its_instance_alone() -> None:
             assert event.text == "idle"
             launched.append(process)
             grown.append(rss_bytes() - before)
-        # The first one loads the runtime. A copy in the memory of the instance, and what the allocator of this process keeps of the file.
+        # The first one loads the runtime. A copy in the memory of the instance, and what the allocator of this process
+        # keeps of the file.
         assert min(grown[1:]) < 2 * n_bytes, grown
 
 

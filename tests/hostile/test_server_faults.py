@@ -1,4 +1,6 @@
-"""What goes wrong with a server's disk, and what programs say of themselves, as clients and operators are told of it."""
+"""What goes wrong with a server's disk, and what programs say of themselves, as clients and operators are told of
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a user makes the batches of another take: counted from the batches that a driver gets, never measured.
 
-What holds whatever batches cost is looked at on a driver that takes no time to speak of, with a step so short that every batch is too long.
-How much of others a batch may hold follows from what batches cost, so for that a driver is given a price: it sleeps for each token.
+What holds whatever batches cost is looked at on a driver that takes no time to speak of, with a step so short that
+every batch is too long. How much of others a batch may hold follows from what batches cost, so for that a driver is
+given a price: it sleeps for each token.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ CANARY = [MARK, *varied(0, 11)]
 N_SETTLING = 3
 """Batches until the engine knows that the canary is there: one may run when it comes, and one may have been planned."""
 FEW = 96
-"""Tokens of others that half of the batches of the canary hold at most: many times what the bound comes to, since a busy machine makes a batch
-itself look dear, and a fifth of what each of them holds without a bound."""
+"""Tokens of others that half of the batches of the canary hold at most: many times what the bound comes to, since a
+busy machine makes a batch itself look dear, and a fifth of what each of them holds without a bound.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Contexts of thousands of slots and heads of odd widths, against float64: what every kernel sums goes to the very end."""
+"""Contexts of thousands of slots and heads of odd widths, against float64: what every kernel sums goes to the very
+end.
+"""
 
 from __future__ import annotations
 

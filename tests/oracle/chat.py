@@ -64,7 +64,8 @@ class Chat:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Tokens of a context that belong together: `said` and `sealed` end a turn, `open` begins the assistant's, `raw` is nobody's.
+    """Tokens of a context that belong together: `said` and `sealed` end a turn, `open` begins the assistant's, `raw` is
+    nobody's.
 
     A `cut` is what is left of another one, whose tokens went on up to `whole`.
     """

@@ -10,7 +10,9 @@ IDLE: Event = {"type": "idle"}
 
 
 def bytes_of_letters() -> dict[str, int]:
-    """The letter that stands for each byte in a byte-level vocabulary, as GPT-2 has it: printable ones for themselves."""
+    """The letter that stands for each byte in a byte-level vocabulary, as GPT-2 has it: printable ones for
+    themselves.
+    """
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + index): byte for index, byte in enumerate(others)}

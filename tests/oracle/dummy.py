@@ -1,7 +1,8 @@
 """The dummy driver: the logits that it answers after a sequence of tokens.
 
-h(slot) folds token, position, adapter identity, adapter version, zo flag, zo seed and media, then the h of every earlier
-slot that the token sees, then 1 if it sees itself. A row of logits is SplitMix64 from that and the name of the model.
+h(slot) folds token, position, adapter identity, adapter version, zo flag, zo seed and media, then the h of every
+earlier slot that the token sees, then 1 if it sees itself. A row of logits is SplitMix64 from that and the name of the
+model.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class Write:
     token: int
     position: int
     mask: Sequence[int] = ()
-    """Run lengths over the slots, forbidden first; none: every slot up to its own. Beyond the last run nothing is seen."""
+    """Run lengths over the slots, forbidden first; none: every slot up to its own.
+
+    Beyond the last run nothing is seen.
+    """
     adapter: int = 0
     version: int = 0
     zo_seed: int | None = None

@@ -492,7 +492,9 @@ class Program:
         self.decoder(op).reset()
 
     def op_chat_stream(self, op: Op) -> list[Event]:
-        """Every event of a generation, step by step: its stop token shows nothing, and its end is the end of the turn."""
+        """Every event of a generation, step by step: its stop token shows nothing, and its end is the end of the
+        turn.
+        """
         generation, decoder, events = self.generator(op), self.model.decoder(), []
         while generation.finish is None:
             token = self.sample(generation)

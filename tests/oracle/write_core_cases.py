@@ -1,6 +1,7 @@
 """Writes `tests/core_oracle/cases.json`: operations with the answers that the engine must give on the dummy driver.
 
-`python tests/oracle/write_core_cases.py` writes; the file is the same each time. `--check` fails where it is out of step.
+`python tests/oracle/write_core_cases.py` writes; the file is the same each time. `--check` fails where it is out of
+step.
 """
 
 from __future__ import annotations

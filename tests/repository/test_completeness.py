@@ -1,4 +1,6 @@
-"""Every function of the WIT stands in each SDK and in a vector; the types of the JavaScript bridge are what it exports."""
+"""Every function of the WIT stands in each SDK and in a vector; the types of the JavaScript bridge are what it
+exports.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def operation(function: Function) -> str:
 
 
 def used_in_python(sources: Mapping[str, str]) -> set[tuple[str, str]]:
-    """Interfaces and their functions that modules name: of an interface itself, of a class of it, or of a raw handle."""
+    """Interfaces and their functions that modules name: of an interface itself, of a class of it, or of a raw
+    handle.
+    """
     used = set()
     for text in sources.values():
         tree = ast.parse(text)
@@ -64,7 +68,9 @@ def used_in_python(sources: Mapping[str, str]) -> set[tuple[str, str]]:
 
 
 def used_in_rust(sources: Mapping[str, str]) -> tuple[set[str], set[str]]:
-    """Names that a crate has behind a point, a path, or in the list of a `use`; and interfaces that it hands on whole."""
+    """Names that a crate has behind a point, a path, or in the list of a `use`; and interfaces that it hands on
+    whole.
+    """
     code = re.sub(r"//[^\n]*", "", "\n".join(sources.values()))
     return set(re.findall(r"(?:\.|::|[{,]\s*)(\w+)\b", code)), set(re.findall(r"pub use bindings::pie::\w+::(\w+);", code))
 

@@ -1,4 +1,6 @@
-"""Makes the bindings that the SDK imports in a component importable here, where every call of them is faked by a test."""
+"""Makes the bindings that the SDK imports in a component importable here, where every call of them is faked by a
+test.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Programs in the runtime component on the dummy driver: the older blocking API, scripts, and what the SDK promises to both."""
+"""Programs in the runtime component on the dummy driver: the older blocking API, scripts, and what the SDK promises to
+both.
+"""
 
 from __future__ import annotations
 

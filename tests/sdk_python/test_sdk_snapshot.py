@@ -11,7 +11,8 @@ from pie.programs import Source
 from support.launching import finish
 
 PAGE_BYTES = 4096
-# What the allocator takes for the smallest object; the list and what else is allocated meanwhile take less than twice that.
+# What the allocator takes for the smallest object; the list and what else is allocated meanwhile take less than twice
+# that.
 BLOCK_BYTES = 16
 N_OBJECTS = 5000
 

@@ -73,7 +73,9 @@ def batch(
     batch_id: int = 0,
     before: int = 0,
 ) -> Batch:
-    """The arena of a batch behind the batch `before`: `swap_outs` are (page, host slot), `swap_ins` (host slot, page), `copies` (page, page)."""
+    """The arena of a batch behind the batch `before`: `swap_outs` are (page, host slot), `swap_ins` (host slot, page),
+    `copies` (page, page).
+    """
     arrays: dict[str, list[int]] = {name: [] for name in ARRAYS}
     for name in ("qo_indptr", "kv_indptr", "mask_indptr", "row_mask_indptr"):
         arrays[name].append(0)

@@ -42,7 +42,9 @@ def start(arguments: Sequence[str], cwd: Path | None = None, **variables: str) -
 
 
 def shell(line: str, cwd: Path, **variables: str) -> str:
-    """What a line of a shell prints, which must succeed; `pie` is this one, and `variables` are added to the environment."""
+    """What a line of a shell prints, which must succeed; `pie` is this one, and `variables` are added to the
+    environment.
+    """
     done = subprocess.run(
         ["bash", "-c", re.sub(r"\bpie (?=\w)", f"{sys.executable} -m pie ", line)],
         cwd=cwd,

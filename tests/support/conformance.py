@@ -98,7 +98,8 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def subject(name: str, folder: Path, library: Path) -> Subject:
-    """The driver of that name: `cpu`, `reference`, `dummy`, or `module:function`, where the function opens a driver of one's own.
+    """The driver of that name: `cpu`, `reference`, `dummy`, or `module:function`, where the function opens a driver of
+    one's own.
 
     It is called with the folder of a model and `DriverOptions`. Behind `ISOLATED` the driver has a process of its own.
     """

@@ -1,4 +1,6 @@
-"""Drivers for processes of their own, which end, hang or refuse as they are told; and a program that tries again when its driver is lost."""
+"""Drivers for processes of their own, which end, hang or refuse as they are told; and a program that tries again when
+its driver is lost.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ async def main(input):
                 raise
             codes.append(error.code)
 """)
-"""Draws `n` tokens behind a prompt, one by one, and again where the driver was lost; answers them, and the codes of what it saw."""
+"""Draws `n` tokens behind a prompt, one by one, and again where the driver was lost; answers them, and the codes of
+what it saw.
+"""
 
 COLLECTING = python_source("""
 from inferlet import Context, InferletError, Model, Sampler

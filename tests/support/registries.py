@@ -24,7 +24,8 @@ def index(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def registry(packages: Mapping[str, Mapping[str, str]], **dependencies: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Serves version 1.0.0 of packages of `SCOPE`, given by the texts of their files; the environment in which npm asks here for them.
+    """Serves version 1.0.0 of packages of `SCOPE`, given by the texts of their files; the environment in which npm asks
+    here for them.
 
     `dependencies` are what the package of that name depends on.
     """

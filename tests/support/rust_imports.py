@@ -67,7 +67,10 @@ def circles(arrows: Imports) -> list[list[str]]:
 
 
 def upward(arrows: Imports, layers: list[set[str]]) -> list[str]:
-    """The arrows that lead to a higher layer, and the files without a layer. `layers` are names of files and folders, the ground first."""
+    """The arrows that lead to a higher layer, and the files without a layer.
+
+    `layers` are names of files and folders, the ground first.
+    """
     wrong = []
     for file, targets in sorted(arrows.items()):
         floor = _floor(file, layers)

@@ -112,7 +112,9 @@ def server_environment(folder: Path, **settings: object) -> dict[str, str]:
 
 @contextmanager
 def serving(folder: Path, *options: str, without_privileges: bool = False, **settings: object) -> Iterator[Served]:
-    """A server of the dummy driver on a port of its own, which listens when the body begins and has ended when it is left."""
+    """A server of the dummy driver on a port of its own, which listens when the body begins and has ended when it is
+    left.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     arguments = ["serve", *(options or ("--dummy", "--port", "0"))]
     with (folder / "stderr").open("w") as stderr:

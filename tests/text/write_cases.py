@@ -1,6 +1,8 @@
-"""Writes what `rust/text` is compared with: small tokenizers, and what `transformers` makes of conversations and texts with them.
+"""Writes what `rust/text` is compared with: small tokenizers, and what `transformers` makes of conversations and texts
+with them.
 
-Run it from anywhere, with `transformers` installed: `python tests/text/write_cases.py`. `test_parity.py` checks that the files are in step.
+Run it from anywhere, with `transformers` installed: `python tests/text/write_cases.py`. `test_parity.py` checks that
+the files are in step.
 """
 
 from __future__ import annotations

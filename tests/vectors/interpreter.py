@@ -1,4 +1,6 @@
-"""Runs the operations of a test vector and answers with their transcript: one entry an operation, {"error": code} for a failed one."""
+"""Runs the operations of a test vector and answers with their transcript: one entry an operation, {"error": code} for a
+failed one.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-/** Runs the operations of a test vector and answers with their transcript: one entry an operation, {"error": code} for a failed one. */
+/**
+ * Runs the operations of a test vector and answers with their transcript: one entry an operation, {"error": code} for a
+ * failed one.
+ */
 
 import { Context, type GenerateOptions, Generator, Model, Sampler, chat, runtime, session } from 'inferlet';
 

@@ -136,7 +136,9 @@ def buffers() -> list[Op]:
 
 
 def truncation() -> list[Op]:
-    """The pending token goes first, committed pages stay, the buffer is untouched, and what follows is as if it had never been."""
+    """The pending token goes first, committed pages stay, the buffer is untouched, and what follows is as if it had
+    never been.
+    """
     ops = [*prompt("c", *range(80, 100)), op("flush", ctx="c"), op("truncate", ctx="c", n=5), op("truncate", ctx="c", n=4), *state("c")]
     ops += [op("truncate", ctx="c", n=1), *collected("c", "g", n=2), *state("c"), op("append", ctx="c", tokens=[1, 2])]
     ops += [op("truncate", ctx="c", n=1), *state("c"), *collected("c", "h", n=2), op("truncate", ctx="c", n=0), *state("c")]
@@ -145,7 +147,9 @@ def truncation() -> list[Op]:
 
 
 def turns() -> list[Op]:
-    """Chat turns: cue and seal twice, a message after an answer, forks in the middle, content that looks like control."""
+    """Chat turns: cue and seal twice, a message after an answer, forks in the middle, content that looks like
+    control.
+    """
     ops = [
         op("context", as_="c"),
         op("system", ctx="c", text="Be brief."),
@@ -172,7 +176,9 @@ def turns() -> list[Op]:
 
 
 def cut_turns() -> list[Op]:
-    """Cuts through a message, a cue and an answer: the turn state goes back, and what is left of a turn is made whole by what is said next."""
+    """Cuts through a message, a cue and an answer: the turn state goes back, and what is left of a turn is made whole
+    by what is said next.
+    """
     said = [
         op("context", as_="said"),
         op("system", ctx="said", text="Be brief."),
@@ -255,7 +261,9 @@ def mistakes() -> list[Op]:
 
 
 def snapshots() -> list[Op]:
-    """What is saved is all of a context: tokens, buffer, open turn; what is opened has seeds of its own, and what is taken is gone."""
+    """What is saved is all of a context: tokens, buffer, open turn; what is opened has seeds of its own, and what is
+    taken is gone.
+    """
     ops = [op("snapshots"), op("open", name="absent", as_="x"), op("take", name="absent", as_="x"), op("delete", name="absent")]
     ops += [
         *prompt("c", *range(60, 80)),

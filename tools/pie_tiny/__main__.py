@@ -163,7 +163,10 @@ def _plan(arguments: argparse.Namespace, *, decay: bool) -> Plan:
 
 
 def _make_all(arguments: argparse.Namespace) -> None:
-    """An eighth of the steps at the full rate and a decay over the rest, both from where a run with the same options was ended."""
+    """An eighth of the steps at the full rate and a decay over the rest.
+
+    Both begin where a run with the same options was ended.
+    """
     trunk, decayed = _checkpoints(arguments.work)
     stable = arguments.steps // 8
     found = {path: _loaded(path) for path in (trunk, decayed) if path.exists()}

@@ -111,7 +111,10 @@ def _joined(runs: list[_Run]) -> _Document:
 
 
 def _split(splitter: Splitter, rng: Random, runs: list[_Run]) -> list[_Run]:
-    """The runs, what is only read of them in other tokens for one in four documents, unless that makes them too long."""
+    """The runs, with what is only read in other tokens for one document in four.
+
+    A document that would become too long is left as it is.
+    """
     share = rng.choice(_SPLIT_SHARES)
     split = [run if run.learnt or not share else _Run(splitter.split(rng, run.ids, share), learnt=False) for run in runs]
     return split if sum(len(run.ids) for run in split) <= _LONGEST else runs
@@ -137,7 +140,10 @@ def _pad(documents: list[_Document], rng: Random, pad_id: int) -> Batch:
 
 
 def shard(tokenizer: Tokenizer, split: Split, source: Source, number: int) -> list[Batch]:
-    """The batches of one shard, of at most `batch_tokens` tokens with padding unless one document is longer, in random order."""
+    """The batches of one shard, in random order.
+
+    A batch has at most `batch_tokens` tokens with padding, unless one document is longer.
+    """
     seed = source.seed * 1_000_003 + number
     rng = Draw(f"batches/{split}/{seed}")
     runs = _encode(tokenizer, list(islice(conversations(seed, split), source.shard_conversations)))

@@ -1,4 +1,7 @@
-"""The loss of a run as a picture: an SVG file written by hand, so that it needs no library and repeats byte for byte."""
+"""The loss of a run as a picture.
+
+The SVG file is written by hand, so that it needs no library and repeats byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def draw_curve(losses: Sequence[tuple[int, float, float]], picture: Path) -> None:
-    """Draws (step, training loss, validation loss) rows, in nats, on a logarithmic scale; a loss of zero was not measured."""
+    """Draws (step, training loss, validation loss) rows, in nats, on a logarithmic scale.
+
+    A loss of zero was not measured.
+    """
     curves = {
         "training": [(step, train) for step, train, _ in losses if train > 0],
         "validation": [(step, held_out) for step, _, held_out in losses if held_out > 0],

@@ -96,7 +96,10 @@ class Draw(Random):
         about: tuple[str, ...] = (),
         composed: str = "",
     ) -> str:
-        """One way to ask: the last and `sealed` are for the sealed set alone, the one before it for validation, all others for training.
+        """One way to ask.
+
+        The last wording and `sealed` are for the sealed set alone, the one before the last for validation, all others
+        for training.
 
         Training also gives `commands` in many ways, such as `spell {}` as `Could you spell pear?`;
         `over` stands in the place of `{}`, or before or behind a command that has none. Sometimes it says
@@ -152,7 +155,10 @@ class Draw(Random):
         self.held_out.extend(map(_bare, wordings))
 
     def may_say(self, text: str) -> bool:
-        """Whether training may say this: no wording that the latest draws held out stands in it, however it is written."""
+        """Whether training may say this.
+
+        It may where no wording that the latest draws held out stands in it, however it is written.
+        """
         said = _bare(text)
         return not any(held == said or (held.count(" ") > _SHORT_WORDING and held in said) for held in self.held_out)
 
@@ -166,7 +172,10 @@ class Draw(Random):
         return of_split[self.split]
 
     def entry(self, pool: Pool) -> str:
-        """One entry of a lexicon; in training often one that the lexicon does not hold, so that it is copied, not recalled."""
+        """One entry of a lexicon.
+
+        In training it is often one that the lexicon does not hold, so that it is copied, not recalled.
+        """
         if self.split == "train" and self.random() < _INVENTED_SHARE:
             return self._invented(pool)
         return self.choice(self.entries(pool))

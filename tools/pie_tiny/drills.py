@@ -160,7 +160,10 @@ def _sorted(rng: Draw, vocabulary: Vocabulary) -> Drill:
 
 
 def _ends_of_orders(rng: Draw, vocabulary: Vocabulary) -> Drill:
-    """Of each list of words or numbers that with which its order begins or ends: in sorting that is the hardest choice."""
+    """Of each list of words or numbers the one with which its order begins or ends.
+
+    In sorting that is the hardest choice.
+    """
     ordered = _ordered_lists(rng, vocabulary)
     which, at = rng.choice((("First", 0), ("Last", -1)))
     return Drill(f"{which} of each line in order:\n{_shuffled(rng, ordered)}", "\n".join(items[at] for items in ordered))

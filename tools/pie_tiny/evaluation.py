@@ -27,7 +27,10 @@ PER_SKILL = 60
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question. `rule` says how `expected` is compared (`judge.py`); messages and tools are as chat templates take them."""
+    """One question.
+
+    `rule` says how `expected` is compared (`judge.py`); messages and tools are as chat templates take them.
+    """
 
     skill: str
     rule: str
@@ -130,7 +133,10 @@ def make_items(seed: str, split: Split, per_skill: int = PER_SKILL) -> Iterator[
 
 
 def write_sealed(path: Path = SEALED) -> str:
-    """Writes the sealed set and returns its digest; done once, before anything is scored on it. `FileExistsError` where it is there."""
+    """Writes the sealed set and returns its digest; done once, before anything is scored on it.
+
+    `FileExistsError` where it is there.
+    """
     lines = [json.dumps(asdict(item), ensure_ascii=False) for item in make_items(SEALED_SEED, "sealed")]
     with path.open("x", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")

@@ -13,7 +13,10 @@ _THOUGHT = re.compile(r"\s*(?:<think>\n)?(.+?)\n</think>\n\n(.+)", re.DOTALL)
 
 
 def parsed_call(answer: str) -> dict[str, Any] | None:
-    """The call that the answer consists of: an object with a name and an object of arguments; `None` where it is no such call."""
+    """The call that the answer consists of: an object with a name and an object of arguments.
+
+    `None` where it is no such call.
+    """
     match = _CALL.fullmatch(answer)
     if match is None:
         return None

@@ -23,9 +23,14 @@ class Shape(NamedTuple):
 
 
 TINY = Shape(256, 512, 8, 4, 2)
-"""5.8 M parameters. Eight thin layers rather than fewer wide ones because most skills (sums, spelling) take several steps."""
+"""5.8 M parameters.
+
+Eight thin layers rather than fewer wide ones because most skills (sums, spelling) take several steps.
+"""
 DRAFT = Shape(64, 128, 4, 2, 1)
-"""0.46 M parameters, 0.92 MB, of which the embedding is more than half: it guesses what the other says, for speculation."""
+"""0.46 M parameters, 0.92 MB, of which the embedding is more than half: it guesses what the other says, for
+speculation.
+"""
 
 
 def configuration(*, end_of_text_id: int, turn_end_id: int, shape: Shape = TINY) -> Qwen3Config:

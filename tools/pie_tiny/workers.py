@@ -45,7 +45,8 @@ def from_first(value: float) -> float:
 
 
 def _work(number: int, count: int, meeting: str, task: Callable[[], None]) -> None:
-    # Interrupts tell workers that the process that started them has ended, and shells have what runs in the background ignore them.
+    # Interrupts tell workers that the process that started them has ended, and shells have what runs in the background
+    # ignore them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.platform == "linux":
         # Elsewhere gloo finds an interface by the name of the host.
@@ -61,9 +62,9 @@ def _work(number: int, count: int, meeting: str, task: Callable[[], None]) -> No
 def _allocator_environment(jemalloc: str | None) -> dict[str, str]:
     """What has a process allocate by jemalloc, where it is installed, unless the environment sets one of these already.
 
-    Arrays of many sizes, one or more for each shape of a batch, leave glibc long lists of free chunks: a large one is found by
-    walking them, which after some minutes takes a fifth of the time. On two cores with AMX jemalloc's huge pages made 7,700 tokens
-    a second of 6,250.
+    Arrays of many sizes, one or more for each shape of a batch, leave glibc long lists of free chunks: a large one is
+    found by walking them, which after some minutes takes a fifth of the time. On two cores with AMX jemalloc's huge
+    pages made 7,700 tokens a second of 6,250.
     """
     if jemalloc is None or not os.environ.keys().isdisjoint(("LD_PRELOAD", "MALLOC_CONF")):
         return {}
@@ -71,7 +72,10 @@ def _allocator_environment(jemalloc: str | None) -> dict[str, str]:
 
 
 def run(task: Callable[[], None], count: int) -> None:
-    """Runs the task in `count` processes to the end; it must be picklable. One that fails ends the others and raises."""
+    """Runs the task in `count` processes to the end; it must be picklable.
+
+    One that fails ends the others and raises.
+    """
     added = _allocator_environment(find_library("jemalloc")) if sys.platform == "linux" else {}
     os.environ.update(added)
     try:

@@ -82,7 +82,10 @@ class Result:
 
 @contextmanager
 def group_of(folder: Path | None, limit_bytes: int) -> Iterator[Path | None]:
-    """A control group with a limit of memory, below `folder`, which is one of the first version; none without a folder."""
+    """A control group with a limit of memory, below `folder`, which is a group of the first version.
+
+    None without a folder.
+    """
     if folder is None:
         yield None
         return
@@ -96,7 +99,10 @@ def group_of(folder: Path | None, limit_bytes: int) -> Iterator[Path | None]:
 
 
 def start(folder: Path, memory_bytes: int, group: Path | None) -> tuple[subprocess.Popen[str], str]:
-    """A server on a port of its own, and where it listens. What users may hold follows from the group's limit where there is one."""
+    """A server on a port of its own, and where it listens.
+
+    What users may hold follows from the group's limit where there is one.
+    """
     environment = os.environ | {"PIE_ENGINE__DATA_DIR": str(folder / "data"), "PIE_SERVER__OPERATORS": "honest"}
     environment |= {"PIE_SERVER__GRACE_S": "2", "PIE_SERVER__RETENTION_S": "5"}
     if group is None:
@@ -146,7 +152,10 @@ async def siege(server: subprocess.Popen[str], url: str, seconds: float, limit_b
 
 
 async def settled(server: subprocess.Popen[str], url: str, before: Figures) -> tuple[Figures, dict[str, Any]]:
-    """What the server takes once an operator has ended what the attackers left detached, or after a while if something stays."""
+    """What the server takes once an operator has ended what the attackers left detached.
+
+    Something that stays is waited for, for a while.
+    """
     deadline = time.monotonic() + _SETTLE_S
     async with connect(url, user="honest", timeout_s=60) as client:
         left = await client.list(all_users=True)

@@ -71,8 +71,8 @@ async def expected(url: str) -> Expected:
 async def fill(url: str) -> None:
     """Has every page of the pools of the models written once.
 
-    The engine sets a pool aside when it starts, and the system gives it memory as it is written: what is measured later is what
-    users make the server take beyond that.
+    The engine sets a pool aside when it starts, and the system gives it memory as it is written: what is measured later
+    is what users make the server take beyond that.
     """
     async with connect(url, user="honest", timeout_s=60) as client:
         digest = await client.upload(packed("main.py", _FILLING))

@@ -1,4 +1,7 @@
-"""The pieces that building needs: how to see whether one is there, how to get it, and the command that mends it by hand."""
+"""The pieces that building needs.
+
+How to see whether one is there, how to get it, and the command that mends it by hand.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /**
- * What programs pass in, checked once and brought into the form that the engine takes. Mistakes of type are TypeErrors, values
- * out of range are InferletErrors; both have codes.
+ * What programs pass in, checked once and brought into the form that the engine takes. Mistakes of type are TypeErrors,
+ * values out of range are InferletErrors; both have codes.
  */
 
 import { InferletError, wrongType } from './errors.js';

@@ -24,20 +24,25 @@ export class Decoder {
     this.#handle = host.decoderCreate(modelHandle(model));
   }
 
-  /** Takes tokens and gives one event. What they complete beyond the first is queued: `feed([])` drains it, and so does `events`. */
+  /**
+   * Takes tokens and gives one event. What they complete beyond the first is queued: `feed([])` drains it, and so does
+   * `events`.
+   */
   feed(tokens: Tokens): Event {
     return toEvent(this.#handle.feed(toTokens(tokens, 'tokens')));
   }
 
   /**
-   * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its turn
-   * ends with it. Else as `feed`.
+   * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its
+   * turn ends with it. Else as `feed`.
    */
   feedOutput({ tokens, finishReason }: Output): Event {
     return toEvent(this.#handle.feedOutput({ tokens: toTokens(tokens, 'tokens'), finish: finishReason }));
   }
 
-  /** Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest. */
+  /**
+   * Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event; `feed([])` drains the rest.
+   */
   finish(): Event {
     return toEvent(this.#handle.finish());
   }

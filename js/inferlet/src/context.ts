@@ -11,8 +11,8 @@ import type { Sampler } from './sampler.js';
 /**
  * A sequence of tokens that a model continues. What is filled in waits in a buffer until a pass computes it.
  *
- * Every call after `release` is the error `context-released`. While a pass is under way, `fork`, `save`, `snapshot`, `suspend`,
- * `truncate` and another pass are `context-busy`, and so are additions while a collector runs.
+ * Every call after `release` is the error `context-released`. While a pass is under way, `fork`, `save`, `snapshot`,
+ * `suspend`, `truncate` and another pass are `context-busy`, and so are additions while a collector runs.
  */
 export class Context implements Disposable {
   /** The bound model. */
@@ -29,8 +29,9 @@ export class Context implements Disposable {
   }
 
   /**
-   * A context with everything that the snapshot of that name holds, which stays; `undefined` where there is none. Snapshots belong to
-   * the user, whichever of his programs saved them. The tokens count against the token budget of the program.
+   * A context with everything that the snapshot of that name holds, which stays; `undefined` where there is none.
+   * Snapshots belong to the user, whichever of his programs saved them. The tokens count against the token budget of
+   * the program.
    */
   static open(model: Model, name: string): Context | undefined {
     return opened(model, name, host.contextOpen);
@@ -104,7 +105,10 @@ export class Context implements Disposable {
     return this;
   }
 
-  /** Opens the assistant's turn, where the model starts speaking. `generate` does so by itself; a second cue does nothing. */
+  /**
+   * Opens the assistant's turn, where the model starts speaking. `generate` does so by itself; a second cue does
+   * nothing.
+   */
   cue(): this {
     host.cue(this.#handle);
     return this;
@@ -150,8 +154,9 @@ export class Context implements Disposable {
   }
 
   /**
-   * Of the tokens in pages, those that were not computed for this context, because a program of the same user had computed the same
-   * before; a fork has the count of its original. It depends on what other programs did: do not let tokens follow from it.
+   * Of the tokens in pages, those that were not computed for this context, because a program of the same user had
+   * computed the same before; a fork has the count of its original. It depends on what other programs did: do not let
+   * tokens follow from it.
    */
   get cachedTokens(): number {
     return this.#handle.cachedTokens();
@@ -168,7 +173,8 @@ export class Context implements Disposable {
   }
 
   /**
-   * A generator that continues this context. Nothing runs before its first step. Where a chat turn stands last, the model is cued.
+   * A generator that continues this context. Nothing runs before its first step. Where a chat turn stands last, the
+   * model is cued.
    * @throws InferletError `empty-context`, `invalid-sampler`, `invalid-argument`
    */
   generate(sampler: Sampler, options: GenerateOptions = {}): Generator {

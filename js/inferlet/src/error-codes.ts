@@ -6,7 +6,9 @@ export const ERROR_CODES = [
   'unknown-model',
   /** There is no program or file of that name. */
   'unknown-program',
-  /** The program cannot be run: it is not a component of the expected world, it is damaged, or its source does not parse. */
+  /**
+   * The program cannot run: it is not a component of the expected world, is damaged, or has source that does not parse.
+   */
   'invalid-program',
   /** The program ended with an error of its own. */
   'program-error',
@@ -48,7 +50,7 @@ export const ERROR_CODES = [
   'future-taken',
   /** The client has disconnected. */
   'session-closed',
-  /** The engine has no more memory for this user, or at all: what one user and all users may hold together is bounded. */
+  /** The engine has no more memory for this user, or at all: what one user holds is bounded, and what all hold. */
   'limit-engine-memory',
   /** The program asked for more memory than one instance may have. */
   'limit-memory',
@@ -66,7 +68,7 @@ export const ERROR_CODES = [
   'limit-resources',
   /** A message or a list is larger than one call may carry. */
   'limit-message',
-  /** Too many requests are entered, of the program, its user or in all, or too many messages wait. */
+  /** Too many requests, messages or programs to compile wait, or the machine was too busy to read a program. */
   'limit-queue',
   /** The program was stopped by a fault in its own code. */
   'trap',
@@ -130,7 +132,7 @@ export const ERROR_CODES = [
   'untrusted-header',
   /** The server has to know who the client is, and the client did not prove it. */
   'authentication-required',
-  /** The key is unknown, was revoked or has expired, the signature is wrong, or the user is another than that of the key. */
+  /** The key is unknown, revoked or expired, the signature is wrong, or the user is not the one of the key. */
   'authentication-failed',
   /** Too many keys of one address were no good. */
   'limit-attempts',

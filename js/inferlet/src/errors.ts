@@ -3,7 +3,10 @@
 import { registerErrors } from 'pie:host';
 import type { ErrorCode } from './error-codes.js';
 
-/** An error of the engine: a stable code, a message that names value, limit and remedy, and the values behind the message. */
+/**
+ * An error of the engine: a stable code, a message that names value, limit and remedy, and the values behind the
+ * message.
+ */
 export class InferletError extends Error {
   /** One of the codes of the reference. */
   readonly code: ErrorCode;

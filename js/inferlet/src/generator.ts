@@ -20,8 +20,8 @@ export interface GenerateOptions {
 }
 
 /**
- * Why a generation ended: a stop token was accepted; the cap or the length of the model's context was reached; a constraint ended it;
- * or it was retired by a newer generator, a truncation, or the end of its context.
+ * Why a generation ended: a stop token was accepted; the cap or the length of the model's context was reached; a
+ * constraint ended it; or it was retired by a newer generator, a truncation, or the end of its context.
  */
 export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
 
@@ -65,8 +65,9 @@ export class GenStep {
 }
 
 /**
- * Continues a context token by token. Drive it with a collector, with `for await`, or with `next()`; leaving the loop leaves the context
- * usable. A newer generator on the same context retires this one, whose use is then the error `generator-retired`.
+ * Continues a context token by token. Drive it with a collector, with `for await`, or with `next()`; leaving the loop
+ * leaves the context usable. A newer generator on the same context retires this one, whose use is then the error
+ * `generator-retired`.
  */
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;

@@ -1,12 +1,15 @@
 /**
- * What the runtime lends beside the engine, of which `host.d.ts` speaks: `rust/js-runtime/src/bridge/mod.rs` lists it. Only
- * the SDK and the runtime's own modules can import it; programs use the SDK.
+ * What the runtime lends beside the engine, of which `host.d.ts` speaks: `rust/js-runtime/src/bridge/mod.rs` lists it.
+ * Only the SDK and the runtime's own modules can import it; programs use the SDK.
  */
 declare module 'pie:host' {
   /** Receives the answer of something that waits: an error, or a value. */
   export type Settle<T> = (error: Error | undefined, value: T) => void;
 
-  /** What a promise of the SDK holds of its wait, which is cancelled when its race is lost and nobody else could ask for it. */
+  /**
+   * What a promise of the SDK holds of its wait, which is cancelled when its race is lost and nobody else could ask for
+   * it.
+   */
   export interface Wait {
     /** Somebody waits for the answer. */
     subscribe(): void;

@@ -1,4 +1,7 @@
-/** The SDK of programs that run beside the model. A program exports `async function main(input)`; what it answers is sent as JSON. */
+/**
+ * The SDK of programs that run beside the model. A program exports `async function main(input)`; what it answers is
+ * sent as JSON.
+ */
 
 export type { Seed, Tokens } from './arguments.js';
 export * as chat from './chat.js';

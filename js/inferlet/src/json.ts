@@ -6,9 +6,9 @@ import type { ErrorCode } from './error-codes.js';
 type TypedArray = Uint8Array | Uint32Array | Float32Array;
 
 /**
- * The JSON text of a value; `undefined` is null. Typed arrays become lists. What `JSON.stringify` would leave out or turn
- * into null (functions, symbols, bigints, NaN and infinities, maps and sets, cycles) is an error that names it, and so is
- * text with a lone surrogate, which many readers refuse.
+ * The JSON text of a value; `undefined` is null. Typed arrays become lists. What `JSON.stringify` would leave out or
+ * turn into null (functions, symbols, bigints, NaN and infinities, maps and sets, cycles) is an error that names it,
+ * and so is text with a lone surrogate, which many readers refuse.
  * @internal
  */
 export function toJson(value: unknown, what: string, code: ErrorCode): string {

@@ -3,11 +3,12 @@
 import type { Settle, Wait } from 'pie:host';
 
 /**
- * A promise for an answer of the engine. Unlike another promise it can be given up: when it has lost a `Promise.race` or
- * `Promise.any` and the program has let go of it, the engine stops the work, so that a lost `session.receive()` takes no message and a
- * lost step is undone.
+ * A promise for an answer of the engine. Unlike another promise it can be given up: when it has lost a `Promise.race`
+ * or `Promise.any` and the program has let go of it, the engine stops the work, so that a lost `session.receive()`
+ * takes no message and a lost step is undone.
  *
- * It is a shell around the promise that is really settled. The engine holds only that one, and so can tell when nobody holds this.
+ * It is a shell around the promise that is really settled. The engine holds only that one, and so can tell when nobody
+ * holds this.
  * @internal
  */
 export class Pending<T, A = T> extends Promise<T> {

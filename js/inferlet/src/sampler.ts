@@ -17,8 +17,9 @@ export interface SamplerOptions {
 export let samplerRecord: (sampler: Sampler) => SamplerRecord;
 
 /**
- * A way to choose a token. Order: temperature, softmax, top-k, top-p or min-p over what is left, draw. Temperature 0 is argmax, with
- * ties to the lowest id. Parameters out of range are the error `invalid-sampler` of the call that the sampler is given to.
+ * A way to choose a token. Order: temperature, softmax, top-k, top-p or min-p over what is left, draw. Temperature 0 is
+ * argmax, with ties to the lowest id. Parameters out of range are the error `invalid-sampler` of the call that the
+ * sampler is given to.
  */
 export class Sampler {
   readonly #record: SamplerRecord;

@@ -1,7 +1,7 @@
 """The component's entry: what the engine calls to run a program from source.
 
-Making its instance is the build of the snapshot: the standard library is loaded, launches are rehearsed, and what is alive then is
-frozen and never counted, so that launches share its pages.
+Making its instance is the build of the snapshot: the standard library is loaded, launches are rehearsed, and what is
+alive then is frozen and never counted, so that launches share its pages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
 from inferlet.errors import InferletError
 
-# The instance ends with the launch: freeing what a failed program held would only cost time, and recurse as deep as the program did.
+# The instance ends with the launch: freeing what a failed program held would only cost time, and recurse as deep as the
+# program did.
 _ended: list[BaseException] = []
 
 

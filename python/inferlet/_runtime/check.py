@@ -14,10 +14,12 @@ class FaultError(Exception):
 
 
 def check(bundle: Bundle) -> None:
-    """Compiles the entry and, from there on, every module of the program that is imported wherever control gets to the import.
+    """Compiles the entry and every module of the program that it imports, directly or through other modules.
 
-    What stands under `if` and in `try` is left to the launch: packages keep files there that are for other versions of Python.
-    Raises FaultError for what does not compile.
+    Only imports count that control is sure to reach.
+
+    What stands under `if` and in `try` is left to the launch: packages keep files there that are for other versions of
+    Python. Raises FaultError for what does not compile.
     """
     seen: set[str] = set()
     waiting = ["__main__"]

@@ -1,7 +1,7 @@
 """The heap of the snapshot: what a launch allocates lies together, behind everything that all launches share.
 
-Building leaves thousands of holes between what stays. A launch that allocated in them would write to a page of its own for every
-few objects; so the holes are filled, and allocations go on where the heap ends.
+Building leaves thousands of holes between what stays. A launch that allocated in them would write to a page of its own
+for every few objects; so the holes are filled, and allocations go on where the heap ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _fillings: list[list[object]] = []
 
 
 def fill_holes() -> None:
-    """Fills every hole below the end of the heap for good. Nothing that was alive before may die afterwards, or there are new ones.
+    """Fills every hole below the end of the heap for good.
+
+    Nothing that was alive before may die afterwards, or there are new ones.
 
     Raises IndexError where there are more holes than expected.
     """

@@ -1,4 +1,7 @@
-"""Gathers the code that launches run: the interpreter notes in it which way its branches went, and so writes to all of it."""
+"""Gathers the code that launches run.
+
+The interpreter notes in it which way its branches went, and so writes to all of it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ _RESUME_CHECK: int = opcode._specialized_opmap["RESUME_CHECK"]  # type: ignore[a
 
 
 def renew(kept: Container[int] = ()) -> set[int]:
-    """Gives every function whose code has run a copy of it that has not, but for code whose ids are in `kept`; gives the copies' ids.
+    """Gives every function whose code has run a copy of that code that has not run; returns the ids of the copies.
+
+    Code whose ids are in `kept` stays as it is.
 
     Where the heap has no holes, the copies lie together.
     """
@@ -31,7 +36,7 @@ def renew(kept: Container[int] = ()) -> set[int]:
 
 
 def _has_run(code: CodeType) -> bool:
-    """Whether code has run: the interpreter then put another instruction in the place of the one that each begins with."""
+    """Whether code has run: the interpreter then replaced the instruction that each code begins with."""
     # `co_code` would tell what it was, but stays in memory with every code that is asked for it.
     instructions: bytes = code._co_code_adaptive[::2]  # type: ignore[attr-defined]
     adapted = instructions.find(_RESUME_CHECK)

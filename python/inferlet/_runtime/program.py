@@ -1,7 +1,7 @@
 """Runs a program: loads its entry, finds `main`, awaits it, and answers with JSON.
 
-The entry is imported under the name of its file, so that `if __name__ == "__main__":` guards what belongs to other ways of
-running it. An entry that defines no `main` is a script: it runs as `__main__`, and the answer is null.
+The entry is imported under the name of its file, so that `if __name__ == "__main__":` guards what belongs to other ways
+of running it. An entry that defines no `main` is a script: it runs as `__main__`, and the answer is null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A faked engine, behind the one function through which the bindings call the real one: so that their code is rehearsed as well."""
+"""A faked engine, behind the one function through which the bindings call the real one.
+
+So the code of the bindings is rehearsed as well.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,10 @@ class FakedEngine:
             self._answers[f"{kind.__name__}.get"] = lambda future: Ok(self._values[future])
 
     def call(self, _index: int, arguments: list[Any] | int) -> object:
-        """What both functions of the bindings come to: a call of an import, whose name the caller has, or the drop of a handle."""
+        """What both functions of the bindings end in.
+
+        It is a call of an import, whose name the caller has, or the drop of a handle.
+        """
         if isinstance(arguments, int):
             return None
         code = sys._getframe(1).f_code
@@ -102,8 +108,8 @@ class FakedEngine:
 def faked_engine() -> Iterator[FakedEngine]:
     """Puts a fake in the place of the engine and of the file descriptor of standard error."""
     engine = FakedEngine()
-    # The interpreter adapts code to the kind of function that it calls. `breakpoint` is of the kind of those it stands for, and hands
-    # its arguments on to any other.
+    # The interpreter adapts code to the kind of function that it calls. `breakpoint` is of the kind of those it stands
+    # for, and hands its arguments on to any other.
     fakes: list[tuple[Any, str, object]] = [
         (sys, "breakpointhook", engine.call),
         (componentize_py_runtime, "call_import", breakpoint),

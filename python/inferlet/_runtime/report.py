@@ -26,7 +26,10 @@ class Report:
 
 
 def describe(error: BaseException, own_files: Container[str]) -> Report:
-    """The report of an exception. `own_files` are the paths whose frames the program's author can do something about."""
+    """The report of an exception.
+
+    `own_files` are the paths whose frames the program's author can do something about.
+    """
     if isinstance(error, MemoryError):
         # The frames hold what filled the memory; formatting needs some of it.
         traceback.clear_frames(error.__traceback__)

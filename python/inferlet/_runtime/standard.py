@@ -26,7 +26,8 @@ _EAGER = """
     encodings.raw_unicode_escape encodings.rot_13 encodings.unicode_escape encodings.utf_16 encodings.utf_8 encodings.utf_8_sig
 """
 
-# Never packed: they need what a program does not have (threads of its own, windows, terminals), or are for developing CPython.
+# Never packed: they need what a program does not have (threads of its own, windows, terminals), or are for developing
+# CPython.
 _LEFT_OUT = {
     *("__phello__", "_pyrepl", "antigravity", "ctypes", "curses", "dbm", "ensurepip", "idlelib", "lib2to3", "multiprocessing"),
     *("pydoc", "pydoc_data", "site-packages", "sqlite3", "test", "this", "tkinter", "turtle", "turtledemo", "venv"),

@@ -1,4 +1,7 @@
-"""Rehearses launches before the snapshot, on a faked engine: what a first launch would allocate is then shared by all of them."""
+"""Rehearses launches before the snapshot, on a faked engine.
+
+What a first launch would allocate is then shared by all of them.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,10 @@ def rehearse(run: Callable[[str], str]) -> None:
 
 
 def _gather_code(engine: FakedEngine, run: Callable[[str], str]) -> None:
-    """Finds out which code launches run, and gathers it: what every launch runs first, then what programs commonly do."""
+    """Finds out which code launches run, and gathers it.
+
+    What every launch runs comes first, then what programs commonly do.
+    """
     # The first launch does what is only done once.
     _succeed(engine, run, _PROGRAM)
     hot_code.renew()

@@ -27,7 +27,9 @@ class FailedSequencesError(Exception):
     """Some sequences of a batch could not be computed, and all the others were: those fail alone."""
 
     def __init__(self, logits: npt.NDArray[np.float32], reasons: Mapping[int, str]) -> None:
-        """`logits` are those of the whole batch, float32 [R, V]; the rows of the sequences that failed may hold anything.
+        """`logits` are those of the whole batch, float32 [R, V].
+
+        The rows of the sequences that failed may hold anything.
 
         `reasons` says for each sequence that failed, by index, why.
         """
@@ -47,7 +49,9 @@ class DriverOptions:
     kv_bytes: int = 256 << 20
     """Memory for keys and values."""
     swap_bytes: int | None = None
-    """Host memory that pages are swapped out to, taken when it is needed; as large as the pool and at most 2 GiB if not given."""
+    """Host memory that pages are swapped out to, taken when it is needed; as large as the pool and at most 2 GiB if not
+    given.
+    """
     max_batch_tokens: int = 512
     """Most tokens of a batch."""
     dtype: str | None = None
@@ -55,7 +59,10 @@ class DriverOptions:
     n_threads: int | None = None
     """Threads, the caller's included; one a core if not given. Results of the `cpu` back end do not depend on it."""
     isa: str = "auto"
-    """Instruction set of the `cpu` back end: `auto` (the best of this CPU), `avx512`, `avx2` or `portable`. Results do not depend on it."""
+    """Instruction set of the `cpu` back end: `auto` (the best of this CPU), `avx512`, `avx2` or `portable`.
+
+    Results do not depend on it.
+    """
 
 
 @dataclass(frozen=True)
@@ -96,10 +103,12 @@ class Driver(Protocol):
         """What this driver serves."""
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Makes the copies of a batch, computes it, stores its keys and values, and answers the logits, float32 [R, V], C-contiguous.
+        """Makes the copies of a batch, computes it, stores its keys and values, and returns the logits.
 
-        Raises DriverError where it cannot; the batch is then as if it had never been. Raises FailedSequencesError where all but some
-        sequences were computed.
+        The logits are float32 [R, V], C-contiguous.
+
+        Raises DriverError where it cannot; the batch is then as if it had never been. Raises FailedSequencesError where
+        all but some sequences were computed.
         """
 
     def close(self) -> None:
@@ -111,12 +120,15 @@ class FollowingDriver(Driver, Protocol):
     """A driver whose capabilities declare `follows`: its device runs one batch while the host plans the next."""
 
     def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
-        """Begins a batch and returns before it is done; the function that it answers waits, and answers or raises what `run` would.
+        """Begins a batch and returns before it is done.
 
-        Batches run in the order in which they were launched, two at the most; each is waited for once, in that order, also before `close`.
-        The arena stays until that function has returned, and the rows that it answered have to stay until that of the next batch is called.
-        A sequence of which `seq_follows` is 1 + r takes the token that `row_sampler`, `row_slot` and the token mask of row r of the batch
-        launched before say, which is the one that the engine draws. Where nothing can be drawn, or that batch failed, the sequence fails.
+        The function that it returns waits, and returns or raises what `run` would.
+
+        Batches run in the order in which they were launched, two at the most; each is waited for once, in that order,
+        also before `close`. The arena stays until that function has returned, and the rows that it answered have to
+        stay until that of the next batch is called. A sequence of which `seq_follows` is 1 + r takes the token that
+        `row_sampler`, `row_slot` and the token mask of row r of the batch launched before say, which is the one that
+        the engine draws. Where nothing can be drawn, or that batch failed, the sequence fails.
         """
 
 

@@ -17,10 +17,12 @@ Copy = Callable[[int, int], object]
 
 
 def measure_copy_ns(swap_out: Copy, swap_in: Copy, limits: Capabilities, page_bytes: int) -> int:
-    """Nanoseconds that a page takes to host memory or back, at least 1; 0 where there is no host memory. Pages are as they were before.
+    """Nanoseconds that a page takes to host memory or back, at least 1; 0 where there is no host memory.
 
-    Some pages are copied there and back, in rounds of which the fastest counts: in the first the memory is taken from the system, which
-    happens once.
+    Pages are as they were before.
+
+    Some pages are copied there and back, in rounds of which the fastest counts: in the first the memory is taken from
+    the system, which happens once.
     """
     n = min(max(_MIN_PAGES, _MIN_BYTES // page_bytes), limits.n_pages, limits.host_pages)
     if n == 0:

@@ -45,8 +45,8 @@ class DummyDriver:
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
         """Answers the rows of a batch, float32 [R, V].
 
-        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where a sequence looks at a slot
-        that nobody wrote.
+        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where a sequence
+        looks at a slot that nobody wrote.
         """
         limit = self._capabilities.max_batch_tokens
         if max(batch.n_tokens, batch.n_rows) > limit:
@@ -64,7 +64,10 @@ class DummyDriver:
         return logits
 
     def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
-        """Runs a batch at once, as it has no device that could be busy with it; what it answers does what `run` would."""
+        """Runs a batch at once, as no device could be busy with it.
+
+        The function that it returns does what `run` would.
+        """
         ran: Future[npt.NDArray[np.float32]] = Future()
         try:
             ran.set_result(self.run(batch))

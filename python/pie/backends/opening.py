@@ -14,8 +14,8 @@ BACKENDS = ("cpu", "reference")
 def open_driver(name: str, folder: Path, options: DriverOptions | None = None) -> Driver:
     """Loads a model folder on the back end of that name.
 
-    Raises PieError `invalid-model` for the folder, `invalid-argument` for the name or the options, and `invalid-config` where the
-    package that a back end needs is not installed.
+    Raises PieError `invalid-model` for the folder, `invalid-argument` for the name or the options, and `invalid-config`
+    where the package that a back end needs is not installed.
     """
     # Each back end is imported when it is asked for: torch alone takes seconds.
     if name == "cpu":

@@ -34,7 +34,10 @@ def page_bytes(spec: DecoderSpec, dtype: DtypeName, page_size: int) -> int:
 
 
 def choose_dtype(checkpoint: Checkpoint, options: DriverOptions) -> DtypeName:
-    """The dtype asked for, else that of the checkpoint; PieError `invalid-argument` where weights would have to be rounded."""
+    """The dtype asked for, else that of the checkpoint.
+
+    Raises PieError `invalid-argument` where weights would have to be rounded.
+    """
     if options.dtype is None:
         return checkpoint.dtype
     dtype = _DTYPES.get(options.dtype)

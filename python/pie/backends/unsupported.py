@@ -9,7 +9,10 @@ from pie.batch import Batch
 
 
 def unsupported(batch: Batch, limits: Capabilities) -> dict[int, str]:
-    """Why sequences of the batch cannot be computed, by their index; DriverError where the arrays do not fit the batch."""
+    """Why sequences of the batch cannot be computed, by their index.
+
+    Raises DriverError where the arrays do not fit the batch.
+    """
     reasons: dict[int, str] = {}
     for array, supported, things in (("seq_adapter", limits.adapters, "adapters"), ("seq_media", limits.media, "media")):
         words = batch.array(array)

@@ -1,4 +1,7 @@
-"""`pie build`: a project or a file becomes one `.wasm`, with its `Pie.toml` beside it. The same input gives the same bytes."""
+"""`pie build`: a project or a file becomes one `.wasm`, with its `Pie.toml` beside it.
+
+The same input gives the same bytes.
+"""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from pie.errors import PieError
 def build(folder: Path) -> bytes:
     """The component of the project in `folder`.
 
-    Builds in a folder that all programs share, so that the SDK and the standard library are built once. Raises PieError `build-failed`
-    with what cargo said, or with what is missing to build for wasm.
+    Builds in a folder that all programs share, so that the SDK and the standard library are built once. Raises PieError
+    `build-failed` with what cargo said, or with what is missing to build for wasm.
     """
     if find("cargo") is None:
         raise PieError("build-failed", "building a Rust program needs cargo, which is not there; install Rust 1.95 or newer with rustup")

@@ -1,4 +1,7 @@
-"""Looks at a program before it is given out: what could not run anywhere is refused here, and not when somebody launches it."""
+"""Checks a program before it is given out.
+
+What could not run anywhere is refused here, and not when somebody launches it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from pie.programs import RUNTIMES
 def check(program: bytes) -> None:
     """Refuses a program that cannot run, without running any of it.
 
-    Sources are compiled by the runtime of their language, a component by the engine, which keeps what it compiled for launches to come.
-    Raises PieError `invalid-program`, with file, line and column of sources that do not parse, and what else `Engine.check` raises.
+    Sources are compiled by the runtime of their language, a component by the engine, which keeps what it compiled for
+    launches to come. Raises PieError `invalid-program`, with file, line and column of sources that do not parse, and
+    what else `Engine.check` raises.
     """
     config = load(Flags())
     try:

@@ -33,7 +33,10 @@ def run(command: Sequence[str | Path], *, folder: Path, environment: Mapping[str
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder for what is made on the way; PieError `build-failed` where none can be made or used, as on a full disk."""
+    """A folder for intermediate files.
+
+    Raises PieError `build-failed` where none can be made or used, as on a full disk.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="pie-build-") as name:
             yield Path(name)

@@ -1,4 +1,7 @@
-"""`Pie.toml`: reads the manifest of a project, and makes one where there is none. The engine itself knows the schema."""
+"""`Pie.toml`: reads the manifest of a project, and makes one where there is none.
+
+The engine itself knows the schema.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ class Manifest:
 
 
 def parse_manifest(text: str, file: str = MANIFEST_FILE) -> Manifest:
-    """The manifest of a text; PieError `invalid-manifest` names the file, the line, the field, its value and what is expected."""
+    """The manifest of a text.
+
+    Raises PieError `invalid-manifest`, which names the file, the line, the field, its value and what is expected.
+    """
     shown = file.encode("utf-8", "backslashreplace").decode()  # a path may be of any bytes
     fields = json.loads(_engine.read_manifest(text, shown))
     parameters = fields["parameters"]
@@ -85,7 +91,10 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def read_own_manifest(folder: Folder, path: Path) -> Manifest | None:
-    """The manifest in the folder of a project, at `path`; None where there is none. Raises as `Folder.read`, and `invalid-manifest`."""
+    """The manifest in the folder of a project, at `path`; None where there is none.
+
+    Raises as `Folder.read`, and `invalid-manifest`.
+    """
     content = folder.read(PurePosixPath(path.name), _MAX_FILE_BYTES)
     return None if content is None else parse_manifest(_text(content, path), str(path))
 

@@ -1,8 +1,8 @@
 """The dependencies of a JavaScript or TypeScript program: bundled with it into one file by esbuild.
 
-The author of a program may be anybody, so npm is given nothing but releases of the user's registries: `package.json` is looked
-at first, then the lock, which lists all that npm would fetch, and only what stands there is installed. No script of a package
-runs, and no tool of the project.
+The author of a program may be anybody, so npm is given nothing but releases of the user's registries: `package.json` is
+looked at first, then the lock, which lists all that npm would fetch, and only what stands there is installed. No script
+of a package runs, and no tool of the project.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ def has_dependencies(folder: Path) -> bool:
 def bundle(folder: Path, entry: Path) -> dict[str, bytes]:
     """One file that holds the entry and all that it imports, but `inferlet`, which the runtime brings.
 
-    Installs what `package.json` names where `node_modules` is missing. Raises PieError `build-failed` for dependencies that are not
-    releases of a registry, with what npm or esbuild said, and where a file that was bundled lies outside of the folder.
+    Installs what `package.json` names where `node_modules` is missing. Raises PieError `build-failed` for dependencies
+    that are not releases of a registry, with what npm or esbuild said, and where a file that was bundled lies outside
+    of the folder.
     """
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:

@@ -69,7 +69,10 @@ class Output:
 
 @contextmanager
 def named_folder(path: Path) -> Iterator[Output]:
-    """A folder that the user named, through links too; it is made where it is absent. Raises PieError `build-failed`."""
+    """A folder that the user named, through links too; it is made where it is absent.
+
+    Raises PieError `build-failed`.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         opened = os.open(path, _FOLDER)
@@ -83,7 +86,10 @@ def named_folder(path: Path) -> Iterator[Output]:
 
 @contextmanager
 def own_folder(project: Path, name: str) -> Iterator[Output]:
-    """A folder in a project, which may be a stranger's: never a link. It is made where it is absent. Raises PieError `build-failed`."""
+    """A folder in a project, which may be a stranger's: never a link.
+
+    It is made where it is absent. Raises PieError `build-failed`.
+    """
     path = project / name
     try:
         top = os.open(project, _FOLDER)

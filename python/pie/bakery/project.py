@@ -1,4 +1,7 @@
-"""What lies at a path: a project or file in one of the languages, with its manifest; a Rust project, or a program that is built."""
+"""What lies at a path.
+
+It is a project or file in one of the languages, with its manifest; a Rust project; or a built program.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,8 @@ class Project:
 def open_project(path: Path, given: Manifest | None = None) -> Project:
     """The project at a path, with the manifest in its folder or the one that is given.
 
-    Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one, `invalid-manifest` for a manifest
-    that does not fit the schema or the files.
+    Raises PieError `unknown-program` where there is none, `invalid-program` where it cannot be one, `invalid-manifest`
+    for a manifest that does not fit the schema or the files.
     """
     try:
         return _open(path, given)

@@ -26,8 +26,9 @@ _NO_PURE = re.compile(
 def install(wanted: list[str]) -> dict[str, bytes]:
     """The files of the packages that `requirements` answered, by the paths under which they are imported.
 
-    The installer runs in a folder of its own: in that of the program it would take files of the program for its own modules and settings.
-    Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not to be had.
+    The installer runs in a folder of its own: in that of the program it would take files of the program for its own
+    modules and settings. Raises PieError `build-failed`, naming the dependency that has compiled extensions or is not
+    to be had.
     """
     with temporary_folder() as folder:
         target = folder / "packages"

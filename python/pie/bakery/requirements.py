@@ -1,7 +1,10 @@
-"""What a Python program says that it depends on. Its author may be anybody, so no installer reads it before it was looked at here.
+"""What a Python program says that it depends on.
 
-A requirement names a release in an index: a name, versions, a marker. Everything else that installers take (paths, addresses,
-repositories, options, files of more requirements) would have them read, send or run what the author chose, and is refused.
+Its author may be anybody, so no installer reads it before it was looked at here.
+
+A requirement names a release in an index: a name, versions, a marker. Everything else that installers take (paths,
+addresses, repositories, options, files of more requirements) would have them read, send or run what the author chose,
+and is refused.
 """
 
 from __future__ import annotations
@@ -42,10 +45,12 @@ _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 
 
 def requirements(folder: Path, manifest: Manifest | None) -> list[str]:
-    """What a project in `folder` depends on: of its manifest, then of the files of Python's own. Each names a release in an index.
+    """What a project in `folder` depends on: of its manifest, then of the files of Python's own.
 
-    What the runtime brings (`inferlet`) is left out. Raises PieError `build-failed` for a file that cannot be read, and for what is not
-    such a requirement.
+    Each names a release in an index.
+
+    What the runtime brings (`inferlet`) is left out. Raises PieError `build-failed` for a file that cannot be read, and
+    for what is not such a requirement.
     """
     wanted = list(_checked(manifest.python, "Pie.toml")) if manifest else []
     if (project := read_project_file(folder, PYPROJECT, _MAX_FILE_BYTES)) is not None:

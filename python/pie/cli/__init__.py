@@ -3,7 +3,8 @@
 What runs first imports nothing that is not loaded with the interpreter, so that Ctrl-C has its handler at once.
 """
 
-import _signal  # type: ignore[import-not-found]  # `signal` makes enumerations of it, which takes longer than all else here
+# Not `signal`, which makes enumerations of it: that takes longer than all else here.
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
@@ -33,7 +34,7 @@ def _run(name: str) -> None:
 def _end(_number: int, _frame: object) -> None:
     """Ends the process where it is.
 
-    While modules are imported, an exception would come out of any line of any of them, or be swallowed and printed. What has something
-    to put in order takes Ctrl-C as an exception: `interrupts.raised`.
+    While modules are imported, an exception would come out of any line of any of them, or be swallowed and printed.
+    What has something to put in order takes Ctrl-C as an exception: `interrupts.raised`.
     """
     os._exit(EXIT_INTERRUPTED)

@@ -85,11 +85,13 @@ def run(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Report the launch seed and what the engine did, on stderr.")] = False,
 ) -> None:
-    """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`), and print what it sends and returns.
+    """Run PROGRAM in an engine of its own, or in that of a server (`--server URL`).
 
-    Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints what its
-    manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. The exit code is 0, 1 after an error, 2 for a
-    command line that is wrong and 130 after Ctrl-C.
+    It prints what the program sends and returns.
+
+    Arguments for the program come after `--`: `pie run chat.py -- --prompt "Hello" --max-tokens 32`; `-- --help` prints
+    what its manifest says of them. Lines on stdin, of at most 4 MiB, reach the program as messages. The exit code is 0,
+    1 after an error, 2 for a command line that is wrong and 130 after Ctrl-C.
     """
     flags = config_flags(config, model, dummy, limit)
     chosen, arguments = _program_and_arguments(program, path, context.args)
@@ -140,8 +142,8 @@ def serve(
 ) -> None:
     """Serve programs that clients install and launch.
 
-    Prints a line for each model, then the address. SIGTERM lets what runs end, a second one does not; the exit code is 0 after the first,
-    143 after the second and 130 after Ctrl-C.
+    Prints a line for each model, then the address. SIGTERM lets what runs end, a second one does not; the exit code is
+    0 after the first, 143 after the second and 130 after Ctrl-C.
     """
     from pie.cli.serve import serve as serve_until_signal
 
@@ -160,7 +162,9 @@ def doctor(
     key: KeyOption = None,
     private_key: PrivateKeyOption = None,
 ) -> None:
-    """Check what `pie serve` needs: folders, keys, access, memory, models, compiler; with --server, who holds what in one that runs.
+    """Check what `pie serve` needs: folders, keys, access, memory, models, compiler.
+
+    With --server it says who holds what in one that runs.
 
     The exit code is 1 where something fails.
     """
@@ -222,7 +226,10 @@ def model_show(
     digest: Annotated[bool, typer.Option(help="Hash the weight files, which are read for that.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a model is: architecture, sizes, dtype, context, vocabulary, template, end tokens, memory a token, its card."""
+    """Print what a model is.
+
+    Architecture, sizes, dtype, context, vocabulary, template, end tokens, memory a token, its card.
+    """
     from pie.cli.model import show_model
 
     raise typer.Exit(show_model(config_flags(config, None if model is None else [model], False, None), digest=digest, as_json=as_json))
@@ -237,7 +244,10 @@ bakery_commands.register(bakery_app)
 
 
 def _program_and_arguments(first: str | None, path: Path | None, rest: Sequence[str]) -> tuple[Path, tuple[str, ...]]:
-    """The program, and what it is given: with `--path`, also the word that stands in the program's place is for the program."""
+    """The program, and what it is given.
+
+    With `--path`, the word that stands in the program's place is for the program too.
+    """
     if path is not None:
         return path, (*([] if first is None else [first]), *rest)
     if first is None:

@@ -32,9 +32,12 @@ def read_input(arguments: Sequence[str], input_text: str | None, *, texts: Colle
 
 
 def parse_value(text: str) -> Json:
-    """What one argument stands for: a JSON number, boolean, array or object where it parses as one, else the text itself.
+    """What one argument stands for.
 
-    `null` and quoted text stay text, and so do NaN and the infinities, which are not JSON, and numbers that none can be.
+    It is a JSON number, boolean, array or object where it parses as one, else the text itself.
+
+    `null` and quoted text stay text, and so do NaN and the infinities, which are not JSON, and numbers that none can
+    be.
     """
     try:
         value = _parse(text)
@@ -46,8 +49,9 @@ def parse_value(text: str) -> Json:
 def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> dict[str, Json]:
     """Folds `--key v`, `--key=v`, `-k v` and `--flag` into one object; the rest stands in `_positional`, in order.
 
-    Hyphens in a name become underscores, a flag without a value is true, and a minus followed by a digit begins a value. The
-    last of several equal names wins, as with most command lines. The values of the names in `texts` stay as they were typed.
+    Hyphens in a name become underscores, a flag without a value is true, and a minus followed by a digit begins a
+    value. The last of several equal names wins, as with most command lines. The values of the names in `texts` stay as
+    they were typed.
     """
 
     def value_of(key: str, text: str) -> Json:
@@ -74,8 +78,8 @@ def parse_arguments(arguments: Sequence[str], texts: Collection[str] = ()) -> di
 def parse_input(text: str) -> Json:
     """Launch text as a program sees it: JSON where it parses, else `{"input": text}`.
 
-    Raises PieError `invalid-argument`, with the place, for what begins like an object or an array and is none, and for a number that is
-    out of range: it was meant to be JSON, and as a text it would be something else.
+    Raises PieError `invalid-argument`, with the place, for what begins like an object or an array and is none, and for
+    a number that is out of range: it was meant to be JSON, and as a text it would be something else.
     """
     try:
         return _parse(text)
@@ -126,7 +130,10 @@ class _OutOfRangeError(ValueError):
 
 
 def _parse(text: str) -> Json:
-    """JSON that a program can be given. Raises RecursionError, or ValueError: also `_OutOfRangeError` and UnicodeEncodeError."""
+    """JSON that a program can be given.
+
+    Raises RecursionError, or ValueError: also `_OutOfRangeError` and UnicodeEncodeError.
+    """
     value: Json = json.loads(text, parse_float=_float, parse_int=_int, parse_constant=_refuse)
     json.dumps(value, ensure_ascii=False).encode()  # an escape may stand for half a character
     return value

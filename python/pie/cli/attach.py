@@ -20,7 +20,9 @@ _DETACH_S = 5.0
 
 
 async def attach(client: Client, pid: int, *, files: Path | None, with_stdin: bool) -> int:
-    """Prints the events that nobody has read, and what follows; answers the exit code of the program, as `pie run` does.
+    """Prints the events that nobody has read, and what follows.
+
+    Returns the exit code of the program, as `pie run` does.
 
     Ctrl-C, or a stdout that cannot be written, leaves the process running.
     """

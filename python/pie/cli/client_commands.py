@@ -92,7 +92,8 @@ def attach(
 ) -> None:
     """Attach to a process of a server: print what nobody has read, go on until it ends, and send it the lines of stdin.
 
-    The exit code is that of the program, as with `pie run`. Ctrl-C detaches and leaves the process running; `pie stop` ends it.
+    The exit code is that of the program, as with `pie run`. Ctrl-C detaches and leaves the process running; `pie stop`
+    ends it.
     """
     from pie.cli.attach import attach as go_on
     from pie.cli.remote import talk

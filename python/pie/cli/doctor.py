@@ -70,7 +70,7 @@ def _folders(config: Config) -> Iterator[Finding]:
     if config.server.audit_log:
         log = config.server.audit_log
         there = os.path.dirname(log) or "."  # noqa: PTH120  # the text is what the engine takes
-        is_writable = os.access(log, os.W_OK) if os.path.exists(log) else os.access(there, os.W_OK)  # noqa: PTH110  # as above
+        is_writable = os.access(log, os.W_OK) if os.path.exists(log) else os.access(there, os.W_OK)  # noqa: PTH110
         yield Finding(
             "ok" if is_writable else "fail", "audit log", log if is_writable else f"{log} cannot be written; set server.audit_log"
         )

@@ -11,7 +11,10 @@ _SHOWN_CHARS = 100
 
 
 def run(name: str) -> int:
-    """Runs the command line as the script `name`; answers the exit code: that of the command, 1 after an error, which is told."""
+    """Runs the command line as the script `name`; returns the exit code.
+
+    The exit code is that of the command, or 1 after an error, which is printed.
+    """
     make_streams_sturdy()
     try:
         exit_code = _run(name)

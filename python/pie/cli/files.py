@@ -11,10 +11,16 @@ if TYPE_CHECKING:
 
 
 class FileSink:
-    """Saves files as `file-1.bin`, `file-2.bin` and so on in the order in which they come, and never over an existing one."""
+    """Saves files as `file-1.bin`, `file-2.bin` and so on, in the order in which they come.
+
+    It never writes over an existing file.
+    """
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder` is made where it is missing; None: nothing is saved. PieError `invalid-argument` where it cannot be made."""
+        """`folder` is made where it is missing; None: nothing is saved.
+
+        PieError `invalid-argument` where it cannot be made.
+        """
         self._folder = folder
         self._n_files = 0
         if folder is not None:

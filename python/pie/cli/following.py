@@ -22,7 +22,10 @@ _LAST_RETRY_S = 0.5
 
 
 async def follow(process: Process, printer: Printer, *, with_stdin: bool = True) -> None:
-    """Prints the events of a process to the last, and sends it the lines of stdin; OSError where they cannot be written."""
+    """Prints the events of a process to the last, and sends it the lines of stdin.
+
+    Raises OSError where the events cannot be written.
+    """
     with _forwarding_stdin(process) if with_stdin else nullcontext():
         async for event in process.events():
             await asyncio.to_thread(printer.show, event)

@@ -20,7 +20,10 @@ _COLUMNS = ("NAME", "VERSION", "SIZE", "INSTALLED", "DIGEST")
 
 
 def install(server: Server, program: Path, *, name: str | None, version: str | None, manifest: Path | None) -> int:
-    """Installs the program at a path, built where it has to be, and prints what it is called at the server; answers the exit code."""
+    """Installs the program at a path, and prints what it is called at the server; returns the exit code.
+
+    Sources are built first where they have to be.
+    """
     package = packaged(open_project(program, None if manifest is None else read_manifest(manifest)))
 
     async def send(client: Client) -> int:

@@ -11,7 +11,10 @@ from pie.cli import EXIT_INTERRUPTED
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """In the body Ctrl-C raises KeyboardInterrupt; when the body has put its things in order, the command ends with 130."""
+    """In the body Ctrl-C raises KeyboardInterrupt.
+
+    When the body has put its things in order, the command ends with 130.
+    """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:
         yield
@@ -28,8 +31,9 @@ def raised() -> Iterator[None]:
 def cancel_at_interrupt() -> None:
     """Has Ctrl-C cancel the task that calls, until its loop is closed.
 
-    The loop itself does it, between two callbacks. The handler of `asyncio.run` cancels wherever the main thread is: within a callback that
-    is about to complete the future that the task waits for, that leaves an error of the loop on stderr.
+    The loop itself does it, between two callbacks. The handler of `asyncio.run` cancels wherever the main thread is:
+    within a callback that is about to complete the future that the task waits for, that leaves an error of the loop on
+    stderr.
     """
     import asyncio
 

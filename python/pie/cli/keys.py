@@ -1,4 +1,7 @@
-"""`pie key`: the keys by which clients come in, in the data folder of a server. A running server sees a change within a second."""
+"""`pie key`: the keys by which clients come in, in the data folder of a server.
+
+A running server sees a change within a second.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def config_flags(
     config: Path | None, model: list[str] | None, dummy: bool, limit: list[str] | None, values: Mapping[str, object] | None = None
 ) -> Flags:
-    """What the options say, for `pie.config.load`; `values` are settings with an option of their own: `{"server.port": port}`."""
+    """What the options say, for `pie.config.load`.
+
+    `values` are settings with an option of their own: `{"server.port": port}`.
+    """
     from pie.config import Flags
 
     return Flags(file=config, models=tuple(model or ()), dummy=dummy, limits=tuple(limit or ()), values=values or {})

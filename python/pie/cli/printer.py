@@ -56,7 +56,10 @@ class Printer:
         self._remember(text)
 
     def log(self, text: str) -> None:
-        """What the log of the program keeps of both, on stdout: verbatim, but on a terminal with control characters escaped."""
+        """What the log of the program keeps of both, on stdout.
+
+        It is printed verbatim, but with control characters escaped on a terminal.
+        """
         self.stdout(plain(text, keep=LINES) if sys.stdout.isatty() else text)
         self._remember(text)
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def made_ready(project: Project) -> Component | Source:
-    """The program to launch; a project that cannot run from its own files is built first. Raises the PieErrors of building."""
+    """The program to launch; a project that cannot run from its own files is built first.
+
+    Raises the PieErrors of building.
+    """
     from pie.bakery.build import needs_building, ready
 
     if not needs_building(project):

@@ -28,6 +28,9 @@ def working(what: str) -> Iterator[None]:
 
 
 def loading(config: Config) -> AbstractContextManager[None]:
-    """Names the models while the body loads them, on a terminal; the embedded model is there before anybody could read it."""
+    """Names the models while the body loads them, on a terminal.
+
+    The embedded model is not named: it is loaded before anybody could read its name.
+    """
     names = [model.name for model in config.models if not model.is_embedded]
     return working(f"Loading {', '.join(names)}") if names and sys.stderr.isatty() else nullcontext()

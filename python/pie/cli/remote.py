@@ -1,4 +1,7 @@
-"""What the commands that talk to a server have in common: where it is, who asks, and how an error or Ctrl-C ends them."""
+"""What the commands that talk to a server have in common.
+
+Where the server is, who asks, and how an error or Ctrl-C ends them.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,9 @@ class Server:
 
 
 def credentials(config: Config) -> dict[str, Any]:
-    """What `pie.client.connect` gets to prove who asks: of several ways that of the later layer, and a key before a private one.
+    """What `pie.client.connect` gets to prove who asks.
+
+    Of several ways that of the later layer counts, and a key before a private key.
 
     PieError `invalid-argument` for a file that holds none, and `invalid-config` for two ways in one layer.
     """

@@ -40,7 +40,10 @@ class _Prepared:
 
 
 def run_in_server(server: Server, launch: Launch) -> int:
-    """Runs the program to its end; answers the exit code. Ctrl-C ends it, and so does a stdout that cannot be written."""
+    """Runs the program to its end; answers the exit code.
+
+    Ctrl-C ends it, and so does a stdout that cannot be written.
+    """
     prepared = _prepare(server, launch)
     return 0 if prepared is None else talk(server, lambda client, config: _run(client, config, launch, prepared))
 

@@ -95,7 +95,10 @@ class _Events(threading.Thread):
 
 
 def _forward_stdin(process: Process) -> None:
-    """Sends each line of stdin to the program; its end is a disconnect. A full queue holds the lines up until the program reads."""
+    """Sends each line of stdin to the program; its end is a disconnect.
+
+    A full queue holds the lines up until the program reads.
+    """
     try:
         for message in stdin_messages():
             process.send(message)

@@ -24,9 +24,12 @@ _DRAIN_SLICE_S = 0.05
 
 
 def serve(flags: Flags, *, isolate: bool | None = None) -> int:
-    """Serves until SIGTERM or Ctrl-C; answers the exit code: 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C.
+    """Serves until SIGTERM or Ctrl-C; returns the exit code.
 
-    `isolate` says of every model whether its driver has a process of its own; None: the configuration does, which by default means yes.
+    The exit code is 0 once drained, 143 after a second SIGTERM, 130 after Ctrl-C.
+
+    `isolate` says of every model whether its driver has a process of its own; None: the configuration does, which by
+    default means yes.
     """
     from pie.config import load
 
@@ -41,7 +44,8 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
     check_access(config.server.host, config.server.port, data_dir=str(config.engine.data_dir), options=serving_options(config))
     if all(model.isolate or model.driver == "dummy" for model in config.models):
         keep_little_free()
-        keep_small_pages(alone=True)  # what users make the engine hold is counted by page faults; weights have processes of their own
+        # What users make the engine hold is counted by page faults; weights have processes of their own.
+        keep_small_pages(alone=True)
     with raised(), Engine.from_config(config) as engine:
         if not engine.runtimes_are_prepared():
             with working("Preparing the language runtimes (once)"):
@@ -81,7 +85,8 @@ def _say_ready(config: Config, server: Server) -> None:
 class _Ending:
     """What SIGTERM does: the first drains, the second does not wait for what runs.
 
-    The handler runs on the thread that drives, and the batches that end the processes need it: all that waits has a thread of its own.
+    The handler runs on the thread that drives, and the batches that end the processes need it: all that waits has a
+    thread of its own.
     """
 
     def __init__(self, engine: Engine, server: Server, drain_s: float) -> None:

@@ -23,7 +23,8 @@ def make_streams_sturdy() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # open as long as the process
+            # It stays open as long as the process.
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
 
@@ -31,8 +32,8 @@ def make_streams_sturdy() -> None:
 def plain(text: str, *, keep: str = "") -> str:
     """The text with everything escaped that would not be seen as it is, but the characters in `keep`.
 
-    That is what moves the cursor or changes the colour of a terminal, what begins a line, and what turns the direction of
-    the text around: whoever chose the text could have it say something else than it does.
+    That is what moves the cursor or changes the colour of a terminal, what begins a line, and what turns the direction
+    of the text around: whoever chose the text could have it say something else than it does.
     """
     if text.isprintable():
         return text

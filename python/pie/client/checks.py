@@ -1,4 +1,7 @@
-"""What callers give, looked at before anything is sent: PieError `invalid-argument` names the argument, its value and what it may be."""
+"""Checks of what callers give, before anything is sent.
+
+PieError `invalid-argument` names the argument, its value and what it may be.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,10 @@ class SnapshotInfo:
 
 @dataclass(frozen=True)
 class Logs:
-    """A part of what a process wrote to stdout and stderr, as one text; the last of it is kept apart from the events."""
+    """A part of what a process wrote to stdout and stderr, as one text.
+
+    The server keeps the last of it apart from the events.
+    """
 
     text: str
     next: int
@@ -188,8 +191,8 @@ _stats = msgspec.json.Decoder(dict[str, Any])
 class Client:
     """An open connection to a server, from `connect`. Any method may be cancelled at any time.
 
-    Every method raises PieError: the server's, `connection-failed`, and `invalid-argument` for an argument of the wrong type or out of its
-    range, before anything is sent.
+    Every method raises PieError: the server's, `connection-failed`, and `invalid-argument` for an argument of the wrong
+    type or out of its range, before anything is sent.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -227,9 +230,9 @@ class Client:
     async def upload(self, program: str | Path | bytes, *, manifest: str | None = None) -> str:
         """Sends a program, or what lies at a path, and answers its digest, which can be launched on this connection.
 
-        What cannot run from its own files is built first, which may take minutes. `manifest`, the text of a `Pie.toml`, takes the place
-        of the one in its folder; bytes are sent as they are. Raises PieError `limit-upload` where it is larger than the server takes,
-        and the errors of a program that cannot be read or built.
+        What cannot run from its own files is built first, which may take minutes. `manifest`, the text of a `Pie.toml`,
+        takes the place of the one in its folder; bytes are sent as they are. Raises PieError `limit-upload` where it is
+        larger than the server takes, and the errors of a program that cannot be read or built.
         """
         given = checks.program(program)
         manifest = None if manifest is None else checks.text("manifest", manifest)
@@ -245,8 +248,9 @@ class Client:
     ) -> str:
         """Installs a program under `name@version`, which is answered; one of the same name and version is replaced.
 
-        The name and the version are those of the manifest (the text of a `Pie.toml`; of its folder, or the one that it carries, where
-        none is given), else of the path and 0.1.0. What cannot run from its own files is built first. The errors are those of `upload`.
+        The name and the version are those of the manifest (the text of a `Pie.toml`; of its folder, or the one that it
+        carries, where none is given), else of the path and 0.1.0. What cannot run from its own files is built first.
+        The errors are those of `upload`.
         """
         for argument, value in (("name", name), ("version", version), ("manifest", manifest)):
             if value is not None:
@@ -263,11 +267,17 @@ class Client:
         await self._connection.request("uninstall", fields, nothing)
 
     async def programs(self, *, all_users: bool = False) -> list[ProgramInfo]:
-        """The programs that this user has installed, by name and version; for an operator, with `all_users`, everybody's."""
+        """The programs that this user has installed, by name and version.
+
+        For an operator, with `all_users`, those of everybody.
+        """
         return await self._connection.request("programs", _everybody(all_users), lambda raw: parse(raw, _programs).programs)
 
     async def snapshots(self, *, all_users: bool = False) -> list[SnapshotInfo]:
-        """The snapshots that programs of this user have saved, by model and name; for an operator, with `all_users`, everybody's."""
+        """The snapshots that programs of this user have saved, by model and name.
+
+        For an operator, with `all_users`, those of everybody.
+        """
         return await self._connection.request("snapshots", _everybody(all_users), lambda raw: parse(raw, _snapshots).snapshots)
 
     async def delete_snapshot(self, model: str, name: str, *, user: str | None = None) -> None:
@@ -289,10 +299,11 @@ class Client:
     ) -> Process:
         """Launches `name@version`, `name` (its newest version) or the digest of an upload, and attaches to it.
 
-        `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens that the process
-        may put into its contexts, and `limits` lowers limits of the engine by their names, as in `{"cpu_s": 10}`. A process ends some
-        time after its client has gone, unless it was launched `detached`. `window_bytes` of events are sent before they are read, and more
-        hold the program up: detach from one whose events you do not want.
+        `input` is any JSON value, `args` the unparsed arguments; `seed` repeats a run. `token_budget` bounds the tokens
+        that the process may put into its contexts, and `limits` lowers limits of the engine by their names, as in
+        `{"cpu_s": 10}`. A process ends some time after its client has gone, unless it was launched `detached`.
+        `window_bytes` of events are sent before they are read, and more hold the program up: detach from one whose
+        events you do not want.
         """
         fields: dict[str, Any] = {
             "program": checks.text("program", program, "a str: NAME@VERSION, NAME, or what `upload` answered"),
@@ -338,7 +349,7 @@ class Client:
 
         return await self._connection.request("attach", fields, accept, undo=undo)
 
-    async def list(self, *, all: bool = False, all_users: bool = False) -> list[ProcessInfo]:  # noqa: A002  # as `pie ps --all`
+    async def list(self, *, all: bool = False, all_users: bool = False) -> list[ProcessInfo]:  # noqa: A002
         """The processes of this user that run; with `all`, also those that ended and are still kept.
 
         For an operator, with `all_users`, everybody's.
@@ -373,7 +384,10 @@ class Client:
         await self._connection.request("terminate", _pid(pid), nothing)
 
     async def stats(self) -> ServerStats:
-        """What this user has at the server; for an operator also what everybody has, and what the engine counts of each model."""
+        """What this user has at the server.
+
+        For an operator also what everybody has, and what the engine counts of each model.
+        """
         return await self._connection.request("stats", {}, lambda raw: cast("ServerStats", parse(raw, _stats)))
 
     async def _upload(self, data: bytes) -> str:
@@ -399,7 +413,8 @@ def _of(user: str | None) -> dict[str, str]:
 
 
 def _read(program: Path | bytes, manifest: str | None) -> Package:
-    from pie.client.programs import read_package  # noqa: PLC0415  # the engine is large, and only building and reading need it
+    # The engine is large, and only building and reading need it.
+    from pie.client.programs import read_package  # noqa: PLC0415
 
     return read_package(program, manifest)
 
@@ -431,14 +446,16 @@ async def connect(
     private_key: PrivateKey | str | Path | None = None,
     timeout_s: float = 10.0,
 ) -> AsyncIterator[Client]:
-    """Connects to the server at `address` (`ws://HOST:PORT`) as `user`, and closes the connection at the end of the block.
+    """Connects to the server at `address` (`ws://HOST:PORT`) as `user`.
 
-    Where the server has to know who asks, `key` is an API key (`pie key add`), whose user one is then; or `private_key` one whose public
-    half the operator has added, a `PrivateKey` or the path of one, with the `user` whose it is.
+    The connection is closed at the end of the block.
 
-    Raises PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not let one in,
-    `connection-failed` where there is no server, `protocol-version` where it is of another version, `invalid-argument` for what is no
-    address, user, key or time.
+    Where the server has to know who asks, `key` is an API key (`pie key add`), whose user one is then; or `private_key`
+    one whose public half the operator has added, a `PrivateKey` or the path of one, with the `user` whose it is.
+
+    Raises PieError `authentication-required`, `authentication-failed` and `limit-attempts` where the server does not
+    let one in, `connection-failed` where there is no server, `protocol-version` where it is of another version,
+    `invalid-argument` for what is no address, user, key or time.
     """
     checks.text("address", address, "a str, as in 'ws://127.0.0.1:8080'")
     if user is not None:

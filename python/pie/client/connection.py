@@ -1,8 +1,8 @@
 """One connection to a server: requests and their answers, events to their streams, and what happens when it breaks.
 
-The reader task never waits for anybody: answers complete futures, events go to the bounded queue of their process. A request that
-was given up stays known until it is answered, so that its answer can be undone: giving up leaves the connection as usable as before,
-and closing waits for such answers, for a while.
+The reader task never waits for anybody: answers complete futures, events go to the bounded queue of their process. A
+request that was given up stays known until it is answered, so that its answer can be undone: giving up leaves the
+connection as usable as before, and closing waits for such answers, for a while.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class Connection:
         *,
         undo: Callable[[T], None] | None = None,
     ) -> T:
-        """Sends a request and waits for its answer. PieError: the error that the server answered, or `connection-failed`."""
+        """Sends a request and waits for its answer.
+
+        PieError: the error that the server answered, or `connection-failed`.
+        """
         request_id = next(self._ids)
         frame = encode({"id": request_id, "type": kind, **fields})
         self._check_size(len(frame.encode()))
@@ -179,7 +182,10 @@ class Connection:
         undo: Callable[[T], None] | None = None,
         cut: bytes | None = None,
     ) -> T:
-        """Sends the frames of one request and waits for the answer. `cut` ends it early at the server, if not all were sent."""
+        """Sends the frames of one request and waits for the answer.
+
+        `cut` ends it early at the server, if not all were sent.
+        """
         await self._slots.acquire()
         if self._failure is not None:
             self._slots.release()
@@ -310,7 +316,10 @@ class Connection:
                 await self._flush()
 
     async def _finish(self) -> None:
-        """Sends what is still to be sent, and takes back what was given up as the answers come; no longer than the server is there."""
+        """Sends what is still to be sent, and takes back what was given up as the answers come.
+
+        It ends with the connection to the server at the latest.
+        """
         await asyncio.sleep(0)  # calls that were answered and then cancelled take back what was done for them
         while self._socket.state is State.OPEN:
             self._wake.clear()

@@ -43,8 +43,8 @@ class Identity:
 async def open_socket(address: str, who: Identity, *, timeout_s: float) -> tuple[ClientConnection, Hello]:
     """Connects and exchanges hellos.
 
-    Raises PieError `connection-failed` where that is not possible, `protocol-version` where the two do not understand each other, or
-    the error with which the server refused.
+    Raises PieError `connection-failed` where that is not possible, `protocol-version` where the two do not understand
+    each other, or the error with which the server refused.
     """
     socket: ClientConnection | None = None
     try:

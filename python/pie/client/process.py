@@ -16,7 +16,10 @@ from pie.events import AnyEvent, Event
 
 
 class Events:
-    """The events of a process in order, up to its last, `Return` or `Error`. Leaving the loop loses nothing that was not given."""
+    """The events of a process in order, up to its last, `Return` or `Error`.
+
+    Leaving the loop loses nothing that was not given.
+    """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -60,8 +63,8 @@ class Events:
 class Process:
     """A launched program. One client at a time is attached to it and reads its events; each event is read once.
 
-    Every method raises PieError `connection-failed` when the connection broke: the process may go on, so attach to it again; and
-    `invalid-argument` for an argument of the wrong type, before anything is sent.
+    Every method raises PieError `connection-failed` when the connection broke: the process may go on, so attach to it
+    again; and `invalid-argument` for an argument of the wrong type, before anything is sent.
     """
 
     def __init__(self, connection: Connection, stream: Stream, launch_seed: int | None) -> None:
@@ -77,7 +80,10 @@ class Process:
 
     @property
     def launch_seed(self) -> int | None:
-        """The seed from which every unseeded draw derives; launching with it again repeats the run. None where another launched it."""
+        """The seed from which every unseeded draw derives; launching with it again repeats the run.
+
+        None where another launched it.
+        """
         return self._launch_seed
 
     def events(self) -> Events:
@@ -93,8 +99,8 @@ class Process:
     async def result(self) -> Any:
         """Waits for the end and answers what the program returned; an error of the program is a PieError with its code.
 
-        Its text is `KeyError: 'greeting'` for an exception that the program did not handle; `details` has the parts: `kind`, `message`
-        and `traceback`, and the `pid`.
+        Its text is `KeyError: 'greeting'` for an exception that the program did not handle; `details` has the parts:
+        `kind`, `message` and `traceback`, and the `pid`.
 
         Events that nobody reads are passed over; while another task loops over `events`, they are left to it.
         """
@@ -110,13 +116,16 @@ class Process:
     async def send(self, text: str) -> None:
         """Sends a message, which the program receives with `session.receive`.
 
-        Raises PieError `limit-queue` when its queue is full (send again after it has received some), `limit-message` for a text that is
-        too long, `session-closed` when the program has ended or the input was closed.
+        Raises PieError `limit-queue` when its queue is full (send again after it has received some), `limit-message`
+        for a text that is too long, `session-closed` when the program has ended or the input was closed.
         """
         await self._connection.request("send", {"pid": self.pid, "text": checks.text("text", text)}, nothing)
 
     async def signal(self, text: str) -> None:
-        """Sends a signal: a message that the program receives with the others, in order. The errors are those of `send`."""
+        """Sends a signal: a message that the program receives with the others, in order.
+
+        The errors are those of `send`.
+        """
         await self._connection.request("signal", {"pid": self.pid, "text": checks.text("text", text)}, nothing)
 
     async def transfer_file(self, data: bytes | bytearray | memoryview) -> None:

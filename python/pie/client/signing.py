@@ -22,7 +22,10 @@ _SIGNED_BEFORE = "pie hello 1"
 
 
 def check_key(key: str) -> str:
-    """The API key, without what a file or a terminal adds. PieError `invalid-argument`, without the key, where it is damaged."""
+    """The API key, without what a file or a terminal adds.
+
+    PieError `invalid-argument`, without the key, where it is damaged.
+    """
     key = key.strip()
     match = _KEY.fullmatch(key)
     if match is None or hashlib.sha256(match[1].encode()).hexdigest()[:8] != match[2]:
@@ -41,7 +44,10 @@ def read_key(path: Path) -> str:
 
 
 class PrivateKey:
-    """A private key whose public half the operator of a server has added: Ed25519, ECDSA with P-256 or P-384, or RSA."""
+    """A private key whose public half the operator of a server has added.
+
+    It is Ed25519, ECDSA with P-256 or P-384, or RSA.
+    """
 
     def __init__(self, key: PrivateKeyTypes) -> None:
         """Wraps a key of the package `cryptography`. PieError `invalid-argument` for one of another kind."""
@@ -52,7 +58,8 @@ class PrivateKey:
     def parse(cls, text: str | bytes) -> PrivateKey:
         """Reads a key in the format of OpenSSH, PKCS #8 or PKCS #1 (PEM), without a passphrase.
 
-        Raises PieError `invalid-argument` where it is none or has a passphrase, `unsupported` where the package `cryptography` is missing.
+        Raises PieError `invalid-argument` where it is none or has a passphrase, `unsupported` where the package
+        `cryptography` is missing.
         """
         try:
             from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  # optional, and slow to import
@@ -79,7 +86,7 @@ class PrivateKey:
     @property
     def public_line(self) -> str:
         """The public half, as a line of OpenSSH."""
-        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415  # as in `parse`
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415
 
         return self._key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 

@@ -12,12 +12,16 @@ from pie.events import AnyEvent, Event, LastEvent
 
 # A server that does not keep to the window is cut off after this many times as much.
 _WINDOWS_TOLERATED = 4
-# The most that `limits.queue_events` of a server may be, and as many again: events without a text count nothing in a window.
+# The most that `limits.queue_events` of a server may be, and as many again: events without a text count nothing in a
+# window.
 _MAX_WAITING = 1 << 21
 
 
 class Stream:
-    """Events that arrived and were not taken. The connection fills it and never waits; acks are what lets the server send more."""
+    """Events that arrived and were not taken.
+
+    The connection fills it and never waits; acks are what lets the server send more.
+    """
 
     def __init__(self, pid: int, *, window_bytes: int, after_seq: int, ack: Callable[[int, int, bool], None]) -> None:
         """`ack(pid, seq, now)` is called for what was taken; events up to `after_seq` are passed over."""
@@ -62,7 +66,10 @@ class Stream:
         self.fail(error)
 
     async def take(self) -> AnyEvent | None:
-        """The next event; None after the last. A cancelled call has taken nothing. The errors are those of `take_now`."""
+        """The next event; None after the last.
+
+        A cancelled call has taken nothing. The errors are those of `take_now`.
+        """
         while (event := self.take_now()) is None and self.last is None:
             await self.change()
         return event

@@ -89,7 +89,10 @@ _frames = msgspec.json.Decoder(Frame)
 
 
 def encode(message: dict[str, Any]) -> str:
-    """A text frame; what callers gave was looked at by `checks`. PieError `invalid-argument` for what JSON cannot hold even so."""
+    """A text frame; what callers gave was looked at by `checks`.
+
+    PieError `invalid-argument` for what JSON cannot hold even so.
+    """
     try:
         return msgspec.json.encode(message).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -103,7 +106,10 @@ def encode_binary(header: dict[str, Any], payload: bytes | memoryview) -> bytes:
 
 
 def decode(data: str | bytes) -> tuple[Frame, bytes]:
-    """A frame of a server with its payload, which is empty unless it is binary. PieError `protocol-error` for anything else."""
+    """A frame of a server with its payload, which is empty unless it is binary.
+
+    PieError `protocol-error` for anything else.
+    """
     if isinstance(data, str):
         return parse(data, _frames), b""
     if len(data) < _HEADER_LENGTH.size:
@@ -144,7 +150,10 @@ def to_event(frame: Frame, payload: bytes) -> AnyEvent:
 
 
 def event_bytes(event: AnyEvent) -> int:
-    """What an event counts towards the window of its process: the size of what it carries, roughly: characters for text."""
+    """What an event counts towards the window of its process: roughly the size of what it carries.
+
+    For text that is its characters.
+    """
     match event:
         case Event.File(data):
             return len(data)

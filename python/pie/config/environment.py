@@ -61,7 +61,10 @@ def home() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where compiled programs are kept unless configured: `$XDG_CACHE_HOME/pie`, else `~/.cache/pie`. Deleting it costs only time."""
+    """Where compiled programs are kept unless configured: `$XDG_CACHE_HOME/pie`, else `~/.cache/pie`.
+
+    Deleting it costs only time.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else home() / ".cache") / "pie"
 

@@ -28,7 +28,10 @@ class File:
     lines: tuple[str, ...]
 
     def origin(self, table: tuple[str, ...], key: str | None = None, *, nth: int = 0) -> Origin:
-        """Where `key` of a table stands; `nth` counts the tables of that name, as of `[[model]]`. Without a key, the table."""
+        """Where `key` of a table stands; `nth` counts the tables of that name, as of `[[model]]`.
+
+        Without a key, the table.
+        """
         line = _line(self.lines, table, key, nth)
         where = str(self.path) if line is None else f"{self.path}:{line}"
         return Origin("file", where, shortened(".".join([*table, *([] if key is None else [key])])))

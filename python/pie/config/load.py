@@ -1,4 +1,7 @@
-"""Folds the layers into one tree: the defaults, then the file, the environment and the flags, of which the later wins."""
+"""Folds the layers into one tree: defaults, file, environment and flags.
+
+A later layer wins over an earlier one.
+"""
 
 from __future__ import annotations
 
@@ -205,7 +208,8 @@ _NAME_IS_GIVEN = ("name",)
 def _check_lookalike(text: str, value: str, origin: Origin) -> None:
     """Refuses a setting with one underscore too few, whose value would do.
 
-    All else of that form is of other software: Kubernetes sets PIE_SERVER_PORT to an address where a service is called pie-server.
+    All else of that form is of other software: Kubernetes sets PIE_SERVER_PORT to an address where a service is called
+    pie-server.
     """
     section, _, name = text.lower().partition("_")
     setting = settings().get(section, {}).get(name)

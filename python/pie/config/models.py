@@ -58,8 +58,8 @@ def written_models(file: File) -> Iterator[Written]:
 def chosen_models(models: Mapping[str, dict[str, Any]], wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], bool]]:
     """The models that `--model` asks for, with their values and whether the flag made them.
 
-    Each is the name of one that is configured, else a folder. PieError `invalid-model` for what is neither, `invalid-config` for two of
-    one name.
+    Each is the name of one that is configured, else a folder. PieError `invalid-model` for what is neither,
+    `invalid-config` for two of one name.
     """
     seen: set[str] = set()
     for text in wanted:

@@ -87,7 +87,9 @@ class Setting:
         return text + (f', or "{NO_LIMIT}"' if self.optional else "")
 
     def check(self, raw: Any, key: str, origin: Origin) -> Any:
-        """The value that `raw`, as the file holds it, stands for; PieError `invalid-config` naming value, range and origin.
+        """The value that `raw`, as the file holds it, stands for.
+
+        Raises PieError `invalid-config`, which names value, range and origin.
 
         A path that begins with `~` is in the user's own folder.
         """

@@ -15,7 +15,10 @@ def shortened(text: str) -> str:
 
 
 def unknown(name: str, known: Iterable[str], where: object, *, what: str, place: str = "") -> PieError:
-    """PieError `invalid-config` for `name`, which stands at `where` and is none of the `known` ones; `place` follows the name."""
+    """PieError `invalid-config` for `name`, which stands at `where` and is none of the `known` ones.
+
+    `place` follows the name.
+    """
     from difflib import get_close_matches  # noqa: PLC0415  # nobody waits for it but who mistyped
 
     names = list(known)

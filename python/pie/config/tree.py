@@ -1,7 +1,8 @@
 """The tree: what there is to configure, each with its type, range, default and description.
 
-Nothing else states them: checks, `pie config show` and the reference page read them from here. The limits of a process are stated by
-the engine (`pie._engine.limit_settings`). Names end in their unit: `_bytes`, `_s` (seconds); lengths of text are in tokens.
+Nothing else states them: checks, `pie config show` and the reference page read them from here. The limits of a process
+are stated by the engine (`pie._engine.limit_settings`). Names end in their unit: `_bytes`, `_s` (seconds); lengths of
+text are in tokens.
 """
 
 from __future__ import annotations

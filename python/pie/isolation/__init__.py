@@ -1,1 +1,4 @@
-"""Drivers in processes of their own: one that is killed, hangs or breaks off costs the requests of its batch, and nothing else."""
+"""Drivers in processes of their own.
+
+One that is killed, hangs or breaks off costs the requests of its batch, and nothing else.
+"""

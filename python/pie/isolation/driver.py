@@ -29,16 +29,16 @@ _SLICE_S = 0.25
 class IsolatedDriver:
     """Runs batches in another process; see `pie.backends.base.FollowingDriver`.
 
-    Where that process is lost, `run`, `launch` and the functions that it answered raise DriverLostError, until `restart`. One that does not
-    answer a batch within `timeout_s`, does not open its driver within `opening_timeout_s` (0: it may take any time), or is stopped, is
-    killed and lost.
+    Where that process is lost, `run`, `launch` and the functions that it answered raise DriverLostError, until
+    `restart`. One that does not answer a batch within `timeout_s`, does not open its driver within `opening_timeout_s`
+    (0: it may take any time), or is stopped, is killed and lost.
     """
 
     def __init__(self, opening: Callable[[], Driver], vocab_size: int, *, timeout_s: float = 0.0, opening_timeout_s: float = 0.0) -> None:
         """Starts the process, in which `opening`, which can be pickled, opens a driver of as many logits a row.
 
-        Raises PieError: that of `opening`, `driver-lost` where the process is lost before it is open, `invalid-config` for another
-        vocabulary.
+        Raises PieError: that of `opening`, `driver-lost` where the process is lost before it is open, `invalid-config`
+        for another vocabulary.
         """
         self._opening = opening
         self._vocab_size = vocab_size
@@ -90,8 +90,8 @@ class IsolatedDriver:
     def restart(self, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Starts the process anew, without anything that it had.
 
-        Raises PieError as the constructor does, `invalid-config` where the driver has other sizes than before, and `engine-stopped` where
-        `is_wanted` says no in the meantime; the driver is lost then.
+        Raises PieError as the constructor does, `invalid-config` where the driver has other sizes than before, and
+        `engine-stopped` where `is_wanted` says no in the meantime; the driver is lost then.
         """
         self._end(at_once=True)
         found = self._start(is_wanted)
@@ -137,7 +137,10 @@ class IsolatedDriver:
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
-        """What is raised between a batch and its answer ends the process: the next answer would be taken for another's."""
+        """What is raised between a batch and its answer ends the process.
+
+        Otherwise the next answer would be taken for that of another batch.
+        """
         try:
             yield
         except DriverLostError:

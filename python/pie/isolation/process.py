@@ -33,7 +33,9 @@ STOPPED_S = 2.0
 _ORDER_S = 10.0
 """How long it may take until the process has taken what it is to open."""
 _DEATH_S = 5.0
-"""How long a process that was killed is waited for: one that the system holds in a call ends when that does, and nobody waits for it."""
+"""How long a process that was killed is waited for: one that the system holds in a call ends when that does, and nobody
+waits for it.
+"""
 _STDERR = 2
 
 
@@ -41,7 +43,10 @@ class DriverProcess:
     """A process that runs one driver, and the shared memory between the two."""
 
     def __init__(self, keeper: Executor, vocab_size: int, opening: Callable[[], Driver]) -> None:
-        """Starts it. `keeper` has one thread, which lives as long as the process may: the system kills a process with that thread."""
+        """Starts it.
+
+        `keeper` has one thread, which lives as long as the process may: the system kills a process with that thread.
+        """
         order = pickle.dumps(opening)
         self.end = _engine.HostEnd(vocab_size, wire.LOOKING_S)
         self._connection, theirs = socket.socketpair()
@@ -61,7 +66,8 @@ class DriverProcess:
         try:
             self.watched = os.pidfd_open(self._popen.pid)
             self._connection.settimeout(_ORDER_S)
-            with suppress(BrokenPipeError, ConnectionResetError):  # its end is told where its capabilities are waited for
+            # Its end is told where its capabilities are waited for.
+            with suppress(BrokenPipeError, ConnectionResetError):
                 wire.send(self._connection, order)
         except BaseException as error:
             self.close(at_once=True)
@@ -77,8 +83,8 @@ class DriverProcess:
     def capabilities(self, is_wanted: Callable[[], bool], timeout_s: float) -> Capabilities:
         """What its driver serves, when that was opened, which may take `timeout_s` (0: any time).
 
-        Raises PieError: that of `open_driver`, `driver-lost` where the process ends, is stopped or is late before it has said anything,
-        and `engine-stopped` where `is_wanted` says no in the meantime.
+        Raises PieError: that of `open_driver`, `driver-lost` where the process ends, is stopped or is late before it
+        has said anything, and `engine-stopped` where `is_wanted` says no in the meantime.
         """
         frame, said, stopping, since_s = wire.Frame(), None, Stopping(self), time.monotonic()
         self._connection.settimeout(_SLICE_S)
@@ -173,9 +179,11 @@ def _start(channel: list[int], theirs: socket.socket) -> subprocess.Popen[bytes]
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "pie.isolation.worker", order.written()],
             stdin=subprocess.DEVNULL,
-            stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,  # what a program prints is not what its driver prints
+            # What a program prints is not what its driver prints.
+            stdout=_STDERR if _is_open(_STDERR) else subprocess.DEVNULL,
             pass_fds=[theirs.fileno(), *channel],
-            # Not a session of its own: Linux would weigh that against all threads of the engine together, by no priority.
+            # Not a session of its own: Linux would weigh that against all threads of the engine together, by no
+            # priority.
             process_group=0,
         )
 

@@ -41,7 +41,10 @@ class Restarts:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it could not be started so often in a row that nobody should wait for it; it is tried all the same."""
+        """Whether it could not be started so often in a row that nobody should wait for it.
+
+        It is tried all the same.
+        """
         return self._n_in_vain >= _VAIN_STARTS
 
     def is_exhausted(self, now_s: float) -> bool:
@@ -65,8 +68,8 @@ def supervise(
 ) -> None:
     """Runs the batches of `model` until the engine stops, as `pie.runner.drive` does.
 
-    Where the driver is lost, the requests of its batches fail with `driver-lost`, and it is started again, at most so many times a minute:
-    beyond that, requests are refused with `model-unavailable` until it may be tried again.
+    Where the driver is lost, the requests of its batches fail with `driver-lost`, and it is started again, at most so
+    many times a minute: beyond that, requests are refused with `model-unavailable` until it may be tried again.
     """
     restarts = Restarts(restarts_per_minute)
     while not model.stopped:

@@ -1,4 +1,7 @@
-"""What the two processes say to each other before and after the batches: frames on a socket, whose end is the sign that one is gone."""
+"""What the two processes say to each other before and after the batches.
+
+They send frames on a socket; its end is the sign that the other process is gone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import socket
 import struct
 
 LOOKING_S = 50e-6
-"""How long each side looks at the shared memory before it sleeps: about what waking a process costs on a small machine."""
+"""How long each side looks at the shared memory before it sleeps: about what waking a process costs on a small
+machine.
+"""
 
 _LENGTH = struct.Struct("<I")
 _MAX_BYTES = 64 << 20
@@ -24,7 +29,10 @@ class Frame:
         self._read = bytearray()
 
     def read(self, connection: socket.socket) -> bytes | None:
-        """Reads on; None while there is more to come. EOFError where the other side is gone, TimeoutError as the socket does."""
+        """Reads on; None while there is more to come.
+
+        EOFError where the other side is gone, TimeoutError as the socket does.
+        """
         part = connection.recv(self._wanted() - len(self._read))
         if not part:
             raise EOFError("the other process is gone")

@@ -1,7 +1,8 @@
 """The process of a driver: `python -P -m pie.isolation.worker ORDER`, which an engine starts.
 
-It opens the driver, says what that serves, and runs batches until the engine is gone. It is killed with the engine, and leaves signals
-to it: Ctrl-C and SIGTERM reach every process of a terminal or a service, and what runs may have to come to its end.
+It opens the driver, says what that serves, and runs batches until the engine is gone. It is killed with the engine, and
+leaves signals to it: Ctrl-C and SIGTERM reach every process of a terminal or a service, and what runs may have to come
+to its end.
 """
 
 from __future__ import annotations

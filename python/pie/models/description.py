@@ -67,7 +67,10 @@ def _describe(checkpoint: Checkpoint) -> Description:
 
 
 def weights_digest(folder: Path, files: Mapping[str, int]) -> str:
-    """SHA-256 of the weight files, one after the other by name, as `sha256:` and hexadecimal digits; reads them in pieces."""
+    """SHA-256 of the weight files, one after the other by name, as `sha256:` and hexadecimal digits.
+
+    The files are read in pieces.
+    """
     digest = hashlib.sha256()
     for name in sorted(files):
         with (folder / name).open("rb") as file:

@@ -1,4 +1,7 @@
-"""The Llama family, and Mistral where it has no sliding window: RMS norms, rotation by halves, SwiGLU, biases where configured."""
+"""The Llama family, and Mistral where it has no sliding window.
+
+RMS norms, rotation by halves, SwiGLU, biases where configured.
+"""
 
 from __future__ import annotations
 

@@ -77,7 +77,10 @@ def _refuse_strangers(folder: Path, found: Mapping[str, Tensor], known: Mapping[
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The one weight file of a model, or the shards that its index names; PieError `invalid-model` where the index is damaged."""
+    """The one weight file of a model, or the shards that its index names.
+
+    Raises PieError `invalid-model` where the index is damaged.
+    """
     return _files(folder, _weight_map(folder))
 
 

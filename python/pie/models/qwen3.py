@@ -1,4 +1,7 @@
-"""The Qwen3 family (dense): RMS norms, also over the heads of queries and keys; rotation by halves; SwiGLU; no biases."""
+"""The Qwen3 family (dense).
+
+RMS norms, also over the heads of queries and keys; rotation by halves; SwiGLU; no biases.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """How fast each pair of elements turns with the position: the formulas of every kind of rotary scaling, in float32.
 
-Models were trained with frequencies that float32 arithmetic gave, so each operation here is one of float32, in the order in
-which transformers (`modeling_rope_utils.py`) does it on torch. Frequencies of float64 that are rounded once differ in a
-third of the pairs by the last bit: after 8,192 positions that moves logits by 1e-3 of their spread. Powers are rounded
-correctly, as the C library's `powf` does it; torch's vectors differ from that in one pair of forty by the last bit.
+Models were trained with frequencies that float32 arithmetic gave, so each operation here is one of float32, in the
+order in which transformers (`modeling_rope_utils.py`) does it on torch. Frequencies of float64 that are rounded once
+differ in a third of the pairs by the last bit: after 8,192 positions that moves logits by 1e-3 of their spread. Powers
+are rounded correctly, as the C library's `powf` does it; torch's vectors differ from that in one pair of forty by the
+last bit.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ def _yarn(powers: F32, scaling: YarnScaling, theta: float) -> F32:
     first, last = index(scaling.beta_fast), index(scaling.beta_slow)
     if scaling.truncate:
         first, last = math.floor(first), math.ceil(last)
-    # The end is bounded by the width of a head and not by its pairs, as in the paper's code: the ramp may end behind them.
+    # The end is bounded by the width of a head and not by its pairs, as in the paper's code: the ramp may end behind
+    # them.
     first, last = max(first, 0), min(last, 2 * n_pairs - 1)
     width = last - first if last != first else 0.001
     ramp = (np.arange(n_pairs, dtype=np.float32) - np.float32(first)) / np.float32(width)

@@ -1,7 +1,7 @@
 """Tensors of a safetensors file, memory-mapped.
 
-The format: 8 bytes of header length (little endian), a JSON header of name -> dtype, shape and data offsets, then the data.
-numpy knows no bfloat16, so a tensor stays bytes with the name of its dtype.
+The format: 8 bytes of header length (little endian), a JSON header of name -> dtype, shape and data offsets, then the
+data. numpy knows no bfloat16, so a tensor stays bytes with the name of its dtype.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from pie.models.config import check_regular, invalid_model, parse_json_object
 from pie.models.spec import Shape, StoredDtypeName
 
 MAX_HEADER_BYTES = 8 << 20
-"""Of 40,000 tensors and more; the largest models have some thousands a file. What is in it is held as objects, ten times as large."""
+"""Of 40,000 tensors and more; the largest models have some thousands a file.
+
+What is in it is held as objects, ten times as large.
+"""
 
 MAX_TENSORS = 1 << 16
 """No file holds more tensors."""
@@ -78,7 +81,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _check_places(path: Path, places: dict[str, list[int]], n_bytes: int) -> None:
-    """The format has the tensors lie one after the other, without gaps, up to the end: else some would be read from another's bytes."""
+    """The format has the tensors lie one after the other, without gaps, up to the end.
+
+    Otherwise some would be read from another's bytes.
+    """
     at, before = 0, "the header"
     for name, (start, end) in sorted(places.items(), key=lambda place: place[1]):
         if start != at:

@@ -18,8 +18,8 @@ pub(crate) struct Area {
     mapping: Arc<Mapping>,
 }
 
-/// A part of an area, which stays mapped as long as this lives. What stands in it is the business of both processes: it is read and written
-/// only by the one whose turn it is.
+/// A part of an area, which stays mapped as long as this lives. What stands in it is the business of both processes: it
+/// is read and written only by the one whose turn it is.
 #[derive(Clone, Debug)]
 pub struct View {
     mapping: Arc<Mapping>,
@@ -32,8 +32,8 @@ struct Mapping {
     n_bytes: usize,
 }
 
-// SAFETY: a mapping is an address that stays valid until it is dropped, on whatever thread; who reads and writes there when is settled by the
-// counters of the channel.
+// SAFETY: a mapping is an address that stays valid until it is dropped, on whatever thread; who reads and writes there
+// when is settled by the counters of the channel.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}

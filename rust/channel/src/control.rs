@@ -74,8 +74,9 @@ impl Control {
 
     pub(crate) fn head(&self) -> &Head {
         const { assert!(size_of::<Head>() <= TEXTS) };
-        // SAFETY: the area begins at a page, is longer than the structure, and stays mapped while `self` is borrowed: it never grows. Atomics may
-        // be changed by another process at any time, and every bit pattern is one of theirs.
+        // SAFETY: the area begins at a page, is longer than the structure, and stays mapped while `self` is borrowed:
+        // it never grows. Atomics may be changed by another process at any time, and every bit pattern is one of
+        // theirs.
         unsafe { self.area.start().cast::<Head>().as_ref() }
     }
 

@@ -36,7 +36,8 @@ pub enum Received {
     Gone,
 }
 
-/// Where a batch lies, and where its rows go. Views of either are good for any later batch of the same slot and the same length.
+/// Where a batch lies, and where its rows go. Views of either are good for any later batch of the same slot and the
+/// same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// Which of the slots it has.
@@ -68,7 +69,8 @@ impl DriverEnd {
         })
     }
 
-    /// Waits for what comes next: looks for as long as `looking`, then sleeps. `host` is readable, or hung up, when the host is gone.
+    /// Waits for what comes next: looks for as long as `looking`, then sleeps. `host` is readable, or hung up, when the
+    /// host is gone.
     ///
     /// # Errors
     /// `InvalidData` where what the host wrote cannot be; those of the system.

@@ -63,8 +63,8 @@ impl Event {
         }
     }
 
-    /// Waits until `is_there`: looks for as long as `looking`, then sleeps; whoever makes it so calls [`Event::wake`] with `sleeps`. `other` is
-    /// readable, or hung up, when the other side is gone.
+    /// Waits until `is_there`: looks for as long as `looking`, then sleeps; whoever makes it so calls [`Event::wake`]
+    /// with `sleeps`. `other` is readable, or hung up, when the other side is gone.
     pub(crate) fn wait(
         &self,
         sleeps: &AtomicU32,
@@ -89,7 +89,8 @@ impl Event {
         loop {
             // Said before looking once more: who makes it so from now on will wake.
             sleeps.store(1, Ordering::SeqCst);
-            // Neither side may see its own store and miss that of the other: whoever makes it so swaps `sleeps` after its own store.
+            // Neither side may see its own store and miss that of the other: whoever makes it so swaps `sleeps` after
+            // its own store.
             fence(Ordering::SeqCst);
             let woken = if is_there() {
                 Some(Woken::There)

@@ -65,8 +65,8 @@ impl Outcome {
 pub struct Answer {
     /// How it ended.
     pub outcome: Outcome,
-    /// The slot that holds the rows, which stay as they are until the batch after the next one is sent. A view of it is good for any later answer
-    /// in the same slot with as much room.
+    /// The slot that holds the rows, which stay as they are until the batch after the next one is sent. A view of it is
+    /// good for any later answer in the same slot with as much room.
     pub slot: usize,
     /// How many there are.
     pub n_rows: usize,
@@ -147,8 +147,9 @@ impl HostEnd {
         self.drivers.wake(&head.driver_sleeps.0)
     }
 
-    /// Waits for the answer to the batch that was sent first of those under way: looks for as long as `looking`, then sleeps until `timeout` at
-    /// most. `process` is readable when the process of the driver has ended: a descriptor of it (pidfd).
+    /// Waits for the answer to the batch that was sent first of those under way: looks for as long as `looking`, then
+    /// sleeps until `timeout` at most. `process` is readable when the process of the driver has ended: a descriptor of
+    /// it (pidfd).
     ///
     /// # Errors
     /// Those of the system.

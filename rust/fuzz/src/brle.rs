@@ -10,7 +10,8 @@ const MAX_LEN: u32 = 400;
 const MAX_RUN: u32 = 40;
 const MAX_RUNS: usize = 24;
 
-/// Makes masks of the bytes, once with short runs and once with any, and compares what becomes of them with what becomes of their elements.
+/// Makes masks of the bytes, once with short runs and once with any, and compares what becomes of them with what
+/// becomes of their elements.
 pub fn brle(data: &[u8]) {
     let mut bytes = Unstructured::new(data);
     if let Ok((len, [left, right, third])) = drawn(&mut bytes, 1..=MAX_LEN, 0..=MAX_RUN) {

@@ -6,7 +6,8 @@ use wasm_smith::{Config, Module};
 use crate::engine::engine;
 use crate::world::world;
 
-/// Runs a program of random code. Most have the exports of a program and call what they like; some are any component at all.
+/// Runs a program of random code. Most have the exports of a program and call what they like; some are any component at
+/// all.
 pub fn components(data: &[u8]) {
     let mut bytes = Unstructured::new(data);
     let Ok(component) = program(&mut bytes) else {

@@ -1,8 +1,8 @@
 //! Programs that call everything that there is to call, with handles that they hold and handles that they do not.
 //!
-//! The bytes choose the calls, one after the other. Arguments are drawn by what they may be in the canonical ABI: a handle from an
-//! earlier call, an address, a length, or any number; the memory holds texts, small numbers and what is left of the bytes. Results, and
-//! words that a call wrote to memory, become the handles of later calls.
+//! The bytes choose the calls, one after the other. Arguments are drawn by what they may be in the canonical ABI: a
+//! handle from an earlier call, an address, a length, or any number; the memory holds texts, small numbers and what is
+//! left of the bytes. Results, and words that a call wrote to memory, become the handles of later calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -178,7 +178,8 @@ fn handle(bytes: &mut Unstructured<'_>) -> arbitrary::Result<u32> {
     bytes.int_in_range(FIRST_HANDLE..=FIRST_HANDLE + N_HANDLES - 1)
 }
 
-/// A core module that makes the calls and answers `true`. It imports what it calls and no more, which is much faster to compile.
+/// A core module that makes the calls and answers `true`. It imports what it calls and no more, which is much faster to
+/// compile.
 fn module(world: &World, calls: &[Call], content: &[u8]) -> Vec<u8> {
     let called: BTreeSet<usize> = calls.iter().map(|call| call.import).collect();
     let indices: BTreeMap<usize, u32> = called.into_iter().zip(0..).collect();

@@ -1,7 +1,7 @@
-//! What fuzzers do with the bytes that they make up. Each function takes any bytes, turns them into what a user could supply, and panics
-//! where the engine is not what it promises to be: it never panics, every program ends in an answer or in an error of its own, and
-//! nothing is left behind. `make fuzz` runs them under libFuzzer; `tests/` runs them on seeds and on the kept
-//! inputs of `corpus/`.
+//! What fuzzers do with the bytes that they make up. Each function takes any bytes, turns them into what a user could
+//! supply, and panics where the engine is not what it promises to be: it never panics, every program ends in an answer
+//! or in an error of its own, and nothing is left behind. `make fuzz` runs them under libFuzzer; `tests/` runs them on
+//! seeds and on the kept inputs of `corpus/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

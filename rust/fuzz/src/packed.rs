@@ -8,7 +8,8 @@ use pie_host::{Language, Manifest, Packed};
 /// The most that the files of a read program may be.
 const MAX_FILES_BYTES: usize = 1 << 20;
 
-/// Reads the bytes as a built program and as a manifest; makes a built program of them, reads it, and reads it again with a byte changed.
+/// Reads the bytes as a built program and as a manifest; makes a built program of them, reads it, and reads it again
+/// with a byte changed.
 pub fn packed(data: &[u8]) {
     read(data);
     if let Ok(text) = std::str::from_utf8(data) {

@@ -21,7 +21,8 @@ const HELLO: &str = r#"{"type":"hello","protocol":1,"user":"fuzzer"}"#;
 const LAUNCH: &str = r#"{"type":"launch","id":4,"program":"echo@1.0.0","input":{"n":1},"args":["a"],"seed":7,"limits":{"cpu_s":1},"attach":true}"#;
 const SEND: &str = r#"{"type":"send","id":12,"pid":PID,"text":"x"}"#;
 const INSTALL: &str = r#"{"type":"install","id":9,"name":"a","version":"0.1.0","digest":"DIGEST","manifest":"[package]\nname = \"a\"\nversion = \"0.1.0\"\n"}"#;
-/// Messages that are right, for the bytes to spoil: of a process that runs, of a program that is installed, and of an upload.
+/// Messages that are right, for the bytes to spoil: of a process that runs, of a program that is installed, and of an
+/// upload.
 const MESSAGES: &[&str] = &[
     r#"{"type":"ping","id":1}"#,
     r#"{"type":"processes","id":2,"all":true}"#,
@@ -41,7 +42,8 @@ const MESSAGES: &[&str] = &[
     r#"{"type":"ack","pid":PID,"seq":1}"#,
     r#"{"type":"outcome","id":17,"pid":PID}"#,
 ];
-/// Headers of binary messages that are right, each with the part of the program that is its payload; the last two are an upload.
+/// Headers of binary messages that are right, each with the part of the program that is its payload; the last two are
+/// an upload.
 const HEADERS: &[(&str, Part)] = &[
     (r#"{"type":"file","id":16,"pid":PID}"#, Part::First),
     (
@@ -110,7 +112,8 @@ fn served() -> &'static Served {
 }
 
 impl Served {
-    /// Installs the program, launches it and hears its echo: all that the messages speak of exists then, and they were right.
+    /// Installs the program, launches it and hears its echo: all that the messages speak of exists then, and they were
+    /// right.
     fn prepare(&self) {
         let install =
             r#"{"type":"install","id":9,"name":"echo","version":"1.0.0","digest":"DIGEST"}"#;
@@ -267,7 +270,8 @@ impl Step {
     }
 }
 
-/// Connects, sends what the bytes say and closes its side; the server closes the other, and a client that comes then is served.
+/// Connects, sends what the bytes say and closes its side; the server closes the other, and a client that comes then is
+/// served.
 pub fn protocol(data: &[u8]) {
     let served = served();
     let steps = match written(data) {

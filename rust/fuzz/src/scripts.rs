@@ -25,7 +25,8 @@ const COMPILE: Duration = Duration::from_secs(1);
 /// How long the answer may take, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Has a worker, which `worker` is the command of, remove the types from a script. It ends with an answer or an error of the script's own.
+/// Has a worker, which `worker` is the command of, remove the types from a script. It ends with an answer or an error
+/// of the script's own.
 pub fn scripts(data: &[u8], worker: &[String]) {
     static HOST: Mutex<Option<Host>> = Mutex::new(None);
     let mut host = HOST.lock().unwrap();

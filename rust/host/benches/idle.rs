@@ -1,7 +1,8 @@
-//! The private memory of live idle programs: `cargo bench --profile release -p pie-host --bench idle -- --language Rust --programs 10000`.
+//! The private memory of live idle programs: `cargo bench --profile release -p pie-host --bench idle -- --language Rust
+//! --programs 10000`.
 //!
-//! Each program waits for a message. The figure is what the private memory of this process grew by for each of them, and the peer's is
-//! that of a bare pooled instance of the same component, in a process of its own (`--bare`).
+//! Each program waits for a message. The figure is what the private memory of this process grew by for each of them,
+//! and the peer's is that of a bare pooled instance of the same component, in a process of its own (`--bare`).
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,9 +1,10 @@
 //! Warm launches beside bare `InstancePre::instantiate`: `cargo bench --profile release -p pie-host --bench launch`.
 //!
-//! Ours: from the first call of `Host::launch` to the first instruction of the last program, for 1, 100 and 1,000 programs at once, all
-//! of them alive at the end. For Rust that is the entry of the component; for programs from source, which their runtime has to load
-//! first, the event that the program sends with its first own instruction, when it has been read. The peer instantiates the same
-//! component as often and keeps every instance. Needs `build/programs/workload.wasm` and both language runtimes.
+//! Ours: from the first call of `Host::launch` to the first instruction of the last program, for 1, 100 and 1,000
+//! programs at once, all of them alive at the end. For Rust that is the entry of the component; for programs from
+//! source, which their runtime has to load first, the event that the program sends with its first own instruction, when
+//! it has been read. The peer instantiates the same component as often and keeps every instance. Needs
+//! `build/programs/workload.wasm` and both language runtimes.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -1,7 +1,8 @@
 //! What metering costs, how exactly a runaway program is stopped, and what its neighbours notice of it:
 //! `cargo bench --profile release -p pie-host --bench metering`.
 //!
-//! Three kernels run as programs of a host, with interruption and limits on, and in the same component on bare wasmtime, without.
+//! Three kernels run as programs of a host, with interruption and limits on, and in the same component on bare
+//! wasmtime, without.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -33,7 +34,8 @@ fn main() {
     neighbours(rounds);
 }
 
-/// The time of a kernel as a program, from its entry to its answer, beside the same call on bare wasmtime. Both answer the same.
+/// The time of a kernel as a program, from its entry to its answer, beside the same call on bare wasmtime. Both answer
+/// the same.
 fn kernels(rounds: usize) {
     let host = Host::new(config(16)).unwrap();
     let program = Written::Rust.program();
@@ -97,7 +99,8 @@ fn runaway(rounds: usize) {
     );
 }
 
-/// The p99 of the answers of an echoing program, beside programs that spin until they are stopped and are launched again, and alone.
+/// The p99 of the answers of an echoing program, beside programs that spin until they are stopped and are launched
+/// again, and alone.
 fn neighbours(rounds: usize) {
     // The limit holds for the programs that spin: the neighbour runs for as long as the benchmark.
     let host = Host::new(config(16)).unwrap();

@@ -1,12 +1,13 @@
-//! The budget of bytes of an engine: whatever a guest, a client or a file can make grow is charged here before it is allocated.
+//! The budget of bytes of an engine: whatever a guest, a client or a file can make grow is charged here before it is
+//! allocated.
 //!
 //! | part of the total | who gets from it |
 //! |---|---|
 //! | a half, which is reserved | each user up to the floor, a 64th of the total |
 //! | the other half | users above their floor, each up to what one user may hold |
 //!
-//! So a user who takes all that one may have, or several who do, leave every other user the floor. What is charged is given back when the
-//! charge is dropped. A refused charge changes nothing, and nobody but the one who asked is told.
+//! So a user who takes all that one may have, or several who do, leave every other user the floor. What is charged is
+//! given back when the charge is dropped. A refused charge changes nothing, and nobody but the one who asked is told.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -294,7 +295,8 @@ impl Charge {
         drop(self.resize(left));
     }
 
-    /// Makes it stand also for what `other` stood for, which nothing can refuse. Those of another user or purpose stay apart and are given back.
+    /// Makes it stand also for what `other` stood for, which nothing can refuse. Those of another user or purpose stay
+    /// apart and are given back.
     pub(crate) fn absorb(&mut self, mut other: Self) {
         let is_alike = self.purpose == other.purpose
             && self.account.user == other.account.user

@@ -18,7 +18,8 @@ const COMPILE_PART: u64 = 8;
 pub struct HostConfig {
     /// Where compiled programs are kept between runs; none: nowhere.
     pub cache_dir: Option<PathBuf>,
-    /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in `runtimes` below it.
+    /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in
+    /// `runtimes` below it.
     pub data_dir: Option<PathBuf>,
     /// The component that runs Python sources.
     pub python_runtime: Option<PathBuf>,
@@ -30,14 +31,15 @@ pub struct HostConfig {
     pub worker_threads: usize,
     /// How much lower the priority of those threads is than the driver's, in steps of `nice`, 0 to 19.
     pub worker_niceness: u8,
-    /// The same of the first thread that runs programs which compute without waiting, 0 to 19; never less than `worker_niceness`. The
-    /// others do so when no other thread wants the core.
+    /// The same of the first thread that runs programs which compute without waiting, 0 to 19; never less than
+    /// `worker_niceness`. The others do so when no other thread wants the core.
     pub background_niceness: u8,
     /// Processes that may live at once.
     pub max_processes: u32,
-    /// The command of the process that works on what users supply: a program that calls [`crate::compile_worker`]. It compiles components
-    /// and removes types from scripts. None: components are compiled in this process, without limits, which is for those that one trusts;
-    /// and sources in JavaScript are refused, since nothing in this process reads them.
+    /// The command of the process that works on what users supply: a program that calls [`crate::compile_worker`]. It
+    /// compiles components and removes types from scripts. None: components are compiled in this process, without
+    /// limits, which is for those that one trusts; and sources in JavaScript are refused, since nothing in this process
+    /// reads them.
     pub compiler: Option<Vec<String>>,
     /// Compiled programs kept in memory, beside the language runtimes.
     pub max_programs: usize,

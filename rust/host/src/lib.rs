@@ -6,8 +6,8 @@
 //! - [`Process`]: a launched program; its [`Event`]s come in order, the last one is its return value or its error.
 //! - [`ServedProcess`]: one that outlives its readers, which come and go.
 //!
-//! A call of a program goes down through `interface` to the core of a model, either at once (what takes microseconds) or through the
-//! inbox (what waits for a batch); its answer comes back through a future that the program polls.
+//! A call of a program goes down through `interface` to the core of a model, either at once (what takes microseconds)
+//! or through the inbox (what waits for a batch); its answer comes back through a future that the program polls.
 
 mod budget;
 mod config;

@@ -15,14 +15,16 @@ const MOST: Duration = Duration::from_secs(1_000_000_000);
 settings! {
     /// What one process may use.
     pub struct Limits in "limits" {
-        /// Bytes of memory, summed over the memories and the tables of the instance and what the engine holds behind its decoders.
+        /// Bytes of memory, summed over the memories and the tables of the instance and what the engine holds behind
+        /// its decoders.
         memory_bytes "memory_bytes": u64 = 256 << 20, 64_u64 << 10 => 4_u64 << 30;
         /// Processor time of the program itself; none: without limit.
         cpu "cpu_s": Option<Duration> = Some(Duration::from_secs(300)), LEAST => MOST;
         /// Time from launch to end; none: without limit.
         wall "wall_s": Option<Duration> = None, LEAST => MOST;
-        /// Time that one step of a generation, or one flush, may take while the program waits for it, its wait for a place in a batch included; none:
-        /// without limit. The program gets an error and goes on. Generations that the engine runs to their end are not limited.
+        /// Time that one step of a generation, or one flush, may take while the program waits for it, its wait for a
+        /// place in a batch included; none: without limit. The program gets an error and goes on. Generations that the
+        /// engine runs to their end are not limited.
         pass "pass_s": Option<Duration> = None, LEAST => MOST;
         /// Calls that the program may make to the engine, waits included.
         calls "calls": u64 = 100_000_000, 100_u64 => 1_000_000_000_000_u64;
@@ -34,12 +36,14 @@ settings! {
         timers "timers": usize = 1024, 1_usize => 10_000_000_usize;
         /// Bytes that the program may write in its life, to its outputs and to its client.
         output_bytes "output_bytes": u64 = 1 << 30, 1_u64 << 10 => 1_u64 << 50;
-        /// Bytes that one call may carry from the program to the host, or one message or file from the client to the program.
+        /// Bytes that one call may carry from the program to the host, or one message or file from the client to the
+        /// program.
         message_bytes "message_bytes": usize = 8 << 20, 1_usize << 10 => 1_usize << 30;
-        /// Events that wait for the client, and messages, and files, that wait for the program, before the writer waits or is refused.
+        /// Events that wait for the client, and messages, and files, that wait for the program, before the writer waits
+        /// or is refused.
         queue_events "queue_events": usize = 1024, 1_usize => 1_usize << 20;
-        /// Bytes in the events that wait for the client before the program waits, and in the messages, and in the files, that wait for the
-        /// program before the next one is refused.
+        /// Bytes in the events that wait for the client before the program waits, and in the messages, and in the
+        /// files, that wait for the program before the next one is refused.
         queue_bytes "queue_bytes": usize = 1 << 20, 1_usize => 1_usize << 30;
         /// Bytes of the files of a program that is launched from source.
         source_bytes "source_bytes": usize = 64 << 20, 1_usize => 1_usize << 30;

@@ -1,8 +1,10 @@
-//! The numbers of processes. A host counts; where others must not learn from a number how many processes there are, they get it permuted.
+//! The numbers of processes. A host counts; where others must not learn from a number how many processes there are,
+//! they get it permuted.
 //!
-//! The permutation is a Feistel network (M. Luby, C. Rackoff, "How to construct pseudorandom permutations from pseudorandom functions",
-//! 1988) of twelve rounds, whose function is SHA-256 with a key. It maps the first 2^30 counts among themselves, so that people can type
-//! them, and those that follow, up to 2^52, among those: all are different, and whole numbers to JavaScript too.
+//! The permutation is a Feistel network (M. Luby, C. Rackoff, "How to construct pseudorandom permutations from
+//! pseudorandom functions", 1988) of twelve rounds, whose function is SHA-256 with a key. It maps the first 2^30 counts
+//! among themselves, so that people can type them, and those that follow, up to 2^52, among those: all are different,
+//! and whole numbers to JavaScript too.
 
 use std::sync::Mutex;
 

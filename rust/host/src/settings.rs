@@ -1,5 +1,6 @@
-//! Settings that a user gives by name. One entry of a table says all about one: its field, its key, what it is, its default and its
-//! range; whatever else is known of it, in other languages and in the reference too, is read from [`Setting`].
+//! Settings that a user gives by name. One entry of a table says all about one: its field, its key, what it is, its
+//! default and its range; whatever else is known of it, in other languages and in the reference too, is read from
+//! [`Setting`].
 
 use std::fmt;
 use std::time::Duration;
@@ -142,8 +143,8 @@ impl<T: Field> Field for Option<T> {
 
 /// Makes a structure of settings from a table of `field "key": type = default, least => most;`.
 ///
-/// It has `Default`, `SECTION`, `settings()` (every entry, in order), `values()` (what holds, in the same order), `set(key, value)`
-/// and `check()`.
+/// It has `Default`, `SECTION`, `settings()` (every entry, in order), `values()` (what holds, in the same order),
+/// `set(key, value)` and `check()`.
 macro_rules! settings {
     (
         $(#[$meta:meta])*
@@ -188,7 +189,8 @@ macro_rules! settings {
             /// Sets the one of that key.
             ///
             /// # Errors
-            /// `invalid-config` for a key that there is not, or a value of another kind; ranges are looked at by [`Self::check`].
+            /// `invalid-config` for a key that there is not, or a value of another kind; ranges are looked at by
+            /// [`Self::check`].
             pub fn set(&mut self, key: &str, value: $crate::settings::Value) -> Result<(), $crate::Error> {
                 let fits = match key {
                     $($key => $crate::settings::Field::from_value(value).map(|value| self.$field = value),)+

@@ -1,18 +1,20 @@
 //! Locking that goes on after a panic of another holder, and waiting.
 //!
-//! `model/inbox.rs` synchronises by nothing but this file, so that `rust/interleavings` can put a model checker in its place.
+//! `model/inbox.rs` synchronises by nothing but this file, so that `rust/interleavings` can put a model checker in its
+//! place.
 
 use std::sync::PoisonError;
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::time::Instant;
 
-/// Locks `mutex`. A panic elsewhere is a fault that is reported where it happened; poisoning every later caller would turn it into
-/// an outage, so the value is used as it stands.
+/// Locks `mutex`. A panic elsewhere is a fault that is reported where it happened; poisoning every later caller would
+/// turn it into an outage, so the value is used as it stands.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits to be notified, until `deadline` at most; that may also be for nothing, so look again. None: the deadline has passed.
+/// Waits to be notified, until `deadline` at most; that may also be for nothing, so look again. None: the deadline has
+/// passed.
 pub(crate) fn wait_until<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -42,7 +42,8 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
 
             #[cfg(target_family = "wasm")]
             ::inferlet::__private::export_program!(Program with_types_in ::inferlet::bindings);
-            // The names of the exports are none that every other linker takes, as where the tests of a program are built for its machine.
+            // The names of the exports are none that every other linker takes, as where the tests of a program are
+            // built for its machine.
             #[cfg(not(target_family = "wasm"))]
             const _: fn(::std::string::String) -> ::std::result::Result<::std::string::String, ::inferlet::__private::Failure> =
                 <Program as ::inferlet::__private::Guest>::run;

@@ -6,10 +6,10 @@ use proc_macro::TokenStream;
 
 /// Makes a function the entry of the program.
 ///
-/// The function may be `async` or not, takes nothing or one argument, and returns `inferlet::Result<T>`, or a `Result` whose
-/// error can be displayed. The launch input, a JSON value, is deserialized into the argument; a `String` gets the text
-/// itself: that of a JSON string, that of `{"input": text}`, else the input as it stands. The answer is serialized to JSON.
-/// An error text that begins with `[code] ` gives the failure that code.
+/// The function may be `async` or not, takes nothing or one argument, and returns `inferlet::Result<T>`, or a `Result`
+/// whose error can be displayed. The launch input, a JSON value, is deserialized into the argument; a `String` gets the
+/// text itself: that of a JSON string, that of `{"input": text}`, else the input as it stands. The answer is serialized
+/// to JSON. An error text that begins with `[code] ` gives the failure that code.
 ///
 /// ```ignore
 /// #[derive(serde::Deserialize)]

@@ -14,8 +14,8 @@ use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::{Model, Result, task};
 
-/// A sequence of tokens with its keys and values in the engine: what was computed, a pending token, and a buffer of what
-/// was added since. Dropping it frees its pages at once.
+/// A sequence of tokens with its keys and values in the engine: what was computed, a pending token, and a buffer of
+/// what was added since. Dropping it frees its pages at once.
 ///
 /// A generator shares its context, so that everything here can be called while one lives.
 pub struct Context {
@@ -46,11 +46,12 @@ impl Context {
         Ok(Self::bind(self.shared.raw.fork()?, self.model.clone()))
     }
 
-    /// A context with everything that the snapshot of that name holds, which stays: tokens, buffer and turn state. It belongs to the
-    /// user, whichever of his programs saved it.
+    /// A context with everything that the snapshot of that name holds, which stays: tokens, buffer and turn state. It
+    /// belongs to the user, whichever of his programs saved it.
     ///
     /// # Errors
-    /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that is empty or longer than 256 bytes.
+    /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that is empty or
+    /// longer than 256 bytes.
     pub fn open(model: &Model, name: &str) -> Result<Self> {
         Ok(Self::bind(
             raw::Context::open(model.raw(), name)?,
@@ -88,7 +89,8 @@ impl Context {
     /// Keeps a copy of everything under a name, in place of an older one, until it is deleted. It uses no page.
     ///
     /// # Errors
-    /// A kept error; `limit-snapshots` when too many are kept; `invalid-argument` as in `open`; `context-busy` while a pass is under way.
+    /// A kept error; `limit-snapshots` when too many are kept; `invalid-argument` as in `open`; `context-busy` while a
+    /// pass is under way.
     pub fn save(&self, name: &str) -> Result<()> {
         self.check()?;
         Ok(self.shared.raw.save(name)?)
@@ -132,7 +134,8 @@ impl Context {
         self.fill(Role::Assistant, text)
     }
 
-    /// Opens the assistant's turn, where the model starts speaking. Idempotent; `generate` does it by itself where a turn stands last.
+    /// Opens the assistant's turn, where the model starts speaking. Idempotent; `generate` does it by itself where a
+    /// turn stands last.
     pub fn cue(&mut self) -> &mut Self {
         self.change(chat::cue)
     }
@@ -190,9 +193,9 @@ impl Context {
         self.shared.keeper.value_of(self.shared.raw.seq_len())
     }
 
-    /// Of the tokens in pages, those that were not computed for this context, because a program of the same user had computed the same
-    /// before; a fork has the count of its original. It depends on what other programs did: do not let tokens follow from it. 0 where the
-    /// call fails: its error is kept.
+    /// Of the tokens in pages, those that were not computed for this context, because a program of the same user had
+    /// computed the same before; a fork has the count of its original. It depends on what other programs did: do not
+    /// let tokens follow from it. 0 where the call fails: its error is kept.
     pub fn cached_tokens(&self) -> u32 {
         let shared = &self.shared;
         shared.keeper.value_of(shared.raw.cached_tokens())

@@ -17,8 +17,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! The logic stands in the engine; this crate gives it Rust types and an executor. Natively it compiles, for editors and
-//! tests, but a call into the engine has nobody to answer it and panics.
+//! The logic stands in the engine; this crate gives it Rust types and an executor. Natively it compiles, for editors
+//! and tests, but a call into the engine has nobody to answer it and panics.
 //!
 //! Calls that return no `Result` keep their first error: the next fallible call on the same value, or on what derives
 //! from it, returns it once, and an error that nobody met fails the program at its end.
@@ -57,7 +57,8 @@ pub mod tokenizer;
 pub mod pie {
     pub use crate::bindings::pie::instruct;
 
-    /// The interfaces of the engine. Of the session it is the typed API, which keeps the order of what is printed and sent.
+    /// The interfaces of the engine. Of the session it is the typed API, which keeps the order of what is printed and
+    /// sent.
     pub mod core {
         pub use crate::bindings::pie::core::*;
         pub use crate::session;

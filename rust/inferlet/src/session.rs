@@ -20,7 +20,8 @@ pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::stdout::flush_output;
 use crate::task::answer;
 
-/// Sends a text: the client's `Stdout` event. What was printed before goes out before; a slow client suspends the program.
+/// Sends a text: the client's `Stdout` event. What was printed before goes out before; a slow client suspends the
+/// program.
 pub fn send(message: &str) {
     flush_output();
     raw::send(message);
@@ -34,7 +35,8 @@ pub fn send_file(data: &[u8]) {
 
 /// Awaiting a [`FutureString`].
 pub trait FutureStringExt {
-    /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no message.
+    /// The text, or none once its source is closed: after the client has disconnected. Dropping the wait loses no
+    /// message.
     fn wait_async(self) -> impl Future<Output = Option<String>>;
 }
 
@@ -46,7 +48,8 @@ impl FutureStringExt for FutureString {
 
 /// Awaiting a [`FutureBlob`].
 pub trait FutureBlobExt {
-    /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no file.
+    /// The bytes, or none once their source is closed: after the client has disconnected. Dropping the wait loses no
+    /// file.
     fn wait_async(self) -> impl Future<Output = Option<Vec<u8>>>;
 }
 

@@ -1,5 +1,5 @@
-//! The snippets of the reference compile as they are printed there. What they do is tested with the engine, which a native
-//! build has not.
+//! The snippets of the reference compile as they are printed there. What they do is tested with the engine, which a
+//! native build has not.
 
 #![allow(dead_code, reason = "most of it is only compiled")]
 #![allow(unused_mut, reason = "some snippets declare more than they use")]

@@ -1,4 +1,5 @@
-//! What `src/sync.rs` of the host offers, on the model checker's threads and a clock that stands still but while somebody waits.
+//! What `src/sync.rs` of the host offers, on the model checker's threads and a clock that stands still but while
+//! somebody waits.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

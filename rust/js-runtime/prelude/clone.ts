@@ -1,6 +1,9 @@
 /** `structuredClone`. */
 
-/** A deep copy of data, cycles included. Functions, symbols, promises and weak collections cannot be copied; prototypes are not kept. */
+/**
+ * A deep copy of data, cycles included. Functions, symbols, promises and weak collections cannot be copied; prototypes
+ * are not kept.
+ */
 export function structuredClone<T>(value: T): T {
   return copy(value, new Map()) as T;
 }

@@ -9,7 +9,10 @@ interface FailureRecord {
   readonly kind: string;
   readonly message: string;
   readonly code: string | undefined;
-  /** The program's own frames, below a first line like `TypeError: message`; empty where nothing was thrown by the program's code. */
+  /**
+   * The program's own frames, below a first line like `TypeError: message`; empty where nothing was thrown by the
+   * program's code.
+   */
   readonly traceback: string;
 }
 
@@ -34,7 +37,9 @@ export function describe(thrown: unknown): FailureRecord {
   return { kind, message, code, traceback: traceback(thrown, 0) };
 }
 
-/** What QuickJS leaves out: how much it was, and what to do. The runtime sets the size (`STACK_BYTES` in `program.rs`). */
+/**
+ * What QuickJS leaves out: how much it was, and what to do. The runtime sets the size (`STACK_BYTES` in `program.rs`).
+ */
 const STACK_NOTE = ': JavaScript has 256 KiB of stack, whatever engine.stack_bytes is; recurse less deeply, or use a loop';
 
 /** Causes of causes beyond this depth are left out; a cause may contain itself. */

@@ -1,5 +1,5 @@
-//! The engine as the contract in `wit/` describes it: the world of a language runtime, and the two streams that the console
-//! writes to.
+//! The engine as the contract in `wit/` describes it: the world of a language runtime, and the two streams that the
+//! console writes to.
 #![allow(missing_docs)]
 
 wit_bindgen::generate!({
@@ -18,7 +18,8 @@ wit_bindgen::generate!({
     pub_export_macro: true,
 });
 
-/// QuickJS asks for the time of day by this name, in microseconds since 1970: on this target it has no C library to ask.
+/// QuickJS asks for the time of day by this name, in microseconds since 1970: on this target it has no C library to
+/// ask.
 #[unsafe(no_mangle)]
 pub extern "C" fn __rquickjs_host_now_us() -> f64 {
     let now = wasi::clocks::wall_clock::now();

@@ -3,7 +3,8 @@
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Object, Result};
 
-/// The runtime's modules as bytecode, each as (length of name, name, length of bytecode, bytecode), lengths in four bytes.
+/// The runtime's modules as bytecode, each as (length of name, name, length of bytecode, bytecode), lengths in four
+/// bytes.
 static BUILTINS: &[u8] = include_bytes!(env!("PIE_JS_BUILTINS"));
 
 /// Reads a module of the runtime from its bytecode.

@@ -1,6 +1,7 @@
 //! What a program waits for: futures of the engine, and timers. The loop sleeps in one poll for all of them.
 //!
-//! Nothing of the loop is borrowed while JavaScript runs or JavaScript values are dropped, because both may come back here.
+//! Nothing of the loop is borrowed while JavaScript runs or JavaScript values are dropped, because both may come back
+//! here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};

@@ -70,8 +70,8 @@ pub(crate) fn encode_utf8(ctx: Ctx<'_>, text: String) -> Result<TypedArray<'_, u
     TypedArray::new(ctx, text.into_bytes())
 }
 
-/// Decodes bytes as `[text, number of bytes at the end that begin a character and were left]`. Only with `more` is anything
-/// left. Other faults become U+FFFD, or with `fatal` undefined.
+/// Decodes bytes as `[text, number of bytes at the end that begin a character and were
+/// left]`. Only with `more` is anything left. Other faults become U+FFFD, or with `fatal` undefined.
 pub(crate) fn decode_utf8<'js>(
     ctx: Ctx<'js>,
     bytes: TypedArray<'js, u8>,

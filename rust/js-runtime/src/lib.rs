@@ -1,8 +1,8 @@
 //! The JavaScript runtime component: QuickJS with the SDK inside. It runs one program that was launched from source.
 //!
-//! `program` runs it from start to answer, `modules` finds what it imports, `event_loop` waits for it, `bridge` lends it the
-//! engine as the module `pie:host`, and `globals` gives it clock, timers, randomness and output. Whatever is JavaScript
-//! (the SDK and the rest of the globals) is compiled to bytecode when the component is built.
+//! `program` runs it from start to answer, `modules` finds what it imports, `event_loop` waits for it, `bridge` lends
+//! it the engine as the module `pie:host`, and `globals` gives it clock, timers, randomness and output. Whatever is
+//! JavaScript (the SDK and the rest of the globals) is compiled to bytecode when the component is built.
 //!
 //! An instance runs once and is thrown away by the engine, so nothing here is torn down.
 

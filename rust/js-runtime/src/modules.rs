@@ -183,7 +183,8 @@ fn declare_json<'js>(ctx: &Ctx<'js>, name: &str, text: &str) -> Result<Module<'j
             format!("{name} is not JSON: {reason}"),
         ));
     }
-    // A JSON text is not the same thing as a JavaScript literal (`__proto__`), but a string of JSON is one of JavaScript.
+    // A JSON text is not the same thing as a JavaScript literal (`__proto__`), but a string of JSON is one of
+    // JavaScript.
     let literal = ctx
         .json_stringify(text)?
         .ok_or(Error::Unknown)?

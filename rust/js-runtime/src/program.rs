@@ -10,8 +10,8 @@ use crate::event_loop::{self, EventLoop, Settled};
 use crate::failure::{self, Fault};
 use crate::{builtins, globals, modules};
 
-/// Deep enough for ordinary recursion; one deeper is a RangeError. The engine gives the instance's own stack 32 times as much,
-/// so that this limit is the one that is met.
+/// Deep enough for ordinary recursion; one deeper is a RangeError. The engine gives the instance's own stack 32 times
+/// as much, so that this limit is the one that is met.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// The module in whose name the entry is imported to be looked at.
@@ -23,7 +23,8 @@ const HALT_MODULE: &str = "pie:runtime/halt.js";
 /// The part of the runtime that is JavaScript: importing it sets up the globals.
 const RUNTIME_MODULE: &str = "pie:runtime/program.js";
 
-/// Runs the program that came with the launch; input and answer are JSON texts. A failure's traceback also goes to stderr.
+/// Runs the program that came with the launch; input and answer are JSON texts. A failure's traceback also goes to
+/// stderr.
 pub(crate) fn run(input: &str) -> Result<String, Failure> {
     let answer = start(input);
     if let Err(failure) = &answer {
@@ -38,8 +39,8 @@ pub(crate) fn run(input: &str) -> Result<String, Failure> {
     answer
 }
 
-/// Looks at the program that came with the launch without running any of it: whether every module that the entry imports is there and
-/// parses, and whether the entry exports `main`.
+/// Looks at the program that came with the launch without running any of it: whether every module that the entry
+/// imports is there and parses, and whether the entry exports `main`.
 pub(crate) fn check() -> Result<(), String> {
     within(|ctx, support, entry| {
         support.link(ctx, entry).map_err(|fault| {
@@ -156,8 +157,8 @@ impl<'js> Support<'js> {
         }
     }
 
-    /// Links the entry with what it imports. The first import of the module that does so halts its evaluation, which begins after
-    /// everything is linked, so that no module of the program runs.
+    /// Links the entry with what it imports. The first import of the module that does so halts its evaluation, which
+    /// begins after everything is linked, so that no module of the program runs.
     fn link(&self, ctx: &Ctx<'js>, entry: &str) -> Result<(), Fault<'js>> {
         let path = ctx
             .json_stringify(entry)?

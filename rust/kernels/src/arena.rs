@@ -1,7 +1,8 @@
 //! The batch as the kernels see it: the arena's arrays, checked once against the plan, read in place.
 //!
-//! `pie-core` writes the arena and documents its arrays; only those that a model needs are looked at here. Every index that an
-//! operation follows (token, position, page, row, slot) is checked before anything is computed, so a bad batch changes nothing.
+//! `pie-core` writes the arena and documents its arrays; only those that a model needs are looked at here. Every index
+//! that an operation follows (token, position, page, row, slot) is checked before anything is computed, so a bad batch
+//! changes nothing.
 
 mod checks;
 

@@ -1,8 +1,8 @@
 //! The C symbols. Declared to Python in `python/pie/backends/cpu/kernels.h`; a test compares the sizes.
 //!
-//! Every function checks its arguments, catches panics, answers 0 or an error code, and writes a message where the caller gave
-//! room for one. What a pointer points to is the caller's promise; that it is not null, and long enough for the counts beside
-//! it, is checked wherever it can be.
+//! Every function checks its arguments, catches panics, answers 0 or an error code, and writes a message where the
+//! caller gave room for one. What a pointer points to is the caller's promise; that it is not null, and long enough for
+//! the counts beside it, is checked wherever it can be.
 #![allow(unsafe_code)] // The C boundary: raw pointers in, exported symbols out.
 
 use std::ffi::{c_char, c_void};
@@ -251,11 +251,12 @@ pub unsafe extern "C" fn pie_k_plan_set_kv(
     })
 }
 
-/// Sets the memory that pages are swapped out to, a whole number of pages. It is used in place; without it the plan cannot swap.
+/// Sets the memory that pages are swapped out to, a whole number of pages. It is used in place; without it the plan
+/// cannot swap.
 ///
 /// # Safety
-/// The pointers are null or valid for the counts beside them; the memory lives as long as the plan, nobody else touches it during a
-/// step, and it does not overlap that of the pages.
+/// The pointers are null or valid for the counts beside them; the memory lives as long as the plan, nobody else touches
+/// it during a step, and it does not overlap that of the pages.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pie_k_plan_set_host(
     plan: *mut PlanHandle,
@@ -346,8 +347,9 @@ pub unsafe extern "C" fn pie_k_linear(
     })
 }
 
-/// Reads `n_bytes` (the last words that fill no cache line aside) on all threads of the plan, as fast as memory gives them, and
-/// writes their exclusive or. It computes nothing: the bandwidth that it reaches is what the linears are measured by.
+/// Reads `n_bytes` (the last words that fill no cache line aside) on all threads of the plan, as fast as memory gives
+/// them, and writes their exclusive or. It computes nothing: the bandwidth that it reaches is what the linears are
+/// measured by.
 ///
 /// # Safety
 /// The pointers are null or valid for the counts beside them; one call at a time for a plan.
@@ -374,7 +376,8 @@ pub unsafe extern "C" fn pie_k_read_memory(
     })
 }
 
-/// Copies the rows of a buffer as the newest step left them to `out` (room for `n`), and writes how many floats there are.
+/// Copies the rows of a buffer as the newest step left them to `out` (room for `n`), and writes how many floats there
+/// are.
 ///
 /// # Safety
 /// The pointers are null or valid for the counts beside them; not while a step of the plan runs.

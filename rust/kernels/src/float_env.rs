@@ -1,8 +1,8 @@
 //! The floating-point environment that the kernels compute in.
 //!
-//! A library built with fast-math may set flush-to-zero for a whole thread; the kernels' results must not depend on who else
-//! is loaded. On x86-64 the control register is set for the time of a step and put back; other machines start threads in the
-//! IEEE default and have no such habit.
+//! A library built with fast-math may set flush-to-zero for a whole thread; the kernels' results must not depend on who
+//! else is loaded. On x86-64 the control register is set for the time of a step and put back; other machines start
+//! threads in the IEEE default and have no such habit.
 #![allow(unsafe_code)] // The control register is reached by instructions only.
 
 /// Round to nearest even, no flushing of denormals, all exceptions masked.

@@ -1,8 +1,9 @@
 //! The pool of keys and values: where they lie in memory that the caller owns.
 //!
-//! One array `[n_pages][n_layers][keys, values][n_kv_heads][page_size * head_dim]`. Keys of a head are stored transposed,
-//! `[head_dim][page_size]`, so that sixteen slots are scored at once, each in a lane of its own that walks the head in order;
-//! values are stored `[page_size][head_dim]`. So neither needs a sum across lanes, and no result depends on where a page ends.
+//! One array `[n_pages][n_layers][keys, values][n_kv_heads][page_size *
+//! head_dim]`. Keys of a head are stored transposed, `[head_dim][page_size]`, so that sixteen slots are scored at once,
+//! each in a lane of its own that walks the head in order; values are stored `[page_size][head_dim]`. So neither needs
+//! a sum across lanes, and no result depends on where a page ends.
 #![allow(unsafe_code)] // The pool is memory of the caller, written and read through pointers.
 
 use std::marker::PhantomData;
@@ -31,8 +32,8 @@ impl KvShape {
         self.n_layers * 2 * self.n_kv_heads * self.head_len()
     }
 
-    /// Where the keys (or the values) of a head of a layer begin in a page, in elements from the start of the pool. Pools
-    /// have more than 2^32 elements.
+    /// Where the keys (or the values) of a head of a layer begin in a page, in elements from the start of the pool.
+    /// Pools have more than 2^32 elements.
     #[inline(always)]
     fn head_start(&self, page: usize, layer: usize, values: bool, head: usize) -> usize {
         let heads = ((page * self.n_layers + layer) * 2 + usize::from(values)) * self.n_kv_heads;
@@ -70,8 +71,8 @@ impl KvMemory {
     /// Takes memory of the caller: `n_bytes` of it must hold a pool of that shape.
     ///
     /// # Safety
-    /// `start` points to `n_bytes` initialised bytes that live as long as the result, that nobody else touches during a step, and that
-    /// no other `KvMemory` shares.
+    /// `start` points to `n_bytes` initialised bytes that live as long as the result, that nobody else touches during a
+    /// step, and that no other `KvMemory` shares.
     pub(crate) unsafe fn new(
         start: *mut u8,
         n_bytes: usize,
@@ -111,8 +112,8 @@ impl KvMemory {
         self.shape.n_pages
     }
 
-    /// Copies a whole page to another memory of such pages, or to another page of this one. The caller has checked the indices, and
-    /// that no page is both read and written.
+    /// Copies a whole page to another memory of such pages, or to another page of this one. The caller has checked the
+    /// indices, and that no page is both read and written.
     pub(crate) fn copy_page(&self, src: usize, to: &Self, dst: usize) {
         let same = std::ptr::eq(self.start, to.start);
         assert!(
@@ -122,7 +123,8 @@ impl KvMemory {
                 && self.page_bytes() == to.page_bytes(),
             "page copies are checked before"
         );
-        // SAFETY: both pages lie in their memories, which do not overlap (the contract of `new`), and are two different ones.
+        // SAFETY: both pages lie in their memories, which do not overlap (the contract of `new`), and are two different
+        // ones.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 self.start.add(self.page_start(src)),

@@ -48,8 +48,8 @@ fn ask_for_huge_pages(lines: &mut Vec<Line>) {
         (address + size_of_val(room)) & !(HUGE_PAGE - 1),
     );
     if start < end {
-        // SAFETY: whole pages inside the allocation; the advice changes how they are backed, never what they hold. A kernel
-        // that declines it is fine.
+        // SAFETY: whole pages inside the allocation; the advice changes how they are backed, never what they hold. A
+        // kernel that declines it is fine.
         unsafe {
             libc::madvise(
                 room.as_mut_ptr().cast::<u8>().add(start - address).cast(),

@@ -1,10 +1,12 @@
 //! The threads of a plan: they spin for the next operation for a while, then park.
 //!
-//! A step is a few hundred operations of microseconds each, so handing one out must cost far less than that: here one store
-//! and one load a thread (0.1 us measured; a general-purpose pool takes 9 to 45 us). Between steps the threads sleep.
+//! A step is a few hundred operations of microseconds each, so handing one out must cost far less than that: here one
+//! store and one load a thread (0.1 us measured; a general-purpose pool takes 9 to 45 us). Between steps the threads
+//! sleep.
 //!
-//! Nobody waits for a thread that has not begun: on a machine that is busy with other things, the system may let it run milliseconds later,
-//! and there are hundreds of operations in a step. The caller does what nobody else takes, then closes the operation.
+//! Nobody waits for a thread that has not begun: on a machine that is busy with other things, the system may let it run
+//! milliseconds later, and there are hundreds of operations in a step. The caller does what nobody else takes, then
+//! closes the operation.
 //!
 //! | `state` | who changes it | next |
 //! |---|---|---|
@@ -56,8 +58,9 @@ struct Shared {
     parked: Vec<AtomicBool>,
 }
 
-// SAFETY: `job` is written only while `state` is closed and nobody has joined, and read only by threads that have joined, which they can
-// while it is open, after the write; the pointer in it is used until they leave, for which its owner waits in `Pool::run`.
+// SAFETY: `job` is written only while `state` is closed and nobody has joined, and read only by threads that have
+// joined, which they can while it is open, after the write; the pointer in it is used until they leave, for which its
+// owner waits in `Pool::run`.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -107,8 +110,8 @@ impl Pool {
         self.threads.len() + 1
     }
 
-    /// Calls `f(thread_idx)` here, as thread 0, and at most once on each other thread that has time, and returns when all calls have. So `f`
-    /// takes its work from where the others take theirs.
+    /// Calls `f(thread_idx)` here, as thread 0, and at most once on each other thread that has time, and returns when
+    /// all calls have. So `f` takes its work from where the others take theirs.
     pub(crate) fn run<F: Fn(usize) + Sync>(&mut self, f: &F) -> Result<()> {
         let shared = &*self.shared;
         // SAFETY: nobody has joined: the former call of this function closed its job and waited for those who had.

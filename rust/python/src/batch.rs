@@ -40,8 +40,8 @@ impl PyBatch {
     ) -> PyResult<()> {
         let arena = slf.get().0.arena();
         let n_bytes = ffi::Py_ssize_t::try_from(size_of_val(arena))?;
-        // SAFETY: the arena is neither moved nor changed while the batch lives, and the view that is filled in holds a reference to
-        // the batch. It is read-only, so that nothing is written through the pointer.
+        // SAFETY: the arena is neither moved nor changed while the batch lives, and the view that is filled in holds a
+        // reference to the batch. It is read-only, so that nothing is written through the pointer.
         let failed = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

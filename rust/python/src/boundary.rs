@@ -23,7 +23,8 @@ pub(crate) fn detached<T: Send>(
     py.detach(work).map_err(|error| raise(py, error))
 }
 
-/// Runs `wait` without the interpreter in slices of time until it answers or `timeout` is over; Ctrl-C ends it in between.
+/// Runs `wait` without the interpreter in slices of time until it answers or `timeout` is over; Ctrl-C ends it in
+/// between.
 ///
 /// # Errors
 /// Those of `wait`, and what a signal handler raises.
@@ -47,8 +48,8 @@ pub(crate) fn waiting<T: Send>(
     }
 }
 
-/// Runs `work`, which nothing can interrupt, on a thread of its own and waits for it; Ctrl-C ends the wait, and what `work` answers then
-/// is dropped.
+/// Runs `work`, which nothing can interrupt, on a thread of its own and waits for it; Ctrl-C ends the wait, and what
+/// `work` answers then is dropped.
 ///
 /// # Errors
 /// Those of `work`, `internal` where no thread can be started, and what a signal handler raises.

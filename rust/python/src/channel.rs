@@ -66,8 +66,8 @@ impl PyHostEnd {
             let message = "the words of a batch are not contiguous";
             return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
         }
-        // SAFETY: a contiguous buffer of as many words, aligned for its type as PyBuffer checked, and kept in place by `words` during the call.
-        // A batch is never changed.
+        // SAFETY: a contiguous buffer of as many words, aligned for its type as PyBuffer checked, and kept in place by
+        // `words` during the call. A batch is never changed.
         let words =
             unsafe { std::slice::from_raw_parts(words.buf_ptr().cast(), words.item_count()) };
         system(py, locked(&self.end).send(words, n_rows))

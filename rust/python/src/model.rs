@@ -82,8 +82,9 @@ impl PyModel {
         let rows: &[f32] = if logits.item_count() == 0 {
             &[]
         } else {
-            // SAFETY: a C-contiguous buffer of float32 of that many items, aligned for its type as PyBuffer checked, and kept in place by
-            // `logits` until the end of the call. The stub asks the caller to leave it unchanged meanwhile.
+            // SAFETY: a C-contiguous buffer of float32 of that many items, aligned for its type as PyBuffer checked,
+            // and kept in place by `logits` until the end of the call. The stub asks the caller to leave it unchanged
+            // meanwhile.
             unsafe { std::slice::from_raw_parts(logits.buf_ptr().cast(), logits.item_count()) }
         };
         let batch = &batch.get().0;

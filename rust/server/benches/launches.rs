@@ -1,7 +1,8 @@
 //! Launches over the wire: `cargo bench --profile release -p pie-server`.
 //!
-//! A thousand launches from fifty connections, each taken to its last event; the figures are over all launches of a round: from the request
-//! to its answer, and to the return value. The peer is one connection that launches one after another. A line of JSON for each case.
+//! A thousand launches from fifty connections, each taken to its last event; the figures are over all launches of a
+//! round: from the request to its answer, and to the return value. The peer is one connection that launches one after
+//! another. A line of JSON for each case.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

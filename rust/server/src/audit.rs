@@ -1,9 +1,9 @@
 //! The audit: a line of JSON for each thing that a client changes, or tries to and may not.
 //!
-//! Lines go to a file of their own or, without one, to the log under the target `audit`. A thread writes them, so that a slow disk holds
-//! up nobody; where it does not keep up, lines are counted and left out, and the next line says how many. A user who
-//! makes many has a part of those that wait: beyond it the latest of its own are left out. A file that was moved away, as tools that rotate
-//! logs do, is made anew.
+//! Lines go to a file of their own or, without one, to the log under the target `audit`. A thread writes them, so that
+//! a slow disk holds up nobody; where it does not keep up, lines are counted and left out, and the next line says how
+//! many. A user who makes many has a part of those that wait: beyond it the latest of its own are left out. A file that
+//! was moved away, as tools that rotate logs do, is made anew.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -177,7 +177,8 @@ impl Audit {
         }));
     }
 
-    /// Somebody was not let in. Of so many a minute that they would push aside what clients did, a part is counted only.
+    /// Somebody was not let in. Of so many a minute that they would push aside what clients did, a part is counted
+    /// only.
     pub(crate) fn turned_away(&self, address: IpAddr, user: &str, error: &Error) {
         let Some(n_untold) = lock(&self.turned_away).tell(Instant::now()) else {
             return;

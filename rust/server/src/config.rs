@@ -61,7 +61,8 @@ pub struct ServerConfig {
     pub kept_bytes: usize,
     /// Bytes of output kept as the log of a process.
     pub log_bytes: usize,
-    /// Bytes of events that are sent ahead of what a client has acknowledged, for each process: the default and the most.
+    /// Bytes of events that are sent ahead of what a client has acknowledged, for each process: the default and the
+    /// most.
     pub window_bytes: usize,
 }
 
@@ -227,7 +228,8 @@ fn check_count(name: &str, value: u64, low: u64, high: u64) -> Result<(), Error>
     Err(outside(name, value, &whole(low, high)))
 }
 
-/// Origins are compared as browsers send them: a scheme, a host, and a port that is not the scheme's own; nothing after that.
+/// Origins are compared as browsers send them: a scheme, a host, and a port that is not the scheme's own; nothing after
+/// that.
 fn check_origin(origin: &str) -> Result<(), Error> {
     let host = ["http://", "https://"]
         .iter()

@@ -1,4 +1,5 @@
-//! Faults of the disk as clients learn of them: by a code and a remedy, and never by a path of the server, which its log has.
+//! Faults of the disk as clients learn of them: by a code and a remedy, and never by a path of the server, which its
+//! log has.
 
 use std::io;
 
@@ -6,7 +7,8 @@ use pie_host::{Error, ErrorCode};
 
 use crate::plain::plain;
 
-/// The error for clients of something that cannot be done (`what`, as in "the program p@1 cannot be written"). The log gets the rest.
+/// The error for clients of something that cannot be done (`what`, as in "the program p@1 cannot be written"). The log
+/// gets the rest.
 pub(crate) fn disk_error(what: &str, error: &io::Error) -> Error {
     use io::ErrorKind::{
         FileTooLarge, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
@@ -33,8 +35,8 @@ pub(crate) fn disk_error(what: &str, error: &io::Error) -> Error {
     Error::new(code, format!("{what}: {reason}; {remedy}"))
 }
 
-/// The message of an error for clients. Of a fault of the engine they learn that there was one: its text may name paths, and goes to the
-/// log.
+/// The message of an error for clients. Of a fault of the engine they learn that there was one: its text may name
+/// paths, and goes to the log.
 pub(crate) fn message(error: &Error) -> &str {
     if error.code != ErrorCode::Internal {
         return &error.message;

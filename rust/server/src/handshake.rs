@@ -1,4 +1,5 @@
-//! From a WebSocket to a client that has said hello. Until then it is nobody: its messages are small, its pings few, its time short.
+//! From a WebSocket to a client that has said hello. Until then it is nobody: its messages are small, its pings few,
+//! its time short.
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ pub(crate) fn bounds(shared: &Shared) -> Bounds {
     }
 }
 
-/// Hears the hello and answers it; the client has its place from then on. One that says anything else is told why and let go.
+/// Hears the hello and answers it; the client has its place from then on. One that says anything else is told why and
+/// let go.
 pub(crate) async fn greet(
     wire: &mut Wire,
     shown: &Presented,

@@ -1,5 +1,5 @@
-//! What comes before the WebSocket: one HTTP request, bounded in size, which is an upgrade or a probe. A probe gets a short answer and the
-//! connection ends.
+//! What comes before the WebSocket: one HTTP request, bounded in size, which is an upgrade or a probe. A probe gets a
+//! short answer and the connection ends.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,8 +16,8 @@ use crate::wire::Wire;
 /// Header fields of a request: browsers send about twenty.
 const MAX_FIELDS: usize = 64;
 
-/// Reads the request and answers it. What the client has shown when it was an upgrade, and the connection is a WebSocket from then on; none when the
-/// connection ends.
+/// Reads the request and answers it. What the client has shown when it was an upgrade, and the connection is a
+/// WebSocket from then on; none when the connection ends.
 pub(crate) async fn answer(wire: &mut Wire, peer: IpAddr, shared: &Shared) -> Option<Presented> {
     let head = match wire.reader.head(end_of_head).await {
         Ok(Some(head)) => read(&head),
@@ -189,8 +189,8 @@ fn ready(host: &Host, phase: Phase) -> Reply {
     }
 }
 
-/// Lets programs in, and of web pages those of allowed origins. Browsers send `Origin` with every upgrade and let no page change it,
-/// so that no other page can reach a server on its visitor's machine.
+/// Lets programs in, and of web pages those of allowed origins. Browsers send `Origin` with every upgrade and let no
+/// page change it, so that no other page can reach a server on its visitor's machine.
 struct Gate<'a> {
     own: SocketAddr,
     allowed: &'a [String],

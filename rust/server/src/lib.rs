@@ -1,9 +1,10 @@
-//! The server of Pie: many clients over one WebSocket port, installed programs, and processes that outlive their clients.
+//! The server of Pie: many clients over one WebSocket port, installed programs, and processes that outlive their
+//! clients.
 //!
-//! `docs/reference/protocol.md` is the contract; [`Server`] is the way in. A connection comes in by `listener`, is upgraded in `http`, says
-//! hello in `handshake`, and lives in `connection` (its frames are read and written in `wire`): its requests reach the `processes`, the
-//! `uploads` and the `registry` of installed programs.
-//! Everything that a client can make grow is bounded, and one client that is slow, silent or hostile holds up no other.
+//! `docs/reference/protocol.md` is the contract; [`Server`] is the way in. A connection comes in by `listener`, is
+//! upgraded in `http`, says hello in `handshake`, and lives in `connection` (its frames are read and written in
+//! `wire`): its requests reach the `processes`, the `uploads` and the `registry` of installed programs. Everything that
+//! a client can make grow is bounded, and one client that is slow, silent or hostile holds up no other.
 
 mod audit;
 mod auth;

@@ -1,5 +1,5 @@
-//! Accepting clients. Those that have not said hello are bounded in number and time, and the oldest of the address that has the most of them
-//! gives way: a slow handshake is in nobody's way, and an address that begins many is in its own.
+//! Accepting clients. Those that have not said hello are bounded in number and time, and the oldest of the address that
+//! has the most of them gives way: a slow handshake is in nobody's way, and an address that begins many is in its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;

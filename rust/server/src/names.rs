@@ -59,7 +59,8 @@ pub(crate) fn check_key(name: &str) -> Result<(), Error> {
     check_user(name).map_err(|_| no_name("key", name, "[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"))
 }
 
-/// Checks the form of a digest, `sha256:` and 64 lowercase hexadecimal digits: it stands in names of files, so that it has one form.
+/// Checks the form of a digest, `sha256:` and 64 lowercase hexadecimal digits: it stands in names of files, so that it
+/// has one form.
 ///
 /// # Errors
 /// `invalid-argument`.

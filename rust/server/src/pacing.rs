@@ -32,8 +32,8 @@ impl Pacing {
         }))
     }
 
-    /// Gives the lines of `text` to `log` that are to be logged at the time `now`, and before the first one after a pause, how many
-    /// were left out.
+    /// Gives the lines of `text` to `log` that are to be logged at the time `now`, and before the first one after a
+    /// pause, how many were left out.
     pub(crate) fn lines(&self, text: &str, now: Instant, mut log: impl FnMut(&str)) {
         let mut window = lock(&self.0);
         if now.duration_since(window.began) >= WINDOW {

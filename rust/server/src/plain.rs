@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text with everything escaped that would not be seen as it is: what moves the cursor or changes the colour of a terminal, what begins a
-/// line, and what turns the direction of the text around.
+/// The text with everything escaped that would not be seen as it is: what moves the cursor or changes the colour of a
+/// terminal, what begins a line, and what turns the direction of the text around.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unseen) {
         return Cow::Borrowed(text);
@@ -19,8 +19,8 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// True for control characters, but the tabulator, for separators of lines, and for what Unicode formats text by (its category Cf), but the
-/// joiners of letters and emoji.
+/// True for control characters, but the tabulator, for separators of lines, and for what Unicode formats text by (its
+/// category Cf), but the joiners of letters and emoji.
 fn is_unseen(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(

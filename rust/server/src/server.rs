@@ -33,7 +33,8 @@ const BLOCKING_THREADS: usize = 4;
 /// How long a thread of them waits for more work. What the server does from time to time by itself, each second, keeps
 /// one of them and not all.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
-/// Bytes that the system holds for one client: whether a slow one takes something shows only when a part of them has gone.
+/// Bytes that the system holds for one client: whether a slow one takes something shows only when a part of them has
+/// gone.
 const SEND_BUFFER_BYTES: u32 = 128 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -67,8 +68,8 @@ impl Server {
     /// Starts to serve the programs and models of `host`.
     ///
     /// # Errors
-    /// `port-in-use` when the port cannot be listened on, `invalid-config` for a setting out of its range, for an address that is not of
-    /// this machine, and for a folder that cannot be used, or that another server uses.
+    /// `port-in-use` when the port cannot be listened on, `invalid-config` for a setting out of its range, for an
+    /// address that is not of this machine, and for a folder that cannot be used, or that another server uses.
     pub fn start(host: Arc<Host>, config: ServerConfig) -> Result<Self, Error> {
         config.check()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -143,7 +144,8 @@ impl Server {
         self.shared.places.count()
     }
 
-    /// From now on launches are refused, and clients are told. Processes run on, at most for the time of [`ServerConfig::drain`].
+    /// From now on launches are refused, and clients are told. Processes run on, at most for the time of
+    /// [`ServerConfig::drain`].
     pub fn begin_drain(&self) {
         let running = lock(&self.running);
         let Some(running) = running.as_ref() else {
@@ -202,7 +204,8 @@ pub fn check_address(host: &str, port: u16) -> Result<(), Error> {
         .map_err(|error| unusable(host, port, &error))
 }
 
-/// Looks whether clients could come in at an address, and not anybody as anybody: what [`Server::start`] looks at, early.
+/// Looks whether clients could come in at an address, and not anybody as anybody: what [`Server::start`] looks at,
+/// early.
 ///
 /// # Errors
 /// `invalid-config`, with the remedy.

@@ -30,7 +30,8 @@ pub(crate) struct Uploads {
     time: Duration,
     /// By the id of their request.
     arriving: HashMap<u64, Arriving>,
-    /// The ids of requests that were answered with an error before their last part: what still comes of them is skipped.
+    /// The ids of requests that were answered with an error before their last part: what still comes of them is
+    /// skipped.
     refused: HashSet<u64>,
     /// By digest.
     arrived: HashMap<String, Arrived>,
@@ -100,7 +101,8 @@ impl Uploads {
         }
     }
 
-    /// Gives an upload up, whose request is answered with an error; unless that was the `last` part, the others will be skipped.
+    /// Gives an upload up, whose request is answered with an error; unless that was the `last` part, the others will be
+    /// skipped.
     ///
     /// # Errors
     /// `protocol-error`, which ends the connection, when the parts of too many are to be skipped.
@@ -126,7 +128,8 @@ impl Uploads {
         touched.min().map(|touched| touched + self.time)
     }
 
-    /// The uploads of which nothing came for too long, each with what its client is told; [`Uploads::refuse`] is to follow.
+    /// The uploads of which nothing came for too long, each with what its client is told; [`Uploads::refuse`] is to
+    /// follow.
     pub(crate) fn stopped(&self, now: Instant) -> Vec<(u64, Error)> {
         let stopped = self
             .arriving
@@ -147,7 +150,8 @@ impl Uploads {
     /// Takes a part.
     ///
     /// # Errors
-    /// `limit-upload`, `limit-engine-memory`, `upload-damaged`, `protocol-error`, `invalid-argument`; [`Uploads::refuse`] is to follow.
+    /// `limit-upload`, `limit-engine-memory`, `upload-damaged`, `protocol-error`, `invalid-argument`;
+    /// [`Uploads::refuse`] is to follow.
     pub(crate) fn part(&mut self, id: u64, header: Upload, payload: &[u8]) -> Result<Part, Error> {
         let Upload {
             digest,

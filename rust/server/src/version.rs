@@ -1,7 +1,7 @@
 //! The order of versions, from which `name` without a version means the highest.
 //!
-//! Any version that the protocol admits has a place, semantic versions that of their specification (<https://semver.org>, section 11)
-//! but for build parts, which here break ties.
+//! Any version that the protocol admits has a place, semantic versions that of their specification
+//! (<https://semver.org>, section 11) but for build parts, which here break ties.
 
 use std::cmp::Ordering;
 

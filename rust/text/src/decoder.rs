@@ -24,9 +24,10 @@ pub enum ChatEvent {
 
 /// Turns the tokens of an assistant's turn into text without tearing characters apart.
 ///
-/// Every token that is no control token is text, markers of thinking and tool calls too, where the checkpoint does not declare them special:
-/// telling those apart is the business of other decoders. The texts of all deltas, joined, are the decoded tokens, however they were
-/// split into feeds. A decoder that was fed the end of a turn starts the next one.
+/// Every token that is no control token is text, markers of thinking and tool calls too, where the checkpoint does not
+/// declare them special: telling those apart is the business of other decoders. The texts of all deltas, joined, are
+/// the decoded tokens, however they were split into feeds. A decoder that was fed the end of a turn starts the next
+/// one.
 pub struct ChatDecoder {
     chat: Arc<Chat>,
     /// Tokens that end the turn.
@@ -62,7 +63,8 @@ impl fmt::Debug for ChatDecoder {
 }
 
 impl ChatDecoder {
-    /// A decoder for what the model of `chat` says. Its turns end with the template's stop tokens and the model's end tokens.
+    /// A decoder for what the model of `chat` says. Its turns end with the template's stop tokens and the model's end
+    /// tokens.
     pub fn new(chat: Arc<Chat>) -> Self {
         let stop = chat
             .stop_tokens()
@@ -87,8 +89,8 @@ impl ChatDecoder {
     /// A character whose bytes are not complete is held back until they are.
     ///
     /// # Errors
-    /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a decoder may hold; the tokens
-    /// are not taken then.
+    /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a decoder
+    /// may hold; the tokens are not taken then.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
         self.take(tokens)?;
         Ok(self.next_event())
@@ -114,7 +116,8 @@ impl ChatDecoder {
         Ok(self.next_event())
     }
 
-    /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the rest.
+    /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the
+    /// rest.
     pub fn finish(&mut self) -> ChatEvent {
         self.close();
         self.next_event()

@@ -2,8 +2,8 @@
 //!
 //! - [`Tokenizer`]: a checkpoint's `tokenizer.json`; text to ids, ids to text, the raw bytes behind each id.
 //! - [`ChatTemplate`]: the checkpoint's own Jinja template, evaluated as `transformers` evaluates it.
-//! - [`Chat`]: a conversation built piece by piece, so that the pieces equal the whole rendering; [`ChatState`] is the turn state of
-//!   one context.
+//! - [`Chat`]: a conversation built piece by piece, so that the pieces equal the whole rendering; [`ChatState`] is the
+//!   turn state of one context.
 //! - [`ChatDecoder`]: ids that a model says, turned into text without tearing characters apart.
 //!
 //! Nothing here knows of contexts, instances or models' weights, and nothing waits.

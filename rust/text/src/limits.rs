@@ -1,6 +1,7 @@
 //! The bounds on what a file or a program can make this crate hold or compute.
 
-/// The longest text of one `encode`, of one `decode` and of one chat message, in bytes. Encoding takes about a microsecond a byte.
+/// The longest text of one `encode`, of one `decode` and of one chat message, in bytes. Encoding takes about a
+/// microsecond a byte.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
 /// The largest `tokenizer.json`, in bytes. Those of the largest vocabularies have half of it.
 pub const MAX_TOKENIZER_FILE_BYTES: u64 = 64 << 20;
@@ -32,8 +33,8 @@ pub const MAX_KEPT_BYTES: usize = 16 << 20;
 pub const MAX_SPECIAL_TOKEN_BYTES: usize = 4 << 10;
 /// Instructions that one rendering of a template may execute.
 pub const MAX_TEMPLATE_FUEL: u64 = 4_000_000;
-/// The text that a decoder holds, that of its reply and of its queued events, in bytes: a quarter of a million tokens, since a program
-/// may have thousands of decoders.
+/// The text that a decoder holds, that of its reply and of its queued events, in bytes: a quarter of a million tokens,
+/// since a program may have thousands of decoders.
 pub const MAX_HELD_BYTES: usize = 1 << 20;
 /// The most events that wait in a decoder.
 pub const MAX_QUEUED_EVENTS: usize = 1 << 14;

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::files;
 use crate::limits::MAX_SPECIAL_TOKEN_BYTES;
 
-/// The special tokens that a checkpoint names: `bos_token`, `eos_token` and their like. A template sees them as variables.
+/// The special tokens that a checkpoint names: `bos_token`, `eos_token` and their like. A template sees them as
+/// variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
     tokens: Vec<(String, String)>,

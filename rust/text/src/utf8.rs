@@ -3,7 +3,8 @@
 /// Bytes of the text of a byte that is not UTF-8: U+FFFD.
 pub(crate) const REPLACEMENT_BYTES: usize = char::REPLACEMENT_CHARACTER.len_utf8();
 
-/// Decodes UTF-8 that arrives in pieces, as `String::from_utf8_lossy` decodes the whole, holding back a character until it is complete.
+/// Decodes UTF-8 that arrives in pieces, as `String::from_utf8_lossy` decodes the whole, holding back a character until
+/// it is complete.
 #[derive(Debug, Default)]
 pub(crate) struct Utf8 {
     /// The bytes of a character that is not complete; at most three.

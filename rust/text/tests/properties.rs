@@ -28,7 +28,8 @@ static CHATS: LazyLock<Vec<Arc<Chat>>> = LazyLock::new(|| {
 static TOKENIZERS: LazyLock<Vec<Tokenizer>> =
     LazyLock::new(|| vec![tokenizer(&byte_level()), tokenizer(&metaspace())]);
 
-/// Texts of the kinds that tokenizers treat apart: words, spaces, line breaks, punctuation, other scripts, and the beginnings of tokens.
+/// Texts of the kinds that tokenizers treat apart: words, spaces, line breaks, punctuation, other scripts, and the
+/// beginnings of tokens.
 fn text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         4 => "[a-z]{1,6}",
@@ -145,7 +146,8 @@ proptest! {
 
     #[test]
     fn pieces_equal_the_whole(template in 0..5_usize, conversation in conversation()) {
-        // Where the family merges the system prompt into the question, pieces that are appended at once cannot equal the whole.
+        // Where the family merges the system prompt into the question, pieces that are appended at once cannot equal
+        // the whole.
         let conversation: Vec<_> = conversation.into_iter().filter(|(role, _)| template != 4 || *role != Role::System).collect();
         let chat = &CHATS[template];
         let mut context = Context::new(chat);

@@ -1,4 +1,6 @@
-"""`pie attach`, what `pie logs` says of the end, and numbers of processes that are not given twice, against a real server."""
+"""`pie attach`, what `pie logs` says of the end, and numbers of processes that are not given twice, against a real
+server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clients that vanish, never read, or send what is no protocol: one clear error each, and everyone else is served as before."""
+"""Clients that vanish, never read, or send what is no protocol: one clear error each, and everyone else is served as
+before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The session as the reference documents print it: one function a snippet, with what the document leaves out completed."""
+"""The session as the reference documents print it: one function a snippet, with what the document leaves out
+completed.
+"""
 
 import asyncio
 

@@ -209,4 +209,6 @@ DEEDS = _pool(
 
 _POOLS = (PERSONS, TOWNS, LETTER_WORDS, ITEMS, PASTIMES, DISHES, PETS_NAMED, PROFESSIONS, QUANTITIES, HOLDERS, DEEDS)
 HELD_OUT = frozenset(entry.lower() for pool in _POOLS for entry in (*pool.validation, *pool.sealed))
-"""What any lexicon keeps for validation or the sealed set, in small letters: no split may invent it, whatever the lexicon."""
+"""What any lexicon keeps for validation or the sealed set, in small letters: no split may invent it, whatever the
+lexicon.
+"""

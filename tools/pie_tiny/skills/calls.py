@@ -18,7 +18,10 @@ def _reason(rng: Draw, call: ToolCall) -> str:
 
 
 def turns_of_call(rng: Draw, question: str, call: ToolCall, returned: str, answer: str) -> list[Message]:
-    """The question, the call, what the tool returned and the answer; in training the tool sometimes returns an error."""
+    """The question, the call, what the tool returned and the answer.
+
+    In training the tool sometimes returns an error.
+    """
     if rng.split == "train" and rng.random() < _FAILED_SHARE:
         reason = _reason(rng, call)
         returned = pick(rng, compact_json({"error": reason}), compact_json({"status": "error", "message": reason}), f"Error: {reason}")

@@ -73,7 +73,10 @@ def spell_several(rng: Draw) -> Exchange:
 
 
 def reverse_word(rng: Draw) -> Exchange:
-    """A word backwards, after its letters; the reversed word is learnt letter by letter, for it has no tokens of its own."""
+    """A word backwards, after its letters.
+
+    The reversed word is learnt letter by letter, for it has no tokens of its own.
+    """
     word = letter_word(rng)
     question = rng.wording(
         *(f"Reverse the word {word}.", f"Write {word} backwards.", f'Reverse "{word}".'),

@@ -85,7 +85,10 @@ class _Parts(NamedTuple):
 
 
 def _parts(rng: Draw) -> _Parts:
-    """Few of each, so that tools resemble each other and the whole description must be read, or as many as there are tools."""
+    """Few of each, or as many as there are tools.
+
+    So tools resemble each other and the whole description must be read.
+    """
     count = rng.choice((2, 3, _MOST_TOOLS))
     return _Parts(rng.some(QUANTITIES, count), rng.some(HOLDERS, count), rng.some(DEEDS, count))
 

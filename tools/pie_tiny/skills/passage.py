@@ -47,7 +47,10 @@ _AROUND_SHARE = 0.3
 
 
 def _begun(before: str, text: str, kept: tuple[str, ...]) -> str:
-    """The text behind an opening, after which it begins with a small letter unless it is with one of those that are kept."""
+    """The text behind an opening.
+
+    It then begins with a small letter unless it begins with one of those that are kept.
+    """
     small = before.endswith(" ") and not before.endswith(": ") and not text.startswith(kept)
     return before + (text[:1].lower() + text[1:] if small else text)
 

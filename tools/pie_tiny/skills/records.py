@@ -112,7 +112,10 @@ def _meeting(rng: Draw) -> Record:
 
 
 def _sold(rng: Draw, name: str, things: str, price: int) -> str:
-    """Who bought what for how much, put together from parts, with what is counted now before and now behind the price."""
+    """Who bought what for how much, put together from parts.
+
+    What is counted stands sometimes before the price and sometimes behind it.
+    """
     past = rng.random() < 0.5
     verb = (
         pick(rng, "bought", "got", "ordered", "took", "chose")

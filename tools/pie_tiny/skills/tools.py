@@ -425,7 +425,10 @@ def _choose(rng: Draw) -> tuple[list[_Kind], tuple[Tool, ...]]:
 
 
 def call_tool(rng: Draw) -> Exchange:
-    """One to three questions that need one of the tools, called and answered; in training the first may leave something out."""
+    """One to three questions that need one of the tools, called and answered.
+
+    In training the first may leave something out.
+    """
     kinds, tools = _choose(rng)
     turns: list[Message] = []
     for _ in range(rng.choices((1, 2, 3), (3, 2, 1))[0]):

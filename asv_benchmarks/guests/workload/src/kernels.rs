@@ -1,4 +1,5 @@
-//! Three computing kernels of different shape: branches, bytes, floats. Each answers a checksum of all that it computed.
+//! Three computing kernels of different shape: branches, bytes, floats. Each answers a checksum of all that it
+//! computed.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! What the benchmarks have a Rust program do: the input names it. `asv_benchmarks/programs` holds the same in Python and JavaScript.
+//! What the benchmarks have a Rust program do: the input names it. `asv_benchmarks/programs` holds the same in Python
+//! and JavaScript.
 
 mod kernels;
 

@@ -93,8 +93,8 @@ class CpuDriver:
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
         """Makes the copies of a batch, computes it and answers its logits, float32 [R, V].
 
-        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some sequences have an adapter
-        or media.
+        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some
+        sequences have an adapter or media.
         """
         return self.run_into(batch, np.empty((batch.n_rows, self._capabilities.vocab_size), np.float32))
 

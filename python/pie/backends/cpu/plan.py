@@ -82,7 +82,10 @@ class Program:
     ops: list[Op] = field(default_factory=list)
 
     def buffer(self, width: int, *, rounded: bool = False, rows: bool = False) -> int:
-        """A buffer of f32, or `rounded` to the plan's dtype, with a row a token, or a row for each of the logits' `rows`."""
+        """A buffer of f32, or `rounded` to the plan's dtype.
+
+        It has a row for each token, or a row for each of the logits' `rows`.
+        """
         self.buffers.append((width, int(rounded), int(rows)))
         return len(self.buffers) - 1
 
@@ -164,7 +167,10 @@ class Plan:
         self._library.call("pie_k_plan_seal", self._plan, buffers, len(program.buffers), ops, len(program.ops))
 
     def step(self, arena: npt.NDArray[np.uint32], logits: F32) -> None:
-        """Runs a batch into `logits` [R, V]; raises KernelError where the batch does not fit, and then nothing has changed."""
+        """Runs a batch into `logits` [R, V].
+
+        Raises KernelError where the batch does not fit, and then nothing has changed.
+        """
         ffi = self._library.ffi
         words, out = ffi.from_buffer("uint32_t[]", arena), ffi.from_buffer("float[]", logits, require_writable=True)
         self._library.call("pie_k_step", self._plan, words, arena.size, out, logits.size)

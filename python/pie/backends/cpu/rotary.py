@@ -16,8 +16,8 @@ F32: TypeAlias = npt.NDArray[np.float32]
 def rotary_tables(rotary: Rotary, head_dim: int, max_positions: int) -> tuple[F32, F32]:
     """Cosines and sines, float32 [positions, D / 2].
 
-    Angles are rounded to float32, as every implementation that models were trained with does; their cosines are taken in
-    float64 and rounded once, so that they are the same on every machine.
+    Angles are rounded to float32, as every implementation that models were trained with does; their cosines are taken
+    in float64 and rounded once, so that they are the same on every machine.
     """
     frequencies = inverse_frequencies(rotary, head_dim)
     angles = np.arange(max_positions, dtype=np.float32)[:, None] * frequencies

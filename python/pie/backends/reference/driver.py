@@ -1,7 +1,7 @@
 """The driver: a batch, one sequence and one operation after the other.
 
-Arithmetic is float32 throughout. In bfloat16 the weights, the inputs of linears, and the keys and values are bfloat16 values, as
-on every back end; the sums are torch's, so the last bits may depend on the batch.
+Arithmetic is float32 throughout. In bfloat16 the weights, the inputs of linears, and the keys and values are bfloat16
+values, as on every back end; the sums are torch's, so the last bits may depend on the batch.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class ReferenceDriver:
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
         """Makes the copies of a batch, computes it and answers its logits, float32 [R, V].
 
-        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some sequences have an adapter
-        or media.
+        Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some
+        sequences have an adapter or media.
         """
         with self._lock, torch.inference_mode():
             if self._closed:

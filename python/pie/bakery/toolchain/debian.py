@@ -57,8 +57,8 @@ class Mirror:
 def unpack(package: str, folder: Path, wanted: Path) -> None:
     """Unpacks a package into a folder, without installing it and without root, until `wanted` is there.
 
-    The backports of the machine's release are asked first, its release next. Both come from the mirror in the machine's own
-    sources, by lists of our own: the machine's are left as they are.
+    The backports of the machine's release are asked first, its release next. Both come from the mirror in the machine's
+    own sources, by lists of our own: the machine's are left as they are.
     """
     if not has_apt():
         raise ToolchainError("this machine has no apt-get")

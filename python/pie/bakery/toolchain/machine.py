@@ -48,7 +48,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> str:
-    """Runs a command without any question to the user and answers what it printed; the ToolchainError names it and what it said last."""
+    """Runs a command without any question to the user and returns what it printed.
+
+    The ToolchainError names the command and what it said last.
+    """
     words = [str(word) for word in command]
     quiet = environment_with({"DEBIAN_FRONTEND": "noninteractive", **(environment or {})})
     try:

@@ -1,6 +1,7 @@
 """Building Rust for wasm: who builds asks `cargo_environment`, and need not know by which of two routes.
 
-The targets of rustup are taken where they can be had, else Debian's second rustc, which builds the standard library from its sources.
+The targets of rustup are taken where they can be had, else Debian's second rustc, which builds the standard library
+from its sources.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ RUSTUP_PATIENCE_S = 120.0
 
 
 def cargo_environment(target: str) -> dict[str, str]:
-    """What to add to the environment of `cargo build --target TARGET`; the ToolchainError says how to get what is missing."""
+    """What to add to the environment of `cargo build --target TARGET`.
+
+    The ToolchainError says how to get what is missing.
+    """
     if has_target(target):
         return {}
     if not (has_compiler() and (linker := find_linker()) and (target != PROGRAMS or has_component_parts())):

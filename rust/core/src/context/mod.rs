@@ -55,8 +55,8 @@ pub(crate) struct Context {
     pub(crate) bid: u64,
     /// Until when its pages are not taken for others, for it has just computed again what it had lost.
     pub(crate) spared_until_ns: u64,
-    /// Tokens that it had lost and computed again, less those that its new ones repaid. While there are any, its pages are
-    /// not taken for others of its user, or of a user who has as much.
+    /// Tokens that it had lost and computed again, less those that its new ones repaid. While there are any, its pages
+    /// are not taken for others of its user, or of a user who has as much.
     pub(crate) n_owed: u32,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,

@@ -7,7 +7,8 @@ pub enum ErrorCode {
     UnknownModel,
     /// There is no program or file of that name.
     UnknownProgram,
-    /// The program cannot be run: it is not a component of the expected world, it is damaged, or its source does not parse.
+    /// The program cannot run: it is not a component of the expected world, is damaged, or has source that does not
+    /// parse.
     InvalidProgram,
     /// The program ended with an error of its own.
     ProgramError,
@@ -49,7 +50,7 @@ pub enum ErrorCode {
     FutureTaken,
     /// The client has disconnected.
     SessionClosed,
-    /// The engine has no more memory for this user, or at all: what one user and all users may hold together is bounded.
+    /// The engine has no more memory for this user, or at all: what one user holds is bounded, and what all hold.
     LimitEngineMemory,
     /// The program asked for more memory than one instance may have.
     LimitMemory,
@@ -67,7 +68,7 @@ pub enum ErrorCode {
     LimitResources,
     /// A message or a list is larger than one call may carry.
     LimitMessage,
-    /// Too many requests are entered, of the program, its user or in all, or too many messages wait.
+    /// Too many requests, messages or programs to compile wait, or the machine was too busy to read a program.
     LimitQueue,
     /// The program was stopped by a fault in its own code.
     Trap,
@@ -131,7 +132,7 @@ pub enum ErrorCode {
     UntrustedHeader,
     /// The server has to know who the client is, and the client did not prove it.
     AuthenticationRequired,
-    /// The key is unknown, was revoked or has expired, the signature is wrong, or the user is another than that of the key.
+    /// The key is unknown, revoked or expired, the signature is wrong, or the user is not the one of the key.
     AuthenticationFailed,
     /// Too many keys of one address were no good.
     LimitAttempts,

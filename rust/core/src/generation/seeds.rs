@@ -75,8 +75,8 @@ impl Seeds {
         opened(path, self.opened.add(path))
     }
 
-    /// A name for a snapshot on that path. It follows from the launch seed, the path, and the names that the process has
-    /// made on that path so far: contexts that are made afresh have one path.
+    /// A name for a snapshot on that path. It follows from the launch seed, the path, and the names that the process
+    /// has made on that path so far: contexts that are made afresh have one path.
     pub(crate) fn name(&mut self, path: u64) -> String {
         let n = self.named.add(path);
         let digest = [self.launch_seed, path, n].into_iter().fold(0, fold);

@@ -1,5 +1,5 @@
-//! What the benchmarks of the host share: the programs, rounds in which ours and the peer alternate, bare wasmtime, and the samples
-//! as lines of JSON, which `asv_benchmarks` reads.
+//! What the benchmarks of the host share: the programs, rounds in which ours and the peer alternate, bare wasmtime, and
+//! the samples as lines of JSON, which `asv_benchmarks` reads.
 #![allow(
     dead_code,
     unreachable_pub,

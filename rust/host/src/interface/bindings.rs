@@ -1,5 +1,6 @@
-//! The Rust face of the WIT packages in `wit/`, generated at compile time: for what runs by itself and for language runtimes alike. The
-//! export `check` of a runtime is looked up by name, since one that was kept from an older engine may have none.
+//! The Rust face of the WIT packages in `wit/`, generated at compile time: for what runs by itself and for language
+//! runtimes alike. The export `check` of a runtime is looked up by name, since one that was kept from an older engine
+//! may have none.
 
 wasmtime::component::bindgen!({
     inline: "

@@ -48,8 +48,8 @@ impl Drop for Batch {
 }
 
 impl Model {
-    /// The next batch to run, waiting at most `timeout` for one. None: there is none, the driver has not answered a batch that is overdue, or
-    /// the model was stopped.
+    /// The next batch to run, waiting at most `timeout` for one. None: there is none, the driver has not answered a
+    /// batch that is overdue, or the model was stopped.
     pub fn next_batch(self: &Arc<Self>, timeout: Duration) -> Option<Batch> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -77,8 +77,8 @@ impl Model {
         }
     }
 
-    /// Answers a batch with its logits: `n_rows` rows of `vocab_size` numbers, and the sequences that failed with their reasons. An answer
-    /// that comes after the requests of the batch have failed is dropped.
+    /// Answers a batch with its logits: `n_rows` rows of `vocab_size` numbers, and the sequences that failed with their
+    /// reasons. An answer that comes after the requests of the batch have failed is dropped.
     ///
     /// # Errors
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.
@@ -108,8 +108,9 @@ impl Model {
         )
     }
 
-    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error `driver-lost`; those that wait go on
-    /// with the driver that comes next. A batch that it had is not answered: it is dropped.
+    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error
+    /// `driver-lost`; those that wait go on with the driver that comes next. A batch that it had is not answered: it is
+    /// dropped.
     pub fn lose_device(&self, message: &str) {
         let now_ns = self.now_ns();
         self.with_engine(|engine| engine.lose_device(message, now_ns));

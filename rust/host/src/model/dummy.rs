@@ -13,8 +13,8 @@ use crate::errors::text_error;
 /// How long the thread waits for a batch before it looks whether the model was stopped.
 const SLICE: Duration = Duration::from_millis(500);
 
-/// Starts a thread that drives `model` with the dummy driver; it ends when the model is stopped. `script` holds pairs of a pattern on
-/// the visible text and a reply.
+/// Starts a thread that drives `model` with the dummy driver; it ends when the model is stopped. `script` holds pairs
+/// of a pattern on the visible text and a reply.
 ///
 /// # Errors
 /// `invalid-argument` for a reply that cannot be encoded, `internal` when there is no thread to be had.
@@ -28,7 +28,8 @@ pub(crate) fn drive(
             let Some(batch) = model.next_batch(SLICE) else {
                 continue;
             };
-            // A batch of this model that nobody else holds is answered here for the first time, so that neither call is refused.
+            // A batch of this model that nobody else holds is answered here for the first time, so that neither call is
+            // refused.
             drop(match driver.run(batch.arena()) {
                 Ok(computed) => model.complete(&batch, &computed.logits, &computed.failures),
                 Err(failure) => model.fail(&batch, &failure.message),

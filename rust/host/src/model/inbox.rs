@@ -4,7 +4,8 @@ use pie_core::{RequestId, Submission};
 
 use crate::sync::{Condvar, Instant, Mutex, lock, wait_until};
 
-/// Passes that were submitted and that the core has not seen. It is bounded: a submitter that finds it full brings it to the core.
+/// Passes that were submitted and that the core has not seen. It is bounded: a submitter that finds it full brings it
+/// to the core.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     capacity: usize,
@@ -40,7 +41,8 @@ impl Inbox {
         }
     }
 
-    /// Adds a pass and rings the bell; false when the inbox is full with it, so that the caller should bring it to the core.
+    /// Adds a pass and rings the bell; false when the inbox is full with it, so that the caller should bring it to the
+    /// core.
     pub(crate) fn push(&self, request: RequestId, submission: Submission) -> bool {
         let mut state = lock(&self.state);
         state.waiting.push((request, submission));

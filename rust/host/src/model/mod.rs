@@ -49,8 +49,8 @@ const NORMALIZED_PART: usize = 4;
 /// A text of so many bytes is always looked at.
 const LEAST_TEXT_BYTES: usize = 64 << 10;
 
-/// The longest text that is looked at for a context of `max_context` tokens: a longer one has more tokens, or is for the most part what the
-/// tokenizer leaves out.
+/// The longest text that is looked at for a context of `max_context` tokens: a longer one has more tokens, or is for
+/// the most part what the tokenizer leaves out.
 fn text_bytes(longest_token_bytes: usize, max_context: u32) -> usize {
     let context = usize::try_from(max_context).unwrap_or(usize::MAX);
     let most = longest_token_bytes
@@ -85,7 +85,8 @@ pub struct Model {
     next_request: AtomicU64,
     /// The zero of the times that the core gets.
     started: Instant,
-    /// Names users to the core, by a key of this engine's own, so that nobody can choose a name that collides with another's.
+    /// Names users to the core, by a key of this engine's own, so that nobody can choose a name that collides with
+    /// another's.
     users: RandomState,
 }
 

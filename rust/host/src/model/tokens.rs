@@ -1,8 +1,8 @@
 //! What the tokens of a context are charged with.
 //!
-//! A fork shares the tokens of its original, so each token is charged once: to the context that it was added to, until that one and all that were
-//! forked from it afterwards are gone. A context takes back as its own what it alone still has, so that what it shares is never more than a few
-//! parts, and what it truncates is charged no more.
+//! A fork shares the tokens of its original, so each token is charged once: to the context that it was added to, until
+//! that one and all that were forked from it afterwards are gone. A context takes back as its own what it alone still
+//! has, so that what it shares is never more than a few parts, and what it truncates is charged no more.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::holding::Holding;
 
 /// What a token takes in the engine: four bytes, and its part of the node of its page.
 pub(crate) const TOKEN_BYTES: usize = 24;
-/// The most parts that a context shares with others; one with more is charged with all of its tokens anew when it is forked.
+/// The most parts that a context shares with others; one with more is charged with all of its tokens anew when it is
+/// forked.
 const MAX_SHARED: usize = 16;
 
 /// The tokens of one context.

@@ -52,8 +52,8 @@ impl LogRing {
         self.bytes.extend(new);
     }
 
-    /// The text from position `after` on, at most its last `tail_bytes`. Its first character may be cut off where the log, the
-    /// position or the tail begins within it.
+    /// The text from position `after` on, at most its last `tail_bytes`. Its first character may be cut off where the
+    /// log, the position or the tail begins within it.
     pub(crate) fn read(&self, after: u64, tail_bytes: usize) -> LogText {
         let begin = self.end - self.bytes.len() as u64;
         let after = after.min(self.end);

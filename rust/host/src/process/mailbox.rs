@@ -32,7 +32,8 @@ impl Payload for Vec<u8> {
     const NAMES: [&'static str; 2] = ["file", "files"];
 }
 
-/// The queue between a client and the `receive` calls of a program. A message goes to exactly one of them, in the order of the calls.
+/// The queue between a client and the `receive` calls of a program. A message goes to exactly one of them, in the order
+/// of the calls.
 #[derive(Debug)]
 pub(crate) struct Mailbox<P> {
     capacity: Capacity,
@@ -54,8 +55,8 @@ struct State<P> {
     messages: VecDeque<Message<P>>,
     waiters: VecDeque<oneshot::Sender<Result<Message<P>, Error>>>,
     n_sent: u64,
-    /// Messages that the program has not taken, and their bytes: those in the queue, and those that answered a `receive` whose
-    /// future still holds them.
+    /// Messages that the program has not taken, and their bytes: those in the queue, and those that answered a
+    /// `receive` whose future still holds them.
     n_untaken: usize,
     untaken_bytes: usize,
     /// What they are charged with.
@@ -85,8 +86,8 @@ impl<P: Payload> Mailbox<P> {
     /// Adds a message.
     ///
     /// # Errors
-    /// `limit-message` for one that is too long, `limit-queue` when too many or too long ones wait, `limit-engine-memory` where the user of the process has no
-    /// room for it, `session-closed` after `close`.
+    /// `limit-message` for one that is too long, `limit-queue` when too many or too long ones wait,
+    /// `limit-engine-memory` where the user of the process has no room for it, `session-closed` after `close`.
     pub(crate) fn send(&self, payload: P) -> Result<(), Error> {
         let n_bytes = payload.as_ref().len();
         let [one, several] = P::NAMES;

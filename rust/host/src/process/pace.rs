@@ -1,6 +1,6 @@
-//! Where a program runs. One that waits often runs on the threads of programs; one that computes without waiting is handed to threads of
-//! lower priority, until it waits again. So do programs of a user who owes time to others. So programs that spin, and storms of short ones,
-//! share what the model and the programs that use it leave.
+//! Where a program runs. One that waits often runs on the threads of programs; one that computes without waiting is
+//! handed to threads of lower priority, until it waits again. So do programs of a user who owes time to others. So
+//! programs that spin, and storms of short ones, share what the model and the programs that use it leave.
 //!
 //! Nothing that a program can see depends on where it runs.
 
@@ -15,9 +15,9 @@ use tokio::runtime::Handle;
 use super::record::Record;
 use super::standing::{Standing, Standings};
 
-/// Processor time that a program may use without waiting before it is handed to the background: a few times what a language runtime
-/// takes to start a program, which would wait long among programs that spin; and little enough that many which begin to spin at once are
-/// soon out of the way.
+/// Processor time that a program may use without waiting before it is handed to the background: a few times what a
+/// language runtime takes to start a program, which would wait long among programs that spin; and little enough that
+/// many which begin to spin at once are soon out of the way.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The life of a process, as a task that moves between threads.
@@ -56,8 +56,8 @@ enum Turn {
     Waits,
 }
 
-/// Runs until the process has ended, has computed for [`PATIENCE`] without waiting, or wakes while its user owes time to others. One that
-/// `waits` has to be polled once before it can wake.
+/// Runs until the process has ended, has computed for [`PATIENCE`] without waiting, or wakes while its user owes time
+/// to others. One that `waits` has to be polled once before it can wake.
 async fn foreground(
     life: &mut Life,
     record: &Record,

@@ -11,8 +11,9 @@ use super::record::Record;
 use crate::Error;
 use crate::event::Event;
 
-/// A launched program that runs to its end whoever holds it. One reader at a time is attached to its events: while one is, a program
-/// whose reader is slow is suspended; while none is, nothing suspends it, and the oldest output is dropped and counted.
+/// A launched program that runs to its end whoever holds it. One reader at a time is attached to its events: while one
+/// is, a program whose reader is slow is suspended; while none is, nothing suspends it, and the oldest output is
+/// dropped and counted.
 #[derive(Clone, Debug)]
 pub struct ServedProcess {
     record: Arc<Record>,
@@ -34,10 +35,12 @@ impl ServedProcess {
         self.record.launch_seed
     }
 
-    /// Attaches a reader, which gets at most `window_bytes` of payload (one event may go beyond) ahead of what it acknowledges.
+    /// Attaches a reader, which gets at most `window_bytes` of payload (one event may go beyond) ahead of what it
+    /// acknowledges.
     ///
     /// # Errors
-    /// `process-attached` while another one is attached, `session-closed` when every event was taken, the last one among them.
+    /// `process-attached` while another one is attached, `session-closed` when every event was taken, the last one
+    /// among them.
     pub fn attach(&self, window_bytes: usize) -> Result<Reader, Error> {
         let attached = self.events.attach(window_bytes);
         let (number, first_seq) = attached.map_err(|refused| {
@@ -112,8 +115,8 @@ impl ServedProcess {
         self.events.is_being_read()
     }
 
-    /// Gives up the events and the log of a process that has ended. A reader that is attached and did not get all of them gets the
-    /// error `unknown-process` in the place of what is missing.
+    /// Gives up the events and the log of a process that has ended. A reader that is attached and did not get all of
+    /// them gets the error `unknown-process` in the place of what is missing.
     pub fn forget(&self) {
         self.events.forget();
     }
@@ -123,8 +126,8 @@ impl ServedProcess {
         self.events.held_bytes()
     }
 
-    /// Its output from position `after` on (bytes since the launch), at most the last `tail_bytes`; what is older than the kept log
-    /// is gone.
+    /// Its output from position `after` on (bytes since the launch), at most the last `tail_bytes`; what is older than
+    /// the kept log is gone.
     pub fn log(&self, after: u64, tail_bytes: usize) -> LogText {
         self.events.log(after, tail_bytes)
     }
@@ -161,8 +164,8 @@ impl Reader {
         self.first_seq
     }
 
-    /// The next event and its sequence number. It waits while there is none and while the window is full; none after the last event
-    /// and after [`Reader::detach`].
+    /// The next event and its sequence number. It waits while there is none and while the window is full; none after
+    /// the last event and after [`Reader::detach`].
     pub async fn next(&self) -> Option<(u64, Arc<Event>)> {
         loop {
             let changed = self.events.changed();

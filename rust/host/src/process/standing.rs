@@ -1,8 +1,8 @@
 //! How users stand to each other in the time of the threads that run programs.
 //!
-//! Half of that time is promised: each user that has used some of late gets an equal part of it. Who takes more than its part is handed to the
-//! background until it has credit again, so that a storm of short programs, none of which computes for long, holds up nobody else's. Nobody
-//! is promised anything, or held back, where there is one user.
+//! Half of that time is promised: each user that has used some of late gets an equal part of it. Who takes more than
+//! its part is handed to the background until it has credit again, so that a storm of short programs, none of which
+//! computes for long, holds up nobody else's. Nobody is promised anything, or held back, where there is one user.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::sync::lock;
 
-/// The part of the time of the threads that is promised; with more, who has credit would wait long for those who have it too.
+/// The part of the time of the threads that is promised; with more, who has credit would wait long for those who have
+/// it too.
 const PROMISED: f64 = 0.5;
 /// The most credit that is saved up.
 const MAX_CREDIT: Duration = Duration::from_millis(20);
@@ -163,7 +164,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Whether a user owes, after it has used `used` in each of a hundred steps of 10 ms beside others who use `others`.
+    /// Whether a user owes, after it has used `used` in each of a hundred steps of 10 ms beside others who use
+    /// `others`.
     fn owes_beside(n_others: u32, used: Duration, others: Duration) -> bool {
         let standings = Standings::new(2);
         let mut now = Instant::now();

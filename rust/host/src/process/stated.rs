@@ -1,6 +1,8 @@
-//! The codes that a program may end with: those of mistakes in its own calls, and those of errors that the engine gave it.
+//! The codes that a program may end with: those of mistakes in its own calls, and those of errors that the engine gave
+//! it.
 //!
-//! Whoever looks at how a process ended reads its code, so a program must not be able to say that the engine stopped it.
+//! Whoever looks at how a process ended reads its code, so a program must not be able to say that the engine stopped
+//! it.
 
 use std::collections::HashSet;
 

@@ -58,7 +58,8 @@ impl Output {
     }
 }
 
-/// Takes the whole characters from `pending`; bytes that can never be UTF-8 become U+FFFD, the beginning of a character stays.
+/// Takes the whole characters from `pending`; bytes that can never be UTF-8 become U+FFFD, the beginning of a character
+/// stays.
 fn whole_characters(pending: &mut Vec<u8>) -> String {
     let mut text = String::new();
     let mut rest = pending.as_slice();

@@ -1,4 +1,5 @@
-//! Work on what users supply, in a process of its own (`worker`): bounded in time and memory, and killed when nobody wants it any more.
+//! Work on what users supply, in a process of its own (`worker`): bounded in time and memory, and killed when nobody
+//! wants it any more.
 
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -1,5 +1,5 @@
-//! Compiling what users supply: in a process of its own, with limits on its time and its memory, so that no program can hold up the
-//! engine or make it run out of memory by how it is built.
+//! Compiling what users supply: in a process of its own, with limits on its time and its memory, so that no program can
+//! hold up the engine or make it run out of memory by how it is built.
 
 use pie_core::ErrorCode;
 
@@ -17,7 +17,8 @@ const MAX_CODE_BYTES: usize = 1 << 30;
 /// The machine code of a component, compiled by a worker; none where its shift was over. Blocks.
 ///
 /// # Errors
-/// `invalid-program` for one that is damaged, `limit-compile` for one that takes too much, `engine-stopped` where nobody wants it.
+/// `invalid-program` for one that is damaged, `limit-compile` for one that takes too much, `engine-stopped` where
+/// nobody wants it.
 pub(crate) fn compile_apart(
     workers: &Workers,
     config: &HostConfig,

@@ -1,4 +1,5 @@
-//! What keeps a worker process to its work: an identity of its own, limits, and a filter of the calls that it may make to the system.
+//! What keeps a worker process to its work: an identity of its own, limits, and a filter of the calls that it may make
+//! to the system.
 //!
 //! | step | what it takes away | where it holds |
 //! |---|---|---|
@@ -6,7 +7,8 @@
 //! | [`limit`] | processor time, address space, writing files, opening them, new processes | Linux |
 //! | [`filter`] | every call to the system but those for memory, threads that are there, and the three streams | Linux on x86-64 and ARM64 |
 //!
-//! A worker that makes another call is killed. Calls that libraries make in passing, and can do without, are refused instead.
+//! A worker that makes another call is killed. Calls that libraries make in passing, and can do without, are refused
+//! instead.
 //!
 //! Limits that cannot be set end the worker. Where the system refuses any other step the rest holds, and the worker
 //! says which one it was ([`Lacking`]) before it reads what a user supplied.
@@ -108,8 +110,8 @@ pub(super) fn leave() -> Lacking {
     lacking
 }
 
-/// Limits this process to so many seconds of processor time, and so many bytes beyond the address space that it has; it can make neither
-/// files nor processes. Threads that it needs are there already.
+/// Limits this process to so many seconds of processor time, and so many bytes beyond the address space that it has; it
+/// can make neither files nor processes. Threads that it needs are there already.
 ///
 /// # Errors
 /// `internal` where the system refuses.
@@ -126,7 +128,8 @@ pub(super) fn limit(cpu_s: u64, memory_bytes: u64) -> Result<(), Error> {
         ),
     ];
     bounds.into_iter().try_for_each(|(resource, most)| {
-        // A second more, so that what is over its time ends by a signal of its own: SIGKILL is of somebody who needed its memory.
+        // A second more, so that what is over its time ends by a signal of its own: SIGKILL is of somebody who needed
+        // its memory.
         let spare = u64::from(resource == libc::RLIMIT_CPU);
         let bound = libc::rlimit {
             rlim_cur: most,
@@ -217,7 +220,8 @@ mod filters {
         libc::SYS_writev,
     ];
 
-    /// What libraries try in passing, and can do without: names of threads and of memory, the number of cores, kinds of files.
+    /// What libraries try in passing, and can do without: names of threads and of memory, the number of cores, kinds of
+    /// files.
     const REFUSED: &[libc::c_long] = &[
         libc::SYS_fcntl,
         libc::SYS_fstat,

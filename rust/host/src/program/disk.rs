@@ -1,4 +1,5 @@
-//! Compiled components on disk: a folder of this user's, where a file is used only when nobody else can have written it and it is whole.
+//! Compiled components on disk: a folder of this user's, where a file is used only when nobody else can have written it
+//! and it is whole.
 
 #![expect(
     unsafe_code,
@@ -27,7 +28,8 @@ const SUFFIX: &str = ".cwasm";
 /// How the names of files begin that are being written.
 const UNFINISHED: &str = ".new-";
 
-/// Bytes of the checksum that stands behind the machine code in each file. It finds damage; owner and mode keep others out.
+/// Bytes of the checksum that stands behind the machine code in each file. It finds damage; owner and mode keep others
+/// out.
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 
 /// The folder.
@@ -72,7 +74,8 @@ impl DiskCache {
         })
     }
 
-    /// The component that was stored under `digest` by an engine like `engine`; none when there is none that can be trusted.
+    /// The component that was stored under `digest` by an engine like `engine`; none when there is none that can be
+    /// trusted.
     pub(crate) fn load(&self, engine: &Engine, digest: &[u8; 32]) -> Option<Component> {
         let path = self.path(engine, digest);
         let mut file = OpenOptions::new()
@@ -85,8 +88,9 @@ impl DiskCache {
         }
         // Marks the time of use; a folder that cannot be written only loses the order of removal.
         drop(file.set_modified(SystemTime::now()));
-        // SAFETY: this engine wrote the file, as the same user, in a form that wasmtime checks against its version and configuration.
-        // Owner, mode and checksum were checked, and nobody else can put another file in its place: the folder is closed to them.
+        // SAFETY: this engine wrote the file, as the same user, in a form that wasmtime checks against its version and
+        // configuration. Owner, mode and checksum were checked, and nobody else can put another file in its place: the
+        // folder is closed to them.
         unsafe { Component::deserialize_file(engine, path) }.ok()
     }
 
@@ -95,7 +99,8 @@ impl DiskCache {
         self.path(engine, digest).is_file()
     }
 
-    /// Stores the machine code of a component. Failing to is no error for the program: it is compiled again the next time.
+    /// Stores the machine code of a component. Failing to is no error for the program: it is compiled again the next
+    /// time.
     pub(crate) fn store(&self, engine: &Engine, digest: &[u8; 32], code: &[u8]) {
         drop(self.write(&self.path(engine, digest), code));
         drop(self.prune());

@@ -1,4 +1,5 @@
-//! Reads the tables of a manifest field by field; what does not fit is told with its file, line, field, value and what was expected.
+//! Reads the tables of a manifest field by field; what does not fit is told with its file, line, field, value and what
+//! was expected.
 
 use std::ops::Range;
 

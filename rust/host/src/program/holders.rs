@@ -1,4 +1,5 @@
-//! Who holds a program: each user is charged for its bytes once, however many processes are launched with it at the same time.
+//! Who holds a program: each user is charged for its bytes once, however many processes are launched with it at the
+//! same time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};

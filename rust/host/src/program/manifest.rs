@@ -115,8 +115,8 @@ impl Manifest {
     }
 }
 
-/// Whether `name` is one that a program can be installed by: lower-case letters, digits, `.`, `_` and `-`, at most 64, beginning with a
-/// letter or digit.
+/// Whether `name` is one that a program can be installed by: lower-case letters, digits, `.`, `_` and `-`, at most 64,
+/// beginning with a letter or digit.
 pub fn is_program_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     name.len() <= MAX_NAME_BYTES
@@ -126,8 +126,8 @@ pub fn is_program_name(name: &str) -> bool {
             .all(|byte| is_plain(byte) || b"._-".contains(&byte))
 }
 
-/// Whether `version` is one that a program can be installed by: letters, digits, `.`, `+` and `-`, at most 32, beginning with a letter
-/// or digit.
+/// Whether `version` is one that a program can be installed by: letters, digits, `.`, `+` and `-`, at most 32,
+/// beginning with a letter or digit.
 pub fn is_program_version(version: &str) -> bool {
     version.len() <= MAX_VERSION_BYTES
         && version

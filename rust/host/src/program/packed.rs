@@ -1,12 +1,14 @@
 //! Built programs: a component with two custom sections at its end, so that one file holds all that a launch needs.
 //!
-//! - `pie:program`: a JSON object, [`Header`]: the format, the language, the entry, the digest of the runtime, the text of the manifest.
-//! - `pie:files`: the files of a program in source form, as WebAssembly writes vectors: their number, then path and content of each,
-//!   sorted by path.
+//! - `pie:program`: a JSON object, [`Header`]: the format, the language, the entry, the digest of the runtime, the text
+//!   of the manifest.
+//! - `pie:files`: the files of a program in source form, as WebAssembly writes vectors: their number, then path and
+//!   content of each, sorted by path.
 //!
-//! The component itself is one of three: empty, where the engine brings the language runtime; the runtime, in the standalone form; or
-//! the program, where it was compiled. Without the sections its bytes are what they were before, and so is its digest: programs that
-//! carry the same runtime share its compiled code. Everything read here is untrusted.
+//! The component itself is one of three: empty, where the engine brings the language runtime; the runtime, in the
+//! standalone form; or the program, where it was compiled. Without the sections its bytes are what they were before,
+//! and so is its digest: programs that carry the same runtime share its compiled code. Everything read here is
+//! untrusted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -72,8 +74,8 @@ impl Packed {
     /// The bytes of the built program: the same parts give the same bytes.
     ///
     /// # Errors
-    /// `invalid-program` for a compiled program without its component, or with files; `limit-program` for too many files, or a path or a header that
-    /// is too long.
+    /// `invalid-program` for a compiled program without its component, or with files; `limit-program` for too many
+    /// files, or a path or a header that is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         if self.language.is_none() && (self.component.is_none() || !self.files.is_empty()) {
             return Err(invalid(
@@ -116,11 +118,12 @@ impl Packed {
         Ok(bytes)
     }
 
-    /// The parts of a built program; none where the bytes are an ordinary component, or cannot be read as sections at all.
+    /// The parts of a built program; none where the bytes are an ordinary component, or cannot be read as sections at
+    /// all.
     ///
     /// # Errors
-    /// `invalid-program` for one that is cut off, damaged, of another format or at odds with itself; `limit-program` for more files, or
-    /// more bytes in them (`max_files_bytes`), than a program may have.
+    /// `invalid-program` for one that is cut off, damaged, of another format or at odds with itself; `limit-program`
+    /// for more files, or more bytes in them (`max_files_bytes`), than a program may have.
     pub fn read(bytes: &[u8], max_files_bytes: usize) -> Result<Option<Self>, Error> {
         let sections = Sections::find(bytes);
         let Some(program) = sections.program.clone() else {

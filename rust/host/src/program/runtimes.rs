@@ -1,4 +1,5 @@
-//! Language runtimes that outlive the engine which brought them: programs name the one that they were built for by its digest.
+//! Language runtimes that outlive the engine which brought them: programs name the one that they were built for by its
+//! digest.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

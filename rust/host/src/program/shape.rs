@@ -1,5 +1,5 @@
-//! The shape of a component: how many parts it has. Looked at before it is compiled, in one pass over its sections, since what is compiled
-//! takes time and memory by its parts.
+//! The shape of a component: how many parts it has. Looked at before it is compiled, in one pass over its sections,
+//! since what is compiled takes time and memory by its parts.
 
 use wasmparser::{Parser, Payload};
 

@@ -176,8 +176,8 @@ impl LazySource {
     /// Looks at the paths, the sizes and the encoding, once.
     ///
     /// # Errors
-    /// `invalid-program`: a path that leaves the folder, a missing entry, files that are too many or too large, or a script that is not
-    /// UTF-8.
+    /// `invalid-program`: a path that leaves the folder, a missing entry, files that are too many or too large, or a
+    /// script that is not UTF-8.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), Error> {
         self.checked.get_or_init(|| self.look(limits)).clone()
     }

@@ -1,7 +1,8 @@
-//! The types of TypeScript and JavaScript are removed by workers, all scripts of a program by one, and what they made is kept by digest.
+//! The types of TypeScript and JavaScript are removed by workers, all scripts of a program by one, and what they made
+//! is kept by digest.
 //!
-//! The digest is that of all scripts together: whatever a program makes its worker answer, only who launches the same scripts gets it.
-//! What comes back is text that runs inside an instance; nothing else is done with it.
+//! The digest is that of all scripts together: whatever a program makes its worker answer, only who launches the same
+//! scripts gets it. What comes back is text that runs inside an instance; nothing else is done with it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -86,8 +87,9 @@ impl Stripper {
     /// The scripts of a program without their types, in a turn of `user`.
     ///
     /// # Errors
-    /// `invalid-program` for scripts that cannot be read, with file, line and column, or that nest too deeply; `limit-compile` for those
-    /// that take too long or too much memory; `limit-queue` when too many of the user wait; `invalid-config` without a command for workers.
+    /// `invalid-program` for scripts that cannot be read, with file, line and column, or that nest too deeply;
+    /// `limit-compile` for those that take too long or too much memory; `limit-queue` when too many of the user wait;
+    /// `invalid-config` without a command for workers.
     pub(crate) async fn plain(
         &self,
         source: &Arc<LazySource>,

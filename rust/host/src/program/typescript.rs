@@ -1,5 +1,5 @@
-//! Removes the types from TypeScript sources: they are blanked in place, so that every line and column stays. Only workers do this: the
-//! parser recurses, and takes what time a source makes it take.
+//! Removes the types from TypeScript sources: they are blanked in place, so that every line and column stays. Only
+//! workers do this: the parser recurses, and takes what time a source makes it take.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};

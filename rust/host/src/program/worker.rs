@@ -46,7 +46,8 @@ pub(crate) struct Order {
 /// What is done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
-    /// Compiles a component, with so many threads, for the part of the host's configuration that machine code depends on.
+    /// Compiles a component, with so many threads, for the part of the host's configuration that machine code depends
+    /// on.
     Compile {
         n_threads: usize,
         max_processes: u32,

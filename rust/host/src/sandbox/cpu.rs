@@ -1,7 +1,8 @@
-//! Processor time of one program, and the memory that it meets for the first time: counted while its task runs, and bounded.
+//! Processor time of one program, and the memory that it meets for the first time: counted while its task runs, and
+//! bounded.
 //!
-//! The clock of the thread is read, so that time in which the operating system ran something else does not count. So is its count of page
-//! faults; what a thread did between the turns of programs counts to the program that comes next.
+//! The clock of the thread is read, so that time in which the operating system ran something else does not count. So is
+//! its count of page faults; what a thread did between the turns of programs counts to the program that comes next.
 
 #![expect(
     unsafe_code,

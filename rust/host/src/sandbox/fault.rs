@@ -135,8 +135,8 @@ const RECURSIONS: usize = 3;
 
 /// True where a program that keeps a stack in its own memory grew it below address 0.
 ///
-/// Compilers for WebAssembly put that stack at the beginning of the memory (`wasm-ld --stack-first`), so that one which overflows meets
-/// an address just below 0, from within a recursion.
+/// Compilers for WebAssembly put that stack at the beginning of the memory (`wasm-ld --stack-first`), so that one which
+/// overflows meets an address just below 0, from within a recursion.
 fn ran_out_of_stack(error: &wasmtime::Error) -> bool {
     let below_zero = error.chain().any(|cause| {
         let text = cause.to_string();

@@ -7,10 +7,10 @@
 //! | promised | what the program may touch without asking again: memory and tables that it grew, and what the host holds for it. Charged before it is there |
 //! | met | pages that its threads met for the first time while it ran, as the kernel counts them: also those of the image of a language runtime, which a program shares until it writes to them, and of the stack |
 //!
-//! What is met is known when a turn of the program is over, so a program may be ahead of its charge by what it touches of image and stack in one
-//! turn. It is exact for pages of one size, so a server has no others ([`super::pages`]). Pages that are only read
-//! count too, and memory that the allocator of the host gave back and took again counts twice. So what is met never
-//! counts beyond everything that the program could touch.
+//! What is met is known when a turn of the program is over, so a program may be ahead of its charge by what it touches
+//! of image and stack in one turn. It is exact for pages of one size, so a server has no others ([`super::pages`]).
+//! Pages that are only read count too, and memory that the allocator of the host gave back and took again counts twice.
+//! So what is met never counts beyond everything that the program could touch.
 
 use std::sync::Mutex;
 
@@ -18,8 +18,8 @@ use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::sync::lock;
 
-/// What a process is charged with at its launch: an idle program in Rust takes 48 KiB, and others are charged with more when their first turn
-/// is over.
+/// What a process is charged with at its launch: an idle program in Rust takes 48 KiB, and others are charged with more
+/// when their first turn is over.
 const STARTED_BYTES: u64 = 64 << 10;
 /// The budget is asked for so much at a time.
 const STEP_BYTES: u64 = 64 << 10;

@@ -18,21 +18,23 @@ use crate::{Error, HostConfig};
 const CORE_INSTANCES: u32 = 128;
 /// Memories that one component may have.
 const MEMORIES: u32 = 2;
-/// Tables that one component may have, and elements of each; the Python runtime takes 5 tables with 20,000 elements in the largest.
+/// Tables that one component may have, and elements of each; the Python runtime takes 5 tables with 20,000 elements in
+/// the largest.
 const TABLES: u32 = 8;
 const TABLE_ELEMENTS: usize = 100_000;
 /// The host's own part of the stack that a call runs on, above what the program may use.
 const HOST_STACK_BYTES: usize = 1 << 20;
-/// Bytes at the top of a native stack that stay when its program has ended, wiped; the rest is given back to the system. The stacks of most programs are
-/// shallower.
+/// Bytes at the top of a native stack that stay when its program has ended, wiped; the rest is given back to the
+/// system. The stacks of most programs are shallower.
 const KEPT_STACK_BYTES: usize = 16 << 10;
-/// A memory image up to this size is mapped copy-on-write even where it has holes; the snapshot of the Python runtime is 30 MB.
+/// A memory image up to this size is mapped copy-on-write even where it has holes; the snapshot of the Python runtime
+/// is 30 MB.
 const DENSE_IMAGE_BYTES: u64 = 256 << 20;
 
 /// The wasmtime engine of a host.
 ///
-/// Instances come from a pool: memory, tables and stacks are reserved once and mapped afresh for each instance, so that a launch
-/// costs microseconds and nothing of one instance is left for the next.
+/// Instances come from a pool: memory, tables and stacks are reserved once and mapped afresh for each instance, so that
+/// a launch costs microseconds and nothing of one instance is left for the next.
 pub(crate) fn wasm_engine(config: &HostConfig) -> Result<Engine, Error> {
     let n_processes = config.max_processes;
     let mut pool = PoolingAllocationConfig::new();

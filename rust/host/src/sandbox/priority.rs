@@ -1,6 +1,8 @@
-//! Whose turn it is on a core: threads that run programs stand below the driver's, so that spinning programs do not halve the model.
+//! Whose turn it is on a core: threads that run programs stand below the driver's, so that spinning programs do not
+//! halve the model.
 //!
-//! Where the system refuses any of this, the thread keeps what it has: everything runs, only less politely. No result depends on it.
+//! Where the system refuses any of this, the thread keeps what it has: everything runs, only less politely. No result
+//! depends on it.
 
 #![expect(
     unsafe_code,
@@ -28,7 +30,8 @@ pub(crate) fn lower_this_thread(niceness: u8) {
     }
 }
 
-/// Has the calling thread run only while no other one wants its core, or nearly so, and lose it at once to one that wakes.
+/// Has the calling thread run only while no other one wants its core, or nearly so, and lose it at once to one that
+/// wakes.
 pub(crate) fn idle_this_thread() {
     #[cfg(target_os = "linux")]
     // SAFETY: the structure of the call, which is of plain numbers, lives until it returns.
@@ -41,8 +44,9 @@ pub(crate) fn idle_this_thread() {
     lower_this_thread(19);
 }
 
-/// Has the calling thread, and those that it starts, run in short turns: when it wakes, it takes the core of one whose turns are longer,
-/// though no more of the time. For the threads of which a token needs one after the other. Linux 6.12 and later; nothing happens elsewhere.
+/// Has the calling thread, and those that it starts, run in short turns: when it wakes, it takes the core of one whose
+/// turns are longer, though no more of the time. For the threads of which a token needs one after the other. Linux 6.12
+/// and later; nothing happens elsewhere.
 pub fn take_short_turns() {
     #[cfg(target_os = "linux")]
     {

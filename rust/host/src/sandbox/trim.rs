@@ -25,8 +25,8 @@ const LARGE_BYTES: libc::c_int = 1 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const FREE_BYTES: libc::c_int = 512 << 10;
 
-/// Has the allocator of this process give back what is freed, by bounds that stay. For a process whose large pieces come
-/// from clients: one that allocates large arrays in each step would pay for fresh pages each time.
+/// Has the allocator of this process give back what is freed, by bounds that stay. For a process whose large pieces
+/// come from clients: one that allocates large arrays in each step would pay for fresh pages each time.
 pub fn keep_little_free() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: plain calls on numbers.

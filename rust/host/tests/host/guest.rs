@@ -45,7 +45,8 @@ pub(crate) const SESSION: &str = r#"
   (core func $drop_future (canon resource.drop $future))
 "#;
 
-/// The arguments with which a program that uses [`SESSION`] is instantiated, and its imports as a core module sees them.
+/// The arguments with which a program that uses [`SESSION`] is instantiated, and its imports as a core module sees
+/// them.
 pub(crate) const SESSION_ARGUMENTS: &str = r#"(with "libc" (instance $libc)) (with "host" (instance
     (export "send" (func $send)) (export "receive" (func $receive)) (export "pollable" (func $pollable)) (export "get" (func $get))
     (export "block" (func $block)) (export "drop-pollable" (func $drop_pollable)) (export "drop-future" (func $drop_future))))"#;
@@ -59,8 +60,8 @@ pub(crate) const SESSION_IMPORTS: &str = r#"
     (import "host" "drop-pollable" (func $drop_pollable (param i32)))
     (import "host" "drop-future" (func $drop_future (param i32)))"#;
 
-/// Waits for a message, for [`talking`], sends it back and returns `true`; in the place of a message that could not be had, the code of
-/// its error.
+/// Waits for a message, for [`talking`], sends it back and returns `true`; in the place of a message that could not be
+/// had, the code of its error.
 pub(crate) const ECHO: &str = r#"
     (func (export "run") (param i32 i32) (result i32)
       (local $future i32) (local $pollable i32)
@@ -87,8 +88,8 @@ const LIBC: &str = r#"
   (core instance $libc (instantiate $libc_module))
 "#;
 
-/// A program without imports whose `run` has the given body: the input lies at local 0 with the length in local 1, and the result is
-/// the address of a `result<string, failure>`.
+/// A program without imports whose `run` has the given body: the input lies at local 0 with the length in local 1, and
+/// the result is the address of a `result<string, failure>`.
 pub(crate) fn plain(body: &str) -> Program {
     Component::new(plain_bytes(body)).into()
 }

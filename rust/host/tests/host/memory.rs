@@ -1,4 +1,5 @@
-//! Programs that take more of the engine's memory than it has for their user, and what is left of it when they have ended.
+//! Programs that take more of the engine's memory than it has for their user, and what is left of it when they have
+//! ended.
 
 use std::time::Duration;
 

@@ -84,8 +84,8 @@ impl Generator {
         self.change(|made| made.ignore_eos(ignore))
     }
 
-    /// Draws from this seed, as given, 0 included, in place of one derived from the launch seed and what the context holds.
-    /// Once a step was opened this is the error `invalid-argument`.
+    /// Draws from this seed, as given, 0 included, in place of one derived from the launch seed and what the context
+    /// holds. Once a step was opened this is the error `invalid-argument`.
     pub fn seed(self, seed: u64) -> Self {
         self.change(|made| made.set_seed(seed))
     }

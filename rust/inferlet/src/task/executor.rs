@@ -1,5 +1,5 @@
-//! The executor: one future, and the events that it waits for. What an event is stays abstract, so that this file is plain
-//! logic and its tests need no engine.
+//! The executor: one future, and the events that it waits for. What an event is stays abstract, so that this file is
+//! plain logic and its tests need no engine.
 
 use std::cell::RefCell;
 use std::pin::{Pin, pin};
@@ -14,7 +14,8 @@ pub(crate) trait Source {
     /// A place to look for one event.
     type Pollable;
 
-    /// Suspends until at least one is ready; the indices of those that are, in any order. Never called without pollables.
+    /// Suspends until at least one is ready; the indices of those that are, in any order. Never called without
+    /// pollables.
     fn wait(&self, pollables: &[&Self::Pollable]) -> Vec<u32>;
 
     /// The same without suspending; none may be ready.

@@ -1,6 +1,7 @@
 //! Waiting together: futures that overlap, timers, and the executor under `#[inferlet::main]`.
 //!
-//! A program is one task. Futures that are awaited together share batches in the engine; one that is dropped is cancelled.
+//! A program is one task. Futures that are awaited together share batches in the engine; one that is dropped is
+//! cancelled.
 //!
 //! ```no_run
 //! use std::time::Duration;

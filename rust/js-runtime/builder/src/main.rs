@@ -26,7 +26,8 @@ fn main() -> Result<()> {
     }
 }
 
-/// Writes each module as (length of name, name, length of bytecode, bytecode), lengths in four bytes, in the order of names.
+/// Writes each module as (length of name, name, length of bytecode, bytecode), lengths in four bytes, in the order of
+/// names.
 fn bytecode(out: &Path, folders: &[&str]) -> Result<()> {
     let mut blocks = Vec::new();
     for folder in folders {

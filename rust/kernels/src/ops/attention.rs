@@ -1,8 +1,9 @@
 //! Attention over paged keys and values.
 //!
-//! A row (one head of one token) scores every slot that it sees in a lane of its own, takes the softmax over slots in storage
-//! order (lanes sum every sixteenth slot, by its index in the sequence), and adds the values in storage order, one accumulator
-//! an element. Nothing depends on page borders, on where the pages lie, or on which rows are computed together.
+//! A row (one head of one token) scores every slot that it sees in a lane of its own, takes the softmax over slots in
+//! storage order (lanes sum every sixteenth slot, by its index in the sequence), and adds the values in storage order,
+//! one accumulator an element. Nothing depends on page borders, on where the pages lie, or on which rows are computed
+//! together.
 #![allow(unsafe_code)] // Reads the pool of keys and values, and threads write disjoint parts of the output.
 
 use std::ops::Range;
@@ -374,7 +375,8 @@ impl<E: Element> HeadPages<'_, E> {
         }
     }
 
-    /// Adds `weights[r * stride + slot]` times the value of each of `slots` to row r of `sums`, in the order of the slots.
+    /// Adds `weights[r * stride + slot]` times the value of each of `slots` to row r of `sums`, in the order of the
+    /// slots.
     #[inline(always)]
     fn add_values<S: Simd, const R: usize>(
         &self,

@@ -1,9 +1,9 @@
 //! Linear maps: y[M, N] = x[M, K] W[N, K]^T with W packed once.
 //!
-//! W is packed as `[N / 64][K words][64]`, where a word is a pair of bfloat16 or one float. A tile has a few rows and columns,
-//! as many as the sums fit the registers of the instruction set (AVX-512: 6 rows by 64 columns), and each sum walks K in order, so
-//! no output depends on its neighbours. With one row the kernel streams W at the bandwidth of memory; measured on 2 cores with
-//! AVX-512: 45 to 54 of 53 GB/s at M = 1, 1.0 TFLOP/s at M = 512.
+//! W is packed as `[N / 64][K words][64]`, where a word is a pair of bfloat16 or one float. A tile has a few rows and
+//! columns, as many as the sums fit the registers of the instruction set (AVX-512: 6 rows by 64 columns), and each sum
+//! walks K in order, so no output depends on its neighbours. With one row the kernel streams W at the bandwidth of
+//! memory; measured on 2 cores with AVX-512: 45 to 54 of 53 GB/s at M = 1, 1.0 TFLOP/s at M = 512.
 #![allow(unsafe_code)] // The tile's loop reads through pointers: bounds checks would halve its speed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -388,7 +388,8 @@ impl<D: Dot> Strips<'_, D> {
             #[inline(always)]
             || {
                 for word in panel.words.clone() {
-                    // SAFETY: `word` is below n_words, so the line lies in the strip, and `r * n_words + word` in the rows of x.
+                    // SAFETY: `word` is below n_words, so the line lies in the strip, and `r * n_words + word` in the
+                    // rows of x.
                     unsafe {
                         let line = strip.as_ptr().add(word * STRIP + vector * LANES);
                         let mut w = [s.load_words(&*line.cast()); WIDTH];

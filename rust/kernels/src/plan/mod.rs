@@ -1,8 +1,8 @@
 //! A plan: a model's packed weights, its buffers and the list of operations of one pass.
 //!
-//! A plan is built in calls (weights, tables, the pool of keys and values), then *sealed* with its buffers and operations,
-//! which are checked against each other once; after that a step is one call. Everything belongs to the plan: threads, scratch
-//! memory, weights. Two plans share nothing.
+//! A plan is built in calls (weights, tables, the pool of keys and values), then *sealed* with its buffers and
+//! operations, which are checked against each other once; after that a step is one call. Everything belongs to the
+//! plan: threads, scratch memory, weights. Two plans share nothing.
 
 mod op;
 mod options;

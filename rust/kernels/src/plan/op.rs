@@ -133,7 +133,8 @@ pub(super) enum Op {
         weight: usize,
         accumulate: bool,
     },
-    /// 5: queries and keys of `dst` (f32) normalised by `weight` and `weight_2`, if given, and rotated; keys and values stored.
+    /// 5: queries and keys of `dst` (f32) normalised by `weight` and `weight_2`, if given, and rotated; keys and values
+    /// stored.
     RotaryWrite {
         qkv: usize,
         layer: usize,

@@ -245,8 +245,8 @@ impl Step<'_> {
                 position: positions[row],
                 slot: slots[row],
             };
-            // SAFETY: the check of the batch gave each written page to one sequence, whose tokens have a slot each; attention
-            // reads pages only after this operation has ended on all threads.
+            // SAFETY: the check of the batch gave each written page to one sequence, whose tokens have a slot each;
+            // attention reads pages only after this operation has ended on all threads.
             unsafe { write.token(isa, token) }
         })
     }

@@ -42,8 +42,8 @@ macro_rules! both {
     };
 }
 
-// SAFETY of the blocks below: `self` proves that the CPU has the instructions; loads and stores stay inside their references,
-// which the types or the masks bound.
+// SAFETY of the blocks below: `self` proves that the CPU has the instructions; loads and stores stay inside their
+// references, which the types or the masks bound.
 impl Simd for Avx2 {
     type V = [__m256; 2];
     type W = [__m256i; 2];
@@ -64,8 +64,8 @@ impl Simd for Avx2 {
 
     /// Sets flush-to-zero and denormals-are-zero, which `vdpbf16ps` implies, for the time of the call.
     ///
-    /// The compiler knows nothing of the control register. What keeps the arithmetic of `f` between its two changes is data: the
-    /// operands come out of a black box after the first change, the results go into one before the second.
+    /// The compiler knows nothing of the control register. What keeps the arithmetic of `f` between its two changes is
+    /// data: the operands come out of a black box after the first change, the results go into one before the second.
     #[inline(always)]
     fn flushing<R, F: FnOnce() -> R>(self, f: F) -> R {
         let _environment = FloatEnvironment::enter_flushing();

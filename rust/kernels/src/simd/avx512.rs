@@ -31,8 +31,8 @@ fn first(n: usize) -> __mmask16 {
     if n >= LANES { !0 } else { (1 << n) - 1 }
 }
 
-// SAFETY of the blocks below: `self` proves that the CPU has the instructions; loads and stores stay inside their references,
-// which the types or the masks bound.
+// SAFETY of the blocks below: `self` proves that the CPU has the instructions; loads and stores stay inside their
+// references, which the types or the masks bound.
 impl Simd for Avx512 {
     type V = __m512;
     type W = __m512i;

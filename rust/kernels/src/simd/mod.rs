@@ -1,8 +1,9 @@
 //! Sixteen float lanes, written once for every instruction set.
 //!
-//! An operation is a [`Kernel`] that is generic over [`Simd`], so that the order of its arithmetic stands in one place; the
-//! implementations differ only in how a lane operation is done, and each lane operation has one IEEE-defined result. That is
-//! why all instruction sets give the same bits. A value of an implementation is the proof that the CPU has the instructions.
+//! An operation is a [`Kernel`] that is generic over [`Simd`], so that the order of its arithmetic stands in one place;
+//! the implementations differ only in how a lane operation is done, and each lane operation has one IEEE-defined
+//! result. That is why all instruction sets give the same bits. A value of an implementation is the proof that the CPU
+//! has the instructions.
 
 mod portable;
 
@@ -37,7 +38,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Calls `f` compiled with the instructions of this implementation, as far as it is inlined.
     fn vectorize<R, F: FnOnce() -> R>(self, f: F) -> R;
 
-    /// Calls `f` where [`Simd::dot_bf16`] is exact. `f` does no other arithmetic on floats, and answers all that it computes.
+    /// Calls `f` where [`Simd::dot_bf16`] is exact. `f` does no other arithmetic on floats, and answers all that it
+    /// computes.
     #[inline(always)]
     fn flushing<R, F: FnOnce() -> R>(self, f: F) -> R {
         f()
@@ -73,8 +75,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
 
     /// acc + x * w for the bits of floats, rounded once.
     fn dot_f32(self, acc: Self::V, x: u32, w: Self::W) -> Self::V;
-    /// (acc + x.odd * w.odd) + x.even * w.even, rounded at each +, denormal inputs and results taken as zero: what `vdpbf16ps`
-    /// does (Intel SDM, and measured). Only inside of [`Simd::flushing`].
+    /// (acc + x.odd * w.odd) + x.even * w.even, rounded at each +, denormal inputs and results taken as zero: what
+    /// `vdpbf16ps` does (Intel SDM, and measured). Only inside of [`Simd::flushing`].
     fn dot_bf16(self, acc: Self::V, x: u32, w: Self::W) -> Self::V;
 
     /// Asks for the cache line at `address` of an array, which may end before it.

@@ -182,8 +182,9 @@ fn fma_flushed(a: f32, b: f32, c: f32) -> f32 {
     flush_at_the_edge(a, b, c, sum)
 }
 
-/// The rare part of [`fma_flushed`]: x86 judges a result as denormal after rounding it to 24 bits with unbounded exponent, so a
-/// sum that IEEE rounds up to the least normal number is flushed where it lies below the midpoint of that wider grid.
+/// The rare part of [`fma_flushed`]: x86 judges a result as denormal after rounding it to 24 bits with unbounded
+/// exponent, so a sum that IEEE rounds up to the least normal number is flushed where it lies below the midpoint of
+/// that wider grid.
 #[cold]
 fn flush_at_the_edge(a: f32, b: f32, c: f32, sum: f32) -> f32 {
     // Both operands have 8 bits: the product is exact, and so is the sum this close to 2^-126.

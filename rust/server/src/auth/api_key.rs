@@ -1,8 +1,10 @@
-//! The text of an API key: `pie_`, 12 digits of its id, `_`, 64 digits of a secret, 8 digits of a checksum, all hexadecimal.
+//! The text of an API key: `pie_`, 12 digits of its id, `_`, 64 digits of a secret, 8 digits of a checksum, all
+//! hexadecimal.
 //!
-//! The secret is 256 random bits, so that nobody can try them through. A slow hash protects what people choose; of random bits a plain
-//! SHA-256 is enough, and a client cannot make the server compute for long. The checksum tells a mistyped key from a revoked one before
-//! it is sent, and scanners of published text a key from something that only looks like one.
+//! The secret is 256 random bits, so that nobody can try them through. A slow hash protects what people choose; of
+//! random bits a plain SHA-256 is enough, and a client cannot make the server compute for long. The checksum tells a
+//! mistyped key from a revoked one before it is sent, and scanners of published text a key from something that only
+//! looks like one.
 
 use pie_host::Error;
 use ring::rand::{SecureRandom, SystemRandom};

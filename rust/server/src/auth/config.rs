@@ -36,7 +36,8 @@ pub struct AuthConfig {
     pub user_header: String,
     /// Users that are operators where no key says what they are.
     pub operators: Vec<String>,
-    /// What clients call the server, beside its address, as in their `Host` header: `pie.example.org` or `pie.example.org:8443`.
+    /// What clients call the server, beside its address, as in their `Host` header: `pie.example.org` or
+    /// `pie.example.org:8443`.
     pub host_names: Vec<String>,
     /// The file of the audit lines; none: they go to the log.
     pub audit_log: Option<PathBuf>,
@@ -134,8 +135,8 @@ impl AuthConfig {
         Ok(true)
     }
 
-    /// True for a `Host` header by which clients call a server at `address`. What a client signs names its server by that header, so another
-    /// server cannot have it sign for this one.
+    /// True for a `Host` header by which clients call a server at `address`. What a client signs names its server by
+    /// that header, so another server cannot have it sign for this one.
     pub(super) fn is_called(&self, host: &str, address: SocketAddr) -> bool {
         if self
             .host_names

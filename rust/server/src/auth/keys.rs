@@ -79,8 +79,8 @@ impl Keys {
         })
     }
 
-    /// Reads the file again if it has changed. One that cannot be read any more lets nobody in: a key that was revoked might be in it.
-    /// Slow: looks at the disk.
+    /// Reads the file again if it has changed. One that cannot be read any more lets nobody in: a key that was revoked
+    /// might be in it. Slow: looks at the disk.
     pub(super) fn refresh(&self) -> Option<Change> {
         let _one_at_a_time = lock(&self.reading);
         let stamp = stamp_of(&self.path);
@@ -123,7 +123,8 @@ impl Keys {
             .count()
     }
 
-    /// Whose secret it is; none for one that is unknown, was revoked or has expired. The work is the same for all of these.
+    /// Whose secret it is; none for one that is unknown, was revoked or has expired. The work is the same for all of
+    /// these.
     pub(super) fn by_secret(&self, text: &str) -> Option<Credential> {
         let state = lock(&self.state);
         let digest = api_key::digest(text);

@@ -1,8 +1,9 @@
 //! Who a client is, and what it may do.
 //!
-//! A client is whoever a trusted proxy says (`presented`), the owner of an API key (`api_key`) or of a public key whose challenge it signs
-//! (`public_key`); on loopback, without a proxy, whoever it says. Keys stand in the data folder (`records`), and a running server follows
-//! what happens to them (`keys`). Whether a key is unknown, was revoked or has expired, the server does and says the same.
+//! A client is whoever a trusted proxy says (`presented`), the owner of an API key (`api_key`) or of a public key whose
+//! challenge it signs (`public_key`); on loopback, without a proxy, whoever it says. Keys stand in the data folder
+//! (`records`), and a running server follows what happens to them (`keys`). Whether a key is unknown, was revoked or
+//! has expired, the server does and says the same.
 
 mod api_key;
 mod attempts;
@@ -165,7 +166,8 @@ impl Authority {
         )))
     }
 
-    /// Judges the answer to a challenge. The signature is verified by the key that the client has shown, whether it is known or not.
+    /// Judges the answer to a challenge. The signature is verified by the key that the client has shown, whether it is
+    /// known or not.
     ///
     /// # Errors
     /// `authentication-failed`, `limit-attempts`.

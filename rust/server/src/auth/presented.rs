@@ -1,7 +1,7 @@
 //! What a client shows of itself before it says hello: its address, and the headers of its upgrade.
 //!
-//! The header that names a user is believed of a proxy that the configuration names. From anybody else it is refused and not passed over:
-//! whoever sends it expects something of it.
+//! The header that names a user is believed of a proxy that the configuration names. From anybody else it is refused
+//! and not passed over: whoever sends it expects something of it.
 
 use std::net::IpAddr;
 
@@ -36,7 +36,8 @@ impl Presented {
     /// What a client of an address shows with these headers.
     ///
     /// # Errors
-    /// `untrusted-header` for the header of a user from anybody but a trusted proxy, `invalid-name` for a name that is none.
+    /// `untrusted-header` for the header of a user from anybody but a trusted proxy, `invalid-name` for a name that is
+    /// none.
     pub(crate) fn read(
         peer: IpAddr,
         headers: &HeaderMap,
@@ -94,8 +95,8 @@ fn named_user(
     Ok(Some(user.to_owned()))
 }
 
-/// Whom a trusted proxy forwards: the last address in the header that is not another trusted proxy. What stands before that one is said
-/// by nobody we know.
+/// Whom a trusted proxy forwards: the last address in the header that is not another trusted proxy. What stands before
+/// that one is said by nobody we know.
 fn forwarded_for(headers: &HeaderMap, config: &AuthConfig) -> Option<IpAddr> {
     let values = headers
         .get_all(FORWARDED_FOR)

@@ -1,8 +1,9 @@
-//! The hello by signature: the server makes up a challenge, the client signs it, and the signature is verified by a public key that the
-//! operator has added.
+//! The hello by signature: the server makes up a challenge, the client signs it, and the signature is verified by a
+//! public key that the operator has added.
 //!
-//! What is signed begins with a text of our own and names the host that the client talks to and the user that it wants to be. So a
-//! signature is good for nothing else, as for SSH, and a server that a client trusts cannot use it at another server.
+//! What is signed begins with a text of our own and names the host that the client talks to and the user that it wants
+//! to be. So a signature is good for nothing else, as for SSH, and a server that a client trusts cannot use it at
+//! another server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -69,7 +70,8 @@ impl PublicKey {
         bare.to_openssh().map_err(Error::internal)
     }
 
-    /// True when `signature` is one of `message` by this key. RSA signs by PKCS #1 with SHA-256, ECDSA in ASN.1 with the hash of its curve.
+    /// True when `signature` is one of `message` by this key. RSA signs by PKCS #1 with SHA-256, ECDSA in ASN.1 with
+    /// the hash of its curve.
     fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let by = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
             UnparsedPublicKey::new(algorithm, key)
@@ -111,8 +113,8 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// A challenge for a client that called the server `host` and says that it is `user` and has `key`. Whether anybody knows the key is
-    /// not looked at before the answer, so that the challenge tells nothing.
+    /// A challenge for a client that called the server `host` and says that it is `user` and has `key`. Whether anybody
+    /// knows the key is not looked at before the answer, so that the challenge tells nothing.
     ///
     /// # Errors
     /// `internal` where the system gives no random bytes.

@@ -1,7 +1,7 @@
 //! The keys in the data folder: one file, which `pie key` changes and servers read.
 //!
-//! The file holds hashes and public keys, nothing by which one could come in. Whoever may write it may come in, so others must not. It is
-//! replaced as a whole, by a rename, and a lock keeps two that change it apart.
+//! The file holds hashes and public keys, nothing by which one could come in. Whoever may write it may come in, so
+//! others must not. It is replaced as a whole, by a rename, and a lock keeps two that change it apart.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -80,8 +80,8 @@ struct Content {
 /// Adds a key to a data folder. The text of a secret is answered this once.
 ///
 /// # Errors
-/// `invalid-name`, `invalid-argument` for a public key that is none or is there already and for an impossible expiry, `invalid-config`
-/// where the file cannot be read or written, `limit-keys`.
+/// `invalid-name`, `invalid-argument` for a public key that is none or is there already and for an impossible expiry,
+/// `invalid-config` where the file cannot be read or written, `limit-keys`.
 pub fn add_key(data_dir: &Path, new: NewKey) -> Result<(KeyRecord, Option<String>), Error> {
     names::check_key(&new.name)?;
     names::check_user(&new.user)?;

@@ -1,4 +1,5 @@
-//! The processes to which one connection is attached. Each has a task that carries its events, so that none waits for another.
+//! The processes to which one connection is attached. Each has a task that carries its events, so that none waits for
+//! another.
 
 use std::collections::HashMap;
 use std::sync::Arc;

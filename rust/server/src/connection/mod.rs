@@ -193,7 +193,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the events of the attached processes have gone out; acknowledgements that come meanwhile move their windows.
+    /// Waits until the events of the attached processes have gone out; acknowledgements that come meanwhile move their
+    /// windows.
     async fn flush(&mut self) {
         loop {
             tokio::select! {

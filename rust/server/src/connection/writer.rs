@@ -1,7 +1,8 @@
-//! What goes out to one client: answers and pings ahead of events, each write limited in time as long as the client takes nothing of it.
+//! What goes out to one client: answers and pings ahead of events, each write limited in time as long as the client
+//! takes nothing of it.
 //!
-//! Answers that wait are bounded in bytes, those of what they pin among them: whoever wants to add one waits for room first. Pongs have one
-//! place, for the newest: older ones need no answer. Behind a pong goes one of what waits.
+//! Answers that wait are bounded in bytes, those of what they pin among them: whoever wants to add one waits for room
+//! first. Pongs have one place, for the newest: older ones need no answer. Behind a pong goes one of what waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

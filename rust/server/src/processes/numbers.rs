@@ -1,8 +1,10 @@
-//! The numbers of processes, which are not given twice in a data folder: one of before the server started again names no other process.
+//! The numbers of processes, which are not given twice in a data folder: one of before the server started again names
+//! no other process.
 //!
-//! The server counts, and gives each count permuted by a key (`pie_host::Numbering`): a number says nothing of how many processes others
-//! launch. A file holds the first count that is not used, the key, and the number below which numbers were given before there was a key. It
-//! is written ahead, so that a server that was killed leaves counts out and repeats none.
+//! The server counts, and gives each count permuted by a key (`pie_host::Numbering`): a number says nothing of how many
+//! processes others launch. A file holds the first count that is not used, the key, and the number below which numbers
+//! were given before there was a key. It is written ahead, so that a server that was killed leaves counts out and
+//! repeats none.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

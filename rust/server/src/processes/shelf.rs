@@ -1,4 +1,5 @@
-//! Ended processes that are kept, by user: whoever holds the most gives way first, so that one user cannot push out what others keep.
+//! Ended processes that are kept, by user: whoever holds the most gives way first, so that one user cannot push out
+//! what others keep.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;

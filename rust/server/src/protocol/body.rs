@@ -1,5 +1,5 @@
-//! What a message of the server says, held as it lies elsewhere and written by the piece: the texts and the files of events are neither copied nor
-//! escaped as a whole, which could make six bytes of one.
+//! What a message of the server says, held as it lies elsewhere and written by the piece: the texts and the files of
+//! events are neither copied nor escaped as a whole, which could make six bytes of one.
 
 use std::io::{self, Write};
 use std::sync::Arc;

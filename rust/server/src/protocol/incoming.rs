@@ -55,8 +55,8 @@ pub(crate) enum Incoming {
     Request(Request),
 }
 
-/// The fields of an object by their names, each the text that the client wrote: a number keeps all its digits. They are few, so that no message
-/// costs more than a small multiple of its bytes.
+/// The fields of an object by their names, each the text that the client wrote: a number keeps all its digits. They are
+/// few, so that no message costs more than a small multiple of its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(BTreeMap<String, Box<RawValue>>);
 
@@ -265,8 +265,8 @@ pub(crate) struct Logs {
 /// Reads the hello.
 ///
 /// # Errors
-/// `protocol-error` when it is none. The version is for the caller to judge: it stands in the answer even where other fields of
-/// another version are unknown.
+/// `protocol-error` when it is none. The version is for the caller to judge: it stands in the answer even where other
+/// fields of another version are unknown.
 pub(crate) fn hello(text: &str) -> Result<(u64, Result<Hello, Error>), Error> {
     let (kind, fields) = object(text)?;
     if kind != "hello" {

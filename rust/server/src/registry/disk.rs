@@ -1,7 +1,8 @@
 //! Installed programs on disk: `<folder>/<user>/<name>@<version>/` with one content file and `program.json`.
 //!
-//! The rename of `program.json` is the moment in which a program becomes visible: the content that it names was written and synced
-//! before, under its digest. So whatever ends the server in between, the old program or the new one stands there whole.
+//! The rename of `program.json` is the moment in which a program becomes visible: the content that it names was written
+//! and synced before, under its digest. So whatever ends the server in between, the old program or the new one stands
+//! there whole.
 
 use std::borrow::Cow;
 use std::fs::{self, File, TryLockError};
@@ -110,7 +111,8 @@ fn unusable(folder: &Path, error: &io::Error) -> Error {
     Error::new(ErrorCode::InvalidConfig, message)
 }
 
-/// Everything installed under `folder`, with users and names. What is not whole is removed, what is not ours is left alone.
+/// Everything installed under `folder`, with users and names. What is not whole is removed, what is not ours is left
+/// alone.
 pub(super) fn scan(folder: &Path) -> Result<Vec<(String, String, Installed)>, Error> {
     let unusable = |error: io::Error| unusable(folder, &error);
     let mut found = Vec::new();
@@ -192,7 +194,8 @@ pub(super) fn remove(place: &Place) -> Result<(), Error> {
 /// Reads the content of a program and verifies it.
 ///
 /// # Errors
-/// `unknown-program` where it is not there, `invalid-program` where it is not what was installed, and those of the disk.
+/// `unknown-program` where it is not there, `invalid-program` where it is not what was installed, and those of the
+/// disk.
 pub(super) fn read(place: &Place, digest: &str, label: &str) -> Result<Component, Error> {
     let bytes = fs::read(place.content(digest)).map_err(|error| {
         let what = format!("the program {label} cannot be read");
@@ -291,8 +294,8 @@ fn remove_rest(place: &Place) {
     }
 }
 
-/// Removes contents but the one of `digest`, and what an interrupted install was writing. It only takes up room, so that failing to is
-/// told in the log alone; a program is there all the same.
+/// Removes contents but the one of `digest`, and what an interrupted install was writing. It only takes up room, so
+/// that failing to is told in the log alone; a program is there all the same.
 fn remove_leftovers(place: &Place, digest: Option<&str>) {
     let kept = digest.map(content_name);
     let removed = fs::read_dir(&place.0).and_then(|entries| {

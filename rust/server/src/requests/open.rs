@@ -52,7 +52,8 @@ impl Replies {
         }
     }
 
-    /// Notes that a request is open. Where too many are and some of them wait to be written only, it waits for the client to take one.
+    /// Notes that a request is open. Where too many are and some of them wait to be written only, it waits for the
+    /// client to take one.
     ///
     /// # Errors
     /// `protocol-error` for an id that is open, and when too many are worked on.

@@ -29,7 +29,8 @@ pub(super) fn check(who: &Identity, verb: &str) -> Result<(), Error> {
     who.check(needed, &format!("{verb:?}"))
 }
 
-/// Looks whether a client may ask for what is another's: the user whose it is meant to be, their own name where none was given.
+/// Looks whether a client may ask for what is another's: the user whose it is meant to be, their own name where none
+/// was given.
 ///
 /// # Errors
 /// `not-permitted`.

@@ -1,8 +1,8 @@
 //! WebSocket frames on a TCP connection, read and written by the piece.
 //!
-//! A library that hands out whole messages holds each one, and a copy of each answer, before anybody can say how much that may be. Here the
-//! bytes of a message are charged before there is room for them, and an answer of any length goes out through one small buffer. The handshake,
-//! the layout of headers and the codes are tungstenite's.
+//! A library that hands out whole messages holds each one, and a copy of each answer, before anybody can say how much
+//! that may be. Here the bytes of a message are charged before there is room for them, and an answer of any length goes
+//! out through one small buffer. The handshake, the layout of headers and the codes are tungstenite's.
 
 mod message;
 mod reader;
@@ -14,7 +14,8 @@ pub(crate) use self::message::{Message, Payload, SMALL_BYTES};
 pub(crate) use self::reader::{Bounds, Fault, MessageReader};
 pub(crate) use self::writer::{MessageWriter, Taken};
 
-/// What one connection holds beside its messages and answers: both buffers, its tasks, small messages and small answers.
+/// What one connection holds beside its messages and answers: both buffers, its tasks, small messages and small
+/// answers.
 pub(crate) const CONNECTION_BYTES: u64 = 64 << 10;
 
 /// Both ways of one connection.

@@ -1,4 +1,5 @@
-//! Reading messages: each byte of one is charged before there is room for it, and a message has a time in which it ends.
+//! Reading messages: each byte of one is charged before there is room for it, and a message has a time in which it
+//! ends.
 //!
 //! | state | `frame` | `message` | next |
 //! |---|---|---|---|
@@ -27,11 +28,13 @@ use crate::threads::Turns;
 pub(crate) const BUFFER_BYTES: usize = 8 << 10;
 /// Bytes of a large message that are read at once.
 const STRIDE_BYTES: usize = 64 << 10;
-/// Frames of one message, each of which takes its time however little it brings. The largest message in frames of 256 bytes has as many.
+/// Frames of one message, each of which takes its time however little it brings. The largest message in frames of 256
+/// bytes has as many.
 const MAX_FRAMES: usize = 1 << 16;
 /// Bytes of the payload of a control frame, by RFC 6455.
 const MAX_CONTROL_BYTES: u64 = 125;
-/// How long, and how much of, what a client still sends is thrown away after the goodbye: closing with bytes unread would take the goodbye back.
+/// How long, and how much of, what a client still sends is thrown away after the goodbye: closing with bytes unread
+/// would take the goodbye back.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 32 << 20;
 
@@ -117,7 +120,8 @@ impl MessageReader {
     /// The next message. Dropping the future before it is done loses nothing.
     ///
     /// # Errors
-    /// `protocol-error`, `limit-message`, `limit-frame` for one that takes too long, `limit-engine-memory`; nothing can be read after one.
+    /// `protocol-error`, `limit-message`, `limit-frame` for one that takes too long, `limit-engine-memory`; nothing can
+    /// be read after one.
     pub(crate) async fn next(&mut self) -> Result<Message, Fault> {
         loop {
             self.turns.pause().await;
@@ -139,8 +143,8 @@ impl MessageReader {
         }
     }
 
-    /// Reads what comes until `found` finds an end in it: the head of a request, which is taken out. None when the client has gone, or sends
-    /// more than the buffer holds.
+    /// Reads what comes until `found` finds an end in it: the head of a request, which is taken out. None when the
+    /// client has gone, or sends more than the buffer holds.
     pub(crate) async fn head(
         &mut self,
         found: impl Fn(&[u8]) -> Option<usize>,
@@ -374,8 +378,8 @@ impl MessageReader {
 }
 
 impl Partial {
-    /// Makes room for `n_bytes` more, after charging them. The room doubles, so that a long message is copied few times, and does not exceed
-    /// what the message can become.
+    /// Makes room for `n_bytes` more, after charging them. The room doubles, so that a long message is copied few
+    /// times, and does not exceed what the message can become.
     fn make_room(&mut self, n_bytes: usize, frame: &Frame, bounds: &Bounds) -> Result<(), Error> {
         let needed = self.bytes.len() + n_bytes;
         if needed <= self.bytes.capacity() {

@@ -16,7 +16,8 @@ use crate::threads::Turns;
 /// Bytes that are handed to the system at once.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// How often the client made room where there was none. What fits into the buffers of the system says nothing about the client.
+/// How often the client made room where there was none. What fits into the buffers of the system says nothing about the
+/// client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken(Arc<AtomicU64>);
 

@@ -2,10 +2,10 @@
 //!
 //! A context can be cut anywhere, and a template writes well-formed turns only. So what a cut left of one is made whole
 //! before anything else is written: a message gets what is missing of its closing, whether its content is whole or not.
-//! Where the cut lies before the content, in a header or a cue, nothing was said yet: if what is to be written begins with
-//! the tokens that are left, it goes on from them, as if the whole had been cut away; else the header is completed, and
-//! closed with nothing in it. A message is encoded in one piece, and where its header runs into its content a token
-//! holds parts of both: what is left is a header only where it is the header's tokens.
+//! Where the cut lies before the content, in a header or a cue, nothing was said yet: if what is to be written begins
+//! with the tokens that are left, it goes on from them, as if the whole had been cut away; else the header is
+//! completed, and closed with nothing in it. A message is encoded in one piece, and where its header runs into its
+//! content a token holds parts of both: what is left is a header only where it is the header's tokens.
 
 use super::script::Script;
 use super::state::{ChatState, Turn};

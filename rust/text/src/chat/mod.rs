@@ -1,8 +1,9 @@
 //! A conversation built piece by piece, by the checkpoint's own template.
 //!
-//! Nothing about a template is known beforehand. Its pieces are read off renderings in which marks stand for what was said: the text
-//! between two marks is the template's ([`pieces`]). A piece goes into a context as soon as it is known, so what was said is kept: where a
-//! template would render the earlier part of a conversation in another way once it goes on, the context keeps the way it was said in.
+//! Nothing about a template is known beforehand. Its pieces are read off renderings in which marks stand for what was
+//! said: the text between two marks is the template's ([`pieces`]). A piece goes into a context as soon as it is known,
+//! so what was said is kept: where a template would render the earlier part of a conversation in another way once it
+//! goes on, the context keeps the way it was said in.
 
 mod cut;
 mod pieces;
@@ -87,7 +88,8 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// How many of a context's last tokens [`At::tail`] holds: more than any template writes to open or to close a turn.
+    /// How many of a context's last tokens [`At::tail`] holds: more than any template writes to open or to close a
+    /// turn.
     pub const TAIL_LEN: usize = 64;
 
     /// Reads a model directory; `model_vocab_size` is the width of the model's logits (see [`Tokenizer::from_dir`]).
@@ -131,10 +133,12 @@ impl Chat {
         &self.tokenizer
     }
 
-    /// A whole message, closing an open assistant turn, or a message that was cut, first. What `text` spells never becomes a control token.
+    /// A whole message, closing an open assistant turn, or a message that was cut, first. What `text` spells never
+    /// becomes a control token.
     ///
     /// # Errors
-    /// `template-error` when there is no template, or it refuses the conversation; `invalid-argument` for a text that is too long.
+    /// `template-error` when there is no template, or it refuses the conversation; `invalid-argument` for a text that
+    /// is too long.
     pub fn fill(&self, state: &ChatState, at: At<'_>, role: Role, text: &str) -> Result<Addition> {
         let script = self.script()?;
         if let Some(addition) = cut::goes_on_as_message(script, state, at, role, text)? {
@@ -152,8 +156,8 @@ impl Chat {
         Ok(Addition { tokens, state })
     }
 
-    /// Opens the assistant's turn. In an open turn there is nothing to do; after raw tokens, what they already hold of it is not repeated;
-    /// a message that was cut is closed first.
+    /// Opens the assistant's turn. In an open turn there is nothing to do; after raw tokens, what they already hold of
+    /// it is not repeated; a message that was cut is closed first.
     ///
     /// # Errors
     /// `template-error` when there is no template, or it refuses the conversation.
@@ -181,8 +185,9 @@ impl Chat {
         Ok(Addition { tokens, state })
     }
 
-    /// Closes an open assistant turn; what the model already wrote of the closing tokens is not repeated. After raw tokens these count as the
-    /// open turn. A message that was cut is closed; after anything else there is nothing to do.
+    /// Closes an open assistant turn; what the model already wrote of the closing tokens is not repeated. After raw
+    /// tokens these count as the open turn. A message that was cut is closed; after anything else there is nothing to
+    /// do.
     ///
     /// # Errors
     /// `template-error` when there is no template, or it refuses the conversation.
@@ -272,8 +277,8 @@ impl Chat {
         Ok((tokens, state))
     }
 
-    /// `tokens` without those that the context already ends with. Only what the program or the model wrote itself is compared, so that
-    /// a user's words are never taken for the template's.
+    /// `tokens` without those that the context already ends with. Only what the program or the model wrote itself is
+    /// compared, so that a user's words are never taken for the template's.
     fn beyond_tail(&self, state: &ChatState, at: At<'_>, mut tokens: Vec<u32>) -> Vec<u32> {
         let free = at.since(state.raw_start());
         let n_written = (0..=tokens.len().min(free.len()))
@@ -291,7 +296,8 @@ fn end(at: At<'_>, tokens: &[u32]) -> u32 {
         .saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
 }
 
-/// The end tokens of a checkpoint: of `generation_config.json`, else of `config.json`, else the tokenizer's `eos_token`.
+/// The end tokens of a checkpoint: of `generation_config.json`, else of `config.json`, else the tokenizer's
+/// `eos_token`.
 fn end_tokens(dir: &Path, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
     for file in ["generation_config.json", "config.json"] {
         let path = dir.join(file);

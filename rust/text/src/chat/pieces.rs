@@ -1,15 +1,17 @@
 //! What a template writes around each message, read off its renderings.
 //!
-//! A conversation is rendered with a mark in place of each content. What stands between the marks of two neighbours is the closing of
-//! the first and the header of the second. The closing is what is written behind a message that nothing follows, as far as it is also
-//! written when something does. So every template whose messages stand in order can be taken apart, without knowing it.
+//! A conversation is rendered with a mark in place of each content. What stands between the marks of two neighbours is
+//! the closing of the first and the header of the second. The closing is what is written behind a message that nothing
+//! follows, as far as it is also written when something does. So every template whose messages stand in order can be
+//! taken apart, without knowing it.
 //!
 //! A template may place messages in another way. One rule covers it: what was said is kept where it was said.
-//! - A message that is only rendered together with the next one (a system prompt inside the first question) has no closing of its own;
-//!   what stands between belongs to the next.
-//! - A message that moves as the conversation goes on (a system prompt inside the last question) stays where it was said; messages
-//!   after it are placed as if it had not been said.
-//! - An assistant's message is written as it is when the conversation goes on, not as when it is the last (without an empty thinking block).
+//! - A message that is only rendered together with the next one (a system prompt inside the first question) has no
+//!   closing of its own; what stands between belongs to the next.
+//! - A message that moves as the conversation goes on (a system prompt inside the last question) stays where it was
+//!   said; messages after it are placed as if it had not been said.
+//! - An assistant's message is written as it is when the conversation goes on, not as when it is the last (without an
+//!   empty thinking block).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -161,7 +163,8 @@ impl Pieces {
         let written = whole
             .strip_prefix(sketch.before.as_str())
             .and_then(|rest| rest.strip_suffix(sketch.after.as_str()));
-        // A template that writes other things around this very content would split what was said: the content stays as it is.
+        // A template that writes other things around this very content would split what was said: the content stays as
+        // it is.
         Ok(written.unwrap_or(text).to_owned())
     }
 
@@ -180,7 +183,8 @@ impl Pieces {
         }
     }
 
-    /// What the template writes behind the last of `roles` where the assistant's turn is to be opened; `None` when it leaves that message out.
+    /// What the template writes behind the last of `roles` where the assistant's turn is to be opened; `None` when it
+    /// leaves that message out.
     fn tail(&self, roles: Vec<Role>, last: usize) -> Result<Option<Arc<str>>> {
         let known = || self.cues.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tail) = known().found.get(&roles) {
@@ -271,8 +275,8 @@ impl Pieces {
         Ok(sketch)
     }
 
-    /// Draws the sketch of the last of `roles`; where the others are not in order there, as if system messages had not been said, and at
-    /// last as if it followed a question and an answer.
+    /// Draws the sketch of the last of `roles`; where the others are not in order there, as if system messages had not
+    /// been said, and at last as if it followed a question and an answer.
     fn draw(&self, roles: &[Role]) -> Result<Sketch> {
         let Some((&role, before)) = roles.split_last() else {
             return Err(Error::Template(
@@ -308,7 +312,8 @@ impl Pieces {
         )))
     }
 
-    /// Draws the sketch of a message of `role` after `before`. `None` when the rendering does not show it right behind the others.
+    /// Draws the sketch of a message of `role` after `before`. `None` when the rendering does not show it right behind
+    /// the others.
     fn draw_in_order(&self, before: &[Role], role: Role) -> Result<Option<Sketch>> {
         let at = before.len();
         let mut alone = before.to_vec();
@@ -369,7 +374,8 @@ impl Pieces {
         }))
     }
 
-    /// How much of `written` stands at the front of `text`, in bytes: all of it, or as many whole control tokens and texts between them.
+    /// How much of `written` stands at the front of `text`, in bytes: all of it, or as many whole control tokens and
+    /// texts between them.
     fn common(&self, written: &str, text: &str) -> usize {
         if text.starts_with(written) {
             return written.len();
@@ -417,9 +423,9 @@ fn only(text: &str, mark: &str) -> Option<usize> {
 
 /// A conversation short enough to render: turns in its middle are left out.
 ///
-/// How a template writes a message depends on its neighbours, on how the conversation began, and on whether an even or odd number of turns
-/// came before (roles that must alternate), not on how many. So an even number of turns is left out, and the turn behind them keeps a
-/// neighbour of the same role.
+/// How a template writes a message depends on its neighbours, on how the conversation began, and on whether an even or
+/// odd number of turns came before (roles that must alternate), not on how many. So an even number of turns is left
+/// out, and the turn behind them keeps a neighbour of the same role.
 fn window(roles: &[Role]) -> Vec<Role> {
     let mut roles = roles.to_vec();
     while roles.len() > MAX_TURNS {

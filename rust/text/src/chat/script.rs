@@ -13,7 +13,8 @@ use crate::tokenizer::{Fence, Tokenizer};
 pub(super) struct Script {
     tokenizer: Arc<Tokenizer>,
     pieces: Pieces,
-    /// The tokens that only the template may write: those which the checkpoint declares special, and those which stand around messages.
+    /// The tokens that only the template may write: those which the checkpoint declares special, and those which stand
+    /// around messages.
     fence: Fence,
     cue: Vec<u32>,
     seal: Vec<u32>,
@@ -115,8 +116,9 @@ impl Script {
 
     /// The conversation of `state`, as the template sees it before `next` speaks.
     ///
-    /// Where something stands before the first turn, the turn does not open the conversation: to the template a question and an answer
-    /// came before it. A conversation that the assistant begins without a message gets a question before it.
+    /// Where something stands before the first turn, the turn does not open the conversation: to the template a
+    /// question and an answer came before it. A conversation that the assistant begins without a message gets a
+    /// question before it.
     pub(super) fn history(&self, state: &ChatState, next: Role) -> Result<History> {
         let mut history = state.history();
         if history.follows {

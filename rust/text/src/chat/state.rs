@@ -39,8 +39,8 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Whether a cut that takes the last `n_gone` tokens goes through what the template wrote. The assistant's words before
-    /// its closing lie in no stretch of their own.
+    /// Whether a cut that takes the last `n_gone` tokens goes through what the template wrote. The assistant's words
+    /// before its closing lie in no stretch of their own.
     fn loses(&self, n_gone: u32) -> bool {
         match self {
             Self::Raw => false,
@@ -80,7 +80,8 @@ struct Stretch {
     turn: Turn,
 }
 
-/// The turn state of one context: who said what, recorded by the context's length, so that a truncated context has the state that it had.
+/// The turn state of one context: who said what, recorded by the context's length, so that a truncated context has the
+/// state that it had.
 ///
 /// A clone costs no more than a reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,8 +106,8 @@ impl ChatState {
         Self::default()
     }
 
-    /// Records that the model generated `n_tokens` tokens. `end` is how many tokens the context keeps with them, pending one included; what
-    /// the program appended meanwhile lies behind and moves on.
+    /// Records that the model generated `n_tokens` tokens. `end` is how many tokens the context keeps with them,
+    /// pending one included; what the program appended meanwhile lies behind and moves on.
     pub fn on_generated(&mut self, n_tokens: u32, end: u32) {
         let start = end.saturating_sub(n_tokens);
         let log = Arc::make_mut(&mut self.log);
@@ -120,8 +121,8 @@ impl ChatState {
         Arc::make_mut(&mut self.log).extend(moved);
     }
 
-    /// Records that the context's kept tokens, pending one included, were cut from `old_seq_len` to `new_seq_len`. Its buffer stays and
-    /// moves up.
+    /// Records that the context's kept tokens, pending one included, were cut from `old_seq_len` to `new_seq_len`. Its
+    /// buffer stays and moves up.
     pub fn truncate(&mut self, old_seq_len: u32, new_seq_len: u32) {
         if new_seq_len >= old_seq_len {
             return;

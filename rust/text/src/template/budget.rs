@@ -1,11 +1,12 @@
 //! What one rendering may use.
 //!
-//! minijinja counts instructions, but one instruction can double a text or walk a value for ever. So everything that makes or walks a
-//! value is charged here before it does, with what it makes in bytes and with the time that it takes as bytes. The sum over a rendering is
-//! bounded, so what it holds at any moment is too. A template that doubles a text sixty times ends after a few megabytes, and so does one
-//! that compares values which share their parts.
+//! minijinja counts instructions, but one instruction can double a text or walk a value for ever. So everything that
+//! makes or walks a value is charged here before it does, with what it makes in bytes and with the time that it takes
+//! as bytes. The sum over a rendering is bounded, so what it holds at any moment is too. A template that doubles a text
+//! sixty times ends after a few megabytes, and so does one that compares values which share their parts.
 //!
-//! The budget is one of the thread, since filters and operators have no place for it. A rendering never waits and never renders another.
+//! The budget is one of the thread, since filters and operators have no place for it. A rendering never waits and never
+//! renders another.
 
 use std::cell::Cell;
 

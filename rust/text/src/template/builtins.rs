@@ -1,7 +1,8 @@
-//! The filters, tests, functions and operators that a template has, each of which charges the rendering before it works.
+//! The filters, tests, functions and operators that a template has, each of which charges the rendering before it
+//! works.
 //!
-//! The functions themselves are those of minijinja. An operator has a name that no template can spell, and stands where the compiled
-//! template had an instruction of its own (see `instructions`).
+//! The functions themselves are those of minijinja. An operator has a name that no template can spell, and stands where
+//! the compiled template had an instruction of its own (see `instructions`).
 
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions, tests};

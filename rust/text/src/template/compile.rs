@@ -1,8 +1,9 @@
 //! From a template's source to instructions that charge for what they do.
 //!
-//! The parser and the code generator of minijinja descend as deep as a source is nested, and some of it they do not count: a chain of `not`,
-//! of `+` or of `elif`. So the words of a source are counted first, by the lexer, which does not descend, and what is within the limits is
-//! compiled on a thread whose stack holds the deepest source that they admit.
+//! The parser and the code generator of minijinja descend as deep as a source is nested, and some of it they do not
+//! count: a chain of `not`, of `+` or of `elif`. So the words of a source are counted first, by the lexer, which does
+//! not descend, and what is within the limits is compiled on a thread whose stack holds the deepest source that they
+//! admit.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -16,7 +17,8 @@ use crate::limits::{MAX_TAG_WORDS, MAX_TEMPLATE_BYTES, MAX_TEMPLATE_TAGS, MAX_TE
 
 /// The name of the template; without a file extension, so that nothing is escaped.
 const NAME: &str = "chat_template";
-/// The stack of the thread that compiles. A word in one tag, or a tag, takes at most 3 KiB of it; only what is touched takes memory.
+/// The stack of the thread that compiles. A word in one tag, or a tag, takes at most 3 KiB of it; only what is touched
+/// takes memory.
 const STACK_BYTES: usize = 128 << 20;
 /// The longest text, in bytes, that the compiler may make of constants.
 const MAX_FOLDED_BYTES: f64 = (64 << 10) as f64;

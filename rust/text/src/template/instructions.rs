@@ -1,7 +1,8 @@
 //! Puts operators that charge in the place of instructions that would make or walk values unseen.
 //!
-//! Every instruction of minijinja stands in one of two lists here: those that take a bounded time and make nothing that was not charged
-//! before, and those that are replaced. A version of minijinja with another instruction does not compile until it stands in one of them.
+//! Every instruction of minijinja stands in one of two lists here: those that take a bounded time and make nothing that
+//! was not charged before, and those that are replaced. A version of minijinja with another instruction does not
+//! compile until it stands in one of them.
 
 use std::collections::HashSet;
 
@@ -34,7 +35,8 @@ pub(super) fn charged<'s>(
         let before = at.checked_sub(1).filter(|_| !joins.contains(&at));
         let operand = before.and_then(|before| plain.get(before));
         match plain.get(at) {
-            // `message['role'] == 'user'`: a short constant is looked up and compared in no time, and most templates do little else.
+            // `message['role'] == 'user'`: a short constant is looked up and compared in no time, and most templates do
+            // little else.
             Some(cheap @ (Instruction::GetItem | Instruction::Eq | Instruction::Ne))
                 if is_word(operand) =>
             {
@@ -192,8 +194,8 @@ fn replace<'s>(
             put(instruction.clone());
             put(apply(op::MACRO, 1)?);
         }
-        // These move, number or forget values that there are; jumps and frames are counted by the fuel and by the limit of recursion, and
-        // what is printed or called charges by itself.
+        // These move, number or forget values that there are; jumps and frames are counted by the fuel and by the limit
+        // of recursion, and what is printed or called charges by itself.
         I::StoreLocal(_)
         | I::Lookup(_)
         | I::GetAttr(_)

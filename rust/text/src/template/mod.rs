@@ -1,8 +1,8 @@
 //! The chat template of a checkpoint, evaluated as `transformers` evaluates it.
 //!
-//! `transformers` renders with Jinja2: `trim_blocks`, `lstrip_blocks`, loop controls, a `tojson` that keeps its input readable,
-//! `raise_exception`, `strftime_now`, and a `generation` block that marks what the model says. Here minijinja does, with Python's methods
-//! and Python's way to print.
+//! `transformers` renders with Jinja2: `trim_blocks`, `lstrip_blocks`, loop controls, a `tojson` that keeps its input
+//! readable, `raise_exception`, `strftime_now`, and a `generation` block that marks what the model says. Here minijinja
+//! does, with Python's methods and Python's way to print.
 
 mod budget;
 mod builtins;
@@ -43,8 +43,8 @@ pub(crate) struct Message<'a> {
 
 /// The compiled chat template of a checkpoint.
 ///
-/// Compiling is bounded in the words of the source, and a rendering in instructions, in the depth of values and in the bytes of all that it
-/// makes or walks. So no template can hold up, fill or crash the engine.
+/// Compiling is bounded in the words of the source, and a rendering in instructions, in the depth of values and in the
+/// bytes of all that it makes or walks. So no template can hold up, fill or crash the engine.
 pub struct ChatTemplate {
     environment: Environment<'static>,
     program: Compiled,
@@ -61,8 +61,9 @@ impl fmt::Debug for ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// Reads the template of a model directory: `chat_template.jinja`, else `chat_template` in `tokenizer_config.json` (a text, or a
-    /// list of named ones of which `default` is taken), else `chat_template.json`. `None` when it has none.
+    /// Reads the template of a model directory: `chat_template.jinja`, else `chat_template` in `tokenizer_config.json`
+    /// (a text, or a list of named ones of which `default` is taken), else `chat_template.json`. `None` when it has
+    /// none.
     ///
     /// # Errors
     /// `invalid-model` for a damaged file, `template-error` for a template that does not parse.
@@ -82,8 +83,8 @@ impl ChatTemplate {
         Self::with_clock(source, special, || Local::now().naive_local())
     }
 
-    /// Compiles a template for which it is always the same time, given in seconds since 1970, UTC. The date in a prompt, where a template
-    /// writes one, is then the same on every run.
+    /// Compiles a template for which it is always the same time, given in seconds since 1970, UTC. The date in a
+    /// prompt, where a template writes one, is then the same on every run.
     ///
     /// # Errors
     /// `template-error` when it does not parse; `invalid-argument` for a time that no calendar holds.

@@ -52,7 +52,8 @@ fn default_of(path: &Path, named: &[Json]) -> Result<String> {
     }
 }
 
-/// The source with its `{% generation %}` blocks turned into blocks that always apply: they only mark what the model says, for training.
+/// The source with its `{% generation %}` blocks turned into blocks that always apply: they only mark what the model
+/// says, for training.
 pub(super) fn without_generation_tags(source: &str) -> String {
     let mut result = String::with_capacity(source.len());
     let mut rest = source;

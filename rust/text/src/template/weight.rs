@@ -1,7 +1,7 @@
 //! How large a value is, counted as what walks it sees it: a part that stands in it twice counts twice.
 //!
-//! Every value that holds others is weighed where it is made, so none is nested deeper than [`MAX_DEPTH`]: printing, comparing and dropping
-//! one takes a bounded stack.
+//! Every value that holds others is weighed where it is made, so none is nested deeper than [`MAX_DEPTH`]: printing,
+//! comparing and dropping one takes a bounded stack.
 
 use std::sync::OnceLock;
 
@@ -191,7 +191,8 @@ pub(super) fn sought(value: &Value, place: &Value) -> Result<(), Error> {
     }
 }
 
-/// Whether what a namespace keeps may hold this value. One that holds a namespace or a loop could hold itself, and would never be freed.
+/// Whether what a namespace keeps may hold this value. One that holds a namespace or a loop could hold itself, and
+/// would never be freed.
 ///
 /// # Errors
 /// Where the value holds one, or as [`weigh`].

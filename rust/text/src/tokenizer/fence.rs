@@ -1,7 +1,7 @@
 //! Keeping content from becoming control tokens.
 //!
-//! The reference tokenizer looks for added tokens before anything else, whoever wrote the text. A fence names the tokens that only the
-//! owner of a template, or a program that encodes on purpose, may write.
+//! The reference tokenizer looks for added tokens before anything else, whoever wrote the text. A fence names the
+//! tokens that only the owner of a template, or a program that encodes on purpose, may write.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -84,7 +84,8 @@ fn matches_of(split: &PreTokenizedString) -> Vec<Match> {
         .collect()
 }
 
-/// The first half of encoding: `text` split at its added tokens and normalized, where the byte range `content` holds none of the fence.
+/// The first half of encoding: `text` split at its added tokens and normalized, where the byte range `content` holds
+/// none of the fence.
 pub(super) fn split(
     tokenizer: &Tokenizer,
     normalizer: &Bounded<'_>,
@@ -169,8 +170,8 @@ fn split_at(
 
 /// `tokens` of `text` without any of `forbidden`.
 ///
-/// Some tokenizers (Unigram, byte-pair encoding with `ignore_merges`) hold their control tokens in the vocabulary of text too, so that
-/// a plain text can become one. Such a text is encoded character by character instead.
+/// Some tokenizers (Unigram, byte-pair encoding with `ignore_merges`) hold their control tokens in the vocabulary of
+/// text too, so that a plain text can become one. Such a text is encoded character by character instead.
 pub(crate) fn defuse(
     tokenizer: &Tokenizer,
     tokens: Vec<Token>,

@@ -23,8 +23,8 @@ use vocab::Vocab;
 
 /// The tokenizer of a checkpoint, read from its `tokenizer.json`.
 ///
-/// Its ids are those of the reference tokenizer with `add_special_tokens=False`: nothing is put before or behind the text. It is
-/// immutable; share it in an [`Arc`](std::sync::Arc).
+/// Its ids are those of the reference tokenizer with `add_special_tokens=False`: nothing is put before or behind the
+/// text. It is immutable; share it in an [`Arc`](std::sync::Arc).
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     /// How many bytes its normalizer makes of one at most.
@@ -46,13 +46,15 @@ impl fmt::Debug for Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads `tokenizer.json` of a model directory. The tokens that its configuration names, such as `eos_token`, are control tokens too.
+    /// Reads `tokenizer.json` of a model directory. The tokens that its configuration names, such as `eos_token`, are
+    /// control tokens too.
     ///
-    /// `model_vocab_size` is the width V of the model's logits. It may exceed the tokenizer's own vocabulary (checkpoints pad their
-    /// embeddings): the ids between have no text. 0 stands for "as the tokenizer says".
+    /// `model_vocab_size` is the width V of the model's logits. It may exceed the tokenizer's own vocabulary
+    /// (checkpoints pad their embeddings): the ids between have no text. 0 stands for "as the tokenizer says".
     ///
     /// # Errors
-    /// `invalid-model` when the file is missing, too large, damaged, or of a kind whose tokens have no bytes of their own.
+    /// `invalid-model` when the file is missing, too large, damaged, or of a kind whose tokens have no bytes of their
+    /// own.
     pub fn from_dir(dir: &Path, model_vocab_size: u32) -> Result<Self> {
         let path = dir.join("tokenizer.json");
         let Some(bytes) = files::read(&path, MAX_TOKENIZER_FILE_BYTES)? else {
@@ -116,7 +118,8 @@ impl Tokenizer {
     /// Text to ids. Control tokens in the text are parsed, as in the reference tokenizer.
     ///
     /// # Errors
-    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`]; `invalid-model` when a damaged `tokenizer.json` shows only now.
+    /// `invalid-argument` for a text longer than [`MAX_TEXT_BYTES`]; `invalid-model` when a damaged `tokenizer.json`
+    /// shows only now.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         encoded(text, || {
             let added = self.inner.get_added_vocabulary();
@@ -164,7 +167,8 @@ impl Tokenizer {
         bytes.map(<[u8]>::len).sum::<usize>() * REPLACEMENT_BYTES
     }
 
-    /// Every id that has a token, with its raw bytes, in id order. The bytes of a sequence of tokens, joined, are the UTF-8 of its text.
+    /// Every id that has a token, with its raw bytes, in id order. The bytes of a sequence of tokens, joined, are the
+    /// UTF-8 of its text.
     pub fn vocabs(&self) -> (Vec<u32>, Vec<Vec<u8>>) {
         self.list(|_| true)
     }
@@ -249,15 +253,17 @@ impl Tokenizer {
         Fence::new(&self.inner, self.fence.ids().chain(further)).map_err(Error::Model)
     }
 
-    /// The part of a reply's text that stands for the space which the tokenizer puts before a text; see [`Vocab::strip_lead`].
+    /// The part of a reply's text that stands for the space which the tokenizer puts before a text; see
+    /// [`Vocab::strip_lead`].
     pub(crate) fn strip_lead<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         self.vocab.strip_lead(bytes)
     }
 
     /// Encodes a text of which the byte range `content` was written by someone who may not write control tokens.
     ///
-    /// The text is encoded whole, so that the ids are those of the reference tokenizer, unless its content spells a token inside
-    /// `fence`: then the text is split at the tokens outside the content, and what the content spells stays text.
+    /// The text is encoded whole, so that the ids are those of the reference tokenizer, unless its content spells a
+    /// token inside `fence`: then the text is split at the tokens outside the content, and what the content spells
+    /// stays text.
     pub(crate) fn encode_fenced(
         &self,
         text: &str,
@@ -312,7 +318,8 @@ impl Tokenizer {
     }
 }
 
-/// The ids that `encode` gives for `text`. Any text can be encoded: where it fails, the file of the tokenizer is at fault.
+/// The ids that `encode` gives for `text`. Any text can be encoded: where it fails, the file of the tokenizer is at
+/// fault.
 fn encoded(text: &str, encode: impl FnOnce() -> tokenizers::Result<Vec<u32>>) -> Result<Vec<u32>> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(Error::Argument(format!(

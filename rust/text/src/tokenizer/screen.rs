@@ -1,7 +1,9 @@
-//! What a `tokenizer.json` says is looked at before it is loaded: how many values it holds, and how much its steps can make of a text.
+//! What a `tokenizer.json` says is looked at before it is loaded: how many values it holds, and how much its steps can
+//! make of a text.
 //!
-//! The library that loads it makes of each value an object of its own, and applies the normalizer to each added token while it loads. Both
-//! are bounded here. While a text is encoded, [`Bounded`] counts what the normalizer really makes of it.
+//! The library that loads it makes of each value an object of its own, and applies the normalizer to each added token
+//! while it loads. Both are bounded here. While a text is encoded, [`Bounded`] counts what the normalizer really makes
+//! of it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,8 +24,8 @@ use crate::limits::{MAX_TOKENIZER_STEPS, MAX_TOKENIZER_VALUES};
 const MAX_OTHER_VALUES: usize = 1 << 19;
 /// How many bytes the steps of a normalizer may make of one, if the worst of each comes together.
 const MAX_GROWTH: usize = 4096;
-/// The same of a pre-tokenizer, of which nothing is counted while a text is encoded: those of models put a few spaces in,
-/// or write a byte as a character, and what is split costs twenty times its bytes.
+/// The same of a pre-tokenizer, of which nothing is counted while a text is encoded: those of models put a few spaces
+/// in, or write a byte as a character, and what is split costs twenty times its bytes.
 const MAX_SPLIT_GROWTH: usize = 32;
 /// The bytes of all added tokens as the normalizer may write them.
 const MAX_ADDED_BYTES: usize = 64 << 20;
@@ -89,8 +91,8 @@ struct NSteps {
     loaded: usize,
 }
 
-/// How many bytes a step, as the library loads it, makes of one at most. What the file calls it does not say: the library
-/// takes a step of an unknown type, and one without any, for the first whose fields it has.
+/// How many bytes a step, as the library loads it, makes of one at most. What the file calls it does not say: the
+/// library takes a step of an unknown type, and one without any, for the first whose fields it has.
 fn growth_as_loaded<T: DeserializeOwned + Serialize>(
     step: Option<Value>,
     n_steps: &mut NSteps,
@@ -105,7 +107,8 @@ fn growth_as_loaded<T: DeserializeOwned + Serialize>(
     growth(&step, &mut n_steps.loaded)
 }
 
-/// How many bytes a step makes of one at most. A step that puts a text before another counts as if each byte were a text.
+/// How many bytes a step makes of one at most. A step that puts a text before another counts as if each byte were a
+/// text.
 fn growth(step: &Value, n_steps: &mut usize) -> Result<usize, String> {
     *n_steps += 1;
     if *n_steps > MAX_TOKENIZER_STEPS {
@@ -143,7 +146,8 @@ fn growth(step: &Value, n_steps: &mut usize) -> Result<usize, String> {
     Ok(all.saturating_mul(own))
 }
 
-/// The longest text by which a map of sentencepiece's replaces characters: behind the trie, whose size comes first, they end with zeroes.
+/// The longest text by which a map of sentencepiece's replaces characters: behind the trie, whose size comes first,
+/// they end with zeroes.
 fn longest_replacement(map: &str) -> Result<usize, String> {
     let damaged = || "its precompiled_charsmap is damaged".to_owned();
     let bytes = base64::engine::general_purpose::STANDARD

@@ -191,7 +191,8 @@ impl Spelling {
 
 /// From the characters of the byte-level alphabet to the bytes that they stand for.
 ///
-/// The alphabet (GPT-2's `bytes_to_unicode`): printable bytes of Latin-1 are themselves, the others follow from U+0100 on.
+/// The alphabet (GPT-2's `bytes_to_unicode`): printable bytes of Latin-1 are themselves, the others follow from U+0100
+/// on.
 fn byte_level_table() -> [Option<u8>; 512] {
     let mut table = [None; 512];
     let mut next = 0x100;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pie_text::{At, Chat, ChatState, ChatTemplate, Role, SpecialTokens, Tokenizer};
 use serde_json::Value;
 
-/// The control tokens of the byte-level tokenizer: those of several families, so that one tokenizer serves every template.
+/// The control tokens of the byte-level tokenizer: those of several families, so that one tokenizer serves every
+/// template.
 pub(crate) const CONTROL: [&str; 12] = [
     "<|endoftext|>",
     "<|im_start|>",

@@ -25,8 +25,8 @@ async fn main(input: Input) -> Result<Vec<Value>> {
     transcript(&handles, &input.ops).await
 }
 
-/// One entry an operation; one that fails gives its error code, and the program goes on. An error without a code is a mistake
-/// of the vector, and fails the program.
+/// One entry an operation; one that fails gives its error code, and the program goes on. An error without a code is a
+/// mistake of the vector, and fails the program.
 fn transcript<'run>(
     handles: &'run Handles,
     operations: &'run [Operation],

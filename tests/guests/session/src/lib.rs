@@ -1,4 +1,5 @@
-//! The session as the reference documents print it: one function a snippet, with what the document leaves out completed.
+//! The session as the reference documents print it: one function a snippet, with what the document leaves out
+//! completed.
 
 use inferlet::Result;
 use inferlet::prelude::*;

@@ -1,8 +1,9 @@
 //! Turns at something scarce, in fairness between users: who has used less of it goes before who has used more.
 //!
-//! What a user has used is the time of the turns held, of which a half is forgotten each minute. Of those who have used about as much, each
-//! gets a turn in the order in which they asked. One user never holds all turns, so that whoever comes next finds one; and a turn that
-//! has been held for long can ask whether somebody waits who has used less ([`Turn::is_due`]).
+//! What a user has used is the time of the turns held, of which a half is forgotten each minute. Of those who have used
+//! about as much, each gets a turn in the order in which they asked. One user never holds all turns, so that whoever
+//! comes next finds one; and a turn that has been held for long can ask whether somebody waits who has used less
+//! ([`Turn::is_due`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

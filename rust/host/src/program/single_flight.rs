@@ -1,4 +1,5 @@
-//! What is made once for all who ask: each user waits for a turn of their own, once, and whoever gets the first turn makes it.
+//! What is made once for all who ask: each user waits for a turn of their own, once, and whoever gets the first turn
+//! makes it.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -12,8 +13,8 @@ use super::turns::{Turn, Turns};
 use crate::Error;
 use crate::sync::lock;
 
-/// How long work goes on while somebody waits who has used less; it doubles each time that the work has to begin anew, so that it comes to
-/// its end.
+/// How long work goes on while somebody waits who has used less; it doubles each time that the work has to begin anew,
+/// so that it comes to its end.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The most that the patience is doubled.
 const MAX_DOUBLINGS: u32 = 16;
@@ -74,8 +75,8 @@ impl<T: Clone> Place<T> {
         outcome
     }
 
-    /// What is there, or what `make` makes in a turn of `user`; `make` gives none where its shift was over. What somebody else makes
-    /// meanwhile is waited for without a turn.
+    /// What is there, or what `make` makes in a turn of `user`; `make` gives none where its shift was over. What
+    /// somebody else makes meanwhile is waited for without a turn.
     pub(crate) async fn made<F>(
         &self,
         turns: &Arc<Turns>,

@@ -1,5 +1,6 @@
-//! The places of connected clients, by address and by user. Where there is none left, whoever holds the most gives one up to whoever holds
-//! fewer: one client cannot keep the others out, and nobody loses a place to somebody who has as many.
+//! The places of connected clients, by address and by user. Where there is none left, whoever holds the most gives one
+//! up to whoever holds fewer: one client cannot keep the others out, and nobody loses a place to somebody who has as
+//! many.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,7 +14,8 @@ use crate::ServerConfig;
 use crate::sync::lock;
 use crate::threads::{Part, Threads};
 
-/// Where a client connects from, as far as places are counted: a host, or of IPv6 the network of one customer (64 bits).
+/// Where a client connects from, as far as places are counted: a host, or of IPv6 the network of one customer (64
+/// bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address(IpAddr);
 
@@ -197,7 +199,8 @@ impl Table {
         (user, self.next)
     }
 
-    /// Frees a place of the address that holds the most, for a client of `address`. False where nobody holds more than it would.
+    /// Frees a place of the address that holds the most, for a client of `address`. False where nobody holds more than
+    /// it would.
     fn displace(&mut self, address: Address, user: &str) -> bool {
         let own = self.by_address.get(&address).map_or(0, |of| of.n);
         let greatest = self.by_address.iter().max_by_key(|(_, of)| of.n);
@@ -210,7 +213,8 @@ impl Table {
         }
     }
 
-    /// Frees a place of the user who holds the most at an address, for `user`. False where nobody there holds more than that one would.
+    /// Frees a place of the user who holds the most at an address, for `user`. False where nobody there holds more than
+    /// that one would.
     fn displace_at(&mut self, address: Address, user: &str) -> bool {
         let Some(of_address) = self.by_address.get(&address) else {
             return false;
