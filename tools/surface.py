@@ -1,8 +1,8 @@
 """The rows of the reference (`tests/surface/rows.tsv`), the tests that name them, and where the two disagree.
 
 A test names the rows that it shows: a vector by its key `shows`, a Python test by `@pytest.mark.rows("PY-012")`, a Node
-test by a title that begins with `[JS-024]`, a Rust test by the comment `// rows: RS-031` above it. CONTRIBUTING.md has
-the rules.
+test by a title that begins with `[JS-024]`, a Rust test by the comment `// rows: RS-031` above it. Each takes a list of ids
+apart by blanks, in which `JS-024..026` stands for three. CONTRIBUTING.md has the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ STATES = ("present", "absent")
 FIELDS = ("id", "language", "area", "state", "names", "row")
 
 _ID = re.compile(r"[A-Z]+-\d+")
-_TITLE = re.compile(r"""(['"`])\[([A-Z]+-\d+(?: [A-Z]+-\d+)*)\] (.*?)\1""")
+_PART = re.compile(r"([A-Z]+)-(\d+)(?:\.\.(\d+))?")
+_TITLE = re.compile(r"""(['"`])\[([A-Z]+-\d[^\]]*)\] (.*?)\1""")
 _RUST = re.compile(r"^\s*// rows: (.*)$")
 _RUST_ITEM = re.compile(r"\b(?:fn|mod) (\w+)")
 # The names that vectors have of languages.
@@ -95,6 +96,21 @@ def _row(number: int, line: str) -> Row:
     return row
 
 
+def ids(text: str, place: str) -> list[str]:
+    """The ids of a list. Raises SurfaceError where it is none; `place` says where it stands."""
+    found = []
+    for part in text.split():
+        match = _PART.fullmatch(part)
+        if match is None:
+            break
+        kind, first, last = match.groups()
+        found += [f"{kind}-{n:0{len(first)}}" for n in range(int(first), int(last or first) + 1)]
+    else:
+        if found:
+            return found
+    raise SurfaceError(f"{place}: {text!r} is not a list of rows, such as `JS-024..026 PY-012`")
+
+
 def claims(root: Path) -> list[Claim]:
     """What every test under a folder says that it shows."""
     readers = (
@@ -116,7 +132,7 @@ def claims_of_vector(name: str, text: str) -> Iterator[Claim]:
     """Its key `shows` lists rows, which it shows in the languages that it runs in."""
     vector = json.loads(text)
     languages = tuple(_OF_VECTORS[language] for language in vector.get("languages", _OF_VECTORS))
-    for row in vector.get("shows", []):
+    for row in ids(vector["shows"], name) if "shows" in vector else ():
         yield Claim(row, name, languages)
 
 
@@ -131,8 +147,9 @@ def claims_of_python(name: str, text: str) -> Iterator[Claim]:
         for mark in _marks(node.decorator_list):
             above += 1
             named = tuple(str(ast.literal_eval(keyword.value)) for keyword in mark.keywords if keyword.arg == "language")
-            for row in mark.args:
-                yield Claim(str(ast.literal_eval(row)), f"{name}::{node.name}", LANGUAGES if in_each else named or None)
+            test = f"{name}::{node.name}"
+            for row in ids(" ".join(str(ast.literal_eval(argument)) for argument in mark.args), test):
+                yield Claim(row, test, LANGUAGES if in_each else named or None)
     if above != sum(1 for _ in _marks([tree])):
         raise SurfaceError(f"{name}: a mark `rows` stands above no test")
 
@@ -146,23 +163,22 @@ def _marks(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
 
 def claims_of_node(name: str, text: str) -> Iterator[Claim]:
     """A title that begins with ids in brackets."""
-    for _, ids, title in _TITLE.findall(text):
-        for row in ids.split():
+    for _, rows, title in _TITLE.findall(text):
+        for row in ids(rows, f"{name}: {title}"):
             yield Claim(row, f"{name}: {title}", ("javascript",))
 
 
 def claims_of_rust(name: str, text: str) -> Iterator[Claim]:
-    """Comments above functions and modules. Raises SurfaceError where neither follows, or where one names no rows."""
+    """Comments above functions and modules. Raises SurfaceError where neither follows."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         found = _RUST.match(line)
         if found is None:
             continue
         item = next((item[1] for item in map(_RUST_ITEM.search, lines[number + 1 :]) if item), None)
-        ids = found[1].split()
-        if item is None or not ids or not all(map(_ID.fullmatch, ids)):
-            raise SurfaceError(f"{name}:{number + 1}: expected `// rows: RS-031 RS-032` above a function or a module")
-        for row in ids:
+        if item is None:
+            raise SurfaceError(f"{name}:{number + 1}: the comment `rows` stands above no function and no module")
+        for row in ids(found[1], f"{name}:{number + 1}"):
             yield Claim(row, f"{name}: {item}", ("rust",))
 
 

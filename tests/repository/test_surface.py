@@ -66,11 +66,11 @@ def test_a_file_that_is_none_is_refused(text: str, message: str) -> None:
 
 
 def test_tests_of_every_kind_name_their_rows() -> None:
-    assert list(surface.claims_of_vector("v", '{"languages": ["python", "typescript"], "shows": ["JS-001"]}')) == [
+    assert list(surface.claims_of_vector("v", '{"languages": ["python", "typescript"], "shows": "JS-001"}')) == [
         Claim("JS-001", "v", ("python", "javascript"))
     ]
     python = """
-@pytest.mark.rows("PY-001", "PY-002")
+@pytest.mark.rows("PY-001..002")
 def test_one(): pass
 
 @pytest.mark.rows("RS-001")
@@ -90,13 +90,13 @@ def test_case(n): pass
         Claim("SES-001", "p::test_named", ("rust",)),
         Claim("PY-003", "p::test_case", None),
     ]
-    node = "test('[JS-001 JS-002] fill-ins chain', () => {});\nconst CASES = [['[JS-003] a mistake', x[0], '[1] no']];"
+    node = "test('[JS-001..002] fill-ins chain', () => {});\nconst CASES = [['[JS-003] a mistake', x[0], '[1] no']];"
     assert list(surface.claims_of_node("n", node)) == [
         Claim("JS-001", "n: fill-ins chain", ("javascript",)),
         Claim("JS-002", "n: fill-ins chain", ("javascript",)),
         Claim("JS-003", "n: a mistake", ("javascript",)),
     ]
-    rust = "// rows: RS-001 RS-002\n#[test]\nfn forks() {}\n"
+    rust = "// rows: RS-001..002\n#[test]\nfn forks() {}\n"
     assert list(surface.claims_of_rust("r", rust)) == [Claim(row, "r: forks", ("rust",)) for row in ("RS-001", "RS-002")]
 
 
@@ -105,10 +105,20 @@ def test_a_mark_above_no_test_is_refused() -> None:
         list(surface.claims_of_python("p", 'pytestmark = pytest.mark.rows("PY-001")\n'))
 
 
-@pytest.mark.parametrize("text", ["// rows: RS-001\n", "// rows: forks\nfn forks() {}\n", "// rows: \nfn forks() {}\n"])
-def test_a_comment_that_names_no_row_or_no_test_is_refused(text: str) -> None:
-    with pytest.raises(SurfaceError, match="r:1: expected `// rows: RS-031 RS-032` above a function or a module"):
-        list(surface.claims_of_rust("r", text))
+def test_a_comment_above_no_test_is_refused() -> None:
+    with pytest.raises(SurfaceError, match="r:1: the comment `rows` stands above no function and no module"):
+        list(surface.claims_of_rust("r", "// rows: RS-001\n"))
+
+
+@pytest.mark.parametrize("text", ["", "forks", "RS-1 and RS-2", "RS-001..", "RS-002..001"])
+def test_what_is_not_a_list_of_rows_is_refused(text: str) -> None:
+    for read, told in (
+        (surface.claims_of_rust, f"// rows: {text}\nfn forks() {{}}\n"),
+        (surface.claims_of_python, f'@pytest.mark.rows("{text}")\ndef test_it(): pass\n'),
+        (surface.claims_of_vector, f'{{"shows": "{text}"}}'),
+    ):
+        with pytest.raises(SurfaceError, match="is not a list of rows"):
+            list(read("t", told))
 
 
 def test_a_row_of_rust_that_is_absent_has_a_name_that_present_rows_have_not() -> None:

@@ -36,6 +36,7 @@ def wrong(rows: Iterable[Row], there: Collection[str]) -> list[str]:
     return missing + found
 
 
+@pytest.mark.rows("JS-008 JS-013 JS-021 JS-101 JS-180 PY-005 PY-010 PY-018 PY-041 PY-172 OLD-001..002 OLD-016..021 OLD-026")
 @pytest.mark.parametrize("of", PROGRAMS)
 def test_programs_find_the_names_of_present_rows_and_no_others(dummy: Engine, of: str) -> None:
     rows = of_language(of)
@@ -52,6 +53,14 @@ def test_a_client_finds_the_names_of_present_rows_and_no_others() -> None:
 
     rows = of_language("client")
     assert wrong(rows, [name for name in every_name(rows) if is_there(name)]) == []
+
+
+@pytest.mark.rows("OLD-033")
+def test_messages_are_filled_in_by_the_interface_that_the_reference_names() -> None:
+    interface = (FOLDER.parents[1] / "wit/deps/pie-instruct/chat.wit").read_text(encoding="utf-8")
+    assert interface.startswith("package pie:instruct@")
+    assert "interface chat {" in interface
+    assert all(f"    {name}: func(" in interface for name in ("fill", "cue", "seal"))
 
 
 def test_what_is_wrong_is_told() -> None:
