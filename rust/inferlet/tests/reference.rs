@@ -57,7 +57,7 @@ mod prelude {
     }
 }
 
-// rows: RS-020..032
+// rows: RS-020 RS-025 RS-027 RS-032
 mod model_and_tokenizer {
     use inferlet::Tokenizer;
     use inferlet::model::Model;
@@ -81,7 +81,7 @@ mod model_and_tokenizer {
     }
 }
 
-// rows: RS-033..034 RS-040 RS-042..053
+// rows: RS-033 RS-050 RS-053
 mod context {
     use inferlet::Context;
     use inferlet::model::Model;
@@ -103,7 +103,7 @@ mod context {
     }
 }
 
-// rows: RS-063..066 RS-068..070 RS-079..080 RS-082..083 RS-106 RS-111 RS-169..173
+// rows: RS-063 RS-111 RS-169
 mod generator {
     use inferlet::sample::Sampler;
     use inferlet::{Context, chat};
@@ -151,7 +151,7 @@ mod generator {
     }
 }
 
-// rows: RS-004 RS-201 RS-204..208 SES-014 SES-032
+// rows: RS-004 RS-201 SES-014 SES-032
 mod session {
     use inferlet::pie::core::session;
     use inferlet::{FutureBlobExt, FutureStringExt};
