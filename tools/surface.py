@@ -27,7 +27,7 @@ _PART = re.compile(r"([A-Z]+)-(\d+)(?:\.\.(\d+))?")
 _TITLE = re.compile(r"""(['"`])\[([A-Z]+-\d[^\]]*)\] (.*?)\1""")
 _RUST = re.compile(r"^\s*// rows: (.*)$")
 _RUST_ITEM = re.compile(r"\b(?:fn|mod) (\w+)")
-# The names that vectors have of languages.
+# The names that vectors and Python tests have of languages.
 _OF_VECTORS = {"python": "python", "typescript": "javascript", "rust": "rust"}
 
 
@@ -137,21 +137,32 @@ def claims_of_vector(name: str, text: str) -> Iterator[Claim]:
 
 
 def claims_of_python(name: str, text: str) -> Iterator[Claim]:
-    """The marks above its tests. A test with an argument `language` runs in each; else the mark may name one."""
+    """The marks above its tests. A test that is parametrized by `language` runs in those; else the mark may name one."""
     tree = ast.parse(text)
     above = 0
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        in_each = any(argument.arg == "language" for argument in node.args.args)
         for mark in _marks(node.decorator_list):
             above += 1
             named = tuple(str(ast.literal_eval(keyword.value)) for keyword in mark.keywords if keyword.arg == "language")
             test = f"{name}::{node.name}"
+            languages = _parametrized(node.decorator_list)
             for row in ids(" ".join(str(ast.literal_eval(argument)) for argument in mark.args), test):
-                yield Claim(row, test, LANGUAGES if in_each else named or None)
+                yield Claim(row, test, languages or named or None)
     if above != sum(1 for _ in _marks([tree])):
         raise SurfaceError(f"{name}: a mark `rows` stands above no test")
+
+
+def _parametrized(decorators: Iterable[ast.expr]) -> tuple[str, ...]:
+    """The languages of `@pytest.mark.parametrize("language", LANGUAGES)`, or of a list of them; none without."""
+    for node in decorators:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":
+            name, values = node.args[:2]
+            if isinstance(name, ast.Constant) and name.value == "language":
+                given = _OF_VECTORS if isinstance(values, ast.Name) else ast.literal_eval(values)
+                return (*(_OF_VECTORS.get(language, language) for language in given), *OTHERS)
+    return ()
 
 
 def _marks(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:

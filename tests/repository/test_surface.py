@@ -77,6 +77,10 @@ def test_one(): pass
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_each(language): pass
 
+@pytest.mark.rows("JS-001")
+@pytest.mark.parametrize("language", ["python", "typescript"])
+def test_two(language): pass
+
 @pytest.mark.rows("SES-001", language="rust")
 def test_named(): pass
 
@@ -86,7 +90,8 @@ def test_case(n): pass
     assert list(surface.claims_of_python("p", python)) == [
         Claim("PY-001", "p::test_one", None),
         Claim("PY-002", "p::test_one", None),
-        Claim("RS-001", "p::test_each", surface.LANGUAGES),
+        Claim("RS-001", "p::test_each", ("python", "javascript", "rust", "client", "command line")),
+        Claim("JS-001", "p::test_two", ("python", "javascript", "client", "command line")),
         Claim("SES-001", "p::test_named", ("rust",)),
         Claim("PY-003", "p::test_case", None),
     ]
