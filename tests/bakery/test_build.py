@@ -317,6 +317,7 @@ def test_arguments_for_string_parameters_stay_text(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {"prompt": "42", "n": 3, "style": "short"}, done.stderr
 
 
+@pytest.mark.rows("OLD-015")
 def test_a_manifest_that_is_given_takes_the_place_of_its_own(tmp_path: Path) -> None:
     write(tmp_path, {"main.py": ECHO, "other.toml": PARAMETERS})
     built = build(tmp_path)
@@ -359,6 +360,7 @@ def test_a_program_has_to_be_named() -> None:
     assert "name the program" in done.stderr
 
 
+@pytest.mark.rows("OLD-014")
 def test_bakery_is_the_same_by_another_name(tmp_path: Path) -> None:
     import sys
 

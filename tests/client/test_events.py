@@ -12,6 +12,7 @@ from pie.client import Event, PieError, connect
 TEXT = "x" * 512
 
 
+@pytest.mark.rows("SES-011..012 SES-026 SES-042")
 @scenario
 async def test_events_come_in_order_and_end_with_the_return() -> None:
     async def script(peer: Peer) -> None:

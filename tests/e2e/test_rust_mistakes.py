@@ -27,6 +27,7 @@ CASES: list[tuple[Any, str, tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.rows("RS-005")
 @pytest.mark.parametrize(("mistake", "code", "words"), CASES, ids=[str(mistake) for mistake, _, _ in CASES])
 def test_a_mistake_has_its_code_and_its_message(tiny: Engine, mistake: Any, code: str, words: tuple[str, ...]) -> None:
     outcome = run(tiny, load_program(ROOT / "build/programs/mistakes.wasm"), mistake)

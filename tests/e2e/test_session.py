@@ -26,6 +26,7 @@ def launched(engine: Engine, language: str, snippet: str) -> Process:
     return engine.launch(program(language), input=snippet, seed=7)
 
 
+@pytest.mark.rows("JS-181..182 PY-173..174 RS-204..205 OLD-009 OLD-077 OLD-079 SES-002..010")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_program_sends_texts_values_and_files(dummy: Engine, language: str) -> None:
     sent = finish(launched(dummy, language, "send")).sent
@@ -33,10 +34,12 @@ def test_a_program_sends_texts_values_and_files(dummy: Engine, language: str) ->
     assert sent == ["hello", *values, PDF]
 
 
+@pytest.mark.rows("SES-041", language="rust")
 def test_what_a_rust_program_prints_without_a_line_s_end_keeps_its_place(dummy: Engine) -> None:
     assert finish(launched(dummy, "rust", "print")).sent == ["a", "b", "c", b"d", "e"]
 
 
+@pytest.mark.rows("JS-183 PY-175 RS-206 RS-208 SES-014..016 SES-018")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_program_receives_a_text(dummy: Engine, language: str) -> None:
     process = launched(dummy, language, "receive")
@@ -44,6 +47,7 @@ def test_a_program_receives_a_text(dummy: Engine, language: str) -> None:
     assert finish(process).value == "grüezi"
 
 
+@pytest.mark.rows("JS-047 PY-042 RS-063 RS-111 RS-201 SES-022..025")
 def test_each_token_is_sent_as_it_is_decoded_and_the_same_in_every_language(tiny: Engine) -> None:
     outcomes = [finish(launched(tiny, language, "stream")) for language in LANGUAGES]
     assert outcomes[0].value == outcomes[1].value == outcomes[2].value
@@ -51,12 +55,14 @@ def test_each_token_is_sent_as_it_is_decoded_and_the_same_in_every_language(tiny
     assert len(outcomes[0].sent) > 1
 
 
+@pytest.mark.rows("SES-027..030")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_structured_event_is_one_json_text(dummy: Engine, language: str) -> None:
     (text,) = finish(launched(dummy, language, "structured")).stdout
     assert json.loads(text) == {"channel": "progress", "step": 3, "of": 10}
 
 
+@pytest.mark.rows("JS-184 PY-176 RS-207 SES-017 SES-019 SES-032..034")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_file_comes_and_goes_unchanged(dummy: Engine, language: str) -> None:
     for data in (EVERY_BYTE, b"", bytes(2 << 20)):
@@ -65,6 +71,7 @@ def test_a_file_comes_and_goes_unchanged(dummy: Engine, language: str) -> None:
         assert finish(process).sent == [data]
 
 
+@pytest.mark.rows("JS-185 PY-177 RS-202 SES-037..038 SES-040")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_signal_is_a_message(dummy: Engine, language: str) -> None:
     for texts, answer in ((["stop"], "stopped"), (["other", "go on"], "go on")):
@@ -74,6 +81,7 @@ def test_a_signal_is_a_message(dummy: Engine, language: str) -> None:
         assert finish(process).value == answer
 
 
+@pytest.mark.rows("SES-020")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_wait_that_is_given_up_loses_no_file_and_a_disconnect_ends_the_next(dummy: Engine, language: str) -> None:
     process = launched(dummy, language, "patience")
@@ -85,6 +93,14 @@ def test_a_wait_that_is_given_up_loses_no_file_and_a_disconnect_ends_the_next(du
     assert finish(process).value == [True, list(b"kept"), None]
 
 
+@pytest.mark.rows("JS-011 PY-008 RS-023")
+def test_the_instance_is_the_engine_not_the_process(dummy: Engine, tiny: Engine) -> None:
+    here, elsewhere = ({finish(launched(engine, language, "instance")).value for language in LANGUAGES} for engine in (dummy, tiny))
+    assert len(here) == len(elsewhere) == 1
+    assert here != elsewhere
+
+
+@pytest.mark.rows("OLD-080")
 def test_a_script_blocks_for_a_file_outside_of_a_loop(dummy: Engine) -> None:
     script = (
         "from inferlet import SessionClosed, session\nfile = session.receive_file()\nsession.send_file(bytearray(file) + b'!')\n"

@@ -56,6 +56,7 @@ def opened(name: str, take: bool = False) -> Op:
     return {"op": "take" if take else "open", "name": name, "as": "c"}
 
 
+@pytest.mark.rows("RS-041")
 @pytest.mark.parametrize(("saver", "opener"), list(zip(LANGUAGES, LANGUAGES[1:] + LANGUAGES[:1], strict=True)))
 def test_another_program_goes_on_where_one_stopped_and_computes_only_what_is_new(engine: Engine, saver: str, opener: str) -> None:
     (model,) = engine.models
@@ -121,6 +122,7 @@ MADE_UP = (
 )
 
 
+@pytest.mark.rows("JS-030 PY-025")
 def test_a_name_that_is_made_up_is_answered_and_new(engine: Engine) -> None:
     names = [run(engine, program).value for program in MADE_UP * 2]
     assert len(set(names)) == 4

@@ -48,12 +48,12 @@ const CASES = [
   ['a snapshot without a name', () => fresh().save(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
   ['a snapshot of what is no model', () => Context.open('tiny', 'kept'), TypeError, 'invalid-argument', 'model must be a Model, not "tiny"'],
   ['a model without a name', () => Model.load(), TypeError, 'invalid-argument', 'name must be a string, not undefined'],
-  ['a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
+  ['[JS-014] a model that is not loaded', () => Model.load('absent'), InferletError, 'unknown-model', "no model 'absent'"],
   ['a file that is no bytes', () => session.sendFile('text'), TypeError, 'invalid-argument', 'the file must be a Uint8Array, not "text"'],
   ['a message that is no JSON', () => session.send({ score: NaN }), InferletError, 'invalid-argument', "at the key 'score', is NaN"],
 ];
 
-test('a snapshot becomes a context of its model, and none becomes undefined', () => {
+test('[JS-025..026 JS-040] a snapshot becomes a context of its model, and none becomes undefined', () => {
   const opened = Context.open(model, 'kept');
   assert.ok(opened instanceof Context);
   assert.equal(opened.model, model);
@@ -75,7 +75,7 @@ test('options reach the engine as they were given', () => {
   assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
 });
 
-test('a sampler is what restricts the tokens, with its defaults', () => {
+test('[JS-102..107] a sampler is what restricts the tokens, with its defaults', () => {
   const all = { topK: undefined, topP: undefined, minP: undefined, draws: 1, seed: undefined };
   const records = [
     [Sampler.argmax(), { ...all, temperature: 0 }],
@@ -92,15 +92,19 @@ test('a sampler is what restricts the tokens, with its defaults', () => {
   }
 });
 
-test('without options the engine gets the defaults', () => {
+test('[JS-046 JS-058] without options the engine gets the defaults', () => {
   fresh().generate(Sampler.argmax());
   const [, , options] = host.calls.at(-1);
   assert.deepEqual(options, { maxTokens: undefined, stop: new Uint32Array(), seed: undefined, autoFlush: true, ignoreEos: false });
 });
 
-test('fill-ins chain', () => {
+test('[JS-032..038] fill-ins chain', () => {
   const ctx = fresh();
   assert.equal(ctx.system('s').user('u').assistant('a').cue().seal().append([1]).appendText('t'), ctx);
+});
+
+test('[JS-045] a context has no operations on its pages', () => {
+  assert.deepEqual(Object.getOwnPropertyNames(Context.prototype).filter((name) => /page/i.test(name)), ['pageSize']);
 });
 
 test('details of an error are its values', () => {

@@ -55,6 +55,17 @@ ANSWERS = {
         "await using b = { async [Symbol.asyncDispose]() { log.push('b'); } }; log.push('in'); } return log;",
         ["in", "b", "a"],
     ),
+    "using releases a context": (
+        "let kept: Context; { using ctx = new Context(Model.load('default')); kept = ctx; } "
+        "try { return kept.seqLen; } catch (error) { return (error as InferletError).code; }",
+        "context-released",
+    ),
+    "a loop that is left leaves its context usable": (
+        "const ctx = new Context(Model.load('default')).appendText('x'); "
+        "for await (const step of ctx.generate(Sampler.argmax())) { await step.execute(); break; } "
+        "return (await ctx.generate(Sampler.argmax(), { maxTokens: 2 }).collectTokens()).length;",
+        2,
+    ),
     "text is encoded and decoded": (
         "const d = new TextDecoder(); let s = ''; for (const b of new TextEncoder().encode('hé€😀')) "
         "s += d.decode(new Uint8Array([b]), { stream: true }); return s + d.decode() + new TextDecoder().decode(new Uint8Array([255, 65]));",
@@ -82,6 +93,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.rows("JS-002..004 JS-022 JS-075")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers(dummy: Engine, name: str) -> None:
     statements, expected = ANSWERS[name]
@@ -115,6 +127,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.rows("JS-005")
 @pytest.mark.parametrize("name", FAILURES)
 def test_failures(dummy: Engine, name: str) -> None:
     statements, kind, code, words = FAILURES[name]
@@ -163,6 +176,7 @@ MODULES = {
 }
 
 
+@pytest.mark.rows("JS-001 JS-006")
 @pytest.mark.parametrize("name", MODULES)
 def test_modules(dummy: Engine, name: str) -> None:
     files, expected = MODULES[name]
@@ -190,6 +204,7 @@ def test_what_cannot_run_is_an_invalid_program(dummy: Engine, name: str) -> None
     assert all(word in (outcome.message or "") for word in words), outcome.message
 
 
+@pytest.mark.rows("SES-041", language="javascript")
 def test_the_console_is_a_part_of_the_output(dummy: Engine) -> None:
     outcome = run(dummy, body("console.log('a', { b: [1, 'x'] }, new Map([[1, 2]])); session.send('c'); console.error('d');", SDK))
     assert outcome.text == 'a { b: [1, "x"] } Map { 1 => 2 }\nc'

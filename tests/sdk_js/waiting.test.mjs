@@ -113,7 +113,7 @@ test('a decoder takes what a step accepted, and ends a turn', async () => {
   assert.deepEqual(decoder.finish(), { type: 'interrupt', token: 7 });
 });
 
-test('a context is released by using', () => {
+test('[JS-023] a context is released by using', () => {
   const ctx = new Context(model);
   ctx[Symbol.dispose]();
   assert.deepEqual(host.calls.at(-1), ['context.release']);

@@ -55,6 +55,7 @@ def test_defaults_are_those_of_the_reference():
     assert found == DEFAULTS
 
 
+@pytest.mark.rows("OLD-096")
 def test_what_is_left_out_of_the_options():
     assert _raw_options({}) == generation.Options(max_tokens=None, stop=[], seed=None, auto_flush=True, ignore_eos=False)
 

@@ -148,6 +148,14 @@ async def inside():
     b = context(); await b.flush(); return b.seq_len, b.buffer()
 session.send([[a.seq_len, a.buffer()], list(asyncio.run(inside()))])
 """,
+    "a fork has the name that it is given": """
+session.send([[context().fork("beam-0").name, context().fork(name="beam-1").name], ["beam-0", "beam-1"]])
+""",
+    "a plain loop without a cue is an async one": """
+def generate(): return context().generate(Sampler.argmax(), max_tokens=9, auto_flush=False)
+async def new(): return await generate().collect_tokens()
+session.send([[t for tokens in generate() for t in tokens], asyncio.run(new())])
+""",
     "helpers of chat give what filling adds": """
 a, b = context(), context()
 a.assistant("Hi there!").user("And?").cue()
@@ -173,6 +181,7 @@ async def main(input):
     assert any(text.endswith("\N{REPLACEMENT CHARACTER}") for text in new)
 
 
+@pytest.mark.rows("PY-034 OLD-007 OLD-031..032 OLD-038..039 OLD-041 OLD-044..046 OLD-049..053 OLD-055 OLD-069")
 @pytest.mark.parametrize("name", SAME)
 def test_two_ways_give_the_same(engine: Engine, name: str) -> None:
     outcome = run(engine, PRELUDE + SAME[name])
@@ -182,6 +191,7 @@ def test_two_ways_give_the_same(engine: Engine, name: str) -> None:
     assert one
 
 
+@pytest.mark.rows("OLD-078")
 def test_receive_blocks_in_a_script_and_a_disconnect_is_an_exception(engine: Engine) -> None:
     script = (
         "from inferlet import session, SessionClosed\nprint(session.receive(), session.receive(), sep='|')\n"
@@ -199,6 +209,7 @@ def test_a_kind_of_event_that_the_engine_cannot_tell_is_refused(engine: Engine, 
         assert f"{option}=True is not supported" in outcome.message
 
 
+@pytest.mark.rows("OLD-045..048 OLD-063..064")
 def test_the_streaming_loop_of_the_older_reference(engine: Engine) -> None:
     program = (
         PRELUDE
@@ -273,6 +284,33 @@ async def main(input):
     outcome = run(engine, program)
     assert outcome.code is None, outcome.traceback
     assert outcome.value[0] == outcome.value[1]
+
+
+@pytest.mark.rows("PY-027 PY-035 OLD-043")
+def test_a_context_knows_its_model_and_is_released_at_the_end_of_its_block(engine: Engine) -> None:
+    script = """
+with Context(model) as ctx:
+    session.send([ctx.model is model, ctx.append([1]).buffer()])
+try:
+    ctx.buffer()
+except InferletError as error:
+    session.send(error.code)
+"""
+    assert run(engine, PRELUDE + script).stdout == ["[true,[1]]", "context-released"]
+
+
+@pytest.mark.rows("PY-045")
+def test_options_are_given_by_their_names(engine: Engine) -> None:
+    outcome = run(engine, PRELUDE + "context().generate(Sampler.argmax(), 5)")
+    assert (outcome.kind, outcome.code) == ("TypeError", "program-error")
+    assert "positional argument" in (outcome.message or "")
+
+
+@pytest.mark.rows("PY-070..071")
+def test_a_loop_goes_on_from_what_its_steps_accepted_and_never_from_one_that_did_not_run(engine: Engine) -> None:
+    loop = "async def main(input):\n    g, n = context().generate(Sampler.argmax(), max_tokens=3), []\n    async for step in g:\n        {}\n    return n\n"
+    assert run(engine, PRELUDE + loop.format("await step.execute(); n.append(g.tokens_generated)")).value == [1, 2, 3]
+    assert run(engine, PRELUDE + loop.format("pass")).code == "step-pending"
 
 
 # Each keeps nothing of what it made but the value on its right side.

@@ -36,6 +36,7 @@ def launch(monkeypatch):
     monkeypatch.setattr(inferlet, "input", None)
 
 
+@pytest.mark.rows("PY-001..003 OLD-003 OLD-095")
 @pytest.mark.parametrize(
     ("source", "answer"),
     [
@@ -142,6 +143,7 @@ def test_a_frozen_exception_is_trimmed_too():
     assert told.traceback.count('File "main.py"') == 2
 
 
+@pytest.mark.rows("PY-004")
 @pytest.mark.parametrize(
     ("source", "kind", "message", "code"),
     [
@@ -167,6 +169,7 @@ def test_what_is_told_of_a_failure(source, kind, message, code):
     assert told.traceback.count("\n") < 200
 
 
+@pytest.mark.rows("SES-041", language="python")
 def test_printing_keeps_its_order_with_sending(monkeypatch):
     sent = []
     monkeypatch.setattr(session, "send", sent.append)

@@ -43,6 +43,7 @@ def test_what_is_not_json_is_refused_by_its_place(value, message):
     assert caught.value.message.startswith(message + "; JSON holds")
 
 
+@pytest.mark.rows("PY-097..102 OLD-008 OLD-055..060")
 @pytest.mark.parametrize(
     ("sampler", "record"),
     [

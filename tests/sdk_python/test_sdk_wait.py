@@ -113,6 +113,7 @@ def test_errors_of_the_engine_are_exceptions(clock, wait, code, kind):
     assert type(caught.value) is kind
 
 
+@pytest.mark.rows("OLD-091")
 def test_the_colour_follows_the_loop(clock):
     async def main():
         pending = resolve_or_block(clock.future("inside", 5, "inside"))

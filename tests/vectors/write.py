@@ -127,6 +127,13 @@ def stops() -> list[Op]:
     return ops
 
 
+def replaced_stop_sets() -> list[Op]:
+    """What the method named stops no more where it names others, which do."""
+    first = Program(MODEL, SEED, []).run([*prompt("x", 41, 42), *collected("x", "g", n=6)])[-1]
+    ops = [*prompt("c", 41, 42), generate("c", "g"), *(op("stop", gen="g", tokens=[first[n]]) for n in (1, 3))]
+    return [*ops, op("collect_tokens", gen="g"), *report("g")]
+
+
 def buffers() -> list[Op]:
     """What a pass takes, what stays, and generating with nothing new: the last token is read again."""
     ops = [*prompt("c", *range(50, 70)), *state("c"), op("flush", ctx="c"), *state("c"), op("flush", ctx="c"), *state("c")]
@@ -408,6 +415,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         ],
         {"languages": ["python", "typescript"]},
     ),
+    "replaced_stop_sets": (replaced_stop_sets(), {"languages": ["python", "typescript"]}),
     "buffers": (buffers(), {}),
     "truncation": (truncation(), {}),
     "turns": (turns(), {}),
@@ -444,6 +452,29 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         {"messages": ["one"], "files": [[0, 1, 254, 255], []], "events": [[0, 255, 10, 195], "between", []]},
     ),
 }
+SHOWS = {
+    "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
+    "steps": "JS-046 JS-048 JS-068..070 JS-078 JS-098 PY-043..044 PY-065..067 PY-074 PY-094 RS-064 RS-066 RS-079..080 RS-082..083 RS-106",
+    "stops": "JS-049..050 JS-060 JS-062 PY-046..047 PY-057 PY-059 RS-068..070",
+    "replaced_stops": "JS-061 PY-058",
+    "replaced_stop_sets": "JS-061 PY-058",
+    "buffers": "JS-024 JS-037 JS-039 JS-041..043 PY-019 PY-033..034 PY-036..038 RS-034 RS-047..048 RS-051..053 OLD-005",
+    "truncation": "JS-039 JS-044 PY-034 PY-039 RS-048..049",
+    "turns": "JS-028 JS-032..036 JS-058 PY-023 PY-028..032 PY-055 RS-040 RS-042..046 OLD-006 OLD-034..037 OLD-040 OLD-054",
+    "raw_text": "JS-015..017 JS-038 PY-012..014 RS-027..029",
+    "mistakes": "JS-031 PY-026 RS-029 OLD-042",
+    "snapshots": "JS-025..027 JS-029 PY-020..022 PY-024 RS-035..038 RS-193",
+    "knowledge": "JS-009..010 JS-012 JS-014 JS-018..020 JS-030 JS-162..167 PY-006..007 PY-009 PY-011 PY-015..017 PY-025 PY-154..159 "
+    "RS-021..022 RS-024 RS-026 RS-030..032 RS-039 OLD-004 OLD-081..083",
+    "decoding": "JS-156..161 PY-149..153 RS-170..173",
+    "streams": "JS-071 JS-075 PY-068 PY-070 RS-065",
+    "no_automatic_cue": "JS-058 PY-055 OLD-054",
+    "session": "JS-183 PY-175 RS-206 RS-208 SES-001 SES-015..016 SES-018 SES-021",
+    "files": "JS-182 JS-184 PY-174 PY-176 RS-205 RS-207 SES-001 SES-013 SES-017 SES-019",
+}
+"""The rows of `tests/surface/rows.tsv` that a vector shows."""
+
+
 DOCS = {name: globals()[name].__doc__ for name in VECTORS if name in globals()} | {
     "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
     "no_automatic_cue": "Without auto_flush nothing is cued.",
@@ -459,6 +490,8 @@ def texts() -> dict[Path, str]:
     for name, (ops, extra) in VECTORS.items():
         expect = Program(MODEL, SEED, list(extra.get("messages", [])), extra.get("files", [])).run(ops)
         head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | extra
+        if name in SHOWS:
+            head["shows"] = SHOWS[name]
         rows = [json.dumps(list(pair), ensure_ascii=False) for pair in zip(ops, expect, strict=True)]
         files[FOLDER / f"{name}.json"] = json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [\n' + ",\n".join(rows) + "\n]}\n"
     return files

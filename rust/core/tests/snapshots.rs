@@ -323,6 +323,7 @@ fn a_snapshot_whose_pages_were_needed_is_computed_again() {
     assert!(stats.n_dropped > 0 && stats.n_replayed > 0, "{stats:?}");
 }
 
+// rows: RS-193
 #[test]
 fn a_suspended_context_has_no_page_until_its_next_pass() {
     let mut world = World::with_process(config(), 1);

@@ -91,6 +91,7 @@ mod tests {
         );
     }
 
+    // rows: RS-003
     #[test]
     fn input_reaches_main_and_its_answer_comes_back() {
         let answer = run(

@@ -144,6 +144,7 @@ impl From<Seeded> for raw::Sampler {
 mod tests {
     use super::*;
 
+    // rows: RS-112..118
     #[test]
     fn helpers_build_the_variants() {
         const NUCLEUS: Sampler = Sampler::top_p(0.6, 0.95);

@@ -5,6 +5,7 @@
 #![allow(unused_mut, reason = "some snippets declare more than they use")]
 
 /// The entry point.
+// rows: RS-001..003
 mod entry {
     use inferlet::Result;
     use serde::{Deserialize, Serialize};
@@ -25,8 +26,22 @@ mod entry {
     }
 }
 
+// rows: RS-006..007 RS-015
 mod prelude {
     use inferlet::prelude::*;
+
+    mod program {
+        use inferlet::prelude::{Result, main};
+
+        #[main]
+        async fn main(question: String) -> Result<String> {
+            Ok(question)
+        }
+    }
+
+    async fn waits() -> Option<String> {
+        inferlet::session::receive().wait_async().await
+    }
 
     fn names(
         _: &Context,
@@ -42,6 +57,7 @@ mod prelude {
     }
 }
 
+// rows: RS-020 RS-025 RS-027 RS-032
 mod model_and_tokenizer {
     use inferlet::Tokenizer;
     use inferlet::model::Model;
@@ -65,6 +81,7 @@ mod model_and_tokenizer {
     }
 }
 
+// rows: RS-033 RS-050 RS-053
 mod context {
     use inferlet::Context;
     use inferlet::model::Model;
@@ -86,6 +103,7 @@ mod context {
     }
 }
 
+// rows: RS-063 RS-111 RS-169
 mod generator {
     use inferlet::sample::Sampler;
     use inferlet::{Context, chat};
@@ -133,6 +151,7 @@ mod generator {
     }
 }
 
+// rows: RS-004 RS-201 SES-014 SES-032
 mod session {
     use inferlet::pie::core::session;
     use inferlet::{FutureBlobExt, FutureStringExt};
@@ -161,6 +180,7 @@ mod session {
     }
 }
 
+// rows: RS-016..019
 #[test]
 fn arguments_are_parsed() {
     use inferlet::{Arguments, parse_args};

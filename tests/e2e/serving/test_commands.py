@@ -11,7 +11,7 @@ import pytest
 
 from support.command import PATIENCE_S, command, environment, pie, start
 from support.launching import ROOT
-from support.serving import ECHO, SPIN, Served
+from support.serving import ECHO, SPIN, Served, serving
 
 
 @pytest.mark.parametrize("path", ["examples/python/chat.py", "examples/typescript/chat.ts", "build/programs/chat.wasm"])
@@ -77,6 +77,16 @@ def test_errors_have_the_same_form_as_here(server: Served, tmp_path: Path) -> No
     there = pie("run", "bad.py", "--server", server.url, "--seed", "1", cwd=tmp_path)
     assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
     assert here.returncode == 1
+
+
+@pytest.mark.rows("SES-042..044")
+def test_standard_error_reaches_the_terminal_and_the_log_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "warn.py").write_text("import sys\ndef main(input):\n    print('on stdout')\n    print('mind the gap', file=sys.stderr)\n")
+    with serving(tmp_path, server__log_level="info") as served:
+        for where in (["--dummy"], ["--server", served.url]):
+            done = pie("run", "warn.py", *where, "--seed", "1", cwd=tmp_path)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "on stdout\n", "mind the gap\n")
+        assert [line for line in served.stderr.splitlines() if "mind the gap" in line]
 
 
 def test_ctrl_c_ends_the_program_in_the_server(server: Served, tmp_path: Path) -> None:

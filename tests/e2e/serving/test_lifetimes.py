@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from pie.client import Event, connect
 from support.serving import (
     ECHO,
@@ -58,6 +60,7 @@ async def test_a_process_goes_on_where_its_client_left_it(server: Served, tmp_pa
         assert await collect(process) == [Event.Stdout("<two>"), Event.Return("2")]
 
 
+@pytest.mark.rows("RS-203 SES-011..012 SES-031 SES-035..036 SES-038")
 @scenario
 async def test_files_and_messages_travel_both_ways_in_order(server: Served, tmp_path: Path) -> None:
     data = bytes(range(256)) * 4096

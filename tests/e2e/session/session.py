@@ -76,6 +76,12 @@ async def signals():
     return await session.receive_signal()
 
 
+async def instance():
+    from inferlet import runtime
+
+    return runtime.instance_id()
+
+
 async def patience():
     """Gives a wait for a file up, and asks again when the client knows of it."""
     from inferlet import session

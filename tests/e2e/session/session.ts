@@ -2,9 +2,9 @@
  * The session as the reference documents print it: one function a snippet, with what the document leaves out completed.
  */
 
-import { Context, Model, Sampler, SessionClosed, chat, session } from 'inferlet';
+import { Context, Model, Sampler, SessionClosed, chat, runtime, session } from 'inferlet';
 
-const snippets = { send, receive, stream, structured, files, signals, patience };
+const snippets = { send, receive, stream, structured, files, signals, instance, patience };
 
 export async function main(snippet: keyof typeof snippets): Promise<unknown> {
   return await snippets[snippet]();
@@ -59,6 +59,10 @@ async function signals(): Promise<string> {
   if (msg === 'stop') return 'stopped';
 
   return await session.receiveSignal();
+}
+
+function instance(): string {
+  return runtime.instanceId();
 }
 
 /** Gives a wait for a file up, and asks again when the client knows of it. */

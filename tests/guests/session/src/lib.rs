@@ -14,6 +14,7 @@ async fn main(snippet: String) -> Result<Value> {
         "structured" => structured(),
         "files" => files().await,
         "signals" => Ok(json!(signals().await?)),
+        "instance" => Ok(json!(runtime::instance_id())),
         "patience" => patience().await,
         "print" => {
             use inferlet::pie::core::session;
