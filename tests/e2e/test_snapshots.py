@@ -82,6 +82,7 @@ def test_a_conversation_of_many_programs_is_that_of_one(engine: Engine, language
     assert answers == expected
 
 
+@pytest.mark.rows("JS-026 PY-021 RS-036")
 def test_of_many_programs_that_take_a_snapshot_one_gets_it(engine: Engine) -> None:
     for _ in range(5):
         transcript(engine, "python", [*PROMPT, saved("one")])

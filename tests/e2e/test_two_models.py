@@ -81,6 +81,7 @@ def test_a_model_beside_another_answers_as_alone(engine: Engine, alone: Engine, 
     assert beside[2] == expected
 
 
+@pytest.mark.rows("JS-014 PY-011 RS-026")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_model_that_there_is_not(engine: Engine, language: str) -> None:
     outcome = run(engine, load_interpreter(language), {"ops": [{"op": "context", "as": "c", "model": "third"}]})
