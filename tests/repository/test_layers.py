@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
 HOST_LAYERS = [
     {"sync.rs", "identity.rs", "errors.rs", "event.rs", "settings.rs"},
-    {"limits.rs", "budget.rs", "numbering.rs", "holding.rs"},
+    {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
     {"config.rs", "futures.rs"},
     {"sandbox/"},
     {"model/", "program/"},
@@ -28,9 +28,9 @@ SERVER_LAYERS = [
     {"faults.rs", "pacing.rs", "threads.rs"},
     {"auth/", "audit.rs"},
     {"config.rs"},
-    {"places.rs", "protocol/", "wire/"},
+    {"client_places.rs", "protocol/", "wire/"},
     {"registry/", "processes.rs", "processes/", "uploads.rs"},
-    {"shared.rs"},
+    {"state.rs"},
     {"directory.rs", "handshake.rs", "http.rs", "connection/attachments.rs", "connection/writer.rs"},
     {"requests.rs", "requests/"},
     {"connection/"},

@@ -2,7 +2,7 @@
 
 use super::{FinishReason, Generator};
 
-/// What the rows of a generation drew, in the order of their tokens.
+/// What the rows of a generation drew, in the order of the tokens that they are read behind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn<'a> {
     /// Tokens that were computed before anybody knew whether they would be drawn. Row 0 is read behind the last token
@@ -28,9 +28,9 @@ pub(crate) struct Standing<'a> {
 /// What comes of the rows of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// So many of the tokens that were drawn count, from the first.
+    /// How many of the drawn tokens count, from the first.
     pub(crate) n_accepted: u32,
-    /// So many of the drafts do not count, from the last: what was computed of them is dropped.
+    /// How many of the drafts do not count, from the last. What was computed of them is dropped.
     pub(crate) n_rejected: u32,
     pub(crate) next: Next,
 }
@@ -42,7 +42,7 @@ pub(crate) enum Next {
     Go,
     /// It ended.
     Done(FinishReason),
-    /// It would go on, and no more tokens may be drawn.
+    /// It has not ended, but no more tokens may be drawn.
     OverBudget,
 }
 
@@ -158,8 +158,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is drafted, the tokens that count are those of one row after the other: drafts change how many, and
-        /// nothing else.
+        /// Whatever is drafted, the tokens that count are those that single rows would draw one after the other. Drafts
+        /// change how many there are, and nothing else.
         #[test]
         fn drafts_change_no_token(
             drawn in prop::collection::vec(0u32..10, 1..8),

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::artefact::World;
-use super::place::Place;
+use super::single_flight::SingleFlight;
 use crate::Error;
 use crate::sync::lock;
 
 /// A program, or why it is none.
 pub(crate) type Outcome<P> = Result<Arc<P>, Error>;
 
-/// The place of a program.
-pub(crate) type Slot<P> = Arc<Place<Arc<P>>>;
+/// A program that is there, or is being compiled.
+pub(crate) type CacheEntry<P> = Arc<SingleFlight<Arc<P>>>;
 
 /// What is compiled: what it is linked with, and its digest.
 pub(crate) type Key = (World, [u8; 32]);
@@ -26,7 +26,7 @@ pub(crate) struct Cache<P> {
 
 #[derive(Debug)]
 struct Used<P> {
-    slots: HashMap<Key, (u64, Slot<P>)>,
+    entries: HashMap<Key, (u64, CacheEntry<P>)>,
     /// Counts uses, to find the program that was used longest ago.
     clock: u64,
 }
@@ -37,40 +37,42 @@ impl<P> Cache<P> {
         Self {
             most,
             used: Mutex::new(Used {
-                slots: HashMap::new(),
+                entries: HashMap::new(),
                 clock: 0,
             }),
         }
     }
 
-    /// The place of a program; where there is none yet, the one that was used longest ago gives way.
-    pub(crate) fn slot(&self, key: Key) -> Slot<P> {
+    /// The entry of a program; where there is none yet, the one that was used longest ago gives way.
+    pub(crate) fn entry(&self, key: Key) -> CacheEntry<P> {
         let mut used = lock(&self.used);
         used.clock += 1;
         let now = used.clock;
-        if used.slots.len() >= self.most && !used.slots.contains_key(&key) {
-            let oldest = used.slots.iter().min_by_key(|(_, (used, _))| *used);
+        if used.entries.len() >= self.most && !used.entries.contains_key(&key) {
+            let oldest = used.entries.iter().min_by_key(|(_, (used, _))| *used);
             if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                used.slots.remove(&oldest);
+                used.entries.remove(&oldest);
             }
         }
-        let (used, slot) = used.slots.entry(key).or_default();
+        let (used, entry) = used.entries.entry(key).or_default();
         *used = now;
-        slot.clone()
+        entry.clone()
     }
 
     /// True where a program is compiled.
     pub(crate) fn has(&self, key: &Key) -> bool {
         let used = lock(&self.used);
-        used.slots.get(key).is_some_and(|(_, slot)| slot.is_made())
+        used.entries
+            .get(key)
+            .is_some_and(|(_, entry)| entry.is_made())
     }
 
     /// Lets the next launch try again.
-    pub(crate) fn forget(&self, key: &Key, slot: &Slot<P>) {
+    pub(crate) fn forget(&self, key: &Key, entry: &CacheEntry<P>) {
         let mut used = lock(&self.used);
-        let is_kept = used.slots.get(key);
-        if is_kept.is_some_and(|(_, kept)| Arc::ptr_eq(kept, slot)) {
-            used.slots.remove(key);
+        let is_kept = used.entries.get(key);
+        if is_kept.is_some_and(|(_, kept)| Arc::ptr_eq(kept, entry)) {
+            used.entries.remove(key);
         }
     }
 }
