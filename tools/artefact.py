@@ -41,9 +41,9 @@ class Artefact:
 
 
 def make(artefact: Artefact, build: Callable[[], Path]) -> int:
-    """Builds where it must and tells how it went; answers the exit code.
+    """Builds where it must and tells how it went; returns the exit code.
 
-    `build` answers the fresh file, or raises BuildError.
+    `build` returns the fresh file, or raises BuildError.
     """
     parser = argparse.ArgumentParser(description=f"Builds {artefact.target.name} where its inputs have changed.")
     parser.add_argument("--force", action="store_true", help="build although nothing changed")

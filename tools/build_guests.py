@@ -24,7 +24,7 @@ TARGET = ROOT / "build" / "programs"
 
 
 def build(workspace: Path, environment: dict[str, str]) -> list[Path]:
-    """Builds a workspace and answers its components; cargo shows its progress and its errors itself."""
+    """Builds a workspace and returns its components; cargo shows its progress and its errors itself."""
     command = ["cargo", "build", "--release", "--locked", "--target", PROGRAMS, "--message-format", "json-render-diagnostics"]
     done = subprocess.run(command, cwd=workspace, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
@@ -46,7 +46,7 @@ def publish(component: Path) -> bool:
 
 
 def main() -> int:
-    """Builds all; answers the exit code."""
+    """Builds all; returns the exit code."""
     started = time.monotonic()
     TARGET.mkdir(parents=True, exist_ok=True)
     try:

@@ -21,7 +21,7 @@ JS = ROOT / "js" / "inferlet"
 
 
 def main() -> int:
-    """Makes the folder anew; answers the exit code."""
+    """Makes the folder anew; returns the exit code."""
     work = TARGET.with_name("_sdk.new")
     shutil.rmtree(work, ignore_errors=True)
     copy_rust(work)

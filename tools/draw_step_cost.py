@@ -135,7 +135,7 @@ def draw(content: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Draws; answers the exit code."""
+    """Draws; returns the exit code."""
     if not SOURCE.exists():
         print(f"there is no {SOURCE.relative_to(ROOT)}; run make bench ROWS=StepBesideMany", file=sys.stderr)
         return 1

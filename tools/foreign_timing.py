@@ -234,7 +234,7 @@ def holm(results: list[Result]) -> set[str]:
 
 
 def main(show: Callable[[str], None] = print) -> int:
-    """Prints the table; answers the exit code."""
+    """Prints the table; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.foreign_timing", description=__doc__)
     parser.add_argument("--tries", type=int, default=200, help="how often each is asked for")
     parser.add_argument("--seed", type=int, default=1, help="of the order in which they are")

@@ -57,7 +57,7 @@ SMALL_MEMORY_MB = 512
 
 
 def build(target: str) -> Path:
-    """Builds one fuzzer with counters in the code of the workspace and in the parsers, and answers its path."""
+    """Builds one fuzzer with counters in the code of the workspace and in the parsers, and returns its path."""
     environment = os.environ | {
         "RUSTC_WORKSPACE_WRAPPER": str(WRAPPER),
         "RUSTC_WRAPPER": str(PARSERS_WRAPPER),

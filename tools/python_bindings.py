@@ -26,7 +26,7 @@ def componentize_py() -> str:
 
 
 def ensure_bindings() -> Path:
-    """Writes the bindings where they are missing or older than the WIT files, and answers with their folder."""
+    """Writes the bindings where they are missing or older than the WIT files, and returns their folder."""
     stamp = BINDINGS / "wit_world" / "__init__.py"
     newest = max(path.stat().st_mtime for path in WIT.rglob("*.wit"))
     if not stamp.exists() or stamp.stat().st_mtime < newest:

@@ -29,7 +29,7 @@ To reproduce: `make bench`, or one row by `make bench ROWS=Tax` (the name of its
 
 
 def main() -> int:
-    """Writes the table; answers the exit code."""
+    """Writes the table; returns the exit code."""
     rows = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")]
     if not rows:
         print(f"there are no results in {RESULTS.relative_to(ROOT)}; run make bench", file=sys.stderr)

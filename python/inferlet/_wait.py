@@ -75,7 +75,7 @@ def block_on(future: HostFuture[_T]) -> _T:
 
 
 def resolve_or_block(future: HostFuture[_T], owner: object = None) -> Coroutine[Any, Any, _T]:
-    """Inside a running loop a coroutine to await; outside of one blocks and answers with the value itself.
+    """Inside a running loop a coroutine to await; outside of one blocks and returns the value itself.
 
     So a name that older programs call blocking and newer ones await serves both; its type is that of the newer ones.
     `owner` as in `resolve`.
@@ -109,7 +109,7 @@ class _Selector:
         self._waiting[pollable] = waiter
 
     def remove(self, pollable: _poll.Pollable) -> asyncio.Future[None] | None:
-        """Drops the pollable and answers with who waited; None where it was removed before."""
+        """Drops the pollable and returns who waited; None where it was removed before."""
         waiter = self._waiting.pop(pollable, None)
         if waiter is not None:
             pollable.__exit__(None, None, None)

@@ -30,7 +30,7 @@ class Context:
 
     `name` is a label for the program's own use, given if absent; `save` uses it where it is given no other name.
     Dropping the context, leaving its `with` block or `release` frees its pages. The filling methods write to a buffer
-    that the next pass takes, and answer with the context itself. While a pass is under way `fork`, `save`, `snapshot`,
+    that the next pass takes, and return the context itself. While a pass is under way `fork`, `save`, `snapshot`,
     `suspend`, `truncate` and another pass are the error `context-busy`.
     """
 
@@ -94,7 +94,7 @@ class Context:
 
     @staticmethod
     def take(model: Model, name: str) -> Context | None:
-        """As `open`, and the snapshot goes: of two programs that take it one gets it."""
+        """As `open`, and the snapshot is removed: of two programs that take it one gets it."""
         return _of_snapshot(_context.Context.take, model, name)
 
     @staticmethod
@@ -118,11 +118,11 @@ class Context:
         host(self._raw.save, self._name if name is None else _arguments.text("name", name))
 
     def snapshot(self) -> str:
-        """Keeps a copy under a name that is made up, and answers it. It lasts as long as the engine runs."""
+        """Keeps a copy under a name that is made up, and returns it. It lasts as long as the engine runs."""
         return host(self._raw.snapshot)
 
     def suspend(self) -> None:
-        """Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again."""
+        """Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again."""
         host(self._raw.suspend)
 
     def release(self) -> None:
@@ -230,7 +230,7 @@ class Context:
         return EventStream(generator) if decode else generator
 
     def generate_text(self, sampler: Sampler, **options: Unpack[GenerateOptions]) -> str:
-        """Generates to the end and answers with the text; blocks the whole program. Options as in `generate`."""
+        """Generates to the end and returns the text; blocks the whole program. Options as in `generate`."""
         return self.generate(sampler, **options)._block_for_text()
 
     def _fill(self, role: _chat.Role, text: str) -> Context:
@@ -242,7 +242,7 @@ class Context:
 
 
 def _of_snapshot(make: Callable[[_model.Model, str], _context.Context], model: Model, name: str) -> Context | None:
-    """The context that `make` gives of a snapshot; None where there is no such snapshot. Its label is the name."""
+    """The context that `make` makes from a snapshot; None where there is no such snapshot. Its label is the name."""
     _arguments.of_type("model", model, Model)
     try:
         raw = host(make, model._raw, _arguments.text("name", name))

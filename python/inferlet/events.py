@@ -37,7 +37,7 @@ AnyEvent = Event.Text | Event.Done
 class Decoder:
     """Turns tokens into events, all that they complete at once.
 
-    `reasoning` and `tool_use` would tell thoughts and calls apart from the text; the engine cannot, so that asking for
+    `reasoning` and `tool_use` would tell thoughts and calls apart from the text; the engine cannot, so asking for
     either is the error `invalid-argument`.
     """
 
@@ -46,7 +46,7 @@ class Decoder:
         self._chat = chat.Decoder(model)
 
     def feed(self, tokens: Iterable[int]) -> list[AnyEvent]:
-        """Takes tokens and answers with what they complete; an id outside the vocabulary is `invalid-token`."""
+        """Takes tokens and returns what they complete; an id outside the vocabulary is `invalid-token`."""
         events: list[AnyEvent] = []
         for event in self._chat.events(tokens):
             match event:
@@ -64,8 +64,8 @@ class Decoder:
 class EventStream:
     """The events of one generation: texts, and one `Done` at the end, whatever ended it.
 
-    Iterating blocks the whole program, `async for` lets its other tasks run; both go on where the other left off.
-    Leaving a loop leaves the context usable. `Done` holds the text that `generate_text` answers with.
+    Iterating blocks the whole program, `async for` lets its other tasks run; both continue where the other left off.
+    Leaving a loop leaves the context usable. `Done` holds the text that `generate_text` returns.
     """
 
     def __init__(self, generator: Generator) -> None:

@@ -66,7 +66,7 @@ class GenStep:
         return self._index
 
     async def execute(self) -> Output:
-        """Runs the step and answers with what it accepted.
+        """Runs the step and returns what it accepted.
 
         A step that was cancelled comes again unchanged; executing one twice is the error `step-pending`.
         """
@@ -113,7 +113,7 @@ class Generator:
         return self
 
     def seed(self, seed: int) -> Generator:
-        """Draws from this seed, as given, 0 included; a seed of the sampler goes first.
+        """Draws from this seed, as given, 0 included; a seed of the sampler comes before it.
 
         Once a step was opened it is the error `invalid-argument`.
         """
@@ -132,7 +132,7 @@ class Generator:
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """Why it ended; None while it can go on."""
+        """Why it ended; None while it has not."""
         return FinishReason._of(host(self._raw.finish_reason))
 
     @property
@@ -167,7 +167,7 @@ class Generator:
         return output.tokens
 
     def tokens(self) -> list[int]:
-        """Blocks until the end and answers with the tokens that were left; again the same when called again."""
+        """Blocks until the end and returns the tokens that were left; again the same when called again."""
         if self._tokens is None:
             self._tokens = block_on(self._raw.collect_tokens())
         return list(self._tokens)

@@ -28,7 +28,7 @@ def send(message: object) -> None:
 def receive() -> Coroutine[Any, Any, str]:
     """Awaits the next message or signal of the client; after a disconnect raises `SessionClosed`.
 
-    Outside of a running event loop it blocks and answers with the text itself. Cancelling the wait loses no message.
+    Outside of a running event loop it blocks and returns the text itself. Cancelling the wait loses no message.
     """
     return resolve_or_block(_session.receive())
 

@@ -53,7 +53,7 @@ def _few_threads() -> None:
 
 
 def save_random(folder: Path, name: str, *, dtype: torch.dtype = torch.float32, max_shard_size: str = "1GB") -> torch.nn.Module:
-    """Makes the model, biases included, and saves it in that dtype; answers what it computes in float32 with the saved
+    """Makes the model, biases included, and saves it in that dtype; returns what it computes in float32 with the saved
     weights.
     """
     family, changes = MODELS[name]

@@ -17,7 +17,7 @@ TURNS = range(12)
 
 
 async def give_up_after(turns: int, task: asyncio.Task) -> bool:
-    """Cancels a task after that many turns of the event loop; answers whether it ended as cancelled."""
+    """Cancels a task after that many turns of the event loop; returns whether it ended as cancelled."""
     for _ in range(turns):
         await asyncio.sleep(0)
     task.cancel()

@@ -196,7 +196,7 @@ def counting(losses: Losses, kinds: list[int], n_tokens: int) -> int:
 
 
 def main() -> int:
-    """Runs both rounds; answers the exit code."""
+    """Runs both rounds; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=200, help="SIGKILLs in the first round; a tenth as many in the second")
     parser.add_argument("--stops", type=int, default=50, help="SIGSTOPs, the same way")

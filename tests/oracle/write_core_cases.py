@@ -100,7 +100,7 @@ def write_case(number: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Writes or checks the file; answers the exit code."""
+    """Writes or checks the file; returns the exit code."""
     text = "[\n" + ",\n".join(json.dumps(write_case(number), separators=(",", ":")) for number in range(N_CASES)) + "\n]\n"
     if "--check" in sys.argv[1:]:
         if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:

@@ -42,7 +42,7 @@ INFERLET_LAYERS = [
 
 HOST_LAYERS = [
     {"sync.rs", "identity.rs", "errors.rs", "event.rs", "settings.rs"},
-    {"limits.rs", "budget.rs", "numbering.rs", "holding.rs"},
+    {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
     {"config.rs", "futures.rs"},
     {"sandbox/"},
     {"model/", "program/"},
@@ -57,9 +57,9 @@ SERVER_LAYERS = [
     {"faults.rs", "pacing.rs", "threads.rs"},
     {"auth/", "audit.rs"},
     {"config.rs"},
-    {"places.rs", "protocol/", "wire/"},
+    {"client_places.rs", "protocol/", "wire/"},
     {"registry/", "processes.rs", "processes/", "uploads.rs"},
-    {"shared.rs"},
+    {"state.rs"},
     {"directory.rs", "handshake.rs", "http.rs", "connection/attachments.rs", "connection/writer.rs"},
     {"requests.rs", "requests/"},
     {"connection/"},

@@ -95,7 +95,7 @@ class Served:
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        """Waits for its end; answers the exit code."""
+        """Waits for its end; returns the exit code."""
         return self.process.wait(PATIENCE_S)
 
     @property
@@ -163,7 +163,7 @@ async def client_of(served: Served, user: str = "alice") -> AsyncIterator[Client
 
 
 async def install_source(client: Client, folder: Path, text: str, name: str) -> str:
-    """Installs a Python program of one file; answers what it is launched by."""
+    """Installs a Python program of one file; returns what it is launched by."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.py").write_text(text)
     return await client.install(folder / f"{name}.py")

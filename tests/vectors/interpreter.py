@@ -1,4 +1,4 @@
-"""Runs the operations of a test vector and answers with their transcript: one entry an operation, {"error": code} for a
+"""Runs the operations of a test vector and returns their transcript: one entry an operation, {"error": code} for a
 failed one.
 """
 

@@ -498,7 +498,7 @@ def texts() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Writes or checks; answers the exit code."""
+    """Writes or checks; returns the exit code."""
     stale = [path for path, text in texts().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         print(*(f"{path.name} is out of step with the oracle" for path in stale), sep="\n", file=sys.stderr)

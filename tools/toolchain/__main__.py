@@ -17,7 +17,7 @@ TARGETS = (PROGRAMS, js_runtime.JS_RUNTIME)
 
 
 def main() -> int:
-    """Answers the exit code: 1 where something is missing."""
+    """Returns the exit code: 1 where something is missing."""
     parser = argparse.ArgumentParser(prog="python3 -m tools.toolchain", description="Makes ready what building needs.")
     parser.add_argument("--check", action="store_true", help="only say what is missing; change nothing")
     parser.add_argument(
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def get(piece: Piece) -> bool:
-    """Tries to get a piece and answers whether it is there; says what it does, and why it could not."""
+    """Tries to get a piece and returns whether it is there; says what it does, and why it could not."""
     if piece.make is None:
         return False
     print(f"Getting {piece.name}: {piece.purpose}", flush=True)

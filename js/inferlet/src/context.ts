@@ -37,7 +37,7 @@ export class Context implements Disposable {
     return opened(model, name, host.contextOpen);
   }
 
-  /** As `open`, and the snapshot goes: of two programs that take it one gets it. */
+  /** As `open`, and the snapshot is removed: of two programs that take it one gets it. */
   static take(model: Model, name: string): Context | undefined {
     return opened(model, name, host.contextTake);
   }
@@ -63,12 +63,12 @@ export class Context implements Disposable {
     this.#handle.save(toText(name, 'name'));
   }
 
-  /** Keeps a copy under a name that is made up, and answers it. It lasts as long as the engine runs. */
+  /** Keeps a copy under a name that is made up, and returns it. It lasts as long as the engine runs. */
   snapshot(): string {
     return this.#handle.snapshot();
   }
 
-  /** Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again. */
+  /** Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again. */
   suspend(): void {
     this.#handle.suspend();
   }

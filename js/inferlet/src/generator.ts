@@ -102,7 +102,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   }
 
   /**
-   * Draws from this seed, as given, 0 included; a seed of the sampler goes first.
+   * Draws from this seed, as given, 0 included; a seed of the sampler comes before it.
    * @throws InferletError `invalid-argument` once a step was opened.
    */
   seed(seed: Seed): this {
@@ -120,7 +120,7 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return this.finishReason !== undefined;
   }
 
-  /** Why the generation ended; undefined while it can go on. */
+  /** Why the generation ended; undefined while it has not. */
   get finishReason(): FinishReason | undefined {
     return this.#handle.finishReason();
   }
@@ -138,12 +138,12 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return { done: false, value: new GenStep(this.#handle) };
   }
 
-  /** Generates to the end; answers the text that the template's chat decoder shows of the tokens that were left. */
+  /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
     return new Pending((settle: host.Settle<string>) => this.#handle.collectText(settle), (text) => text);
   }
 
-  /** Generates to the end; answers the tokens that were left, a stop token included as the last. */
+  /** Generates to the end; returns the tokens that were left, a stop token included as the last. */
   collectTokens(): Promise<Uint32Array> {
     return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
   }

@@ -20,7 +20,7 @@ declare module 'pie:host' {
   /** Registers how exceptions are made of the engine's errors; `details` is a JSON object. */
   export function registerErrors(make: (code: string, message: string, details: string) => Error): void;
 
-  /** Answers the timer's number. */
+  /** Returns the timer's number. */
   export function startTimer(callback: () => void, delayMs: number, repeat: boolean): number;
   export function stopTimer(id: number): void;
   export function monotonicMs(): number;

@@ -28,7 +28,7 @@ _STORE_NAME = opcode.opmap["STORE_NAME"]
 
 
 def run_program(bundle: Bundle, input_json: str) -> str:
-    """Runs the program once and answers with the JSON text of what it returns."""
+    """Runs the program once and returns the JSON text of its answer."""
     value = _parse(input_json)
     inferlet.input = value
     module = _load_entry(bundle)

@@ -43,7 +43,7 @@ class DummyDriver:
         return self._capabilities
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Answers the rows of a batch, float32 [R, V].
+        """Returns the rows of a batch, float32 [R, V].
 
         Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where a sequence
         looks at a slot that nobody wrote.

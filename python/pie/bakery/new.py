@@ -27,7 +27,7 @@ _RUST_WORDS = frozenset(_WORDS_OF_RUST.split())
 
 
 def new(name: str, language: Language, parent: Path) -> Path:
-    """Makes the folder `name` in `parent` with a program in a language, and answers its path; nothing is overwritten.
+    """Makes the folder `name` in `parent` with a program in a language, and returns its path; nothing is overwritten.
 
     Raises PieError `invalid-name` for a name that no program can have, `build-failed` where the folder is there or
     cannot be made.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def build_program(path: Path, output: Path | None, *, standalone: bool) -> int:
-    """Builds; answers the exit code."""
+    """Builds; returns the exit code."""
     from pie.bakery.build import build
     from pie.bakery.manifest import usage
 
@@ -30,7 +30,7 @@ def build_program(path: Path, output: Path | None, *, standalone: bool) -> int:
 
 
 def new_program(name: str, languages: Sequence[Language]) -> int:
-    """Makes the beginning of a program in the language that was chosen, Python if none was; answers the exit code."""
+    """Makes the beginning of a program in the language that was chosen, Python if none was; returns the exit code."""
     from pie.bakery.new import new
 
     if len(languages) > 1:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def show_config(flags: Flags, *, as_json: bool) -> int:
-    """Prints the configuration under these flags; answers the exit code."""
+    """Prints the configuration under these flags; returns the exit code."""
     from pie.config import load, show
 
     config = load(flags)
@@ -18,7 +18,7 @@ def show_config(flags: Flags, *, as_json: bool) -> int:
 
 
 def print_path(flags: Flags) -> int:
-    """Prints the path of the file that is read, or would be if it were there; answers the exit code."""
+    """Prints the path of the file that is read, or would be if it were there; returns the exit code."""
     from pie.config import config_file, own_file
     from pie.config.environment import environment
 

@@ -31,7 +31,7 @@ class FileSink:
                 raise PieError("invalid-argument", message) from error
 
     def take(self, data: bytes) -> str:
-        """Saves one file; answers the line that tells the user. Raises OSError where it cannot be written."""
+        """Saves one file; returns the line that tells the user. Raises OSError where it cannot be written."""
         size = "1 byte" if len(data) == 1 else f"{len(data)} bytes"
         if self._folder is None:
             return f"the program sent a file of {size}, which was not saved; --files DIR saves files"

@@ -13,7 +13,7 @@ _MAX_SHOWN_TENSORS = 4
 
 
 def show_model(flags: Flags, *, digest: bool, as_json: bool) -> int:
-    """Prints what the first model under these flags is; answers the exit code."""
+    """Prints what the first model under these flags is; returns the exit code."""
     from pie.config import load
 
     facts = model_facts(load(flags).models[0], digest=digest)

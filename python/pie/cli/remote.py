@@ -89,7 +89,7 @@ def credentials(config: Config) -> dict[str, Any]:
 
 
 def talk(server: Server, work: Callable[[Client, Config], Awaitable[int]]) -> int:
-    """Connects and does the work; answers its exit code."""
+    """Connects and does the work; returns its exit code."""
     import asyncio
 
     from pie.client import connect

@@ -40,7 +40,7 @@ class _Prepared:
 
 
 def run_in_server(server: Server, launch: Launch) -> int:
-    """Runs the program to its end; answers the exit code.
+    """Runs the program to its end; returns the exit code.
 
     Ctrl-C ends it, and so does a stdout that cannot be written.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def run_program(launch: Launch, flags: Flags) -> int:
-    """Runs the program to its end; answers the exit code."""
+    """Runs the program to its end; returns the exit code."""
     if launch.detach:
         raise PieError("invalid-argument", "--detach leaves a program running in a server; say which with --server URL")
     project = open_project(launch.program, None if launch.manifest is None else read_manifest(launch.manifest))

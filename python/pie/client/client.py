@@ -228,7 +228,7 @@ class Client:
         await self._connection.request("ping", {}, nothing)
 
     async def upload(self, program: str | Path | bytes, *, manifest: str | None = None) -> str:
-        """Sends a program, or what lies at a path, and answers its digest, which can be launched on this connection.
+        """Sends a program, or what lies at a path, and returns its digest, which can be launched on this connection.
 
         What cannot run from its own files is built first, which may take minutes. `manifest`, the text of a `Pie.toml`,
         takes the place of the one in its folder; bytes are sent as they are. Raises PieError `limit-upload` where it is

@@ -97,7 +97,7 @@ class Process:
         return events
 
     async def result(self) -> Any:
-        """Waits for the end and answers what the program returned; an error of the program is a PieError with its code.
+        """Waits for the end and returns what the program returned; an error of the program is a PieError with its code.
 
         Its text is `KeyError: 'greeting'` for an exception that the program did not handle; `details` has the parts:
         `kind`, `message` and `traceback`, and the `pid`.

@@ -31,7 +31,7 @@ class ErrorInfo(msgspec.Struct, frozen=True):
         return PieError(self.code, self.message, self.details)
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ServerLimits(msgspec.Struct, frozen=True):
     """What one server takes: sizes in bytes, and the number of requests that may be open at once."""
 
     frame_bytes: int
@@ -62,7 +62,7 @@ class Hello(msgspec.Struct, frozen=True):
     server: str
     instance: str
     user: str
-    limits: Limits
+    limits: ServerLimits
     role: str = "user"
 
 

@@ -68,7 +68,7 @@ class IsolatedDriver:
         return None if self._process is None else self._process.pid
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Answers the rows of a batch, float32 [R, V], in memory that stays as it is until the next call."""
+        """Returns the rows of a batch, float32 [R, V], in memory that stays as it is until the next call."""
         return self.launch(batch)()
 
     def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:

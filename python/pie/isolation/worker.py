@@ -61,7 +61,7 @@ class Order:
 
 
 def main(order: Order) -> int:
-    """The whole process; answers its exit code."""
+    """The whole process; returns its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if not _engine.die_with_parent(order.parent):
@@ -175,7 +175,7 @@ class _Serving:
             self._end.fail(str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
 
     def _put(self, logits: Any, room: _Logits) -> int:
-        """Copies rows to where the engine reads them; answers how many."""
+        """Copies rows to where the engine reads them; returns how many."""
         if not isinstance(logits, np.ndarray) or logits.dtype != np.float32 or not logits.flags.c_contiguous:
             found = f"{logits.dtype} {logits.shape}" if isinstance(logits, np.ndarray) else type(logits).__name__
             raise TypeError(f"the logits are {found}; answer float32 [rows, {self._vocab_size}], C-contiguous")

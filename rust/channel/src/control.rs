@@ -29,12 +29,12 @@ pub(crate) struct Head {
     pub(crate) answered: Word,
     pub(crate) host_sleeps: Word,
     pub(crate) driver_sleeps: Word,
-    pub(crate) slots: [Slot; N_SLOTS],
+    pub(crate) slots: [SlotHeader; N_SLOTS],
 }
 
 /// What both say of the batch in a slot.
 #[repr(C, align(64))]
-pub(crate) struct Slot {
+pub(crate) struct SlotHeader {
     /// Words of the batch.
     pub(crate) n_words: AtomicU32,
     /// How it ended; see [`crate::Outcome`].
@@ -81,7 +81,7 @@ impl Control {
     }
 
     /// The slot of the n-th batch, counted from 1.
-    pub(crate) fn slot(&self, n: u32) -> &Slot {
+    pub(crate) fn slot(&self, n: u32) -> &SlotHeader {
         &self.head().slots[slot_idx(n)]
     }
 

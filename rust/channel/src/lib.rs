@@ -3,7 +3,7 @@
 //! The host makes the memory ([`HostEnd`]) and hands its descriptors to the process of the driver, which opens it
 //! ([`DriverEnd`]). Each of the two batches that may be under way at once has a *slot*: an area that holds the batch,
 //! and one that holds its rows. Areas are anonymous files that only the host makes larger and nobody can make smaller,
-//! so that no access faults, and nothing of them is left when both processes are gone, however they went. Three
+//! so that no access faults, and nothing of them is left when both processes have ended, however they ended. Three
 //! counters say how far both have come:
 //!
 //! | counter | whose | what it counts |

@@ -77,11 +77,11 @@ purposes! {
 pub struct Budget {
     total_bytes: u64,
     user_bytes: u64,
-    held: Mutex<Held>,
+    held: Mutex<Totals>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Totals {
     n_bytes: u64,
     /// What users hold above their floors.
     n_above: u64,

@@ -16,9 +16,9 @@ use wasmtime_wasi::p2::Pollable;
 use crate::Error;
 use crate::limits::Limits;
 
-/// Where the answer of a future comes from, and what becomes of it.
-pub trait Source: Send + 'static {
-    /// What arrives.
+/// An operation that a future waits for: how its answer is made, and what happens if nobody takes it.
+pub trait Operation: Send + 'static {
+    /// What arrives when the operation is done.
     type Raw: Send + 'static;
     /// What the program gets.
     type Answer;
@@ -29,8 +29,8 @@ pub trait Source: Send + 'static {
     /// Those of the operation that was waited for.
     fn finish(&mut self, raw: Self::Raw) -> Result<Self::Answer, Error>;
 
-    /// The program dropped the future and did not take the answer, which may have arrived; or the answer did not come
-    /// in time.
+    /// The program dropped the future without taking the answer, which may have arrived; or the answer did not come in
+    /// time.
     fn abandon(&mut self, answer: Option<Result<Self::Raw, Error>>);
 
     /// How long the answer may take; none: any time.
@@ -41,7 +41,7 @@ pub trait Source: Send + 'static {
 
 /// A future of a program. It is ready when its answer has arrived; dropping it before cancels what it waits for.
 #[derive(Debug)]
-pub struct Future<S: Source> {
+pub struct Future<S: Operation> {
     source: S,
     state: State<S::Raw>,
     deadline: Option<Deadline>,
@@ -61,7 +61,7 @@ enum State<T> {
     Taken,
 }
 
-impl<S: Source> Future<S> {
+impl<S: Operation> Future<S> {
     /// A future whose answer comes through `receiver`.
     pub(crate) fn new(source: S, receiver: oneshot::Receiver<Result<S::Raw, Error>>) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl<S: Source> Future<S> {
         }
     }
 
-    /// The same, whose answer must come within the limit of its source from now.
+    /// The same, whose answer must come within the limit of its operation from now.
     pub(crate) fn within(mut self, limits: &Limits) -> Self {
         self.deadline = self.source.limit(limits).map(|limit| Deadline {
             at: Instant::now() + limit,
@@ -120,7 +120,7 @@ impl<S: Source> Future<S> {
 }
 
 #[async_trait]
-impl<S: Source> Pollable for Future<S> {
+impl<S: Operation> Pollable for Future<S> {
     async fn ready(&mut self) {
         if let State::Waiting(receiver) = &mut self.state {
             let answer = match self.deadline {
@@ -137,7 +137,7 @@ impl<S: Source> Pollable for Future<S> {
     }
 }
 
-impl<S: Source> Drop for Future<S> {
+impl<S: Operation> Drop for Future<S> {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Waiting(mut receiver) => {

@@ -4,17 +4,17 @@
 //! - [`Model`]: a loaded model. A driver pulls [`Batch`]es from it and answers them with logits.
 //! - [`Program`]: a component, or sources for one of the language runtimes.
 //! - [`Process`]: a launched program; its [`Event`]s come in order, the last one is its return value or its error.
-//! - [`ServedProcess`]: one that outlives its readers, which come and go.
+//! - [`ServedProcess`]: a process that outlives its readers, which attach and detach.
 //!
-//! A call of a program goes down through `interface` to the core of a model, either at once (what takes microseconds)
-//! or through the inbox (what waits for a batch); its answer comes back through a future that the program polls.
+//! A call of a program enters `interface` and reaches the core of a model, either at once (calls that take
+//! microseconds) or through the inbox (calls that wait for a batch). Its answer comes back through a future that the
+//! program polls.
 
 mod budget;
 mod config;
 mod errors;
 mod event;
 mod futures;
-mod holding;
 mod host;
 mod identity;
 mod interface;
@@ -25,6 +25,7 @@ mod process;
 mod program;
 mod sandbox;
 mod settings;
+mod stepped_charge;
 mod sync;
 
 pub use budget::{Account, Budget, Charge, Purpose, Usage};

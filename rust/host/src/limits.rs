@@ -23,7 +23,7 @@ settings! {
         /// Time from launch to end; none: without limit.
         wall "wall_s": Option<Duration> = None, LEAST => MOST;
         /// Time that one step of a generation, or one flush, may take while the program waits for it, its wait for a
-        /// place in a batch included; none: without limit. The program gets an error and goes on. Generations that the
+        /// place in a batch included; none: without limit. The program gets an error and runs on. Generations that the
         /// engine runs to their end are not limited.
         pass "pass_s": Option<Duration> = None, LEAST => MOST;
         /// Calls that the program may make to the engine, waits included.
@@ -71,7 +71,8 @@ impl Limits {
     /// These limits with what a launch lowers.
     ///
     /// # Errors
-    /// `invalid-argument` for a name that is no limit of a launch, a value out of its range, or one above the engine's.
+    /// `invalid-argument` for a name that is not a limit of a launch, a value out of its range, or one above the
+    /// engine's.
     pub(crate) fn lowered(&self, changes: &BTreeMap<String, Value>) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorCode::InvalidArgument, message);
         let mut lowered = self.clone();

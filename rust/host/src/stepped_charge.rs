@@ -10,9 +10,9 @@ const STEP_BYTES: u64 = 16 << 10;
 
 /// Bytes that are held, charged in steps.
 #[derive(Debug)]
-pub(crate) struct Holding(Charge);
+pub(crate) struct SteppedCharge(Charge);
 
-impl Holding {
+impl SteppedCharge {
     /// What holds nothing yet.
     pub(crate) fn new(charge: Charge) -> Self {
         Self(charge)
@@ -59,7 +59,7 @@ mod tests {
         // The floor of a user, and the most of one, are 64 KiB.
         let budget = Budget::new(4 << 20, Some(64 << 10));
         let charge = budget.account("ada").empty(Purpose::Queue);
-        let mut holding = Holding::new(charge);
+        let mut holding = SteppedCharge::new(charge);
         for (held, charged) in [
             (4096, 0),
             (4097, 16),

@@ -1,4 +1,4 @@
-//! Locking that goes on after a panic of another holder, and waiting.
+//! Locking that still works after a panic of another holder, and waiting.
 //!
 //! `model/inbox.rs` synchronises by nothing but this file, so that `rust/interleavings` can put a model checker in its
 //! place.

@@ -59,7 +59,7 @@ impl Context {
         ))
     }
 
-    /// The same, and the snapshot goes: of two programs that take it one gets it.
+    /// The same, and the snapshot is removed: of two programs that take it one gets it.
     ///
     /// # Errors
     /// Those of `open`; the snapshot stays then.
@@ -96,7 +96,7 @@ impl Context {
         Ok(self.shared.raw.save(name)?)
     }
 
-    /// The same under a name that is made up, which it answers. It lasts as long as the engine runs.
+    /// The same under a name that is made up, which it returns. It lasts as long as the engine runs.
     ///
     /// # Errors
     /// Those of `save`.
@@ -105,7 +105,7 @@ impl Context {
         Ok(self.shared.raw.snapshot()?)
     }
 
-    /// Gives all pages back, so that others have room. Nothing else changes, and the next pass takes them again.
+    /// Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again.
     ///
     /// # Errors
     /// A kept error; `context-busy` while a pass is under way, `context-released`.
@@ -156,7 +156,7 @@ impl Context {
     }
 
     /// Computes what is pending and buffered, and commits the full pages. With nothing to compute, no pass runs.
-    /// It does not borrow the context: what is added while it runs stays in the buffer.
+    /// It does not borrow the context. What is added while it runs stays in the buffer.
     ///
     /// # Errors
     /// A kept error; `context-busy` while another pass is under way; `context-full`, `out-of-pages`, `driver-failed`.

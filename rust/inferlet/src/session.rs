@@ -20,7 +20,7 @@ pub use crate::bindings::pie::core::session::{receive, receive_file};
 use crate::stdout::flush_output;
 use crate::task::answer;
 
-/// Sends a text: the client's `Stdout` event. What was printed before goes out before; a slow client suspends the
+/// Sends a text: the client's `Stdout` event. What was printed before is sent before it. A slow client suspends the
 /// program.
 pub fn send(message: &str) {
     flush_output();

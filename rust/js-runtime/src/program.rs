@@ -119,7 +119,7 @@ impl<'js> Support<'js> {
         })
     }
 
-    /// Imports the entry, calls `main` with the input, and answers what it gave as a JSON text.
+    /// Imports the entry, calls `main` with the input, and returns what it gave as a JSON text.
     fn run(&self, ctx: &Ctx<'js>, entry: &str, input: &str) -> Result<String, Fault<'js>> {
         let input = match ctx.json_parse(input) {
             Ok(value) => value,

@@ -38,7 +38,7 @@ mod array {
 
 /// What a batch may name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ArenaBounds {
     pub(crate) vocab_size: usize,
     pub(crate) max_positions: usize,
     pub(crate) page_size: usize,
@@ -94,7 +94,7 @@ pub(crate) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Reads and checks an arena. `users` has a word for each page of the pool; its contents do not matter.
-    pub(crate) fn read(arena: &'a [u32], limits: &Limits, users: &mut [u32]) -> Result<Self> {
+    pub(crate) fn read(arena: &'a [u32], limits: &ArenaBounds, users: &mut [u32]) -> Result<Self> {
         let header = header(arena)?;
         let page_size = header[5] as usize;
         if page_size != limits.page_size {

@@ -1,6 +1,6 @@
 //! The C symbols. Declared to Python in `python/pie/backends/cpu/kernels.h`; a test compares the sizes.
 //!
-//! Every function checks its arguments, catches panics, answers 0 or an error code, and writes a message where the
+//! Every function checks its arguments, catches panics, returns 0 or an error code, and writes a message where the
 //! caller gave room for one. What a pointer points to is the caller's promise; that it is not null, and long enough for
 //! the counts beside it, is checked wherever it can be.
 #![allow(unsafe_code)] // The C boundary: raw pointers in, exported symbols out.

@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// How long a wait goes on before signals are looked at.
+/// How long a wait lasts before signals are checked.
 const SIGNAL_SLICE: Duration = Duration::from_millis(100);
 
-/// Runs `work` without the interpreter, so that other Python threads go on.
+/// Runs `work` without the interpreter, so that other Python threads run on.
 ///
 /// # Errors
 /// What `work` answers, as `pie.errors.PieError`.

@@ -12,7 +12,7 @@ use crate::boundary::raise;
 /// The defaults with what `given` sets.
 ///
 /// # Errors
-/// `invalid-config` for a name that is no limit, or a value of another kind.
+/// `invalid-config` for a name that is not a limit, or a value of another kind.
 pub(crate) fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
     let mut limits = Limits::default();
     for (name, value) in given.into_iter().flatten() {

@@ -32,12 +32,12 @@ enum Form {
 
 /// What is launched: a component, or sources with their language and the path of their entry.
 #[derive(FromPyObject)]
-enum Given {
+enum ProgramArgument {
     Component(Vec<u8>),
     Source(String, BTreeMap<String, Vec<u8>>, String),
 }
 
-impl Given {
+impl ProgramArgument {
     fn program(self, py: Python<'_>) -> PyResult<Program> {
         match self {
             // Its digest takes its time.
@@ -273,7 +273,7 @@ impl PyEngine {
     fn launch(
         &self,
         py: Python<'_>,
-        program: Given,
+        program: ProgramArgument,
         input: String,
         args: Vec<String>,
         seed: Option<u64>,

@@ -102,7 +102,7 @@ impl ServerConfig {
     /// Sets the number of a name, as in `max_connections` or `grace_s` (times in seconds).
     ///
     /// # Errors
-    /// `invalid-config` for a name that is no setting, and for a value out of its range.
+    /// `invalid-config` for a name that is not a setting, and for a value out of its range.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), Error> {
         let setting = self
             .settings()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pie_host::{Error, Finding, Named, Programs, ServedProcess};
 
 use crate::blocking::blocking;
-use crate::shared::Shared;
+use crate::state::ServerState;
 
-impl Programs for Shared {
+impl Programs for ServerState {
     fn find(self: Arc<Self>, user: &str, name: &str) -> Finding {
         let found = self.registry.find(user, name);
         Box::pin(async move {

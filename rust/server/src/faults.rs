@@ -36,7 +36,7 @@ pub(crate) fn disk_error(what: &str, error: &io::Error) -> Error {
 }
 
 /// The message of an error for clients. Of a fault of the engine they learn that there was one: its text may name
-/// paths, and goes to the log.
+/// paths, and is written to the log.
 pub(crate) fn message(error: &Error) -> &str {
     if error.code != ErrorCode::Internal {
         return &error.message;

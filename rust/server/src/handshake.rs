@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::auth::{Claim, Identity, Presented, Verdict};
+use crate::client_places::ClientPlace;
 use crate::names;
-use crate::places::Place;
 use crate::protocol::{self, OPEN_REQUESTS, incoming, outgoing, violation};
-use crate::shared::Shared;
+use crate::state::ServerState;
 use crate::wire::{Bounds, CONNECTION_BYTES, Fault, Message, Wire};
 
 /// Bytes of a hello.
@@ -33,7 +33,7 @@ pub(crate) struct Client {
 /// A client that was let in.
 pub(crate) struct Admitted {
     pub(crate) client: Client,
-    pub(crate) place: Place,
+    pub(crate) place: ClientPlace,
     /// Tells when the place is lost to another client.
     pub(crate) lost: oneshot::Receiver<()>,
     /// What the connection holds as long as it lives.
@@ -41,7 +41,7 @@ pub(crate) struct Admitted {
 }
 
 /// What a message may be before the hello.
-pub(crate) fn bounds(shared: &Shared) -> Bounds {
+pub(crate) fn bounds(shared: &ServerState) -> Bounds {
     Bounds {
         account: shared.host.budget().account(""),
         max_bytes: HELLO_BYTES,
@@ -55,7 +55,7 @@ pub(crate) fn bounds(shared: &Shared) -> Bounds {
 pub(crate) async fn greet(
     wire: &mut Wire,
     shown: &Presented,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
 ) -> Option<Admitted> {
     let admitted = introduced(wire, shown, shared)
         .await?
@@ -89,7 +89,7 @@ pub(crate) async fn greet(
 }
 
 /// Gives a client its place, and charges what its connection holds.
-fn admit(client: Client, shared: &Arc<Shared>) -> Result<Admitted, Error> {
+fn admit(client: Client, shared: &Arc<ServerState>) -> Result<Admitted, Error> {
     let Identity { user, address, .. } = &client.identity;
     // Before the place, for which another client may have to go.
     let account = shared.host.budget().account(user);
@@ -125,11 +125,11 @@ pub(crate) fn close_code(error: &Error, other: CloseCode) -> CloseCode {
     }
 }
 
-/// Who the client is, once it has proved it; none when it went before.
+/// Who the client is, once it has proved it; none when it disconnected before.
 async fn introduced(
     wire: &mut Wire,
     shown: &Presented,
-    shared: &Shared,
+    shared: &ServerState,
 ) -> Option<Result<Client, Error>> {
     let mut n_pings = 0;
     let (claim, name) = match heard(wire, &mut n_pings, claimed).await? {
@@ -161,7 +161,7 @@ async fn introduced(
     Some(identity.map(|identity| Client { identity, name }))
 }
 
-/// What the next text says; none when the client went without one.
+/// What the next text says; none when the client disconnected without one.
 async fn heard<T>(
     wire: &mut Wire,
     n_pings: &mut usize,

@@ -10,7 +10,7 @@ use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, he
 
 use crate::auth::Presented;
 use crate::protocol::outgoing;
-use crate::shared::{Phase, Shared};
+use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
 
 /// Header fields of a request: browsers send about twenty.
@@ -18,7 +18,11 @@ const MAX_FIELDS: usize = 64;
 
 /// Reads the request and answers it. What the client has shown when it was an upgrade, and the connection is a
 /// WebSocket from then on; none when the connection ends.
-pub(crate) async fn answer(wire: &mut Wire, peer: IpAddr, shared: &Shared) -> Option<Presented> {
+pub(crate) async fn answer(
+    wire: &mut Wire,
+    peer: IpAddr,
+    shared: &ServerState,
+) -> Option<Presented> {
     let head = match wire.reader.head(end_of_head).await {
         Ok(Some(head)) => read(&head),
         Ok(None) => Err(Reply::new(
@@ -128,7 +132,7 @@ fn read(head: &[u8]) -> Result<Request, Reply> {
 ///
 /// # Errors
 /// The answer to anything else.
-fn respond(request: &Request, shared: &Shared) -> Result<Response, Reply> {
+fn respond(request: &Request, shared: &ServerState) -> Result<Response, Reply> {
     let wants_upgrade = request.headers().contains_key(header::UPGRADE);
     if !wants_upgrade {
         return Err(probed(request, shared));
@@ -146,8 +150,8 @@ fn respond(request: &Request, shared: &Shared) -> Result<Response, Reply> {
     })
 }
 
-/// The answer to a request that is no upgrade.
-fn probed(request: &Request, shared: &Shared) -> Reply {
+/// The answer to a request that is not an upgrade.
+fn probed(request: &Request, shared: &ServerState) -> Reply {
     let is_head = request.method() == Method::HEAD;
     if !is_head && request.method() != Method::GET {
         return Reply {

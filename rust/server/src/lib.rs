@@ -1,14 +1,15 @@
 //! The server of Pie: many clients over one WebSocket port, installed programs, and processes that outlive their
 //! clients.
 //!
-//! `docs/reference/protocol.md` is the contract; [`Server`] is the way in. A connection comes in by `listener`, is
-//! upgraded in `http`, says hello in `handshake`, and lives in `connection` (its frames are read and written in
-//! `wire`): its requests reach the `processes`, the `uploads` and the `registry` of installed programs. Everything that
-//! a client can make grow is bounded, and one client that is slow, silent or hostile holds up no other.
+//! `docs/reference/protocol.md` is the contract, and [`Server`] the entry. `listener` accepts a connection, `http`
+//! upgrades it, `handshake` reads its hello, and `connection` serves it (`wire` reads and writes its frames). Its
+//! requests reach the `processes`, the `uploads` and the `registry` of installed programs. Everything that a client can
+//! make grow is bounded, and one client that is slow, silent or hostile holds up no other.
 
 mod audit;
 mod auth;
 mod blocking;
+mod client_places;
 mod clock;
 mod config;
 mod connection;
@@ -19,14 +20,13 @@ mod http;
 mod listener;
 mod names;
 mod pacing;
-mod places;
 mod plain;
 mod processes;
 mod protocol;
 mod registry;
 mod requests;
 mod server;
-mod shared;
+mod state;
 mod sync;
 mod threads;
 mod trimming;

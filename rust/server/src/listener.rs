@@ -12,11 +12,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::client_places::Address;
 use crate::connection;
 use crate::handshake::{self, Admitted};
 use crate::http;
-use crate::places::Address;
-use crate::shared::{Phase, Shared};
+use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
 
 /// Clients that may be about to say hello at once.
@@ -27,7 +27,7 @@ const HANDSHAKE_BYTES: u64 = 16 << 10;
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts clients until the server closes, and waits until they have gone.
-pub(crate) async fn listen(listener: TcpListener, shared: Arc<Shared>) {
+pub(crate) async fn listen(listener: TcpListener, shared: Arc<ServerState>) {
     let mut phase = shared.phase.subscribe();
     let mut clients = JoinSet::new();
     let mut handshakes = Handshakes::default();
@@ -124,7 +124,7 @@ impl Handshakes {
 async fn serve(
     stream: TcpStream,
     peer: IpAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     Begun {
         forwarded,
         mut giving_up,
@@ -172,7 +172,7 @@ async fn greet(
     stream: TcpStream,
     peer: IpAddr,
     forwarded: &OnceLock<Address>,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
 ) -> Greeted {
     let mut wire = Wire::new(stream, handshake::bounds(shared));
     if let Some(shown) = http::answer(&mut wire, peer, shared).await {

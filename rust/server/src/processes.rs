@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 pub(crate) use self::numbers::Numbers;
-use self::observer::Watch;
+use self::observer::ProcessObserver;
 pub(crate) use self::table::{ConnectionId, Counts};
 use self::table::{End, Entry, Table};
 use crate::ServerConfig;
@@ -56,7 +56,7 @@ impl Processes {
         }
     }
 
-    /// Launches a program, which is called so in lists, for whoever `launcher` says.
+    /// Launches a program for whoever `launcher` says. Lists show it under the given label.
     ///
     /// # Errors
     /// `server-draining`, `limit-processes` when too many of the user live, and those of the host.
@@ -82,7 +82,7 @@ impl Processes {
             kept_bytes: self.kept_bytes,
             log_bytes: self.log_bytes,
             window_bytes,
-            observer: Arc::new(self.watch(label.clone())),
+            observer: Arc::new(self.observer(label.clone())),
         };
         let launched = host.launch_served(launch, serving);
         let mut table = lock(&self.table);
@@ -110,8 +110,8 @@ impl Processes {
         }
     }
 
-    /// The observer of a process that is called so.
-    fn watch(self: &Arc<Self>, label: String) -> Watch {
+    /// The observer of a process with that label.
+    fn observer(self: &Arc<Self>, label: String) -> ProcessObserver {
         // Weak: the table holds the processes, and they hold their observers.
         let processes = Arc::downgrade(self);
         let ended = move |pid, last: &Event| {
@@ -119,10 +119,10 @@ impl Processes {
                 processes.ended(pid, last);
             }
         };
-        Watch::new(label, Box::new(ended))
+        ProcessObserver::new(label, Box::new(ended))
     }
 
-    /// Has more numbers written ahead where they become few, without waiting for it: half of what was reserved is left.
+    /// Reserves more numbers on disk where few are left, without waiting for it: half of those reserved are left then.
     fn reserve_numbers(&self, next: u64) {
         if self.numbers.are_low(next) {
             let numbers = self.numbers.clone();
@@ -151,7 +151,7 @@ impl Processes {
             .map(|entry| entry.process.clone())
     }
 
-    /// A process of the user, or with `any` of anybody, and whose it is.
+    /// A process of the user, or of anybody with `any`, and whose it is.
     ///
     /// # Errors
     /// As [`Processes::of_user`].
@@ -188,7 +188,8 @@ impl Processes {
         Ok(reader)
     }
 
-    /// The connection has gone: its processes wait for another one, those that are not detached for the time of grace.
+    /// The connection has ended. Its processes wait for another one; those that are not detached wait for the time of
+    /// grace.
     pub(crate) fn orphan(&self, connection: ConnectionId) {
         lock(&self.table).orphan(connection, Instant::now() + self.grace);
         self.due.notify_one();
@@ -254,7 +255,7 @@ impl Processes {
         }
     }
 
-    /// Looks whether launches are still taken, before anything is made ready for one.
+    /// Checks whether launches are still taken, before anything is prepared for one.
     ///
     /// # Errors
     /// `server-draining`.

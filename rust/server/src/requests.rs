@@ -16,20 +16,20 @@ use tokio::time::Instant;
 use self::open::{Answer, Replies};
 use crate::auth::Identity;
 use crate::blocking::blocking;
+use crate::client_places::User;
 use crate::connection::attachments::Attachments;
 use crate::connection::writer::Outbox;
-use crate::places::User;
 use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Ack, Request};
 use crate::protocol::violation;
-use crate::shared::Shared;
+use crate::state::ServerState;
 use crate::sync::lock;
 use crate::threads::Part;
 use crate::uploads::Uploads;
 
 /// What the audit will say of a request, once its outcome is known.
 struct Note {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     who: Arc<Identity>,
     verb: String,
     object: String,
@@ -41,7 +41,7 @@ impl Note {
         audit.note(&self.who, &self.verb, &self.object, outcome);
     }
 
-    /// The same of an answer, which is handed on.
+    /// The same for an answer, which is returned.
     fn of(&self, answer: Answer) -> Answer {
         self.outcome(answer.as_ref().map(drop));
         answer
@@ -51,12 +51,12 @@ impl Note {
 /// One client and what it holds.
 pub(crate) struct Session {
     id: ConnectionId,
-    /// Who the client is; shared with what goes on after a request.
+    /// Who the client is. It is shared with work that outlasts a request.
     who: Arc<Identity>,
     user: String,
     /// What the user has of the threads.
     part: Arc<Part>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     outbox: Outbox,
     replies: Replies,
     uploads: Arc<Mutex<Uploads>>,
@@ -70,7 +70,7 @@ impl Session {
         id: ConnectionId,
         who: Arc<Identity>,
         user: Arc<User>,
-        shared: Arc<Shared>,
+        shared: Arc<ServerState>,
         outbox: Outbox,
     ) -> Self {
         let uploads = Uploads::new(&shared.config, user.clone());
@@ -93,7 +93,7 @@ impl Session {
         lock(&self.attachments).acknowledge(ack.pid, ack.seq);
     }
 
-    /// Answers a request, at once or when it is through.
+    /// Answers a request, at once or when its work is done.
     pub(crate) async fn request(&mut self, mut request: Request) {
         while self.tasks.try_join_next().is_some() {}
         let id = request.id;
@@ -128,7 +128,7 @@ impl Session {
         self.answer(id, answer).await;
     }
 
-    /// Looks whether the client may ask for this.
+    /// Checks whether the client may ask for this.
     fn permitted(&self, verb: &str) -> Result<(), Error> {
         let permitted = permits::check(&self.who, verb);
         if let Err(error) = &permitted {
@@ -197,7 +197,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until the events of the attached processes, all of which have ended, have gone out.
+    /// Waits until the events of the attached processes, all of which have ended, are sent.
     pub(crate) async fn flushed(&self) {
         let carried = lock(&self.attachments).carried();
         loop {
@@ -210,19 +210,20 @@ impl Session {
         self.outbox.events_taken().await;
     }
 
-    /// Lets go of everything: requests are given up, attachments end, processes wait for another client.
+    /// Ends everything that the client holds: requests are given up, attachments end, and processes wait for another
+    /// client.
     pub(crate) async fn end(&mut self) {
         self.tasks.shutdown().await;
         lock(&self.attachments).clear();
         self.shared.processes.orphan(self.id);
     }
 
-    /// When an upload of which nothing comes any more is given up.
+    /// When an upload that gets no more parts is given up.
     pub(crate) fn uploads_due(&self) -> Option<Instant> {
         lock(&self.uploads).due()
     }
 
-    /// Gives up the uploads of which nothing came for too long.
+    /// Gives up the uploads that got no part for too long.
     ///
     /// # Errors
     /// One that ends the connection.
@@ -240,7 +241,7 @@ impl Session {
         self.replies.answer(id, answer).await;
     }
 
-    /// Answers with what `work` gives when it is through.
+    /// Answers with the result of `work` when that is done.
     fn later(&mut self, id: u64, work: impl Future<Output = Answer> + Send + 'static) {
         let replies = self.replies.clone();
         self.spawn(async move {
@@ -249,7 +250,7 @@ impl Session {
         });
     }
 
-    /// Does work beside the requests that come.
+    /// Does work while further requests are read.
     fn spawn(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(self.part.doing(work));
     }

@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
 use crate::auth::Authority;
+use crate::client_places::ClientPlaces;
 use crate::listener;
-use crate::places::Places;
 use crate::processes::{Numbers, Processes};
 use crate::registry::Registry;
-use crate::shared::{Phase, Shared};
+use crate::state::{Phase, ServerState};
 use crate::sync::lock;
 use crate::threads::{LOOK_EVERY_TASKS, N_THREADS};
 use crate::trimming;
@@ -45,7 +45,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it stops it.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     /// None once it has stopped.
     running: Mutex<Option<Running>>,
 }
@@ -98,8 +98,8 @@ impl Server {
         let numbers = Numbers::open(config.data_dir.join(NUMBERS))?;
         host.number_by(numbers.numbering());
         let processes = Arc::new(Processes::new(&config, numbers));
-        let places = Arc::new(Places::new(&config, host.budget().clone()));
-        let shared = Arc::new(Shared {
+        let places = Arc::new(ClientPlaces::new(&config, host.budget().clone()));
+        let shared = Arc::new(ServerState {
             host,
             address,
             authority,
@@ -194,7 +194,7 @@ impl Drop for Server {
     }
 }
 
-/// Looks whether an address can be listened on, so that whoever has much to make ready first knows early.
+/// Checks whether an address can be listened on, so that a caller with much to prepare knows it early.
 ///
 /// # Errors
 /// `port-in-use` or `invalid-config`, as [`Server::start`] would say.
@@ -204,8 +204,8 @@ pub fn check_address(host: &str, port: u16) -> Result<(), Error> {
         .map_err(|error| unusable(host, port, &error))
 }
 
-/// Looks whether clients could come in at an address, and not anybody as anybody: what [`Server::start`] looks at,
-/// early.
+/// Checks whether clients can connect to an address, and that not anybody can be any user there. [`Server::start`]
+/// checks the same; this tells it early.
 ///
 /// # Errors
 /// `invalid-config`, with the remedy.

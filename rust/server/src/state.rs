@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::ServerConfig;
 use crate::audit::Audit;
 use crate::auth::Authority;
-use crate::places::Places;
+use crate::client_places::ClientPlaces;
 use crate::processes::Processes;
 use crate::registry::Registry;
 
@@ -26,7 +26,7 @@ pub(crate) enum Phase {
 }
 
 /// What the connections of one server share.
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) host: Arc<Host>,
     pub(crate) config: ServerConfig,
     pub(crate) address: SocketAddr,
@@ -35,13 +35,13 @@ pub(crate) struct Shared {
     pub(crate) processes: Arc<Processes>,
     pub(crate) registry: Registry,
     pub(crate) phase: watch::Sender<Phase>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) places: Arc<ClientPlaces>,
     pub(crate) next_connection: AtomicU64,
     pub(crate) started: Instant,
 }
 
-impl Shared {
-    /// Goes on to a later phase.
+impl ServerState {
+    /// Moves to a later phase; never back.
     pub(crate) fn advance(&self, to: Phase) {
         self.phase.send_if_modified(|phase| {
             let later = to > *phase;

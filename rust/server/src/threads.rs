@@ -6,9 +6,9 @@
 //! | little | whenever a thread is free |
 //! | more than [`FREE`], which fades by [`FADING`] | one at a time, in turns with all such users on [`N_BUSY`] threads |
 //!
-//! A task gives its thread back after a turn ([`Turns`]), so what others wait for is a turn of each user who begins,
-//! and none of those who go on. The right to run is held while a task runs and no longer: one that waits for its client
-//! keeps nobody from anything.
+//! A task gives its thread back after a turn ([`TimeSlice`]), so what others wait for is a turn of each user who
+//! begins, and none of those who run on. The right to run is held while a task runs and no longer: one that waits for
+//! its client keeps nobody from anything.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -192,19 +192,19 @@ impl<F: Future> Future for Doing<F> {
     }
 }
 
-/// Says of work that goes on and on when its turn is over.
+/// The time slice of long work: tells when its turn is over.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct TimeSlice {
     turn: Duration,
     began: Instant,
 }
 
-impl Turns {
+impl TimeSlice {
     pub(crate) fn new() -> Self {
         Self::of(TURN)
     }
 
-    /// Turns of another length.
+    /// A slice of another length.
     pub(crate) fn of(turn: Duration) -> Self {
         Self {
             turn,
@@ -387,10 +387,10 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_turn_ends_once_it_was_long_enough() {
         let (mut short, mut long) = (
-            Turns::of(Duration::ZERO),
-            Turns::of(Duration::from_secs(3600)),
+            TimeSlice::of(Duration::ZERO),
+            TimeSlice::of(Duration::from_secs(3600)),
         );
-        let is_pending = |turns: &mut Turns| {
+        let is_pending = |turns: &mut TimeSlice| {
             let mut pause = std::pin::pin!(turns.pause());
             let mut context = Context::from_waker(std::task::Waker::noop());
             pause.as_mut().poll(&mut context).is_pending()

@@ -1,5 +1,5 @@
-//! What clients made the server hold goes back to the system when they have gone: the allocator would keep tens of
-//! megabytes of what large messages and uploads were, and of what lay between them.
+//! Memory that clients made the server hold is given back to the system when they have disconnected: the allocator
+//! would keep tens of megabytes of what large messages and uploads were, and of what lay between them.
 
 use std::sync::Arc;
 use std::time::Duration;

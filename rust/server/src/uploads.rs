@@ -9,8 +9,8 @@ use pie_host::{Charge, Component, Error, ErrorCode, Program, Purpose};
 use tokio::time::Instant;
 
 use crate::ServerConfig;
+use crate::client_places::User;
 use crate::names;
-use crate::places::User;
 use crate::protocol::incoming::Upload;
 use crate::protocol::{OPEN_REQUESTS, UPLOAD_PART_BYTES, violation};
 
@@ -334,7 +334,7 @@ mod tests {
     use pie_host::Budget;
 
     use super::*;
-    use crate::places::Places;
+    use crate::client_places::ClientPlaces;
 
     fn part(total_bytes: u64, offset: u64, last: bool) -> Upload {
         Upload {
@@ -350,7 +350,7 @@ mod tests {
         const TOTAL: u64 = 5 * STEP_BYTES as u64 / 2;
         let budget = Budget::new(64 << 20, None);
         let config = ServerConfig::new(PathBuf::new());
-        let places = Arc::new(Places::new(&config, budget.clone()));
+        let places = Arc::new(ClientPlaces::new(&config, budget.clone()));
         let (place, _lost) = places
             .enter("a", IpAddr::from([1, 2, 3, 4]).into())
             .unwrap();

@@ -24,9 +24,9 @@ pub enum ChatEvent {
 
 /// Turns the tokens of an assistant's turn into text without tearing characters apart.
 ///
-/// Every token that is no control token is text, markers of thinking and tool calls too, where the checkpoint does not
-/// declare them special: telling those apart is the business of other decoders. The texts of all deltas, joined, are
-/// the decoded tokens, however they were split into feeds. A decoder that was fed the end of a turn starts the next
+/// Every token that is not a control token is text, markers of thinking and tool calls too, where the checkpoint does
+/// not declare them special: telling those apart is the business of other decoders. The texts of all deltas, joined,
+/// are the decoded tokens, however they were split into feeds. A decoder that was fed the end of a turn starts the next
 /// one.
 pub struct ChatDecoder {
     chat: Arc<Chat>,

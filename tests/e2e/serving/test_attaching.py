@@ -85,7 +85,7 @@ async def test_how_a_process_ended_is_kept_after_its_events_were_taken(server: S
 
 
 def numbers(served: Served, folder: Path, n: int) -> list[int]:
-    """Launches programs one after the other; answers their numbers."""
+    """Launches programs one after the other; returns their numbers."""
     return [int(launched(served, folder, "def main():\n    pass\n", "mallory")) for _ in range(n)]
 
 

@@ -22,7 +22,7 @@ class _Stream:
 
 
 def build_plan(plan: Plan, checkpoint: Checkpoint) -> Program:
-    """Packs the weights and seals the plan; answers the program that it now runs."""
+    """Packs the weights and seals the plan; returns the program that it now runs."""
     builder = _Builder(plan, checkpoint)
     builder.build()
     plan.seal(builder.program)

@@ -120,7 +120,7 @@ class Plan:
         return next(name for name, value in ISA_CODES.items() if value == code[0])
 
     def add_linear(self, parts: Sequence[Tensor]) -> int:
-        """Packs a linear from matrices [outputs, inputs] stacked by rows; answers its index."""
+        """Packs a linear from matrices [outputs, inputs] stacked by rows; returns its index."""
         ffi = self._library.ffi
         keep: list[object] = []
         array = ffi.new("pie_k_part[]", [self._part(tensor, tensor.shape[0], keep) for tensor in parts])
@@ -129,7 +129,7 @@ class Plan:
         return int(index[0])
 
     def add_vector(self, *parts: Tensor) -> int:
-        """Copies a vector, put together from parts; answers its index."""
+        """Copies a vector, put together from parts; returns its index."""
         ffi = self._library.ffi
         keep: list[object] = []
         tensor = parts[0] if len(parts) == 1 else _joined(parts)
@@ -176,7 +176,7 @@ class Plan:
         self._library.call("pie_k_step", self._plan, words, arena.size, out, logits.size)
 
     def linear(self, index: int, x: F32, n_outputs: int, *, y: F32 | None = None) -> F32:
-        """Runs one linear on x [M, K] into `y` [M, N], which is made if not given; answers it."""
+        """Runs one linear on x [M, K] into `y` [M, N], which is made if not given; returns it."""
         ffi = self._library.ffi
         y = np.empty((len(x), n_outputs), np.float32) if y is None else y
         out = ffi.from_buffer("float[]", y, require_writable=True)
@@ -192,7 +192,7 @@ class Plan:
         return out[: written[0]].reshape(-1, width)
 
     def read_memory(self, memory: npt.NDArray[Any]) -> int:
-        """Reads an array on all threads as fast as memory gives it; answers the exclusive or of its words."""
+        """Reads an array on all threads as fast as memory gives it; returns the exclusive or of its words."""
         ffi = self._library.ffi
         parity = ffi.new("uint32_t *")
         self._library.call("pie_k_read_memory", self._plan, ffi.from_buffer(memory), memory.nbytes, parity)

@@ -66,7 +66,7 @@ class ReferenceDriver:
         return self._capabilities
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Makes the copies of a batch, computes it and answers its logits, float32 [R, V].
+        """Makes the copies of a batch, computes it and returns its logits, float32 [R, V].
 
         Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where some
         sequences have an adapter or media.

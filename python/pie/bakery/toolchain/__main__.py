@@ -9,7 +9,7 @@ from .wasm import PROGRAMS, is_ready, make_ready
 
 
 def main() -> int:
-    """Answers the exit code: 1 where something is missing."""
+    """Returns the exit code: 1 where something is missing."""
     try:
         if not is_ready(PROGRAMS):
             make_ready(PROGRAMS)

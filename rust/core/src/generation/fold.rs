@@ -2,7 +2,7 @@
 
 use super::{Generator, Next, Standing, Verdict};
 
-/// What the rows of a generation drew, in the order of their tokens.
+/// What the rows of a generation drew, in the order of the tokens that they are read behind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn<'a> {
     /// Tokens that were computed before anybody knew whether they would be drawn. Row 0 is read behind the last token
@@ -124,8 +124,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is drafted, the tokens that count are those of one row after the other: drafts change how many, and
-        /// nothing else.
+        /// Whatever is drafted, the tokens that count are those that single rows would draw one after the other. Drafts
+        /// change how many there are, and nothing else.
         #[test]
         fn drafts_change_no_token(
             drawn in prop::collection::vec(0u32..10, 1..8),

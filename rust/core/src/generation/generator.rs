@@ -38,13 +38,13 @@ pub(crate) struct Generator {
     pub(crate) adapter: Adapter,
     pub(crate) state: StepState,
     pub(crate) retired: bool,
-    /// The program dropped it; it goes when its pass is over.
+    /// The program dropped it. It ends when its pass is over.
     pub(crate) dropped: bool,
     /// Its first step was counted among the generators of its origin.
     pub(crate) counted: bool,
     /// Smoothed time from the answer to a step to the submission of the next one.
     pub(crate) return_ns: Option<u64>,
-    /// Steps in a row of which what ran ahead was of no use.
+    /// Steps in a row for which nothing that ran ahead was of use.
     pub(crate) n_vain: u32,
     /// When the last step was answered, until the next one is submitted.
     pub(crate) answered_ns: Option<u64>,
@@ -92,14 +92,14 @@ impl Generator {
         self.n_accepted
     }
 
-    /// Why it cannot go on, from what it accepted, its cap, and the room in its context.
+    /// Why it has ended, by what it accepted, its cap, and the room in its context. None: it has not.
     pub(crate) fn end(&self, length: u32, max_context: u32) -> Option<FinishReason> {
         let full =
             length >= max_context || self.max_tokens.is_some_and(|cap| self.n_accepted >= cap);
         self.finish.or(full.then_some(FinishReason::Length))
     }
 
-    /// It cannot be used any more; one that had reached its cap has ended.
+    /// It can no longer be used. One that had reached its cap has ended.
     pub(crate) fn retire(&mut self) {
         self.finish = self.end(0, u32::MAX);
         self.retired = true;
@@ -114,7 +114,7 @@ impl Generator {
         }
     }
 
-    /// What a pass draws by: as it drew before, or else by a seed that is derived unless one was given.
+    /// What a pass draws by: as it drew before, or else by the given seed, or by a derived one.
     pub(crate) fn draws_by(&self, derived: impl FnOnce() -> u64) -> Template {
         Template {
             params: self.params,
@@ -173,7 +173,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Whether its options may change: not under a pass, whose tokens would then depend on timing.
+    /// Whether its options may change. They may not while a pass is under way, since its tokens would then depend on
+    /// timing.
     pub(crate) fn check_idle(&self) -> Result<()> {
         self.check_usable()?;
         if self.state == StepState::Running {
@@ -235,7 +236,7 @@ impl Generator {
         }
     }
 
-    /// The pass was cancelled or failed: the state before it.
+    /// The pass was cancelled or failed: restores the state before it.
     pub(crate) fn undo(&mut self, one_step: bool) {
         if self.state == StepState::Running {
             self.state = if one_step {

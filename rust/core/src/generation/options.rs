@@ -1,4 +1,4 @@
-//! What a generator is made with, and what it answers.
+//! What a generator is made with, and what it returns.
 
 use crate::batch::Adapter;
 use crate::sampling::Sampler;

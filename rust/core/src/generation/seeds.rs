@@ -1,4 +1,4 @@
-//! Seeds that nobody gave: derived so that a launch repeats from its seed, and branches and retries differ.
+//! Derived seeds. A launch repeats from its seed, and branches and retries differ from each other.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,8 +8,8 @@ use crate::hash::fold;
 /// see it forgotten.
 const MAX_ORIGINS: usize = 65_536;
 
-/// What stands in a path before the number of a saving and of an opening. Forks have their numbers alone, so no two of
-/// the three are on one path.
+/// The words that stand in a path before the number of a saving and of an opening. Forks have their numbers alone, so
+/// no two of the three are on one path.
 const SAVED: u64 = u64::from_be_bytes(*b"\0\0\0saved");
 const OPENED: u64 = u64::from_be_bytes(*b"\0\0opened");
 
@@ -89,7 +89,7 @@ impl Counts {
         self.counts.get(&key).copied().unwrap_or(0)
     }
 
-    /// Counts one more, and answers how many there were with it.
+    /// Counts one more, and returns how many there are with it.
     fn add(&mut self, key: u64) -> u64 {
         let count = self.counts.entry(key).or_insert(0);
         *count += 1;

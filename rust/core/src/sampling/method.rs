@@ -94,7 +94,7 @@ impl Method {
         }
     }
 
-    /// Checks the parameters for a forward pass and brings them into the sampler's form. Answers them with the number
+    /// Checks the parameters for a forward pass and brings them into the sampler's form. Returns them with the number
     /// of draws.
     ///
     /// # Errors

@@ -60,8 +60,8 @@ pub fn sample(
     Ok(draw(&scratch.kept, key).unwrap_or(best))
 }
 
-/// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. None may
-/// be asked for; the row is checked all the same.
+/// Draws `n_draws` tokens from one row, with the keys whose `draw` counts from 0, and appends them to `drawn`. The row
+/// is checked even if `n_draws` is 0.
 ///
 /// # Errors
 /// As [`sample`]; nothing is appended then.
@@ -95,8 +95,8 @@ pub fn sample_many(
     Ok(())
 }
 
-/// Puts what may be drawn, with its weights, into `scratch.kept`, nothing where no draw is random; answers the most
-/// probable token.
+/// Puts the tokens that may be drawn, with their weights, into `scratch.kept`, or nothing where no draw is random.
+/// Returns the most probable token.
 fn prepare(
     logits: &[f32],
     params: &Params,
@@ -210,8 +210,8 @@ fn keep_all(logits: &[f32], mask: &[u32], kept: &mut Vec<Candidate>) {
     kept.extend(allowed(logits, mask));
 }
 
-/// The `k` first by rank, in the order of ids. One pass: what cannot be among the `k` is passed over by one comparison,
-/// and whenever the candidates have doubled they are cut back to `k`.
+/// The `k` first by rank, in the order of ids. One pass: one comparison skips what cannot be among the `k`, and
+/// whenever the candidates have doubled they are cut back to `k`.
 fn keep_top_k(logits: &[f32], mask: &[u32], k: usize, kept: &mut Vec<Candidate>) {
     kept.clear();
     let mut cutoff = f32::NEG_INFINITY;

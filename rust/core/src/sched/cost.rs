@@ -7,7 +7,7 @@
 /// By how much the times of equal batches differ, relative to them.
 const NOISE: f64 = 0.3;
 /// How many times as doubtful a time is that is longer than expected. Other threads of the machine may have run in
-/// between, and a batch for which more is expected is made longer, which takes more of their time: so the prices are
+/// between. A higher price would allow longer batches, which take more of the time of those threads. So the prices are
 /// those of a machine with nothing else to do, as far as batches show them.
 const DOUBT: f64 = 4.0;
 /// By how much a price changes from batch to batch, relative to itself, or to a part of what it is taken to be at
@@ -237,7 +237,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the times are, prices are numbers that are not negative, and what fits is the most that does.
+        /// Whatever the times are, prices are never negative, and the number of tokens that fit is the greatest that
+        /// does.
         #[test]
         fn prices_are_prices(
             batches in prop::collection::vec((prop::collection::vec((0u32..1 << 24, 0u32..1 << 20), 0..6), any::<u64>()), 1..40),

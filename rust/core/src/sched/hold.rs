@@ -2,7 +2,7 @@
 //!
 //! Programs that are woken by the same batch come back within a moment of each other. Planning as soon as the first is
 //! back would leave the others to the next batch, and so on: batches of one. So a batch waits, for a bounded time, for
-//! generators whose program was answered and that usually come back soon. Nothing that is computed depends on it.
+//! generators whose program got its answer and usually comes back soon. Nothing that is computed depends on it.
 
 use crate::ids::GeneratorId;
 

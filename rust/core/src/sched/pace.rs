@@ -1,14 +1,14 @@
 //! How long a batch may take for the sake of those who decode in it.
 //!
-//! Whoever draws a token waits for the whole batch, and whoever comes next for the batch that runs. So that a user's
-//! long prompts or many generations do not make the tokens of another slow, a batch has a bound on its estimated time
-//! while there are several users, or were a moment ago, and they share it. Whoever decodes has one row in any case, and
-//! one prefill a few tokens, so that nobody stands still. No bound holds for those who are alone, and no token depends
-//! on any of it.
+//! Whoever draws a token waits for the whole batch, and whoever comes next waits for the batch that runs. Long prompts
+//! or many generations of one user must not make the tokens of another slow. So a batch has a bound on its estimated
+//! time while there are several users, or were a moment ago, and they share that time. Whoever decodes has one row in
+//! any case, and one prefill has a few tokens, so that nobody stands still. A user who is alone has no bound. No token
+//! depends on any of this.
 //!
-//! Shares are equal over some batches, not in each: a user who had more than an equal part owes what it had too much,
-//! up to the time of one batch, and leaves that much to the others before all have the same. So the prompt of a user
-//! who seldom computes runs at once, and not in as many pieces as there are others who compute without end.
+//! Shares are equal over some batches, not in each. A user who had more than an equal part owes the excess, up to the
+//! time of one batch, and leaves that much to the others before all have the same. So the prompt of a user who seldom
+//! computes runs at once, and not in as many pieces as there are others who compute all the time.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use super::cost::{Cost, Prices, Work};
 use super::ticket::{Admission, Limits, Ticket};
 use crate::ids::UserId;
 
-/// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least:
-/// it is what others can cost that one, and at least a third of each batch is computing, not the cost of having a
+/// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least.
+/// This is what others can cost that user. At least a third of each batch is then computing, not the cost of having a
 /// batch.
 const STRETCH: f64 = 1.5;
-/// So many times the configured step, or the shortest one that there can be, a batch may take in any case: somebody may
-/// come who decodes little, and waits for it. At least three quarters of such a batch are computing.
+/// A batch may take so many times the configured step, or the shortest step that there can be, in any case: somebody
+/// who decodes little may come and wait for it. At least three quarters of such a batch are computing.
 const LONGEST: f64 = 4.0;
 /// Tokens of a prefill that may run in any case, as far as they take no more than this part of the batch, and one at
 /// least.
@@ -174,7 +174,7 @@ impl Pace {
         });
     }
 
-    /// Whether one user waits, and no other did in living memory.
+    /// Whether one user waits, and no other has waited for as long as is remembered.
     fn is_alone<'a>(&self, mut waiting: impl Iterator<Item = &'a Ticket>) -> bool {
         let Some(first) = waiting.next().map(|ticket| ticket.user) else {
             return true;
@@ -299,7 +299,8 @@ impl TimeShares {
     }
 }
 
-/// Up to where all have the same: the level at which what users ask for, each from what it owes on, fills the budget.
+/// The level up to which all users have the same. At this level, what users ask for fills the budget, where each begins
+/// at what it owes.
 fn level(users: impl Iterator<Item = (f64, f64)>, budget: f64) -> f64 {
     // Where a user begins to have something, and where it has all it asks for.
     let mut edges: Vec<(f64, f64)> = users

@@ -1,8 +1,8 @@
-//! Which request that waits gives up its pages for which other one, where they are short.
+//! Which waiting request gives up its pages for which other one, where pages are short.
 //!
-//! What nobody has asked for gives way first of all, then what is of a user who has more than an equal share of the
-//! pool. Among the others, the lowest bid gives way first, then prefills, then the youngest. Whoever was passed over
-//! too often gives way to nobody.
+//! A pass that nobody has asked for gives way first, then those of a user who has more than an equal share of the pool.
+//! Among the others, the lowest bid gives way first, then prefills, then the youngest. A request that was passed over
+//! too often gives way to none.
 
 use std::cmp::Reverse;
 
@@ -52,7 +52,7 @@ impl Claimant<'_> {
 }
 
 impl Holder<'_> {
-    /// Of those that may be displaced the one of the highest rank is.
+    /// Of the requests that may be displaced, the one of the highest rank is displaced.
     pub(crate) const fn rank(&self) -> (bool, bool, Reverse<u64>, bool, PassId) {
         let ticket = self.ticket;
         (
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Whether a request displaces another one, by whether the users of the two have more than a share: neither, the
+    /// Whether a request displaces another one, for each case of which users have more than a share: neither, the
     /// other's, its own, both.
     fn check(own: &Ticket, other: &Ticket, expected: [bool; 4]) {
         let found = [(false, false), (false, true), (true, false), (true, true)];

@@ -1,9 +1,10 @@
 //! The requests that wait for a batch, and the choice among them.
 //!
 //! Steps of generations (decodes, and drafts to be verified) come before what takes more tokens (prefills), so that no
-//! prefill delays a token of a running generation; prefills share what is left of the token budget in chunks. Where not
+//! prefill delays a token of a running generation. Prefills share what is left of the token budget in chunks. Where not
 //! all fit, or a batch of all would take too long for one who decodes (`pace`), users take turns, then the processes of
-//! a user, and within a process the longest waiting goes first. What was passed over too often goes first of all.
+//! a user. Within a process the request that has waited the longest is first. A request that was passed over too often
+//! comes before all others.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use super::shares::Shares;
 use super::ticket::{Admission, Admit, Limits, Ticket};
 use crate::ids::{PassId, ProcessId, UserId};
 
-/// Batches in a row without any prefill, though one waits, after which a prefill goes first.
+/// Batches in a row without any prefill, though one waits, after which a prefill comes first.
 pub(super) const MAX_PASSED_OVER: u32 = 4;
 /// Turns of prefills that are remembered, of processes and of users.
 pub(super) const MAX_REMEMBERED: usize = 4096;
@@ -29,12 +30,12 @@ pub(crate) struct Queue {
     n_passed_over: u32,
     /// The same before the last plan.
     n_passed_over_before: u32,
-    /// A request, by its pass, that is offered before all others, where else none runs.
+    /// A request, by its pass, that is offered before all others, because otherwise none would run.
     pub(crate) urgent: Option<PassId>,
     n_plans: u64,
     /// How long a batch may take.
     pub(crate) pace: Pace,
-    /// The order of a plan; its memory serves one after the other.
+    /// The order of a plan. Its memory is used again by the next plan.
     order: Vec<Ticket>,
 }
 
@@ -46,8 +47,8 @@ struct Round<'a, A> {
     n_prefilled: u32,
     /// Bounds on the time of the batch.
     time: Option<TimeShares>,
-    /// Users of whom a prefill lacked memory: their younger ones wait, so that what comes free does not go to small
-    /// ones alone.
+    /// Users one of whose prefills lacked memory. Their younger prefills wait, so that small ones do not take all that
+    /// becomes free.
     refused: Vec<UserId>,
 }
 
@@ -101,7 +102,7 @@ impl Queue {
         self.prefills.retain(|ticket| ticket.follows.is_none());
     }
 
-    /// The last plan came to no batch, and the same will be asked again: what it passed over does not count.
+    /// The last plan made no batch, and the same will be asked again. What it passed over does not count.
     pub(crate) fn forget_plan(&mut self) {
         self.n_passed_over = self.n_passed_over_before;
         let last = self.n_plans;
@@ -112,7 +113,7 @@ impl Queue {
         }
     }
 
-    /// The process ended: what is known of it is forgotten. Its tickets are removed before.
+    /// The process ended. What is known of it is forgotten; its tickets were removed before.
     pub(crate) fn forget(&mut self, process: ProcessId) {
         self.last_prefill.remove(&process);
     }
@@ -121,13 +122,13 @@ impl Queue {
         self.steps.iter().chain(&self.prefills)
     }
 
-    /// The request that was submitted first; none where all that waits runs ahead.
+    /// The request that was submitted first. None: all that waits runs ahead.
     pub(crate) fn oldest(&self) -> Option<Ticket> {
         let asked = self.iter().filter(|ticket| !ticket.is_ahead);
         asked.min_by_key(|ticket| ticket.pass).copied()
     }
 
-    /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs: then a
+    /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs. Then a
     /// prefill that is refused does not keep younger ones back, since nothing else would run.
     pub(crate) fn plan(&mut self, limits: Limits, idle: bool, admit: &mut impl Admit) {
         self.n_plans += 1;
@@ -171,13 +172,14 @@ impl Queue {
         self.order = order;
     }
 
-    /// Offers every request what there is room and time for. Those that have a place are left with no token.
+    /// Offers every request as many tokens as there is room and time for. Those that get a place are left with 0
+    /// tokens.
     fn offer_all<A: Admit>(&mut self, order: &mut [Ticket], round: &mut Round<'_, A>, idle: bool) {
         let mut shares = Shares::new(order, round.left);
         for index in 0..order.len() {
             let ticket = order[index];
             let mut quota = shares.left(ticket.user, round.left.n_sequences);
-            // What displaces every other is not held up for their sake.
+            // A request that displaces every other is not held up for the sake of others.
             if Some(ticket.pass) != self.urgent {
                 quota = quota.min(round.n_in_time(&ticket));
             }
@@ -199,7 +201,7 @@ impl Queue {
         }
     }
 
-    /// Puts those before all others that go first: the urgent one, then the starved, and one prefill where none had a
+    /// Puts those first that come before all others: the urgent one, then the starved, and one prefill where none had a
     /// turn for long.
     fn lead(&mut self) {
         let n_steps = self.steps.len();
@@ -227,7 +229,7 @@ impl Queue {
             && tokens.sum::<u64>() <= u64::from(limits.n_tokens)
     }
 
-    /// Whether every request is a step that fits, none was refused, and nobody has to wait long for the others: then no
+    /// Whether every request is a step that fits, none was refused, and nobody has to wait long for the others. Then no
     /// order matters.
     fn is_simple(&mut self, limits: Limits) -> bool {
         if !self.prefills.is_empty() || !self.steps_fit(limits) {
@@ -249,7 +251,7 @@ impl Queue {
         (n_users < 2 && !self.pace.is_shared()) || self.pace.is_short(&work)
     }
 
-    /// Offers every step, in place: what most batches come to.
+    /// Offers every step, without a new order. This is the path of most batches.
     fn plan_simply(&mut self, admit: &mut impl Admit) {
         self.n_passed_over = 0;
         self.last_prefill.clear();
@@ -271,7 +273,7 @@ impl Queue {
         }
     }
 
-    /// Puts a step that stays where it belongs: it may have been displaced, and need more than before.
+    /// Puts a step that stays in the queue where it belongs: it may have been displaced, and need more than before.
     fn renew(&mut self, index: usize, admit: &impl Admit) {
         let ticket = &mut self.steps[index];
         ticket.n_tokens = admit.n_tokens(ticket).max(1);
@@ -400,7 +402,7 @@ fn take_turns(
     }
 }
 
-/// Forgets those whose turns are the longest ago, where many are remembered: whoever comes again goes first.
+/// Forgets those whose turns are the longest ago, where many are remembered. Whoever of them comes again is first.
 pub(super) fn forget_old<K: Eq + std::hash::Hash>(turns: &mut HashMap<K, u64>) {
     if turns.len() > MAX_REMEMBERED {
         let mut sorted: Vec<u64> = turns.values().copied().collect();

@@ -20,9 +20,9 @@ impl Shares {
         }
     }
 
-    /// Tokens that a user may still have. A second place in the batch leaves one for each other user that had none:
-    /// else those that decode with many programs would take every place before another user's prefill has its first.
-    /// Where it has to, nothing else of the user comes in this batch, so that its requests keep their order.
+    /// Tokens that a user may still have. A second place in the batch leaves one for each other user that had none.
+    /// Otherwise users that decode with many programs would take every place before another user's prefill has its
+    /// first. A user that has to leave its place gets no other in this batch, so that its requests keep their order.
     pub(super) fn left(&mut self, user: UserId, n_places: u32) -> u32 {
         let Some(quotas) = &self.quotas else {
             return u32::MAX;
@@ -53,8 +53,8 @@ impl Shares {
     }
 }
 
-/// How many tokens of a batch each user may have, where several want to prefill: as equal as their demands allow. None:
-/// there is one user at most.
+/// How many tokens of a batch each user may have, where several want to prefill. The numbers are as equal as the
+/// demands of the users allow. None: there is one user at most.
 fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
     let mut prefills = order.iter().filter(|ticket| !ticket.is_step());
     let first = prefills.next()?.user;
@@ -73,8 +73,8 @@ fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
     let (mut left, mut n_users) = (u64::from(limits.n_tokens), by_demand.len() as u64);
     let mut quotas = HashMap::with_capacity(by_demand.len());
     for (demand, user) in by_demand {
-        // One at least, though there be more users than tokens: the first in the order may lack pages, and then another
-        // one goes.
+        // At least one, even if there are more users than tokens: the first in the order may lack pages, and then
+        // another one runs.
         let quota = demand.min(left.div_ceil(n_users)).max(1);
         quotas.insert(user, quota as u32);
         left -= quota.min(left);

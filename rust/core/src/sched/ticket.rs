@@ -3,7 +3,7 @@
 use super::kind::{Kind, Wants};
 use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
-/// Batches for which a request may lack pages before it goes first.
+/// Batches for which a request may lack pages before it comes first.
 pub(crate) const MAX_REFUSED: u32 = 32;
 
 /// A request that waits.
@@ -25,9 +25,9 @@ pub(crate) struct Ticket {
     pub(crate) n_refused: u32,
     /// The number of the plan that refused it last.
     pub(crate) refused_in: u64,
-    /// What its program offers for its pages; of two others the lower goes first where pages are short.
+    /// What its program offers for its pages; of two others the lower gives way first where pages are short.
     pub(crate) bid: u64,
-    /// Nobody asked for it yet: it comes after all steps, and nothing is displaced for it.
+    /// Nobody has asked for it yet. It comes after all steps, and nothing is displaced for it.
     pub(crate) is_ahead: bool,
     /// The row of the batch that runs from which its token is drawn: it is there for one plan.
     pub(crate) follows: Option<u32>,

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::errors::stopped;
 use crate::event::{Event, Failure};
 use crate::process::Process;
-use crate::program::turns::Turn;
+use crate::program::fair_turns::FairTurn;
 
 /// Programs that are looked at once; the others wait, users in turns.
 pub(super) const PARALLEL_CHECKS: usize = 2;
@@ -18,11 +18,11 @@ pub(super) const PARALLEL_CHECKS: usize = 2;
 pub struct Check {
     process: Process,
     /// Held for its end; none where nobody else waits.
-    _turn: Option<Turn>,
+    _turn: Option<FairTurn>,
 }
 
 impl Check {
-    pub(super) fn new(process: Process, turn: Option<Turn>) -> Self {
+    pub(super) fn new(process: Process, turn: Option<FairTurn>) -> Self {
         Self {
             process,
             _turn: turn,

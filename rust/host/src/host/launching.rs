@@ -5,25 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::shared::Shared;
-use super::task::{self, Ending};
+use super::state::HostState;
+use super::task::{self, EndReporter};
 use crate::Error;
 use crate::limits::Limits;
-use crate::process::queue::Piped;
+use crate::process::queue::PipeQueue;
 use crate::process::reading::{Alone, Reading};
-use crate::process::record::{Granted, Record};
+use crate::process::record::{Granted, ProcessRecord};
 use crate::process::{Launch, pace};
 use crate::program::Program;
 
-/// A process that lives, and the task that runs it. A task that is dropped ends the process.
+/// A process that lives, and the task that runs it. Dropping the task ends the process.
 pub(super) struct Begun<Q, T> {
-    pub(super) record: Arc<Record>,
+    pub(super) record: Arc<ProcessRecord>,
     /// For who reads them.
     pub(super) events: Arc<Q>,
     pub(super) task: T,
 }
 
-impl Shared {
+impl HostState {
     /// Begins the process of a launch.
     ///
     /// # Errors
@@ -41,8 +41,8 @@ impl Shared {
         let granted = self.granted(launched, user, limits);
         let pid = self.numbers.give();
         let (record, events) = self.enter(pid, &mut launch, granted, reading)?;
-        let ending = Ending::new(self.clone(), record.clone());
-        let life = Box::pin(task::run(ending, program, launch.input));
+        let reporter = EndReporter::new(self.clone(), record.clone());
+        let life = Box::pin(task::run(reporter, program, launch.input));
         let task = self.paced(record.clone(), life);
         Ok(Begun {
             record,
@@ -51,7 +51,7 @@ impl Shared {
         })
     }
 
-    /// Begins a look at a program, which has a process of its own.
+    /// Begins the check of a program, which has a process of its own.
     ///
     /// # Errors
     /// As [`crate::Host::check`].
@@ -59,7 +59,7 @@ impl Shared {
         self: &Arc<Self>,
         program: Program,
         username: &str,
-    ) -> Result<Begun<Piped, impl Future<Output = ()> + Send + use<>>, Error> {
+    ) -> Result<Begun<PipeQueue, impl Future<Output = ()> + Send + use<>>, Error> {
         let mut launch = Launch {
             seed: Some(0),
             username: Some(username.to_owned()),
@@ -70,8 +70,8 @@ impl Shared {
         let granted = self.granted(Instant::now(), username, limits);
         let number = self.next_look.fetch_sub(1, Ordering::Relaxed);
         let (record, events) = self.enter(number, &mut launch, granted, Alone)?;
-        let ending = Ending::new(self.clone(), record.clone());
-        let life = Box::pin(task::check(ending, program));
+        let reporter = EndReporter::new(self.clone(), record.clone());
+        let life = Box::pin(task::check(reporter, program));
         let task = self.paced(record.clone(), life);
         Ok(Begun {
             record,
@@ -96,8 +96,8 @@ impl Shared {
         launch: &mut Launch,
         granted: Granted,
         reading: R,
-    ) -> Result<(Arc<Record>, Arc<R::Queue>), Error> {
-        let (record, events) = Record::new(pid, launch, granted, reading)?;
+    ) -> Result<(Arc<ProcessRecord>, Arc<R::Queue>), Error> {
+        let (record, events) = ProcessRecord::new(pid, launch, granted, reading)?;
         let record = Arc::new(record);
         self.live.enter(&record)?;
         Ok((record, events))
@@ -105,7 +105,7 @@ impl Shared {
 
     fn paced(
         &self,
-        record: Arc<Record>,
+        record: Arc<ProcessRecord>,
         life: pace::Life,
     ) -> impl Future<Output = ()> + Send + use<> {
         let (users, background) = (self.standings.clone(), self.threads.background().clone());

@@ -8,7 +8,7 @@ use pie_core::ErrorCode;
 
 use crate::Error;
 use crate::errors::stopped;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::sandbox::ticker::{Ticker, Ticking};
 use crate::sync::lock;
 
@@ -23,7 +23,7 @@ pub(super) struct Live {
 #[derive(Default)]
 struct State {
     stopped: bool,
-    processes: HashMap<u64, (Arc<Record>, Ticking)>,
+    processes: HashMap<u64, (Arc<ProcessRecord>, Ticking)>,
 }
 
 impl Live {
@@ -41,7 +41,7 @@ impl Live {
     ///
     /// # Errors
     /// `limit-processes` when too many live, `engine-stopped` after [`Live::stop`].
-    pub(super) fn enter(&self, record: &Arc<Record>) -> Result<(), Error> {
+    pub(super) fn enter(&self, record: &Arc<ProcessRecord>) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if state.stopped {
             return Err(stopped());
@@ -61,7 +61,7 @@ impl Live {
     }
 
     /// Forgets a process that has ended.
-    pub(super) fn end(&self, record: &Record) {
+    pub(super) fn end(&self, record: &ProcessRecord) {
         let mut state = lock(&self.state);
         state.processes.remove(&record.pid);
         record.close_input();

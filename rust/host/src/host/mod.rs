@@ -4,7 +4,7 @@ mod check;
 mod launching;
 mod live;
 mod models;
-mod shared;
+mod state;
 mod task;
 mod threads;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub use self::check::Check;
 use self::check::PARALLEL_CHECKS;
 use self::live::Live;
-use self::shared::Shared;
+use self::state::HostState;
 use self::threads::Threads;
 use crate::budget::Budget;
 use crate::interface::linkers::Linkers;
@@ -28,8 +28,8 @@ use crate::process::surroundings::Surroundings;
 use crate::process::{
     Finding, Launch, Process, Programs, Reader, ServedProcess, Serving, random_seed,
 };
+use crate::program::fair_turns::{FairTurn, FairTurns};
 use crate::program::store::ProgramStore;
-use crate::program::turns::{Turn, Turns};
 use crate::program::{Component, Language, Preparation, Program};
 use crate::sandbox::ticker::Ticker;
 use crate::sandbox::wasm_engine;
@@ -41,7 +41,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One engine: models, programs, processes.
 pub struct Host {
-    shared: Arc<Shared>,
+    shared: Arc<HostState>,
     drivers: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -72,14 +72,14 @@ impl Host {
         let threads = Threads::start(&config)?;
         let ticker = Ticker::start(engine.clone())?;
         let background = threads.background().clone();
-        let shared = Shared {
+        let shared = HostState {
             budget: config.budget(),
             live: Live::new(config.max_processes, ticker),
             config,
             engine,
             programs,
             surroundings: Arc::new(Surroundings::new(instance_id, background)),
-            checking: Turns::new(PARALLEL_CHECKS),
+            checking: FairTurns::new(PARALLEL_CHECKS),
             standings: Arc::new(Standings::new(threads.n_foreground)),
             threads,
             numbers: Numbers::default(),
@@ -101,8 +101,8 @@ impl Host {
         &self.shared.budget
     }
 
-    /// What the processes that read programs can do that they should not, for want of means of this system. Known once
-    /// one of them has run.
+    /// What the processes that read programs are able to do and should not be, where this system lacks the means to
+    /// stop them. It is known once one of them has run.
     pub fn lacks_of_workers(&self) -> Vec<&'static str> {
         self.shared.programs.lacks_of_workers()
     }
@@ -122,10 +122,10 @@ impl Host {
         self.shared.programs.has_runtime(language)
     }
 
-    /// Begins to load the runtime of a language, or to compile it.
+    /// Begins to load the runtime of a language, or to compile it, for launches to come.
     ///
     /// # Errors
-    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-config` when there is no runtime for the
+    /// `engine-stopped` after [`Host::stop`]. Waiting for it returns `invalid-config` when there is no runtime for the
     /// language.
     pub fn prepare(&self, language: Language) -> Result<Preparation, Error> {
         let shared = self.shared.clone();
@@ -135,7 +135,7 @@ impl Host {
     /// Begins to load a component, or to compile it.
     ///
     /// # Errors
-    /// `engine-stopped` after [`Host::stop`]; waiting for it answers `invalid-program` when it is no component, is
+    /// `engine-stopped` after [`Host::stop`]. Waiting for it returns `invalid-program` when it is not a component, is
     /// damaged, or does not fit the world of programs, and `unknown-runtime` for a built program whose runtime is not
     /// there.
     pub fn compile(&self, component: &Component) -> Result<Preparation, Error> {
@@ -146,19 +146,19 @@ impl Host {
         })
     }
 
-    /// Begins to look at a program without running any of it: whether it is a component that fits the host; or, of
-    /// sources, whether the entry and what it imports compile, and whether there is something to call. What is found
-    /// there once is not looked for again by a launch: the component is compiled and kept.
+    /// Begins to check a program without running any of it. A component has to fit the host. Of sources, the entry and
+    /// what it imports have to compile, and there has to be something to call. A launch does not repeat what was found
+    /// once: the component is compiled and kept.
     ///
     /// # Errors
-    /// `limit-processes`, `limit-engine-memory`, `engine-stopped`. Waiting for it answers `invalid-program`, with file,
+    /// `limit-processes`, `limit-engine-memory`, `engine-stopped`. Waiting for it returns `invalid-program`, with file,
     /// line and column of sources that do not parse; `unknown-runtime`; `limit-program`, `limit-compile`,
-    /// `limit-memory` and `limit-stack` for one that takes too much to be looked at.
+    /// `limit-memory` and `limit-stack` for one whose check takes too much.
     pub fn check(&self, program: Program, username: &str) -> Result<Check, Error> {
         self.begin_check(program, username, None)
     }
 
-    /// Looks at a program as [`Host::check`] does, in turn with those of other users.
+    /// Checks a program as [`Host::check`] does, in turn with those of other users.
     ///
     /// # Errors
     /// As there, and `limit-queue` where too many programs of the user wait.
@@ -172,14 +172,14 @@ impl Host {
         &self,
         program: Program,
         username: &str,
-        turn: Option<Turn>,
+        turn: Option<FairTurn>,
     ) -> Result<Check, Error> {
         let begun = self.shared.begin_look(program, username)?;
         self.shared.threads.spawn(begun.task)?;
         Ok(Check::new(Process::new(begun.record, begun.events), turn))
     }
 
-    /// Launches a program. What is wrong with the program itself is its last event.
+    /// Launches a program. A mistake in the program itself is its last event.
     ///
     /// # Errors
     /// `limit-processes` when too many processes live, `limit-engine-memory` where the user has no room for it,
@@ -224,13 +224,13 @@ impl Host {
         }
     }
 
-    /// Names and numbers are looked up there from now on, as long as it is there.
+    /// From now on programs by name and processes by number are looked up in `programs`, as long as that is there.
     pub fn know_programs(&self, programs: Weak<dyn Programs>) {
         self.shared.surroundings.directory.set(programs);
     }
 
-    /// The program that a user calls so, where somebody keeps programs for users; the error of none is
-    /// `unknown-program`.
+    /// The program that a user calls by that name, where somebody keeps programs for users. No such program is the
+    /// error `unknown-program`.
     pub fn find_program(&self, user: &str, name: &str) -> Finding {
         self.shared.surroundings.directory.find(user, name)
     }
@@ -243,7 +243,7 @@ impl Host {
         self.shared.surroundings.directory.process(user, pid)
     }
 
-    /// Processes get their numbers so from now on, behind what the host has given already.
+    /// From now on processes get their numbers by `numbering`, behind those that the host has given already.
     pub fn number_by(&self, numbering: Numbering) {
         self.shared.numbers.set(numbering);
     }
@@ -260,7 +260,7 @@ impl Host {
     ) -> Result<Preparation, Error> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.shared.threads.spawn(async move {
-            // A caller that is gone needs no answer.
+            // A caller that has given up needs no answer.
             drop(sender.send(work.await));
         })?;
         Ok(Preparation::new(receiver))
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_launch_that_the_stop_overtakes_leaves_no_process() {
         let host = Host::new(HostConfig::default()).unwrap();
-        // As far as `stop` has come when it overtakes a launch that was admitted.
+        // This is how far `stop` has come when it overtakes a launch that was admitted.
         let _threads = host.shared.threads.close();
         let launch = Launch::new(Component::new(*b""), "null");
         let refused = host.launch(launch).unwrap_err();

@@ -8,39 +8,39 @@ use pie_core::ErrorCode;
 use serde::de::IgnoredAny;
 use wasmtime::{Store, UpdateDeadline};
 
-use super::shared::Shared;
+use super::state::HostState;
 use crate::Error;
 use crate::errors::stopped;
 use crate::event::{Event, Failure};
 use crate::interface::bindings::exports::pie::inferlet::run;
 use crate::interface::linkers::Prepared;
 use crate::process::handles::HandleTable;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::stdio::Output;
-use crate::program::Held;
+use crate::program::ChargedProgram;
 use crate::program::opened::Code;
-use crate::program::source::Given as GivenSource;
+use crate::program::source::RuntimeInput;
 use crate::sandbox::cpu::Metered;
 use crate::sandbox::fault;
 
 /// Processor time that a program has at least before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
 
-/// The interface by which a runtime looks at sources.
+/// The interface by which a runtime checks sources.
 const CHECK_INTERFACE: &str = "pie:inferlet/check@0.1.0";
 
 /// Reports the end of a process once, whatever becomes of its task: also where it panics, or is dropped with the
 /// threads of the host.
-pub(super) struct Ending {
-    host: Arc<Shared>,
-    record: Arc<Record>,
+pub(super) struct EndReporter {
+    host: Arc<HostState>,
+    record: Arc<ProcessRecord>,
     is_reported: bool,
 }
 
-impl Ending {
+impl EndReporter {
     /// Of a process that lives from now on.
-    pub(super) fn new(host: Arc<Shared>, record: Arc<Record>) -> Self {
+    pub(super) fn new(host: Arc<HostState>, record: Arc<ProcessRecord>) -> Self {
         Self {
             host,
             record,
@@ -73,7 +73,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for EndReporter {
     fn drop(&mut self) {
         let error = if std::thread::panicking() {
             Error::internal(
@@ -86,10 +86,10 @@ impl Drop for Ending {
     }
 }
 
-/// Runs a program to its end and reports it. The store is gone, and everything that the process held in the engine is
-/// released, before the last event can be read.
-pub(super) async fn run(mut ending: Ending, program: Held, input: String) {
-    let (host, record) = (ending.host.clone(), ending.record.clone());
+/// Runs a program to its end and reports that. Before the last event can be read, the store is dropped, and everything
+/// that the process held in the engine is released.
+pub(super) async fn run(mut reporter: EndReporter, program: ChargedProgram, input: String) {
+    let (host, record) = (reporter.host.clone(), reporter.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
         Output::stderr(record.clone()),
@@ -104,13 +104,13 @@ pub(super) async fn run(mut ending: Ending, program: Held, input: String) {
         error = past_wall_limit(record.limits.wall) => Err(Failure::from(error)),
         outcome = program => outcome,
     };
-    ending.report(outcome, &outputs);
+    reporter.report(outcome, &outputs);
 }
 
-/// Looks at a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing
+/// Checks a program without running any of it, and reports what is wrong with it as its failure: `null` where nothing
 /// is.
-pub(super) async fn check(mut ending: Ending, program: Held) {
-    let (host, record) = (ending.host.clone(), ending.record.clone());
+pub(super) async fn check(mut reporter: EndReporter, program: ChargedProgram) {
+    let (host, record) = (reporter.host.clone(), reporter.record.clone());
     let outputs = [
         Output::stdout(record.clone()),
         Output::stderr(record.clone()),
@@ -124,18 +124,18 @@ pub(super) async fn check(mut ending: Ending, program: Held) {
         reason = record.stopped() => Err(Failure::from(reason)),
         outcome = work => outcome,
     };
-    ending.report(outcome.map(|()| "null".to_owned()), &outputs);
+    reporter.report(outcome.map(|()| "null".to_owned()), &outputs);
 }
 
 /// Instantiates the program and calls its entry: gives the return value, a JSON text.
 async fn execute(
-    host: Arc<Shared>,
-    record: Arc<Record>,
-    program: Held,
+    host: Arc<HostState>,
+    record: Arc<ProcessRecord>,
+    program: ChargedProgram,
     input: String,
     outputs: &[Output; 2],
 ) -> Result<String, Failure> {
-    let Held { program, charge } = program;
+    let ChargedProgram { program, charge } = program;
     let opened = program.opened(&host.config.limits).await?;
     let input = match &opened.manifest {
         Some(manifest) => manifest.checked_input(input)?,
@@ -146,7 +146,7 @@ async fn execute(
         Some(source) => source.charge = Some(charge),
         None => drop(charge),
     }
-    // A process that runs holds nothing of its program but what its runtime has not taken yet.
+    // A running process holds of its program only what its runtime has not taken yet.
     drop((program, opened));
     let (stack_bytes, is_source) = (host.config.stack_bytes, source.is_some());
     let mut store = new_store(&host, record.clone(), source, outputs);
@@ -180,14 +180,14 @@ async fn execute(
     }
 }
 
-/// Looks at a program: at its component, or at its sources through the runtime of their language.
+/// Checks a program: its component, or its sources through the runtime of their language.
 async fn examine(
-    host: Arc<Shared>,
-    record: Arc<Record>,
-    program: Held,
+    host: Arc<HostState>,
+    record: Arc<ProcessRecord>,
+    program: ChargedProgram,
     outputs: &[Output; 2],
 ) -> Result<(), Failure> {
-    let Held {
+    let ChargedProgram {
         program,
         charge: _charge,
     } = program;
@@ -220,7 +220,7 @@ async fn examine(
     }
 }
 
-/// Calls the export `check` of a runtime; one from before there was such an export finds nothing.
+/// Calls the export `check` of a runtime. A runtime without such an export finds nothing wrong.
 async fn check_source(
     prepared: &Prepared,
     store: &mut Store<ProcessState>,
@@ -242,9 +242,9 @@ async fn check_source(
 
 /// The store of a new instance.
 fn new_store(
-    host: &Shared,
-    record: Arc<Record>,
-    source: Option<GivenSource>,
+    host: &HostState,
+    record: Arc<ProcessRecord>,
+    source: Option<RuntimeInput>,
     outputs: &[Output; 2],
 ) -> Store<ProcessState> {
     let mut store = Store::new(
@@ -271,7 +271,7 @@ fn new_store(
 async fn call(
     prepared: &Prepared,
     store: &mut Store<ProcessState>,
-    record: &Record,
+    record: &ProcessRecord,
     input: &str,
 ) -> wasmtime::Result<Result<String, run::Failure>> {
     let instance = prepared.instantiate_async(&mut *store).await?;
@@ -285,10 +285,10 @@ async fn call(
 
 /// The code, its sources where a language runtime runs them, and whether that runtime is the engine's own.
 async fn prepare(
-    host: &Shared,
+    host: &HostState,
     code: &Code,
     user: &str,
-) -> Result<(Arc<Prepared>, Option<GivenSource>, bool), Failure> {
+) -> Result<(Arc<Prepared>, Option<RuntimeInput>, bool), Failure> {
     let source = match code {
         Code::Component(_) => None,
         Code::Source { source, .. } => Some(host.programs.source(source, user).await?),

@@ -75,7 +75,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Takes no more tasks. Those that run go on until what is given is dropped.
+    /// Takes no more tasks. Those that run continue until the returned value is dropped.
     pub(super) fn close(&self) -> Closed {
         Closed(lock(&self.runtimes).take())
     }

@@ -14,7 +14,7 @@ use super::model::ModelHandle;
 use super::view::view;
 use crate::errors::text_error;
 use crate::process::handles::HandleTable;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::texts::Texts;
 use crate::sandbox::memory::MemoryLimiter;
@@ -28,7 +28,7 @@ pub struct DecoderHandle {
 
 view! {
     /// Conversations, decoders, which count as memory of the program, and what works on long texts.
-    Chats { table: HandleTable, texts: Texts, memory: MemoryLimiter, record: Arc<Record> }
+    Chats { table: HandleTable, texts: Texts, memory: MemoryLimiter, record: Arc<ProcessRecord> }
 }
 
 impl Chats<'_> {

@@ -17,7 +17,7 @@ use crate::model::conversation::Context;
 use crate::model::pass::Flush;
 use crate::process::handles::HandleTable;
 use crate::process::joined::Joined;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::texts::Texts;
 
@@ -43,7 +43,7 @@ impl HandleTable {
 
 view! {
     /// Contexts, the models in which the process has some, and what works on long texts.
-    Contexts { table: HandleTable, joined: Joined, texts: Texts, record: Arc<Record> }
+    Contexts { table: HandleTable, joined: Joined, texts: Texts, record: Arc<ProcessRecord> }
 }
 
 impl Contexts<'_> {
@@ -52,7 +52,7 @@ impl Contexts<'_> {
         Ok(self.table.push(ContextHandle(Arc::new(context)))?)
     }
 
-    /// A handle of a context that `open` makes of a snapshot.
+    /// A handle of a context that `open` makes from a snapshot.
     fn open_by(
         &mut self,
         model: &Resource<ModelHandle>,
@@ -66,7 +66,8 @@ impl Contexts<'_> {
         self.push(context)
     }
 
-    /// The model behind a handle, which knows the process from now on, and what it knows it as.
+    /// The model behind a handle, and the process by the id that the model knows it by. If the process is new to the
+    /// model, it is registered there.
     fn joined(&mut self, model: &Resource<ModelHandle>) -> CallResult<(Arc<Model>, ProcessId)> {
         let model = self.table.get(model)?.0.clone();
         self.joined.join(&model)?;

@@ -6,7 +6,7 @@ use wasmtime_wasi::p2::DynPollable;
 use super::bindings::pie::core::futures::{self, HostFutureBlob, HostFutureString, HostFutureUnit};
 use super::bindings::pie::core::types;
 use super::view::view;
-use crate::futures::{Future, Source};
+use crate::futures::{Future, Operation};
 use crate::model::pass::Flush;
 use crate::process::handles::HandleTable;
 use crate::process::mailbox::Receive;
@@ -24,7 +24,7 @@ impl HandleTable {
     ///
     /// # Errors
     /// For a handle that the program does not hold.
-    pub(crate) fn future_get<S: Source>(
+    pub(crate) fn future_get<S: Operation>(
         &mut self,
         future: &Resource<Future<S>>,
     ) -> wasmtime::Result<Option<Result<S::Answer, types::Error>>> {

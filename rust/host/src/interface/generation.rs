@@ -23,12 +23,12 @@ use super::view::view;
 use crate::Error;
 use crate::budget::{Charge, Purpose};
 use crate::errors::text_error;
-use crate::futures::{Future, Source};
+use crate::futures::{Future, Operation};
 use crate::limits::Limits;
 use crate::model::conversation::Context;
 use crate::model::pass::Pass;
 use crate::process::handles::HandleTable;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::sync::lock;
 
@@ -163,8 +163,8 @@ fn drain(decoder: &mut ChatDecoder, event: ChatEvent, text: &mut String) -> Resu
     Ok(())
 }
 
-/// Of the tokens that a generator accepted those that a text shows: a stop token ends it and is never shown, also where
-/// the decoder would have a text for it.
+/// The accepted tokens that a text shows. A stop token ends the text and is never shown, even if the decoder would have
+/// a text for it.
 pub(super) fn shown_tokens(tokens: &[u32], finish: Option<generation::FinishReason>) -> &[u32] {
     match (finish, tokens.split_last()) {
         (Some(generation::FinishReason::Stop), Some((_, before))) => before,
@@ -191,7 +191,7 @@ impl<W: Wanted> Advance<W> {
     }
 }
 
-impl<W: Wanted> Source for Advance<W> {
+impl<W: Wanted> Operation for Advance<W> {
     type Raw = ();
     type Answer = W::Answer;
 
@@ -217,14 +217,14 @@ impl<W: Wanted> Source for Advance<W> {
     }
 
     fn limit(&self, limits: &Limits) -> Option<Duration> {
-        // A run to the end takes as long as it is.
+        // A run to the end has no limit of time: it takes as long as its tokens.
         limits.pass.filter(|_| W::IS_ONE_STEP)
     }
 }
 
 view! {
     /// Generators, and who pays for their options.
-    Generators { table: HandleTable, record: Arc<Record> }
+    Generators { table: HandleTable, record: Arc<ProcessRecord> }
 }
 
 impl Generators<'_> {
@@ -304,7 +304,7 @@ impl HostGenerator for Generators<'_> {
             charge: Mutex::new(charge),
         };
         generator.recharge()?;
-        // The cue comes second: a generator that cannot be made leaves the context as it was.
+        // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
         if needs_cue {
             generator.context.add(|turns, at| chat.cue(turns, at))?;

@@ -7,14 +7,14 @@ use wasmtime_wasi::p2::DynPollable;
 use wasmtime_wasi::p2::bindings::io::poll;
 
 use crate::process::handles::HandleTable;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::sandbox::fault::poll_limit;
 
 /// What waiting needs of a process.
 pub(crate) struct Polls<'a> {
     table: &'a mut HandleTable,
-    record: &'a Record,
+    record: &'a ProcessRecord,
 }
 
 impl HasData for Polls<'static> {

@@ -6,13 +6,13 @@ use wasmtime::component::Linker;
 
 use super::bindings::pie::core::runtime;
 use super::view::view;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
 
 view! {
     /// Who runs where.
-    Launched { record: Arc<Record>, surroundings: Arc<Surroundings> }
+    Launched { record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
 }
 
 impl runtime::Host for Launched<'_> {

@@ -11,12 +11,12 @@ use crate::event::Event;
 use crate::process::handles::HandleTable;
 use crate::process::mailbox::receive;
 use crate::process::queue::send;
-use crate::process::record::Record;
+use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 
 view! {
     /// The channel to the client, and the handles of what comes from there.
-    Sessions { table: HandleTable, record: Arc<Record> }
+    Sessions { table: HandleTable, record: Arc<ProcessRecord> }
 }
 
 impl session::Host for Sessions<'_> {

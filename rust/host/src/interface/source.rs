@@ -7,7 +7,7 @@ use wasmtime::component::{ComponentType, Linker, Lower};
 
 use super::view::view;
 use crate::process::state::ProcessState;
-use crate::program::source::Given;
+use crate::program::source::RuntimeInput;
 
 /// The name of the interface.
 const INTERFACE: &str = "pie:inferlet/source@0.1.0";
@@ -22,7 +22,7 @@ struct File {
 
 view! {
     /// What a language runtime sees of the program that it runs.
-    Sources { source: Option<Given> }
+    Sources { source: Option<RuntimeInput> }
 }
 
 impl Sources<'_> {

@@ -21,7 +21,7 @@ const SNAPSHOT_BYTES: u64 = 1 << 10;
 
 /// What is kept beside the context of a snapshot.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SavedConversation {
     turns: ChatState,
     /// Whose it is; the core knows users by numbers.
     pub(crate) user: String,
@@ -61,7 +61,7 @@ impl Context {
         Ok(Self::new(model, id, ChatState::new(), Tokens::new(account)))
     }
 
-    /// The context that the core made of a snapshot, with what was kept beside that.
+    /// The context that the core made from a snapshot, with the state of the conversation that was kept with it.
     ///
     /// # Errors
     /// `limit-engine-memory`; the context is released then.
@@ -71,10 +71,10 @@ impl Context {
         beside: Beside,
         account: Account,
     ) -> Result<Self, Error> {
-        // It is there: [`Context::save`] is all that saves.
-        let kept = beside.downcast_ref::<Kept>();
+        // It always is one: only [`Context::save`] saves.
+        let kept = beside.downcast_ref::<SavedConversation>();
         let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
-        // What one that was taken was charged with is free for the context.
+        // The charge of a snapshot that was taken is given back, so that the context has room for its own.
         drop(beside);
         let context = Self::new(model, id, turns, Tokens::new(account));
         context.charge_whole().inspect_err(|_| context.release())?;
@@ -187,7 +187,8 @@ impl Context {
         Ok(())
     }
 
-    /// Keeps the context, with the state of its conversation, by `keep`, charged to `user` until the snapshot is gone.
+    /// Keeps the context, with the state of its conversation, by `keep`. It is charged to `user` until the snapshot is
+    /// dropped.
     ///
     /// # Errors
     /// `limit-engine-memory`, and those of `keep`.
@@ -200,7 +201,7 @@ impl Context {
         let turns = lock(&self.turns);
         let length = self.model.with_engine(|engine| engine.length(self.id))?;
         let n_bytes = SNAPSHOT_BYTES + u64::from(length) * TOKEN_BYTES as u64;
-        let kept = Kept {
+        let kept = SavedConversation {
             turns: turns.clone(),
             user: user.to_owned(),
             _charge: account.charge(Purpose::Snapshot, n_bytes)?,

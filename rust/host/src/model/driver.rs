@@ -109,8 +109,8 @@ impl Model {
     }
 
     /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error
-    /// `driver-lost`; those that wait go on with the driver that comes next. A batch that it had is not answered: it is
-    /// dropped.
+    /// `driver-lost`; those that wait continue with the driver that comes next. A batch that it had is not answered: it
+    /// is dropped.
     pub fn lose_device(&self, message: &str) {
         let now_ns = self.now_ns();
         self.with_engine(|engine| engine.lose_device(message, now_ns));

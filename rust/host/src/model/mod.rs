@@ -5,13 +5,13 @@ pub(crate) mod driver;
 pub(crate) mod dummy;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
+mod overdue_signal;
 pub(crate) mod pass;
 mod readiness;
 pub(crate) mod registry;
 mod snapshots;
 pub(crate) mod state;
 mod tokens;
-mod watch;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -28,9 +28,9 @@ use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
 use self::inbox::Inbox;
+use self::overdue_signal::OverdueSignal;
 pub use self::snapshots::SnapshotInfo;
 use self::state::ModelState;
-use self::watch::Watch;
 use crate::Error;
 use crate::errors::text_error;
 use crate::sync::lock;
@@ -46,11 +46,11 @@ pub struct ModelConfig {
 
 /// Normalizing a text makes it at most so many times shorter (Unicode's composition, three times).
 const NORMALIZED_PART: usize = 4;
-/// A text of so many bytes is always looked at.
+/// A text of so many bytes is always encoded.
 const LEAST_TEXT_BYTES: usize = 64 << 10;
 
-/// The longest text that is looked at for a context of `max_context` tokens: a longer one has more tokens, or is for
-/// the most part what the tokenizer leaves out.
+/// The longest text that is encoded for a context of `max_context` tokens. A longer one has more tokens, or consists
+/// for the most part of what the tokenizer leaves out.
 fn text_bytes(longest_token_bytes: usize, max_context: u32) -> usize {
     let context = usize::try_from(max_context).unwrap_or(usize::MAX);
     let most = longest_token_bytes
@@ -68,7 +68,7 @@ pub struct Model {
     vocab_size: u32,
     page_size: u32,
     max_context: u32,
-    /// The longest text that is looked at for a context.
+    /// The longest text that is encoded for a context.
     text_bytes: usize,
     n_pages: u32,
     n_host_slots: u32,
@@ -77,10 +77,10 @@ pub struct Model {
     engine: Mutex<Engine>,
     inbox: Inbox,
     /// Woken where a batch begins while none ran.
-    watch: Arc<Watch>,
+    watch: Arc<OverdueSignal>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
     state: Mutex<ModelState>,
-    /// The state says that nothing may be asked of it.
+    /// Set while nothing may be asked of it.
     refuses: AtomicBool,
     next_request: AtomicU64,
     /// The zero of the times that the core gets.
@@ -221,7 +221,7 @@ impl Model {
         let request = RequestId(self.next_request.fetch_add(1, Ordering::Relaxed));
         let (waker, receiver) = oneshot::channel();
         lock(&self.waiters).insert(request, waker);
-        // Where no driver looks into the inbox, what is refused is told at once all the same.
+        // Where no driver reads the inbox, a refusal is told at once all the same.
         if !self.inbox.push(request, submission) || self.refuses.load(Ordering::SeqCst) {
             self.with_engine(|_| ());
         }
@@ -235,11 +235,11 @@ impl Model {
         self.inbox.ring();
     }
 
-    /// Wakes those who wait; never under the lock of the core.
+    /// Wakes those who wait. It is never called under the lock of the core.
     fn wake(&self, answered: Vec<(RequestId, Result<(), Error>)>) {
         for (request, answer) in answered {
             if let Some(waker) = lock(&self.waiters).remove(&request) {
-                // A waiter that is gone has cancelled its pass, or is about to.
+                // A waiter that was dropped has cancelled its pass, or is about to.
                 drop(waker.send(answer));
             }
         }

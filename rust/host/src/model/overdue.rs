@@ -15,7 +15,7 @@ use crate::Error;
 /// The stack of the thread, which calls the core and nothing deeper.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Starts the thread that watches the driver of `model` until the model goes.
+/// Starts the thread that watches the driver of `model` until the model is dropped.
 ///
 /// # Errors
 /// `internal` when there is no thread to be had.

@@ -7,7 +7,7 @@ use crate::sync::lock;
 
 /// What the thread waits for.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct OverdueSignal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -19,7 +19,7 @@ struct State {
     stopped: bool,
 }
 
-impl Watch {
+impl OverdueSignal {
     /// A batch begins.
     pub(crate) fn begin(&self) {
         let mut state = lock(&self.state);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_began_after_the_look_is_not_slept_over() {
-        let watch = Watch::default();
+        let watch = OverdueSignal::default();
         watch.look();
         watch.begin();
         assert!(watch.wait(None));
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_batch_wakes_a_thread_that_sleeps() {
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(OverdueSignal::default());
         watch.look();
         let sleeper = thread::spawn({
             let watch = watch.clone();
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_deadline_is_waited_for_while_batches_begin() {
-        let watch = Watch::default();
+        let watch = OverdueSignal::default();
         let deadline = Instant::now() + Duration::from_millis(5);
         watch.look();
         watch.begin();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_watch_that_was_stopped_waits_for_nothing() {
-        let watch = Watch::default();
+        let watch = OverdueSignal::default();
         watch.look();
         watch.stop();
         assert!(!watch.wait(None));

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::Model;
 use crate::Error;
-use crate::futures::{Future, Source};
+use crate::futures::{Future, Operation};
 use crate::limits::Limits;
 
 /// A pass in the core. Its effect on the context becomes final when its answer is taken.
@@ -66,7 +66,7 @@ impl Flush {
     }
 }
 
-impl Source for Flush {
+impl Operation for Flush {
     type Raw = ();
     type Answer = ();
 

@@ -1,7 +1,7 @@
 //! The snapshots of a model, as whoever runs the engine sees them.
 
 use super::Model;
-use super::conversation::Kept;
+use super::conversation::SavedConversation;
 use crate::Error;
 
 /// A snapshot in a list.
@@ -23,7 +23,7 @@ impl Model {
             let each = engine.each_snapshot(user);
             each.map(|(name, n_tokens, beside)| SnapshotInfo {
                 user: beside
-                    .downcast_ref::<Kept>()
+                    .downcast_ref::<SavedConversation>()
                     .map_or_else(String::new, |kept| kept.user.clone()),
                 name: name.to_owned(),
                 n_tokens,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::budget::{Account, Purpose};
-use crate::holding::Holding;
+use crate::stepped_charge::SteppedCharge;
 
 /// What a token takes in the engine: four bytes, and its part of the node of its page.
 pub(crate) const TOKEN_BYTES: usize = 24;
@@ -21,7 +21,7 @@ const MAX_SHARED: usize = 16;
 pub(crate) struct Tokens {
     account: Account,
     /// For those that it shares with nobody: the last ones.
-    own: Holding,
+    own: SteppedCharge,
     n_own: usize,
     /// Of those that it has in common with others. Whoever shares a part shares those before it.
     shared: Vec<Arc<Part>>,
@@ -32,7 +32,7 @@ pub(crate) struct Tokens {
 /// Tokens that several contexts have in common.
 #[derive(Debug)]
 struct Part {
-    holding: Holding,
+    holding: SteppedCharge,
     /// So many tokens come before them.
     start: usize,
 }
@@ -40,7 +40,7 @@ struct Part {
 impl Tokens {
     /// Those of an empty context.
     pub(crate) fn new(account: Account) -> Self {
-        let own = Holding::new(account.empty(Purpose::Text));
+        let own = SteppedCharge::new(account.empty(Purpose::Text));
         Self {
             account,
             own,
@@ -85,7 +85,7 @@ impl Tokens {
                 self.shared.clear();
                 self.n_shared = 0;
             }
-            let own = Holding::new(self.account.empty(Purpose::Text));
+            let own = SteppedCharge::new(self.account.empty(Purpose::Text));
             self.shared.push(Arc::new(Part {
                 holding: std::mem::replace(&mut self.own, own),
                 start: self.n_shared,

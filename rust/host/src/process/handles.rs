@@ -12,16 +12,16 @@ use pie_core::ErrorCode;
 use wasmtime::component::{Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::p2::{DynPollable, subscribe};
 
-use super::record::Record;
+use super::record::ProcessRecord;
 use super::stated::Told;
 use crate::Error;
-use crate::futures::{Future, Source};
+use crate::futures::{Future, Operation};
 use crate::sandbox::fault::{futures_limit, timers_limit};
 
 /// The handles of one instance.
 pub(crate) struct HandleTable {
     table: ResourceTable,
-    record: Arc<Record>,
+    record: Arc<ProcessRecord>,
     /// The errors that the program was given.
     told: Told,
     n_futures: usize,
@@ -31,7 +31,7 @@ pub(crate) struct HandleTable {
 
 impl HandleTable {
     /// That of a new instance, which holds nothing.
-    pub(crate) fn new(record: Arc<Record>) -> Self {
+    pub(crate) fn new(record: Arc<ProcessRecord>) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(record.limits.resources);
         Self {
@@ -106,7 +106,7 @@ impl HandleTable {
     ///
     /// # Errors
     /// `limit-resources` when it holds too many; the future is dropped then, which cancels what it waits for.
-    pub(crate) fn push_future<S: Source>(
+    pub(crate) fn push_future<S: Operation>(
         &mut self,
         future: Future<S>,
     ) -> wasmtime::Result<Resource<Future<S>>> {
@@ -123,7 +123,7 @@ impl HandleTable {
     ///
     /// # Errors
     /// Where the program holds as much as it may.
-    pub(crate) fn future_pollable<S: Source>(
+    pub(crate) fn future_pollable<S: Operation>(
         &mut self,
         future: Resource<Future<S>>,
     ) -> wasmtime::Result<Resource<DynPollable>> {
@@ -138,7 +138,7 @@ impl HandleTable {
     ///
     /// # Errors
     /// As [`HandleTable::get`].
-    pub(crate) fn future_drop<S: Source>(
+    pub(crate) fn future_drop<S: Operation>(
         &mut self,
         future: Resource<Future<S>>,
     ) -> wasmtime::Result<()> {

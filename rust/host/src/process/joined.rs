@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use pie_core::ProcessId;
 
-use super::record::Record;
+use super::record::ProcessRecord;
 use crate::Error;
 use crate::model::Model;
 
 /// The models in which a process has, or had, a context.
 pub(crate) struct Joined {
-    record: Arc<Record>,
+    record: Arc<ProcessRecord>,
     models: Vec<Arc<Model>>,
 }
 
 impl Joined {
     /// Those of a new process: none.
-    pub(crate) fn new(record: Arc<Record>) -> Self {
+    pub(crate) fn new(record: Arc<ProcessRecord>) -> Self {
         Self {
             record,
             models: Vec::new(),

@@ -38,7 +38,7 @@ impl LogRing {
         self.bytes.len()
     }
 
-    /// Forgets the text; positions go on.
+    /// Forgets the text. Positions count on.
     pub(crate) fn clear(&mut self) {
         self.bytes = VecDeque::new();
     }

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 
 use super::queue::Capacity;
 use crate::Error;
-use crate::futures::{Future, Source};
-use crate::holding::Holding;
+use crate::futures::{Future, Operation};
+use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
 /// What one message carries.
@@ -60,13 +60,13 @@ struct State<P> {
     n_untaken: usize,
     untaken_bytes: usize,
     /// What they are charged with.
-    holding: Holding,
+    holding: SteppedCharge,
     closed: bool,
 }
 
 impl<P: Payload> Mailbox<P> {
     /// A queue of messages of at most `message_bytes` each, charged to `holding`.
-    pub(crate) fn new(capacity: Capacity, message_bytes: usize, holding: Holding) -> Self {
+    pub(crate) fn new(capacity: Capacity, message_bytes: usize, holding: SteppedCharge) -> Self {
         Self {
             capacity,
             message_bytes,
@@ -225,7 +225,7 @@ pub(crate) fn receive<P: Payload>(mailbox: &Arc<Mailbox<P>>) -> Future<Receive<P
     Future::new(Receive(mailbox.clone()), mailbox.receive())
 }
 
-impl<P: Payload> Source for Receive<P> {
+impl<P: Payload> Operation for Receive<P> {
     type Raw = Message<P>;
     type Answer = P;
 
@@ -258,7 +258,7 @@ mod tests {
             bytes: 20,
         };
         let budget = Budget::new(16 << 20, None);
-        let holding = Holding::new(budget.account("").empty(Purpose::Queue));
+        let holding = SteppedCharge::new(budget.account("").empty(Purpose::Queue));
         Arc::new(Mailbox::new(capacity, 10, holding))
     }
 

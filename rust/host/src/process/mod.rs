@@ -30,8 +30,8 @@ pub use launch::Launch;
 pub(crate) use launch::random_seed;
 pub use log::LogText;
 pub use programs::{Finding, Named, Programs};
-use queue::Piped;
-use record::Record;
+use queue::PipeQueue;
+use record::ProcessRecord;
 pub use served::{Reader, ServedProcess};
 pub use serving::{Observer, Serving};
 
@@ -41,12 +41,12 @@ use crate::event::Event;
 /// A launched program. Dropping it ends the process: nobody could read its events.
 #[derive(Debug)]
 pub struct Process {
-    record: Arc<Record>,
-    events: Arc<Piped>,
+    record: Arc<ProcessRecord>,
+    events: Arc<PipeQueue>,
 }
 
 impl Process {
-    pub(crate) fn new(record: Arc<Record>, events: Arc<Piped>) -> Self {
+    pub(crate) fn new(record: Arc<ProcessRecord>, events: Arc<PipeQueue>) -> Self {
         Self { record, events }
     }
 
@@ -60,13 +60,13 @@ impl Process {
         self.record.launch_seed
     }
 
-    /// The next event, waiting at most `timeout` for it, or for ever when it is none. None: nothing came in time, or
+    /// The next event, waiting at most `timeout` for it, or for ever without one. None: nothing came in time, or
     /// everything was read ([`Process::is_drained`]).
     pub fn next_event(&self, timeout: Option<Duration>) -> Option<Event> {
         self.events.next(timeout)
     }
 
-    /// Waits for the end; gives the last event, and passes over those before it. None where it was read already.
+    /// Waits for the end and returns the last event; it skips those before. None where the last one was read already.
     pub(crate) async fn last_event(&self) -> Option<Event> {
         loop {
             let changed = self.events.changed();
@@ -115,7 +115,7 @@ impl Process {
         self.record.files.wait_for_room(timeout)
     }
 
-    /// Disconnects: when the program has received what waits, `receive` and `receive_file` answer `session-closed`.
+    /// Disconnects: when the program has received what waits, `receive` and `receive_file` fail with `session-closed`.
     pub fn close_input(&self) {
         self.record.close_input();
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-use super::record::Record;
+use super::record::ProcessRecord;
 use super::standing::{Standing, Standings};
 
 /// Processor time that a program may use without waiting before it is handed to the background: a few times what a
@@ -26,13 +26,13 @@ pub(crate) type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs a process to its end, on the calling runtime and on `background` in turns.
 pub(crate) async fn run(
     mut life: Life,
-    record: Arc<Record>,
+    record: Arc<ProcessRecord>,
     users: Arc<Standings>,
     background: Handle,
 ) {
     let user = users.of(&record.username);
     let mut waits = false;
-    while foreground(&mut life, &record, &users, &user, waits).await == Turn::Computes {
+    while foreground(&mut life, &record, &users, &user, waits).await == SliceEnd::Computes {
         waits = true;
         let record = record.clone();
         let turn = background.spawn(async move {
@@ -40,7 +40,7 @@ pub(crate) async fn run(
             (life, turn)
         });
         match turn.await {
-            Ok((_, Turn::Ended)) => return,
+            Ok((_, SliceEnd::Ended)) => return,
             Ok((back, _)) => life = back,
             // The background was shut down with the host; a panic was printed when it happened.
             Err(_) => return,
@@ -48,9 +48,9 @@ pub(crate) async fn run(
     }
 }
 
-/// Why a turn was over.
+/// Why a program stopped to run for the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum SliceEnd {
     Ended,
     Computes,
     Waits,
@@ -60,15 +60,15 @@ enum Turn {
 /// to others. One that `waits` has to be polled once before it can wake.
 async fn foreground(
     life: &mut Life,
-    record: &Record,
+    record: &ProcessRecord,
     users: &Standings,
     user: &Standing,
     mut waits: bool,
-) -> Turn {
+) -> SliceEnd {
     let mut waited_at = record.cpu.used();
     poll_fn(|context| {
         if !std::mem::take(&mut waits) && user.owes(Instant::now()) {
-            return Poll::Ready(Turn::Computes);
+            return Poll::Ready(SliceEnd::Computes);
         }
         let before = record.cpu.used();
         let ended = life.as_mut().poll(context).is_ready();
@@ -76,13 +76,13 @@ async fn foreground(
         user.spend(used.saturating_sub(before), now);
         users.count(now);
         if ended {
-            return Poll::Ready(Turn::Ended);
+            return Poll::Ready(SliceEnd::Ended);
         }
         record.settle_memory();
         if !record.cpu.take_yielded() {
             waited_at = used;
         } else if used.saturating_sub(waited_at) >= PATIENCE {
-            return Poll::Ready(Turn::Computes);
+            return Poll::Ready(SliceEnd::Computes);
         }
         Poll::Pending
     })
@@ -90,17 +90,17 @@ async fn foreground(
 }
 
 /// Runs until the process has ended or waits.
-async fn in_background(life: &mut Life, record: &Record) -> Turn {
+async fn in_background(life: &mut Life, record: &ProcessRecord) -> SliceEnd {
     poll_fn(|context| {
         if life.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Turn::Ended);
+            return Poll::Ready(SliceEnd::Ended);
         }
         record.settle_memory();
         if record.cpu.take_yielded() {
             Poll::Pending
         } else {
             // Whoever polls next is woken by what it waits for.
-            Poll::Ready(Turn::Waits)
+            Poll::Ready(SliceEnd::Waits)
         }
     })
     .await

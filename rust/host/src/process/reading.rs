@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::queue::{Capacity, EventQueue, Keeping, Kept, Piped};
+use super::queue::{Capacity, DetachableQueue, EventQueue, PipeQueue, Retention};
 use super::serving::{Observer, Serving};
-use crate::holding::Holding;
+use crate::stepped_charge::SteppedCharge;
 
 /// How the events of a process that begins are read.
 pub(crate) trait Reading: 'static {
@@ -15,38 +15,38 @@ pub(crate) trait Reading: 'static {
     fn observer(&self) -> Option<Arc<dyn Observer>>;
 
     /// Makes the queue of a process.
-    fn queue(self, pid: u64, capacity: Capacity, holding: Holding) -> Self::Queue;
+    fn queue(self, pid: u64, capacity: Capacity, holding: SteppedCharge) -> Self::Queue;
 }
 
 /// By the one who launches.
 pub(crate) struct Alone;
 
 impl Reading for Alone {
-    type Queue = Piped;
+    type Queue = PipeQueue;
 
     fn observer(&self) -> Option<Arc<dyn Observer>> {
         None
     }
 
-    fn queue(self, _pid: u64, capacity: Capacity, holding: Holding) -> Piped {
-        Piped::new(capacity, holding)
+    fn queue(self, _pid: u64, capacity: Capacity, holding: SteppedCharge) -> PipeQueue {
+        PipeQueue::new(capacity, holding)
     }
 }
 
 impl Reading for Serving {
-    type Queue = Kept;
+    type Queue = DetachableQueue;
 
     fn observer(&self) -> Option<Arc<dyn Observer>> {
         Some(self.observer.clone())
     }
 
-    fn queue(self, pid: u64, capacity: Capacity, holding: Holding) -> Kept {
-        let keeping = Keeping {
+    fn queue(self, pid: u64, capacity: Capacity, holding: SteppedCharge) -> DetachableQueue {
+        let retention = Retention {
             pid,
             kept_bytes: self.kept_bytes,
             log_bytes: self.log_bytes,
             observer: self.observer,
         };
-        Kept::new(capacity, holding, keeping)
+        DetachableQueue::new(capacity, holding, retention)
     }
 }

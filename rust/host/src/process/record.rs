@@ -16,15 +16,15 @@ use super::serving::Observer;
 use crate::Error;
 use crate::budget::{Account, Purpose};
 use crate::event::Event;
-use crate::holding::Holding;
 use crate::limits::Limits;
 use crate::sandbox::cpu::CpuMeter;
 use crate::sandbox::fault::{calls_limit, cpu_limit, output_limit};
 use crate::sandbox::footprint::Footprint;
+use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
 /// What the host and the holder of a [`super::Process`] share about one process.
-pub(crate) struct Record {
+pub(crate) struct ProcessRecord {
     pub(crate) pid: u64,
     pub(crate) launch_seed: u64,
     pub(crate) username: String,
@@ -66,18 +66,18 @@ pub(crate) struct Granted {
     pub(crate) stack_bytes: usize,
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for ProcessRecord {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Record")
+            .debug_struct("ProcessRecord")
             .field("pid", &self.pid)
             .field("events", &self.events)
             .finish_non_exhaustive()
     }
 }
 
-impl Record {
-    /// The record of a process that begins with a launch that is complete, and its events, for who reads them. Its
+impl ProcessRecord {
+    /// The record of a process that begins, from a complete launch, and its events, for whoever reads them. The
     /// arguments are taken out of the launch.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Record {
         let footprint = Footprint::new(&account, stack_bytes as u64)?;
         footprint.promise((launch.input.len() + launch.args_bytes()) as u64)?;
         let observer = reading.observer();
-        // Of a process that is served, what it uses is counted also where it has no cap.
+        // The tokens of a served process are counted also where it has no cap.
         let most_tokens = launch
             .token_budget
             .or(observer.is_some().then_some(u64::MAX));
@@ -105,7 +105,7 @@ impl Record {
             entries: limits.queue_events,
             bytes: limits.queue_bytes,
         };
-        let holding = || Holding::new(account.empty(Purpose::Queue));
+        let holding = || SteppedCharge::new(account.empty(Purpose::Queue));
         let events = Arc::new(reading.queue(pid, capacity, holding()));
         let record = Self {
             pid,
@@ -131,7 +131,7 @@ impl Record {
         Ok((record, events))
     }
 
-    /// True for a process of a server, whose clients are others than who runs the engine.
+    /// True for a process of a server, whose clients are not the ones who run the engine.
     pub(crate) fn is_served(&self) -> bool {
         self.observer.is_some()
     }
@@ -152,7 +152,7 @@ impl Record {
         }
     }
 
-    /// The client has gone: nothing more will reach the program.
+    /// The client has disconnected: nothing more will reach the program.
     pub(crate) fn close_input(&self) {
         self.mailbox.close();
         self.files.close();
@@ -188,7 +188,7 @@ impl Record {
             .saturating_sub(self.n_drops.load(Ordering::Relaxed))
     }
 
-    /// Looks, while the program runs, at the limits that no single call of it meets.
+    /// Checks, while the program runs, the limits that no single call of it meets.
     ///
     /// # Errors
     /// `limit-cpu`, `limit-calls`, `limit-engine-memory`.

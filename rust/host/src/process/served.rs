@@ -6,8 +6,8 @@ use std::time::Duration;
 use pie_core::{ErrorCode, TokenBudget};
 
 use super::log::LogText;
-use super::queue::{Kept, Next, NotAttached};
-use super::record::Record;
+use super::queue::{DetachableQueue, Next, NotAttached};
+use super::record::ProcessRecord;
 use crate::Error;
 use crate::event::Event;
 
@@ -16,12 +16,12 @@ use crate::event::Event;
 /// dropped and counted.
 #[derive(Clone, Debug)]
 pub struct ServedProcess {
-    record: Arc<Record>,
-    events: Arc<Kept>,
+    record: Arc<ProcessRecord>,
+    events: Arc<DetachableQueue>,
 }
 
 impl ServedProcess {
-    pub(crate) fn new(record: Arc<Record>, events: Arc<Kept>) -> Self {
+    pub(crate) fn new(record: Arc<ProcessRecord>, events: Arc<DetachableQueue>) -> Self {
         Self { record, events }
     }
 
@@ -153,7 +153,7 @@ impl ServedProcess {
 /// The one reader of a process. When it is dropped, what it did not acknowledge waits for the next one.
 #[derive(Debug)]
 pub struct Reader {
-    events: Arc<Kept>,
+    events: Arc<DetachableQueue>,
     number: u64,
     first_seq: u64,
 }

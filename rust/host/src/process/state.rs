@@ -8,11 +8,11 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use super::handles::HandleTable;
 use super::joined::Joined;
 use super::random::seed_wasi;
-use super::record::Record;
+use super::record::ProcessRecord;
 use super::stdio::Output;
 use super::surroundings::Surroundings;
 use super::texts::Texts;
-use crate::program::source::Given as GivenSource;
+use crate::program::source::RuntimeInput;
 use crate::sandbox::memory::MemoryLimiter;
 
 /// What the calls of one instance reach. It lives in the store and is thrown away with it.
@@ -24,17 +24,17 @@ pub(crate) struct ProcessState {
     pub(crate) memory: MemoryLimiter,
     pub(crate) texts: Texts,
     /// The program, where a language runtime runs it.
-    pub(crate) source: Option<GivenSource>,
+    pub(crate) source: Option<RuntimeInput>,
     pub(crate) surroundings: Arc<Surroundings>,
-    pub(crate) record: Arc<Record>,
+    pub(crate) record: Arc<ProcessRecord>,
 }
 
 impl ProcessState {
     /// The state of a new instance, whose output goes to `outputs` (standard output and error).
     pub(crate) fn new(
         surroundings: Arc<Surroundings>,
-        record: Arc<Record>,
-        source: Option<GivenSource>,
+        record: Arc<ProcessRecord>,
+        source: Option<RuntimeInput>,
         outputs: &[Output; 2],
     ) -> Self {
         let mut wasi = WasiCtxBuilder::new();

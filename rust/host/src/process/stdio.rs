@@ -10,7 +10,7 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::queue::writable;
-use super::record::Record;
+use super::record::ProcessRecord;
 use crate::event::Event;
 use crate::sync::lock;
 
@@ -20,7 +20,7 @@ const WRITE_BYTES: usize = 64 << 10;
 /// One of the two output streams of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
-    record: Arc<Record>,
+    record: Arc<ProcessRecord>,
     event: fn(String) -> Event,
     /// The first bytes of a character whose others have not been written.
     torn: Arc<Mutex<Vec<u8>>>,
@@ -29,7 +29,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn stdout(record: Arc<Record>) -> Self {
+    pub(crate) fn stdout(record: Arc<ProcessRecord>) -> Self {
         Self {
             record,
             event: Event::Stdout,
@@ -38,7 +38,7 @@ impl Output {
         }
     }
 
-    pub(crate) fn stderr(record: Arc<Record>) -> Self {
+    pub(crate) fn stderr(record: Arc<ProcessRecord>) -> Self {
         Self {
             record,
             event: Event::Stderr,
@@ -176,7 +176,7 @@ mod tests {
             account: Budget::new(16 << 20, None).account(""),
             stack_bytes: 1 << 20,
         };
-        let (record, _) = Record::new(1, &mut launch, granted, Alone).unwrap();
+        let (record, _) = ProcessRecord::new(1, &mut launch, granted, Alone).unwrap();
         Output::stdout(Arc::new(record))
     }
 

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::programs::Directory;
 use crate::model::registry::Models;
-use crate::program::turns::Turns;
+use crate::program::fair_turns::FairTurns;
 
 /// Long texts that are encoded at once.
 const PARALLEL_TEXTS: usize = 2;
@@ -19,7 +19,7 @@ pub(crate) struct Surroundings {
     /// What is known by name and by number.
     pub(crate) directory: Directory,
     /// Who may have a long text encoded.
-    pub(crate) encoding: Arc<Turns>,
+    pub(crate) encoding: Arc<FairTurns>,
     /// Where programs run that compute without waiting, and where long texts are encoded.
     pub(crate) background: Handle,
 }
@@ -31,7 +31,7 @@ impl Surroundings {
             instance_id,
             models: Models::default(),
             directory: Directory::default(),
-            encoding: Turns::new(PARALLEL_TEXTS),
+            encoding: FairTurns::new(PARALLEL_TEXTS),
             background,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::record::Record;
+use super::record::ProcessRecord;
 use super::surroundings::Surroundings;
 use crate::Error;
 use crate::budget::{Charge, Purpose};
@@ -20,13 +20,13 @@ const WORTH_TRIMMING_BYTES: u64 = 32 << 20;
 
 /// The texts of one process.
 pub(crate) struct Texts {
-    record: Arc<Record>,
+    record: Arc<ProcessRecord>,
     surroundings: Arc<Surroundings>,
 }
 
 impl Texts {
     /// Those of a process.
-    pub(crate) fn new(record: Arc<Record>, surroundings: Arc<Surroundings>) -> Self {
+    pub(crate) fn new(record: Arc<ProcessRecord>, surroundings: Arc<Surroundings>) -> Self {
         Self {
             record,
             surroundings,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::confine::Lacking;
-use super::place::Shift;
+use super::single_flight::Shift;
 use super::worker::{EXIT_INVALID, Order, put};
 use crate::Error;
 
@@ -304,7 +304,7 @@ fn read_all(mut from: impl Read, most_bytes: usize) -> Vec<u8> {
     all
 }
 
-/// The beginning of an output; the rest is read and let go of, so that its writer does not wait.
+/// The beginning of an output. The rest is read and dropped, so that its writer does not wait.
 fn read_some(mut from: impl Read) -> String {
     let mut said = Vec::new();
     let mut rest = vec![0; CHUNK_BYTES];

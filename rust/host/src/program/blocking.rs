@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 
 use crate::Error;
 
-/// Runs `work` off the threads that run programs. The permit stays with the work, which goes on when the launch that
+/// Runs `work` off the threads that run programs. The permit stays with the work, which continues when the launch that
 /// waits for it is cancelled.
 ///
 /// # Errors

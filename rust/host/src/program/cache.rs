@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::artefact::World;
-use super::place::Place;
+use super::single_flight::SingleFlight;
 use crate::Error;
 use crate::sync::lock;
 
 /// A program, or why it is none.
 pub(crate) type Outcome<P> = Result<Arc<P>, Error>;
 
-/// The place of a program.
-pub(crate) type Slot<P> = Arc<Place<Arc<P>>>;
+/// A program that is there, or is being compiled.
+pub(crate) type CacheEntry<P> = Arc<SingleFlight<Arc<P>>>;
 
 /// What is compiled: what it is linked with, and its digest.
 pub(crate) type Key = (World, [u8; 32]);
@@ -28,17 +28,17 @@ pub(crate) struct Cache<P> {
 
 #[derive(Debug)]
 struct Used<P> {
-    entries: HashMap<Key, Entry<P>>,
+    entries: HashMap<Key, Kept<P>>,
     /// Counts uses, to find the program that was used longest ago.
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Entry<P> {
+struct Kept<P> {
     used: u64,
     /// Of its image; 0 until it is compiled.
     n_bytes: u64,
-    slot: Slot<P>,
+    program: CacheEntry<P>,
 }
 
 impl<P> Cache<P> {
@@ -54,29 +54,29 @@ impl<P> Cache<P> {
         }
     }
 
-    /// The place of a program; where there is none yet, the one that was used longest ago gives way.
-    pub(crate) fn slot(&self, key: Key) -> Slot<P> {
+    /// The entry of a program; where there is none yet, the one that was used longest ago gives way.
+    pub(crate) fn entry(&self, key: Key) -> CacheEntry<P> {
         let mut used = lock(&self.used);
         used.clock += 1;
         let now = used.clock;
         if used.entries.len() >= self.most && !used.entries.contains_key(&key) {
             used.drop_oldest();
         }
-        let entry = used.entries.entry(key).or_insert_with(|| Entry {
+        let entry = used.entries.entry(key).or_insert_with(|| Kept {
             used: now,
             n_bytes: 0,
-            slot: Slot::default(),
+            program: CacheEntry::default(),
         });
         entry.used = now;
-        entry.slot.clone()
+        entry.program.clone()
     }
 
     /// The image of a program has so many bytes. Those that were used longest ago give way, and one that is too large
     /// by itself is not kept: processes that run it hold it.
-    pub(crate) fn weigh(&self, key: &Key, slot: &Slot<P>, n_bytes: u64) {
+    pub(crate) fn weigh(&self, key: &Key, program: &CacheEntry<P>, n_bytes: u64) {
         let mut used = lock(&self.used);
         let entry = used.entries.get_mut(key);
-        let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.slot, slot)) else {
+        let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.program, program)) else {
             return;
         };
         if n_bytes > self.most_bytes {
@@ -97,14 +97,14 @@ impl<P> Cache<P> {
         let used = lock(&self.used);
         used.entries
             .get(key)
-            .is_some_and(|entry| entry.slot.is_made())
+            .is_some_and(|entry| entry.program.is_made())
     }
 
     /// Lets the next launch try again.
-    pub(crate) fn forget(&self, key: &Key, slot: &Slot<P>) {
+    pub(crate) fn forget(&self, key: &Key, entry: &CacheEntry<P>) {
         let mut used = lock(&self.used);
         let is_kept = used.entries.get(key);
-        if is_kept.is_some_and(|kept| Arc::ptr_eq(&kept.slot, slot)) {
+        if is_kept.is_some_and(|kept| Arc::ptr_eq(&kept.program, entry)) {
             used.entries.remove(key);
         }
     }
@@ -144,10 +144,10 @@ mod tests {
     #[test]
     fn the_program_that_was_used_longest_ago_gives_way() {
         let cache = Cache::new(2, 100);
-        let first = cache.slot(key(1));
-        cache.slot(key(2));
-        assert!(Arc::ptr_eq(&first, &cache.slot(key(1))));
-        cache.slot(key(3));
+        let first = cache.entry(key(1));
+        cache.entry(key(2));
+        assert!(Arc::ptr_eq(&first, &cache.entry(key(1))));
+        cache.entry(key(3));
         assert_eq!(kept(&cache), [1, 3]);
     }
 
@@ -155,22 +155,22 @@ mod tests {
     fn images_take_at_most_so_many_bytes_together() {
         let cache = Cache::new(10, 100);
         for n in 1..=3 {
-            cache.weigh(&key(n), &cache.slot(key(n)), 40);
+            cache.weigh(&key(n), &cache.entry(key(n)), 40);
         }
         assert_eq!(kept(&cache), [2, 3]);
-        cache.weigh(&key(2), &cache.slot(key(2)), 40);
-        cache.weigh(&key(4), &cache.slot(key(4)), 60);
+        cache.weigh(&key(2), &cache.entry(key(2)), 40);
+        cache.weigh(&key(4), &cache.entry(key(4)), 60);
         assert_eq!(kept(&cache), [2, 4]);
-        cache.weigh(&key(5), &cache.slot(key(5)), 101);
+        cache.weigh(&key(5), &cache.entry(key(5)), 101);
         assert_eq!(kept(&cache), [2, 4]);
     }
 
     #[test]
     fn what_was_replaced_meanwhile_is_not_weighed() {
         let cache = Cache::new(1, 100);
-        let replaced = cache.slot(key(1));
-        cache.slot(key(2));
-        cache.slot(key(1));
+        let replaced = cache.entry(key(1));
+        cache.entry(key(2));
+        cache.entry(key(1));
         cache.weigh(&key(1), &replaced, 101);
         assert_eq!(kept(&cache), [1]);
     }

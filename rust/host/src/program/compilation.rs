@@ -8,13 +8,13 @@ use wasmtime::Engine;
 use super::apart::{GiveUp, Wanted, Workers};
 use super::artefact::{self, Binder, World};
 use super::blocking::{blocking, off_thread};
-use super::cache::{Outcome, Slot};
+use super::cache::{CacheEntry, Outcome};
 use super::compiler::compile_apart;
 use super::component::Component;
 use super::disk::{self, DiskCache};
-use super::place::Shift;
+use super::fair_turns::FairTurns;
 use super::shape;
-use super::turns::Turns;
+use super::single_flight::Shift;
 use crate::config::PARALLEL_COMPILATIONS;
 use crate::{Error, HostConfig};
 
@@ -30,7 +30,7 @@ pub(crate) struct Compilation<B> {
     /// None without a command for them.
     pub(crate) workers: Option<Arc<Workers>>,
     /// Who may compile.
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) turns: Arc<FairTurns>,
     loading: Arc<Semaphore>,
     /// Changed, or dropped with this, to end the workers.
     pub(crate) stopping: watch::Sender<()>,
@@ -51,7 +51,7 @@ impl<B: Binder> Compilation<B> {
             binder: Arc::new(binder),
             disk: disk.map(Arc::new),
             workers: workers.map(Arc::new),
-            turns: Turns::new(PARALLEL_COMPILATIONS),
+            turns: FairTurns::new(PARALLEL_COMPILATIONS),
             loading: Arc::new(Semaphore::new(PARALLEL_LOADS)),
             stopping: watch::Sender::new(()),
             config,
@@ -70,19 +70,20 @@ impl<B: Binder> Compilation<B> {
     /// `invalid-program`, `limit-program`, `limit-compile`, `limit-queue`, `engine-stopped`.
     pub(crate) async fn placed(
         &self,
-        slot: &Slot<B::Prepared>,
+        entry: &CacheEntry<B::Prepared>,
         component: &Component,
         world: World,
         user: Option<&str>,
     ) -> Outcome<B::Prepared> {
-        if let Some(outcome) = slot.get() {
+        if let Some(outcome) = entry.get() {
             return outcome.clone();
         }
         if let Some(loaded) = self.loaded(component, world).await? {
-            return slot.settle(loaded.map(Arc::new));
+            return entry.settle(loaded.map(Arc::new));
         }
         let compile = |shift| self.compiled(shift, component, world, user);
-        slot.made(&self.turns, user.unwrap_or_default(), compile)
+        entry
+            .made(&self.turns, user.unwrap_or_default(), compile)
             .await
     }
 

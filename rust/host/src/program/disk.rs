@@ -99,7 +99,7 @@ impl DiskCache {
         self.path(engine, digest).is_file()
     }
 
-    /// Stores the machine code of a component. Failing to is no error for the program: it is compiled again the next
+    /// Stores the machine code of a component. A failure is not an error for the program: it is compiled again the next
     /// time.
     pub(crate) fn store(&self, engine: &Engine, digest: &[u8; 32], code: &[u8]) {
         drop(self.write(&self.path(engine, digest), code));

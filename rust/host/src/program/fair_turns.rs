@@ -1,9 +1,10 @@
-//! Turns at something scarce, in fairness between users: who has used less of it goes before who has used more.
+//! Turns at something scarce, shared fairly between users: a user who has used less of it comes before one who has used
+//! more.
 //!
 //! What a user has used is the time of the turns held, of which a half is forgotten each minute. Of those who have used
 //! about as much, each gets a turn in the order in which they asked. One user never holds all turns, so that whoever
 //! comes next finds one; and a turn that has been held for long can ask whether somebody waits who has used less
-//! ([`Turn::is_due`]).
+//! ([`FairTurn::is_due`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,7 @@ const MAX_USERS: usize = 4096;
 
 /// A bounded number of turns at once, given to users by what they have used.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct FairTurns {
     state: Mutex<State>,
 }
 
@@ -44,7 +45,7 @@ struct State {
     used: Used,
 }
 
-type Waiter = oneshot::Sender<Turn>;
+type Waiter = oneshot::Sender<FairTurn>;
 
 /// The seconds that users have used lately.
 #[derive(Debug, Default)]
@@ -52,14 +53,14 @@ struct Used(HashMap<Arc<str>, (f64, Instant)>);
 
 /// A turn; dropping it gives it to whoever is next.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct FairTurn {
     /// None once it has been given back.
-    turns: Option<Arc<Turns>>,
+    turns: Option<Arc<FairTurns>>,
     user: Arc<str>,
     since: Instant,
 }
 
-impl Turns {
+impl FairTurns {
     /// `n` turns at once, of which one user holds all but one; the only one, where there is no other.
     pub(crate) fn new(n: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -78,7 +79,7 @@ impl Turns {
     ///
     /// # Errors
     /// `limit-queue` where too many wait.
-    pub(crate) async fn take(self: &Arc<Self>, user: &str) -> Result<Turn, Error> {
+    pub(crate) async fn take(self: &Arc<Self>, user: &str) -> Result<FairTurn, Error> {
         let receiver = lock(&self.state).wait(user)?;
         self.give();
         receiver.await.map_err(Error::internal)
@@ -92,7 +93,7 @@ impl Turns {
                 return;
             };
             drop(state);
-            let turn = Turn {
+            let turn = FairTurn {
                 turns: Some(self.clone()),
                 user,
                 since: Instant::now(),
@@ -106,7 +107,7 @@ impl Turns {
     }
 }
 
-impl Turn {
+impl FairTurn {
     /// Whether it should be given up for somebody else: it was held for `patience`, and a user who has used less waits.
     pub(crate) fn is_due(&self, patience: Duration) -> bool {
         let held = self.since.elapsed();
@@ -125,7 +126,7 @@ impl Turn {
 }
 
 impl State {
-    fn wait(&mut self, user: &str) -> Result<oneshot::Receiver<Turn>, Error> {
+    fn wait(&mut self, user: &str) -> Result<oneshot::Receiver<FairTurn>, Error> {
         self.forget_gone();
         let place = self.users.iter().position(|(other, _)| &**other == user);
         let n_of_user = place.map_or(0, |place| self.users[place].1.len());
@@ -218,7 +219,7 @@ impl Used {
     }
 }
 
-impl Drop for Turn {
+impl Drop for FairTurn {
     fn drop(&mut self) {
         let Some(turns) = self.turns.take() else {
             return;
@@ -234,7 +235,7 @@ impl Drop for Turn {
 }
 
 #[cfg(test)]
-impl Turns {
+impl FairTurns {
     /// Turns that a user waits for.
     pub(crate) fn n_waiting_of(&self, user: &str) -> usize {
         let state = lock(&self.state);
@@ -258,9 +259,9 @@ mod tests {
 
     /// Puts a user into the queue, and gives what waits.
     async fn queued(
-        turns: &Arc<Turns>,
+        turns: &Arc<FairTurns>,
         user: &'static str,
-    ) -> std::pin::Pin<Box<impl Future<Output = Result<Turn, Error>> + use<>>> {
+    ) -> std::pin::Pin<Box<impl Future<Output = Result<FairTurn, Error>> + use<>>> {
         let turns = turns.clone();
         let mut waiter = Box::pin(async move { turns.take(user).await });
         std::future::poll_fn(|context| {
@@ -272,7 +273,7 @@ mod tests {
     }
 
     /// The users in the order in which they get their turns.
-    async fn order(turns: &Arc<Turns>, users: &[&'static str]) -> Vec<&'static str> {
+    async fn order(turns: &Arc<FairTurns>, users: &[&'static str]) -> Vec<&'static str> {
         let first = turns.take("first").await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiting = Vec::new();
@@ -295,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn users_take_turns() {
-        let turns = Turns::new(1);
+        let turns = FairTurns::new(1);
         let got = order(&turns, &["a", "a", "a", "b", "c", "b"]).await;
         assert_eq!(got, ["a", "b", "c", "a", "b", "a"]);
         assert_eq!(lock(&turns.state).n_free, 1);
@@ -303,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_used_more_waits_for_those_who_have_used_less() {
-        let turns = Turns::new(1);
+        let turns = FairTurns::new(1);
         turns.use_up("a", 30.0);
         turns.use_up("b", 5.0);
         let got = order(&turns, &["a", "a", "b", "b", "c", "c"]).await;
@@ -312,7 +313,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_user_leaves_a_turn_to_the_others() {
-        let turns = Turns::new(2);
+        let turns = FairTurns::new(2);
         let first = turns.take("a").await.unwrap();
         let second = queued(&turns, "a").await;
         let other = turns.take("b").await.unwrap();
@@ -325,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_is_due_when_somebody_who_has_used_less_waits() {
-        let turns = Turns::new(1);
+        let turns = FairTurns::new(1);
         turns.use_up("greedy", 9.0);
         turns.use_up("greedier", 90.0);
         let turn = turns.take("greedy").await.unwrap();
@@ -360,7 +361,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_up_is_passed_over() {
-        let turns = Turns::new(1);
+        let turns = FairTurns::new(1);
         let first = turns.take("a").await.unwrap();
         drop(queued(&turns, "b").await);
         drop(first);
@@ -370,7 +371,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_wait_are_bounded() {
-        let turns = Turns::new(0);
+        let turns = FairTurns::new(0);
         let mut waiting = Vec::new();
         for _ in 0..MAX_WAITING_OF_USER {
             waiting.push(lock(&turns.state).wait("a").unwrap());

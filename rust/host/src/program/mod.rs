@@ -10,6 +10,7 @@ mod component;
 pub(crate) mod confine;
 pub(crate) mod disk;
 pub(crate) mod failures;
+pub(crate) mod fair_turns;
 pub(crate) mod fields;
 pub(crate) mod holders;
 pub(crate) mod manifest;
@@ -17,14 +18,13 @@ pub(crate) mod opened;
 mod own_runtime;
 pub(crate) mod packed;
 pub(crate) mod parameters;
-pub(crate) mod place;
 pub(crate) mod preparation;
 pub(crate) mod runtimes;
 pub(crate) mod shape;
+pub(crate) mod single_flight;
 pub(crate) mod source;
 pub(crate) mod store;
 pub(crate) mod stripping;
-pub(crate) mod turns;
 pub(crate) mod typescript;
 pub(crate) mod worker;
 
@@ -43,7 +43,7 @@ use crate::Error;
 use crate::budget::{Budget, Charge};
 use crate::limits::Limits;
 
-/// What can be launched, any number of times. What has to be done once for it is done at its first launch.
+/// What can be launched, any number of times. Work that is needed once is done at its first launch.
 #[derive(Clone, Debug)]
 pub struct Program {
     form: Form,
@@ -70,12 +70,12 @@ impl Program {
     ///
     /// # Errors
     /// `limit-engine-memory`.
-    pub(crate) fn held(self, budget: &Arc<Budget>, user: &str) -> Result<Held, Error> {
+    pub(crate) fn held(self, budget: &Arc<Budget>, user: &str) -> Result<ChargedProgram, Error> {
         let charge = match &self.form {
             Form::Component(component) => component.hold(budget, user),
             Form::Source(source) => source.hold(budget, user),
         }?;
-        Ok(Held {
+        Ok(ChargedProgram {
             program: self,
             charge,
         })
@@ -104,7 +104,7 @@ impl Program {
 }
 
 /// A program that a process holds until its runtime has it.
-pub(crate) struct Held {
+pub(crate) struct ChargedProgram {
     pub(crate) program: Program,
     /// For its bytes.
     pub(crate) charge: Arc<Charge>,

@@ -87,7 +87,7 @@ impl Opened {
     /// Looks into a component.
     ///
     /// # Errors
-    /// Those of [`Packed::read`] and [`Manifest::parse`]; `invalid-program` for what is no component.
+    /// Those of [`Packed::read`] and [`Manifest::parse`]; `invalid-program` for what is not a component.
     pub(crate) fn new(component: &Component, limits: &Limits) -> Result<Self, Error> {
         artefact::check_bytes(&component.bytes, limits)?;
         let Some(packed) = Packed::read(&component.bytes, limits.source_bytes)? else {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock};
 
 use pie_core::ErrorCode;
 
-use super::cache::Slot;
+use super::cache::CacheEntry;
 use super::component::Component;
 use super::source::Language;
 use crate::Error;
@@ -20,7 +20,7 @@ pub(crate) struct OwnRuntime<P> {
     /// Its digest, from when it was first read.
     digest: OnceLock<[u8; 32]>,
     /// Where it is, once it is compiled.
-    pub(crate) slot: Slot<P>,
+    pub(crate) entry: CacheEntry<P>,
 }
 
 impl<P> OwnRuntime<P> {
@@ -31,7 +31,7 @@ impl<P> OwnRuntime<P> {
             path,
             component: Mutex::default(),
             digest: OnceLock::new(),
-            slot: Slot::default(),
+            entry: CacheEntry::default(),
         }
     }
 

@@ -26,7 +26,7 @@ const PROGRAM_SECTION: &str = "pie:program";
 const FILES_SECTION: &str = "pie:files";
 /// The version of what stands in them.
 const FORMAT: u32 = 1;
-/// What a component begins with; an empty one is no more.
+/// What a component begins with. An empty component is nothing else.
 pub(crate) const PREAMBLE: &[u8; 8] = b"\0asm\x0d\0\x01\0";
 /// The longest header; the manifest in it is bounded by itself.
 const MAX_HEADER_BYTES: usize = 256 << 10;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Error;
 use crate::errors::stopped;
 
-/// The work of making launches of a program fast. It goes on when this is dropped.
+/// The work of making launches of a program fast. It continues when this is dropped.
 #[derive(Debug)]
 pub struct Preparation {
     done: Receiver<Result<(), Error>>,

@@ -53,7 +53,7 @@ impl KeptRuntimes {
         self.path(digest).is_file()
     }
 
-    /// Keeps a runtime. Failing to is no error: programs that name it run as long as this engine brings it.
+    /// Keeps a runtime. A failure is not an error: programs that name it run as long as this engine brings it.
     pub(crate) fn keep(&self, component: &Component) {
         drop(self.write(component));
     }

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::turns::{Turn, Turns};
+use super::fair_turns::{FairTurn, FairTurns};
 use crate::Error;
 use crate::sync::lock;
 
-/// How long work goes on while somebody waits who has used less; it doubles each time that the work has to begin anew,
-/// so that it comes to its end.
+/// How long work continues while somebody waits who has used less. The time doubles each time that the work has to
+/// begin anew, so that it comes to its end.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The most that the patience is doubled.
 const MAX_DOUBLINGS: u32 = 16;
 
 /// A turn, and how long it is kept from others.
 pub(crate) struct Shift {
-    turn: Turn,
+    turn: FairTurn,
     patience: Duration,
 }
 
@@ -32,9 +32,9 @@ impl Shift {
     }
 }
 
-/// The place of one thing.
+/// One thing that is made once, however many ask for it (a single flight).
 #[derive(Debug)]
-pub(crate) struct Place<T> {
+pub(crate) struct SingleFlight<T> {
     outcome: OnceLock<Result<T, Error>>,
     is_being_made: AtomicBool,
     /// The users who wait for a turn.
@@ -43,7 +43,7 @@ pub(crate) struct Place<T> {
     changed: Notify,
 }
 
-impl<T> Default for Place<T> {
+impl<T> Default for SingleFlight<T> {
     fn default() -> Self {
         Self {
             outcome: OnceLock::new(),
@@ -55,7 +55,7 @@ impl<T> Default for Place<T> {
     }
 }
 
-impl<T> Place<T> {
+impl<T> SingleFlight<T> {
     /// What is there.
     pub(crate) fn get(&self) -> Option<&Result<T, Error>> {
         self.outcome.get()
@@ -67,7 +67,7 @@ impl<T> Place<T> {
     }
 }
 
-impl<T: Clone> Place<T> {
+impl<T: Clone> SingleFlight<T> {
     /// Puts something there, where nothing is, and gives what is there.
     pub(crate) fn settle(&self, outcome: Result<T, Error>) -> Result<T, Error> {
         let outcome = self.outcome.get_or_init(|| outcome).clone();
@@ -79,7 +79,7 @@ impl<T: Clone> Place<T> {
     /// somebody else makes meanwhile is waited for without a turn.
     pub(crate) async fn made<F>(
         &self,
-        turns: &Arc<Turns>,
+        turns: &Arc<FairTurns>,
         user: &str,
         make: impl Fn(Shift) -> F,
     ) -> Result<T, Error>
@@ -124,7 +124,7 @@ impl<T: Clone> Place<T> {
     }
 
     /// A turn of `user`; none where somebody else begins to make it before.
-    async fn turn(&self, turns: &Arc<Turns>, user: &str) -> Result<Option<Turn>, Error> {
+    async fn turn(&self, turns: &Arc<FairTurns>, user: &str) -> Result<Option<FairTurn>, Error> {
         let mut turn = pin!(turns.take(user));
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -157,7 +157,7 @@ impl<T: Clone> Place<T> {
 }
 
 /// The wait of a user for a turn; where it ends without one, another launch of theirs waits on.
-struct Queued<'a, T>(&'a Place<T>, &'a str);
+struct Queued<'a, T>(&'a SingleFlight<T>, &'a str);
 
 impl<T> Drop for Queued<'_, T> {
     fn drop(&mut self) {
@@ -167,7 +167,7 @@ impl<T> Drop for Queued<'_, T> {
 }
 
 /// Ends with the work, also where that is given up.
-struct Making<'a, T>(&'a Place<T>);
+struct Making<'a, T>(&'a SingleFlight<T>);
 
 impl<T> Drop for Making<'_, T> {
     fn drop(&mut self) {
@@ -193,10 +193,10 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_made_once_and_nobody_holds_a_turn_for_it_meanwhile() {
-        let (turns, place) = (Turns::new(2), Place::<u32>::default());
+        let (turns, flight) = (FairTurns::new(2), SingleFlight::<u32>::default());
         let (finish, finished) = oneshot::channel();
         let finished = Mutex::new(Some(finished));
-        let mut first = Box::pin(place.made(&turns, "a", |shift| {
+        let mut first = Box::pin(flight.made(&turns, "a", |shift| {
             let finished = lock(&finished).take();
             async move {
                 let value = finished.unwrap().await.unwrap();
@@ -206,7 +206,7 @@ mod tests {
         }));
         pending(&mut first).await;
         let mut second =
-            Box::pin(place.made(&turns, "b", |_| async { panic!("it is made already") }));
+            Box::pin(flight.made(&turns, "b", |_| async { panic!("it is made already") }));
         pending(&mut second).await;
         assert_eq!(turns.n_waiting_of("b"), 0);
         drop(turns.take("c").await.unwrap());
@@ -217,9 +217,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_user_waits_for_one_turn_however_often_they_ask() {
-        let (turns, place) = (Turns::new(1), Place::<u32>::default());
+        let (turns, flight) = (FairTurns::new(1), SingleFlight::<u32>::default());
         let busy = turns.take("b").await.unwrap();
-        let ask = || Box::pin(place.made(&turns, "a", |_| async { Some(Ok(1)) }));
+        let ask = || Box::pin(flight.made(&turns, "a", |_| async { Some(Ok(1)) }));
         let (mut first, mut second) = (ask(), ask());
         pending(&mut first).await;
         pending(&mut second).await;
@@ -233,13 +233,13 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_given_up_is_made_by_who_waits() {
-        let (turns, place) = (Turns::new(1), Place::<u32>::default());
-        let mut first = Box::pin(place.made(&turns, "a", |shift| async move {
+        let (turns, flight) = (FairTurns::new(1), SingleFlight::<u32>::default());
+        let mut first = Box::pin(flight.made(&turns, "a", |shift| async move {
             let _shift = shift;
             std::future::pending().await
         }));
         pending(&mut first).await;
-        let mut second = Box::pin(place.made(&turns, "b", |_| async { Some(Ok(2)) }));
+        let mut second = Box::pin(flight.made(&turns, "b", |_| async { Some(Ok(2)) }));
         pending(&mut second).await;
         drop(first);
         assert_eq!(second.await.unwrap(), 2);
@@ -247,14 +247,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_shift_that_is_over_leaves_the_turn_to_others_and_gets_another_one() {
-        let (turns, place) = (Turns::new(1), Place::<u32>::default());
+        let (turns, flight) = (FairTurns::new(1), SingleFlight::<u32>::default());
         let tries = AtomicU32::new(0);
-        let made = place.made(&turns, "a", |shift| {
+        let made = flight.made(&turns, "a", |shift| {
             let n = tries.fetch_add(1, Ordering::Relaxed);
             drop(shift);
             async move { (n == 2).then_some(Ok(n)) }
         });
         assert_eq!(made.await.unwrap(), 2);
-        assert_eq!(place.n_given_up.load(Ordering::Relaxed), 2);
+        assert_eq!(flight.n_given_up.load(Ordering::Relaxed), 2);
     }
 }

@@ -67,7 +67,7 @@ pub(crate) type Files = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// What a language runtime gets of a program.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct RuntimeInput {
     /// None once the runtime has them.
     pub(crate) files: Option<Arc<Files>>,
     pub(crate) entry: String,
@@ -124,22 +124,22 @@ impl LazySource {
     }
 
     /// What the runtime gets, where nothing is left to be done for it.
-    pub(crate) fn ready(&self) -> Option<Given> {
-        self.plain.get().map(|files| self.given(files))
+    pub(crate) fn ready(&self) -> Option<RuntimeInput> {
+        self.plain.get().map(|files| self.input(files))
     }
 
     /// What the runtime gets, of files without types.
-    pub(crate) fn make_ready(&self, plain: Files) -> Given {
-        self.given(self.plain.get_or_init(|| Arc::new(plain)))
+    pub(crate) fn make_ready(&self, plain: Files) -> RuntimeInput {
+        self.input(self.plain.get_or_init(|| Arc::new(plain)))
     }
 
     /// What the runtime gets, of the files as they are.
-    pub(crate) fn make_ready_as_is(&self) -> Given {
-        self.given(self.plain.get_or_init(|| self.files.clone()))
+    pub(crate) fn make_ready_as_is(&self) -> RuntimeInput {
+        self.input(self.plain.get_or_init(|| self.files.clone()))
     }
 
-    fn given(&self, files: &Arc<Files>) -> Given {
-        Given {
+    fn input(&self, files: &Arc<Files>) -> RuntimeInput {
+        RuntimeInput {
             files: Some(files.clone()),
             entry: self.entry.clone(),
             charge: None,

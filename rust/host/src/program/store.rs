@@ -15,7 +15,7 @@ use super::opened::{Code, Opened, RuntimeChoice};
 use super::own_runtime::OwnRuntime;
 use super::packed::runtime_name;
 use super::runtimes::KeptRuntimes;
-use super::source::{Given, Language, LazySource};
+use super::source::{Language, LazySource, RuntimeInput};
 use super::stripping::Stripper;
 use crate::event::Failure;
 use crate::{Error, HostConfig};
@@ -58,7 +58,7 @@ impl<B: Binder> ProgramStore<B> {
         })
     }
 
-    /// What workers can do that they should not, as far as one has run.
+    /// What workers are able to do and should not be. It is known once one has run.
     pub(crate) fn lacks_of_workers(&self) -> Vec<&'static str> {
         let workers = self.compilation.workers.as_ref();
         workers.map_or_else(Vec::new, |workers| workers.lacking().told().collect())
@@ -72,7 +72,7 @@ impl<B: Binder> ProgramStore<B> {
         &self,
         source: &Arc<LazySource>,
         user: &str,
-    ) -> Result<Given, Failure> {
+    ) -> Result<RuntimeInput, Failure> {
         if let Some(given) = source.ready() {
             return Ok(given);
         }
@@ -97,9 +97,10 @@ impl<B: Binder> ProgramStore<B> {
     /// The code of a program that `user` supplied.
     ///
     /// # Errors
-    /// `invalid-program` when it is no component, is damaged, or does not fit the world of programs; `unknown-runtime`
-    /// when the runtime that it names is not there; `limit-program` when it has too many parts, `limit-compile` when
-    /// compiling it takes too much, `limit-queue` when too many of the user wait for that, or the machine is too busy.
+    /// `invalid-program` when it is not a component, is damaged, or does not fit the world of programs;
+    /// `unknown-runtime` when the runtime that it names is not there; `limit-program` when it has too many parts,
+    /// `limit-compile` when compiling it takes too much, `limit-queue` when too many of the user wait for that, or the
+    /// machine is too busy.
     pub(crate) async fn code(self: &Arc<Self>, code: &Code, user: &str) -> Outcome<B::Prepared> {
         match code {
             Code::Component(component) => self.component(World::Program, component, user).await,
@@ -120,14 +121,16 @@ impl<B: Binder> ProgramStore<B> {
         if let Some(error) = self.failures.get(&key) {
             return Err(error);
         }
-        let slot = self.compiled.slot(key);
-        let placed = self.compilation.placed(&slot, component, world, Some(user));
+        let entry = self.compiled.entry(key);
+        let placed = self
+            .compilation
+            .placed(&entry, component, world, Some(user));
         let outcome = placed.await;
         match &outcome {
-            Ok(prepared) => self.compiled.weigh(&key, &slot, B::image_bytes(prepared)),
+            Ok(prepared) => self.compiled.weigh(&key, &entry, B::image_bytes(prepared)),
             Err(error) => {
                 self.failures.note(key, error);
-                self.compiled.forget(&key, &slot);
+                self.compiled.forget(&key, &entry);
             }
         }
         outcome
@@ -152,8 +155,8 @@ impl<B: Binder> ProgramStore<B> {
         if let RuntimeChoice::Carried(component) = choice {
             return self.component(World::Runtime, component, user).await;
         }
-        let slot = self.compiled.slot((World::Runtime, digest));
-        if let Some(prepared) = slot.get() {
+        let entry = self.compiled.entry((World::Runtime, digest));
+        if let Some(prepared) = entry.get() {
             return prepared.clone();
         }
         let kept = self.kept.clone();
@@ -196,10 +199,11 @@ impl<B: Binder> ProgramStore<B> {
     /// The runtime of a language.
     ///
     /// # Errors
-    /// `invalid-config` when it is not configured or cannot be read, `invalid-program` when it is no language runtime.
+    /// `invalid-config` when it is not configured or cannot be read, `invalid-program` when it is not a language
+    /// runtime.
     pub(crate) async fn runtime(self: &Arc<Self>, language: Language) -> Outcome<B::Prepared> {
         let runtime = self.runtime_of(language);
-        if let Some(prepared) = runtime.slot.get() {
+        if let Some(prepared) = runtime.entry.get() {
             return prepared.clone();
         }
         let store = self.clone();
@@ -211,10 +215,10 @@ impl<B: Binder> ProgramStore<B> {
             Ok(component)
         };
         let component = blocking(read).await??;
-        let slot = &runtime.slot;
+        let entry = &runtime.entry;
         let placed = self
             .compilation
-            .placed(slot, &component, World::Runtime, None);
+            .placed(entry, &component, World::Runtime, None);
         let prepared = placed.await;
         runtime.done();
         prepared
@@ -253,7 +257,7 @@ impl<B: Binder> ProgramStore<B> {
     pub(crate) fn has_runtime(&self, language: Language) -> bool {
         let runtime = self.runtime_of(language);
         let is_on_disk = |digest| self.compilation.is_on_disk(&digest);
-        runtime.slot.is_made() || runtime.digest().is_some_and(is_on_disk)
+        runtime.entry.is_made() || runtime.digest().is_some_and(is_on_disk)
     }
 
     fn runtime_of(&self, language: Language) -> &OwnRuntime<B::Prepared> {
@@ -276,12 +280,12 @@ mod tests {
     use super::*;
     use crate::config::PARALLEL_COMPILATIONS;
     use crate::interface::linkers::Linkers;
+    use crate::program::fair_turns::FairTurn;
     use crate::program::source::SourceBundle;
-    use crate::program::turns::Turn;
     use crate::sandbox::wasm_engine;
 
     /// Takes all turns.
-    async fn busy(store: &ProgramStore<Linkers>) -> Vec<Turn> {
+    async fn busy(store: &ProgramStore<Linkers>) -> Vec<FairTurn> {
         let mut busy = Vec::new();
         for n in 0..PARALLEL_COMPILATIONS {
             busy.push(
@@ -348,7 +352,7 @@ mod tests {
             let linkers = Linkers::new(&engine).unwrap();
             Arc::new(ProgramStore::new(config.clone(), engine.clone(), linkers).unwrap())
         };
-        // It is kept on disk before it is seen to fit no world.
+        // It is kept on disk before it turns out that it fits no world.
         let component = Component::new(*b"\0asm\x0d\0\x01\0");
         let code = Code::Component(component.clone());
         let compiled = store().code(&code, "user").await.map(drop).unwrap_err();
@@ -384,7 +388,7 @@ mod tests {
         let (first, second) = tokio::join!(first, second);
         let messages = [first, second].map(|outcome| outcome.map(drop).unwrap_err().message);
         assert_eq!(messages[0], messages[1]);
-        // It is remembered: nobody has to wait to learn it again.
+        // The error is remembered, so that nobody waits to learn it again.
         let _busy = self::busy(&store).await;
         let again = store.code(&code, "third").await.map(drop).unwrap_err();
         assert_eq!(again.message, messages[0]);

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use super::apart::{Ended, Fault, GiveUp, Job, Wanted, Workers};
 use super::compiler::{starved, took_too_long, took_too_much};
 use super::failures::Failures;
-use super::place::{Place, Shift};
-use super::source::{Files, Given, LazySource};
-use super::turns::Turns;
+use super::fair_turns::FairTurns;
+use super::single_flight::{Shift, SingleFlight};
+use super::source::{Files, LazySource, RuntimeInput};
 use super::worker::{Answer, Order, Work, get, put};
 use crate::event::Failure;
 use crate::sync::lock;
@@ -39,21 +39,21 @@ enum Stripped {
     Refused(String),
 }
 
-type Scripts = Arc<Place<Arc<Stripped>>>;
+type Scripts = Arc<SingleFlight<Arc<Stripped>>>;
 
 /// Removes types, in turns of users.
 pub(crate) struct Stripper {
     config: Arc<HostConfig>,
     /// None without a command for them.
     workers: Option<Arc<Workers>>,
-    kept: Mutex<Kept>,
+    kept: Mutex<StrippedPrograms>,
     failures: Failures<[u8; 32]>,
-    turns: Arc<Turns>,
+    turns: Arc<FairTurns>,
     stopping: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StrippedPrograms {
     programs: HashMap<[u8; 32], Entry>,
     n_bytes: usize,
     /// Counts uses, to find what was used longest ago.
@@ -71,7 +71,7 @@ impl Stripper {
     pub(crate) fn new(
         config: Arc<HostConfig>,
         workers: Option<Arc<Workers>>,
-        turns: Arc<Turns>,
+        turns: Arc<FairTurns>,
         stopping: watch::Sender<()>,
     ) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Stripper {
         &self,
         source: &Arc<LazySource>,
         user: &str,
-    ) -> Result<Given, Failure> {
+    ) -> Result<RuntimeInput, Failure> {
         let Some(workers) = &self.workers else {
             let message = "sources in JavaScript need a process that removes types, and the engine has no command for one; set compiler";
             return Err(Error::new(ErrorCode::InvalidConfig, message).into());
@@ -292,7 +292,7 @@ impl Stripped {
     }
 }
 
-impl Kept {
+impl StrippedPrograms {
     /// The place of the scripts of a digest.
     fn entry(&mut self, digest: [u8; 32]) -> Scripts {
         self.clock += 1;
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded_by_bytes_and_by_number() {
-        let mut kept = Kept::default();
+        let mut kept = StrippedPrograms::default();
         for n in 0..2 * MAX_KEPT {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&n.to_le_bytes());

@@ -25,7 +25,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// The error of a program that could not go on without.
+    /// The error of a program that could not run on without it.
     pub(crate) fn error(&self, limits: &Limits) -> Error {
         match self {
             Self::Limit(n_bytes) => memory_limit(*n_bytes, limits),
@@ -233,7 +233,7 @@ pub(crate) fn timers_limit(limits: &Limits) -> Error {
     )
 }
 
-/// The error of a program that was refused memory and could not go on.
+/// The error of a program that was refused memory and could not run on.
 pub(crate) fn memory_limit(bytes: u64, limits: &Limits) -> Error {
     Error::new(
         ErrorCode::LimitMemory,

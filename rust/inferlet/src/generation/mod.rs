@@ -138,7 +138,7 @@ impl Generator {
         self.machine.ask(raw::Generator::tokens_generated) as usize
     }
 
-    /// Why it has ended; none while it can go on. None where the call fails: its error is kept.
+    /// Why it has ended; none while it has not. None where the call fails: its error is kept.
     pub fn finish_reason(&self) -> Option<FinishReason> {
         self.machine
             .ask(raw::Generator::finish_reason)

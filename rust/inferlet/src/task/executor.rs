@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use slab::Slab;
 
 /// Where events come from.
-pub(crate) trait Source {
+pub(crate) trait EventSource {
     /// A place to look for one event.
     type Pollable;
 
@@ -158,7 +158,7 @@ impl<P> Drop for Event<'_, P> {
 }
 
 /// Runs a future to its end, suspending only while nothing has woken it.
-pub(crate) fn block_on<S: Source, F: Future>(
+pub(crate) fn block_on<S: EventSource, F: Future>(
     reactor: &Reactor<S::Pollable>,
     source: &S,
     future: F,

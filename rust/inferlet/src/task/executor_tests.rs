@@ -24,7 +24,7 @@ impl Timeline {
     }
 }
 
-impl Source for Timeline {
+impl EventSource for Timeline {
     type Pollable = u64;
 
     fn wait(&self, times: &[&u64]) -> Vec<u32> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::executor::{self, Deadlock, Event, Reactor, Source};
+use super::executor::{self, Deadlock, Event, EventSource, Reactor};
 use crate::Result;
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
@@ -85,7 +85,7 @@ fn reactor() -> &'static Reactor<Pollable> {
 /// The pollables of the engine.
 struct Engine;
 
-impl Source for Engine {
+impl EventSource for Engine {
     type Pollable = Pollable;
 
     fn wait(&self, pollables: &[&Pollable]) -> Vec<u32> {

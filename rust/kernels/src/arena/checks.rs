@@ -1,6 +1,6 @@
 //! The checks of a batch: that its arrays fit together, and that what they name is there.
 
-use super::{Batch, Limits};
+use super::{ArenaBounds, Batch};
 use crate::error::{Error, Result};
 
 /// Stands for no sequence.
@@ -11,7 +11,7 @@ impl Batch<'_> {
     pub(super) fn check(
         &self,
         counts: [usize; 3],
-        limits: &Limits,
+        limits: &ArenaBounds,
         users: &mut [u32],
     ) -> Result<()> {
         self.check_lengths(counts)?;
@@ -61,7 +61,7 @@ impl Batch<'_> {
         check_indptr("mask_indptr", self.mask_indptr, self.mask_runs.len(), false)
     }
 
-    fn check_tokens(&self, limits: &Limits) -> Result<()> {
+    fn check_tokens(&self, limits: &ArenaBounds) -> Result<()> {
         if self.tokens.len() > limits.max_tokens {
             return Err(Error::batch(format!(
                 "{} tokens in a batch; the plan takes {}",
@@ -103,7 +103,7 @@ impl Batch<'_> {
         )
     }
 
-    fn check_sequences(&self, limits: &Limits) -> Result<()> {
+    fn check_sequences(&self, limits: &ArenaBounds) -> Result<()> {
         for seq_idx in 0..self.n_seqs() {
             let last = self.kv_last_page_len[seq_idx] as usize;
             if last == 0 || last > limits.page_size {
@@ -157,7 +157,7 @@ impl Batch<'_> {
     }
 
     /// What is copied to is copied to once, and a copy comes from what no copy of its kind goes to.
-    fn check_copies(&self, limits: &Limits, users: &mut [u32]) -> Result<()> {
+    fn check_copies(&self, limits: &ArenaBounds, users: &mut [u32]) -> Result<()> {
         users[..limits.n_pages].fill(NOBODY);
         for &page in self.copies.dst {
             if users[page as usize] != NOBODY {
@@ -201,7 +201,7 @@ impl Batch<'_> {
     }
 
     /// A page that is written belongs to one sequence of the batch.
-    fn check_page_users(&self, limits: &Limits, users: &mut [u32]) -> Result<()> {
+    fn check_page_users(&self, limits: &ArenaBounds, users: &mut [u32]) -> Result<()> {
         users[..limits.n_pages].fill(NOBODY);
         let written = |seq_idx: usize| {
             let n_tokens = if self.is_reread(seq_idx) {

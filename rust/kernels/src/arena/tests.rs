@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const LIMITS: Limits = Limits {
+const LIMITS: ArenaBounds = ArenaBounds {
     vocab_size: 100,
     max_positions: 64,
     page_size: 4,

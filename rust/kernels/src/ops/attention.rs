@@ -251,7 +251,7 @@ impl<E: Element> Job<'_, E> {
     }
 }
 
-/// Turns scores into e^(score * scale - greatest) and answers their sum; a score of minus infinity becomes 0.
+/// Turns scores into e^(score * scale - greatest) and returns their sum; a score of minus infinity becomes 0.
 #[inline(always)]
 fn softmax_weights<S: Simd>(s: S, scores: &mut [f32], scale: f32) -> f32 {
     let groups = scores.as_chunks_mut::<LANES>().0;

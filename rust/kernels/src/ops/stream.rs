@@ -13,7 +13,7 @@ const AT_ONCE: usize = 1 << 18;
 /// How far ahead is prefetched, in words: 512 bytes, as the linears do.
 const AHEAD: usize = 128;
 
-/// Reads all words, those after the last whole group of 256 bytes aside; answers the exclusive or of what was read.
+/// Reads all words, those after the last whole group of 256 bytes aside; returns the exclusive or of what was read.
 pub(crate) fn stream(pool: &mut Pool, isa: Isa, words: &[u32]) -> Result<u32> {
     let n_pieces = words.len().div_ceil(AT_ONCE);
     let parity = AtomicU32::new(0);

@@ -88,7 +88,7 @@ impl Plan {
         self.options.isa.code()
     }
 
-    /// Packs a linear; answers its index.
+    /// Packs a linear; returns its index.
     pub(crate) fn add_linear(&mut self, parts: &[Part<'_>], n_inputs: usize) -> Result<u32> {
         self.check_open(self.linears.len())?;
         self.linears
@@ -96,7 +96,7 @@ impl Plan {
         Ok(self.linears.len() as u32 - 1)
     }
 
-    /// Copies a vector of weights, widened to f32; answers its index.
+    /// Copies a vector of weights, widened to f32; returns its index.
     pub(crate) fn add_vector(&mut self, part: Part<'_>) -> Result<u32> {
         self.check_open(self.vectors.len())?;
         if part.bytes.len() != part.n_rows * part.dtype.n_bytes() {
@@ -261,12 +261,12 @@ impl Plan {
         linear.apply(&mut self.pool, isa, rounded.view(), n_rows, outputs)
     }
 
-    /// Reads words on all threads; answers their exclusive or.
+    /// Reads words on all threads; returns their exclusive or.
     pub(crate) fn read_memory(&mut self, words: &[u32]) -> Result<u32> {
         stream(&mut self.pool, self.options.isa, words)
     }
 
-    /// The rows of a buffer as the newest step left them, as f32; answers how many elements there are.
+    /// The rows of a buffer as the newest step left them, as f32; returns how many elements there are.
     pub(crate) fn read_buffer(&self, buffer: u32, out: &mut [f32]) -> Result<usize> {
         let Some(buffer) = self.buffers.get(buffer as usize) else {
             return Err(Error::argument(format!(

@@ -1,6 +1,6 @@
 //! The sizes of a plan, checked.
 
-use crate::arena::Limits;
+use crate::arena::ArenaBounds;
 use crate::element::Dtype;
 use crate::error::{Error, Result};
 use crate::kv::KvShape;
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     pub(crate) dtype: Dtype,
     pub(crate) isa: Isa,
     pub(crate) n_threads: usize,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ArenaBounds,
     pub(crate) kv: KvShape,
     pub(crate) heads: Heads,
 }
@@ -92,7 +92,7 @@ impl Options {
             dtype,
             isa: Isa::choose(raw.isa)?,
             n_threads: size(raw.n_threads),
-            limits: Limits {
+            limits: ArenaBounds {
                 vocab_size: size(raw.vocab_size),
                 max_positions: size(raw.max_positions),
                 page_size: size(raw.page_size),

@@ -2,7 +2,7 @@
 
 use super::op::{Buffer, Op};
 use super::{Options, Plan, Rotary, Table};
-use crate::arena::{Batch, Limits, Slot};
+use crate::arena::{ArenaBounds, Batch, Slot};
 use crate::element::{Bf16, Dtype, Element};
 use crate::error::{Error, Result};
 use crate::float_env::FloatEnvironment;
@@ -36,7 +36,7 @@ impl Plan {
             dtype,
             ..
         } = self.options;
-        let limits = Limits {
+        let limits = ArenaBounds {
             n_host_slots: self.host.as_ref().map_or(0, KvMemory::n_pages),
             ..limits
         };

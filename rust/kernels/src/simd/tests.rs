@@ -106,7 +106,7 @@ proptest! {
     }
 }
 
-/// A bfloat16 pair and an accumulator; answers the first lane.
+/// A bfloat16 pair and an accumulator; returns the first lane.
 struct Pair {
     acc: f32,
     x: u32,

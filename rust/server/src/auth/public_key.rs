@@ -32,7 +32,7 @@ impl PublicKey {
     /// Reads `ssh-ed25519 AAAA... [comment]`, and so on.
     ///
     /// # Errors
-    /// `invalid-argument` for what is no key, and for a kind or a size that is not taken.
+    /// `invalid-argument` for what is not a key, and for a kind or a size that is not accepted.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         let refused = |reason: &str| {

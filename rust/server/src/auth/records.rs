@@ -147,7 +147,7 @@ pub fn list_keys(data_dir: &Path) -> Result<Vec<KeyRecord>, Error> {
     read(&path(data_dir))
 }
 
-/// Takes a key out of a data folder. A server lets go of whoever came in by it within a moment.
+/// Takes a key out of a data folder. A server disconnects whoever came in by it within a moment.
 ///
 /// # Errors
 /// `unknown-key`, and `invalid-config` where the file cannot be read or written.

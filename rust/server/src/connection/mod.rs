@@ -1,4 +1,4 @@
-//! One client that has said hello: reads its messages, and lets go of everything when it is gone.
+//! One client that has said hello: reads its messages, and ends all that it holds when it disconnects.
 
 pub(crate) mod attachments;
 pub(crate) mod writer;
@@ -19,16 +19,16 @@ use crate::processes::ConnectionId;
 use crate::protocol::incoming::{self, Incoming};
 use crate::protocol::outgoing;
 use crate::requests::Session;
-use crate::shared::{Phase, Shared};
+use crate::state::{Phase, ServerState};
 use crate::wire::{Fault, Message, MessageReader, Taken, Wire};
 
-/// How long the events that are left may take to go out when the server closes.
+/// How long it may take to send the events that are left when the server closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a client that has lost its place is told so.
 const DISPLACED_TIME: Duration = Duration::from_secs(1);
 
-/// Serves a client until it goes, breaks the protocol, loses its place, or the server closes.
-pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
+/// Serves a client until it disconnects, breaks the protocol, loses its place, or the server closes.
+pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<ServerState>) {
     let Admitted {
         client,
         place,
@@ -79,7 +79,7 @@ pub(crate) async fn run(wire: Wire, admitted: Admitted, shared: Arc<Shared>) {
     session.end().await;
     outbox.close(goodbye.code, goodbye.reason);
     drop((session, outbox));
-    // A client that takes what is left byte by byte goes without the rest.
+    // A client that reads what is left byte by byte does not get the rest.
     writer::finish(writing, goodbye.time.unwrap_or(shared.config.idle_timeout)).await;
     reader.linger().await;
     drop((place, charge));
@@ -93,7 +93,7 @@ struct Connection {
     taken: Taken,
     /// The place went to another client.
     lost: oneshot::Receiver<()>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 /// What the connection heard.
@@ -131,7 +131,7 @@ impl Connection {
                 Heard::Message(Err(Fault::Gone)) => {
                     return Goodbye::new(CloseCode::Normal, "gone");
                 }
-                // While a long message goes out no ping does; a client that takes it is there.
+                // While a long message is sent, no ping is. A client that reads it is alive.
                 Heard::Nothing if self.taken.count() != n_taken => {
                     n_taken = self.taken.count();
                     idle_at = Instant::now() + idle_timeout;
@@ -141,7 +141,8 @@ impl Connection {
                     return Goodbye::new(CloseCode::Normal, "nothing was heard for idle_timeout_s");
                 }
                 Heard::Phase if *phase.borrow() == Phase::Closing => {
-                    // What is left has its time; a client that does not read it goes without.
+                    // There is a time to read what is left. A client that does not read it in that time does not get
+                    // it.
                     drop(timeout(FLUSH_TIMEOUT, self.flush()).await);
                     return Goodbye::new(CloseCode::Away, "the server ends");
                 }
@@ -169,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// The next message, or what befalls the connection meanwhile. As long as its turn lasts, what is there already is
-    /// taken first.
+    /// The next message, or what happens to the connection meanwhile. As long as its turn lasts, messages that are
+    /// there already come first.
     async fn hear(
         &mut self,
         phase: &mut watch::Receiver<Phase>,
@@ -193,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the events of the attached processes have gone out; acknowledgements that come meanwhile move their
+    /// Waits until the events of the attached processes are sent. Acknowledgements that come meanwhile move their
     /// windows.
     async fn flush(&mut self) {
         loop {
@@ -223,7 +224,7 @@ impl Connection {
         )
     }
 
-    /// Tells that the place went to another client.
+    /// Tells that the place was given to another client.
     async fn displaced(&mut self) -> Goodbye {
         let message = "your place went to a client of somebody who has fewer; close connections that you do not need, or raise server.max_connections or server.max_address_connections";
         let error = Error::new(ErrorCode::LimitConnections, message);
@@ -252,7 +253,7 @@ async fn take(session: &mut Session, outbox: &Outbox, message: Message) -> Resul
             session.binary_request(request, payload.bytes()).await?;
         }
         Message::Ping(payload) => outbox.pong(payload),
-        // That a frame came is all that a pong tells.
+        // A pong says only that a frame came.
         Message::Pong | Message::Close(_) => {}
     }
     Ok(())

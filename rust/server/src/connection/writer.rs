@@ -1,8 +1,9 @@
-//! What goes out to one client: answers and pings ahead of events, each write limited in time as long as the client
+//! What is sent to one client: answers and pings ahead of events, each write limited in time as long as the client
 //! takes nothing of it.
 //!
 //! Answers that wait are bounded in bytes, those of what they pin among them: whoever wants to add one waits for room
-//! first. Pongs have one place, for the newest: older ones need no answer. Behind a pong goes one of what waits.
+//! first. Pongs have one place, for the newest: older ones need no answer. Behind a pong, one of those that wait is
+//! sent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -189,7 +190,7 @@ struct Writer {
     ping_interval: Duration,
 }
 
-/// What goes out next.
+/// What is sent next.
 enum Next {
     Answer(Answer, Room),
     Event(Outgoing),
@@ -250,7 +251,7 @@ impl Writer {
         }
     }
 
-    /// What waits while a pong goes out.
+    /// What waits while a pong is sent.
     fn passed_over(&mut self) -> Option<Next> {
         if let Ok((answer, room)) = self.answers.try_recv() {
             return Some(Next::Answer(answer, room));

@@ -1,4 +1,5 @@
-//! What the host tells about a process: its standard error goes to the log of the server, its end to the table.
+//! What the host tells about a process: its standard error is written to the log of the server, its end is reported to
+//! the table.
 
 use std::time::Instant;
 
@@ -10,13 +11,13 @@ use crate::pacing::Pacing;
 type Ended = Box<dyn Fn(u64, &Event) + Send + Sync>;
 
 /// The observer of one process.
-pub(super) struct Watch {
+pub(super) struct ProcessObserver {
     label: String,
     ended: Ended,
     pacing: Pacing,
 }
 
-impl Watch {
+impl ProcessObserver {
     pub(super) fn new(label: String, ended: Ended) -> Self {
         Self {
             label,
@@ -26,7 +27,7 @@ impl Watch {
     }
 }
 
-impl pie_host::Observer for Watch {
+impl pie_host::Observer for ProcessObserver {
     fn stderr(&self, pid: u64, text: &str) {
         if tracing::enabled!(target: "pie::program", tracing::Level::INFO) {
             self.pacing.lines(text, Instant::now(), |line| {

@@ -10,7 +10,7 @@ use pie_host::ServedProcess;
 const RECORD_BYTES: usize = 1024;
 
 /// One process that has ended.
-pub(super) struct Kept {
+pub(super) struct EndedProcess {
     pub(super) process: ServedProcess,
     /// Bytes that it holds.
     pub(super) bytes: usize,
@@ -18,7 +18,7 @@ pub(super) struct Kept {
     pub(super) until: Instant,
 }
 
-/// What the choice of the next one to go goes by.
+/// By what the next one to be forgotten is chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
     Count,
@@ -36,11 +36,11 @@ pub(super) struct Shelf {
 #[derive(Default)]
 struct OfUser {
     /// The oldest first.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<EndedProcess>,
     bytes: usize,
 }
 
-impl Kept {
+impl EndedProcess {
     /// A process of which events and log of so many bytes are held.
     pub(super) fn new(process: ServedProcess, held_bytes: usize, until: Instant) -> Self {
         Self {
@@ -65,29 +65,29 @@ impl Shelf {
         self.of.values().map(|of| of.bytes).max().unwrap_or(0)
     }
 
-    pub(super) fn push(&mut self, user: String, kept: Kept) {
+    pub(super) fn push(&mut self, user: String, ended: EndedProcess) {
         self.len += 1;
-        self.bytes += kept.bytes;
+        self.bytes += ended.bytes;
         let of = self.of.entry(user).or_default();
-        of.bytes += kept.bytes;
-        of.kept.push_back(kept);
+        of.bytes += ended.bytes;
+        of.kept.push_back(ended);
     }
 
     /// Takes the oldest of the user who holds the most.
-    pub(super) fn pop_of_greatest(&mut self, by: By) -> Option<(String, Kept)> {
+    pub(super) fn pop_of_greatest(&mut self, by: By) -> Option<(String, EndedProcess)> {
         let greatest = self.of.iter().max_by_key(|(_, of)| match by {
             By::Count => of.kept.len(),
             By::Bytes => of.bytes,
         });
         let user = greatest?.0.clone();
-        self.pop(&user).map(|kept| (user, kept))
+        self.pop(&user).map(|ended| (user, ended))
     }
 
     /// Takes one whose time is over.
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(String, Kept)> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<(String, EndedProcess)> {
         let (user, until) = self.first_due()?;
         let user = (until <= now).then(|| user.to_owned())?;
-        self.pop(&user).map(|kept| (user, kept))
+        self.pop(&user).map(|ended| (user, ended))
     }
 
     /// When the time of the next one is over.
@@ -96,18 +96,22 @@ impl Shelf {
     }
 
     /// Takes every one for which `wanted` does not hold.
-    pub(super) fn take_unless(&mut self, wanted: impl Fn(&ServedProcess) -> bool) -> Vec<Kept> {
+    pub(super) fn take_unless(
+        &mut self,
+        wanted: impl Fn(&ServedProcess) -> bool,
+    ) -> Vec<EndedProcess> {
         let mut taken = Vec::new();
         for of in self.of.values_mut() {
-            let (stay, go): (VecDeque<Kept>, VecDeque<Kept>) = std::mem::take(&mut of.kept)
-                .into_iter()
-                .partition(|kept| wanted(&kept.process));
+            let (stay, go): (VecDeque<EndedProcess>, VecDeque<EndedProcess>) =
+                std::mem::take(&mut of.kept)
+                    .into_iter()
+                    .partition(|ended| wanted(&ended.process));
             of.kept = stay;
-            of.bytes -= go.iter().map(|kept| kept.bytes).sum::<usize>();
+            of.bytes -= go.iter().map(|ended| ended.bytes).sum::<usize>();
             taken.extend(go);
         }
         self.len -= taken.len();
-        self.bytes -= taken.iter().map(|kept| kept.bytes).sum::<usize>();
+        self.bytes -= taken.iter().map(|ended| ended.bytes).sum::<usize>();
         self.of.retain(|_, of| !of.kept.is_empty());
         taken
     }
@@ -121,15 +125,15 @@ impl Shelf {
         fronts.min_by_key(|(_, until)| *until)
     }
 
-    fn pop(&mut self, user: &str) -> Option<Kept> {
+    fn pop(&mut self, user: &str) -> Option<EndedProcess> {
         let of = self.of.get_mut(user)?;
-        let kept = of.kept.pop_front()?;
-        of.bytes -= kept.bytes;
+        let ended = of.kept.pop_front()?;
+        of.bytes -= ended.bytes;
         self.len -= 1;
-        self.bytes -= kept.bytes;
+        self.bytes -= ended.bytes;
         if of.kept.is_empty() {
             self.of.remove(user);
         }
-        Some(kept)
+        Some(ended)
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pie_host::{Error, ErrorCode, ServedProcess};
 
-use super::shelf::{By, Kept, Shelf};
+use super::shelf::{By, EndedProcess, Shelf};
 use crate::ServerConfig;
 
 /// Forgotten processes whose events a client is still taking.
@@ -188,7 +188,7 @@ impl Table {
             return;
         };
         let held_bytes = entry.process.held_bytes() + end.last_bytes;
-        let kept = Kept::new(entry.process.clone(), held_bytes, end.at + self.retention);
+        let ended = EndedProcess::new(entry.process.clone(), held_bytes, end.at + self.retention);
         let now = end.at;
         let user = entry.user.clone();
         entry.end = Some(end);
@@ -196,7 +196,7 @@ impl Table {
             self.grace.remove(&(until, pid));
         }
         self.release(&user);
-        self.ended.push(user, kept);
+        self.ended.push(user, ended);
         self.make_room(now);
     }
 
@@ -305,11 +305,11 @@ impl Table {
                 ));
             }
         }
-        while let Some((user, kept)) = self.ended.pop_due(now) {
-            self.forget(user, kept, now);
+        while let Some((user, ended)) = self.ended.pop_due(now) {
+            self.forget(user, ended, now);
         }
-        while let Some((_, kept)) = self.leaving.pop_due(now) {
-            kept.process.forget();
+        while let Some((_, ended)) = self.leaving.pop_due(now) {
+            ended.process.forget();
         }
         let forgetting = [self.ended.next_due(), self.leaving.next_due()];
         let ending = self.grace.first().map(|(until, _)| *until);
@@ -332,10 +332,10 @@ impl Table {
             taken.process.forget();
         }
         while self.ended.len() > self.max_ended {
-            let Some((user, kept)) = self.ended.pop_of_greatest(By::Count) else {
+            let Some((user, ended)) = self.ended.pop_of_greatest(By::Count) else {
                 break;
             };
-            self.forget(user, kept, now);
+            self.forget(user, ended, now);
         }
         while self.ended.bytes() + self.leaving.bytes() > self.max_ended_bytes {
             let shelf = if self.leaving.most_bytes() >= self.ended.most_bytes() {
@@ -343,27 +343,27 @@ impl Table {
             } else {
                 &mut self.ended
             };
-            let Some((_, kept)) = shelf.pop_of_greatest(By::Bytes) else {
+            let Some((_, ended)) = shelf.pop_of_greatest(By::Bytes) else {
                 break;
             };
-            self.remove(kept.process.pid());
-            kept.process.forget();
+            self.remove(ended.process.pid());
+            ended.process.forget();
         }
     }
 
     /// Forgets a process; a client that is attached gets the rest of its events first, within the bounds on those.
-    fn forget(&mut self, user: String, kept: Kept, now: Instant) {
-        self.remove(kept.process.pid());
-        if !kept.process.is_being_read() {
-            kept.process.forget();
+    fn forget(&mut self, user: String, ended: EndedProcess, now: Instant) {
+        self.remove(ended.process.pid());
+        if !ended.process.is_being_read() {
+            ended.process.forget();
             return;
         }
         let until = now + self.retention;
-        self.leaving.push(user, Kept { until, ..kept });
+        self.leaving.push(user, EndedProcess { until, ..ended });
         if self.leaving.len() > MAX_LEAVING
-            && let Some((_, kept)) = self.leaving.pop_of_greatest(By::Count)
+            && let Some((_, ended)) = self.leaving.pop_of_greatest(By::Count)
         {
-            kept.process.forget();
+            ended.process.forget();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pie_host::{Event, Failure, LogText};
 use serde_json::Value;
 
-use crate::threads::Turns;
+use crate::threads::TimeSlice;
 
 /// Bytes of a text that are escaped at once.
 const SLICE_BYTES: usize = 2 << 10;
@@ -53,7 +53,7 @@ impl Body {
     pub(crate) async fn list(id: u64, name: &str, rows: impl Iterator<Item = Value>) -> Self {
         let mut body = Self::empty();
         body.plain(format!("{{\"id\":{id},\"ok\":{{\"{name}\":["));
-        let mut turns = Turns::new();
+        let mut time_slice = TimeSlice::new();
         for (n, row) in rows.enumerate() {
             body.plain(if n == 0 {
                 String::new()
@@ -61,7 +61,7 @@ impl Body {
                 ",".to_owned()
             });
             body.plain(row.to_string());
-            turns.pause().await;
+            time_slice.pause().await;
         }
         body.plain("]}}".to_owned());
         body
@@ -142,7 +142,7 @@ impl Body {
     /// Bytes of the whole as it is written. A long text is gone through in turns with others.
     pub(crate) async fn count(&self) -> usize {
         let mut n_bytes = 0;
-        let mut turns = Turns::new();
+        let mut time_slice = TimeSlice::new();
         for part in &self.parts {
             match part {
                 Part::Quoted(event, field) => {
@@ -152,7 +152,7 @@ impl Body {
                         let (slice, rest) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
                         n_bytes += escaped_bytes(slice);
                         text = rest;
-                        turns.pause().await;
+                        time_slice.pause().await;
                     }
                 }
                 part => n_bytes += part.as_it_stands().len(),

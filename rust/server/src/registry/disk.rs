@@ -28,9 +28,9 @@ const MAX_RECORD_BYTES: u64 = 64 << 20;
 
 /// The folder of one installed program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place(PathBuf);
+pub(crate) struct ProgramFolder(PathBuf);
 
-impl Place {
+impl ProgramFolder {
     /// The parts have passed the checks of [`names`].
     pub(super) fn of(folder: &Path, user: &str, name: &str, version: &str) -> Self {
         Self(folder.join(user).join(format!("{name}@{version}")))
@@ -55,7 +55,7 @@ pub(crate) struct Installed {
     /// Seconds since 1970.
     pub(super) at_s: f64,
     pub(super) manifest: Option<String>,
-    pub(super) place: Place,
+    pub(super) folder: ProgramFolder,
     /// Another one for each install since the start; the index gives it.
     pub(super) serial: u64,
 }
@@ -75,7 +75,7 @@ pub(super) fn cost(n_bytes: u64, manifest: Option<&str>) -> u64 {
 /// What `program.json` holds.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct InstalledRecord {
     format: u32,
     digest: String,
     bytes: u64,
@@ -127,7 +127,7 @@ pub(super) fn scan(folder: &Path) -> Result<Vec<(String, String, Installed)>, Er
             if names::check_program(name).is_err() || names::check_version(version).is_err() {
                 continue;
             }
-            match open(Place(program_folder), version) {
+            match open(ProgramFolder(program_folder), version) {
                 Ok(Some(installed)) => found.push((user.clone(), name.to_owned(), installed)),
                 Ok(None) => {}
                 Err(error) => {
@@ -144,33 +144,33 @@ pub(super) fn scan(folder: &Path) -> Result<Vec<(String, String, Installed)>, Er
 /// # Errors
 /// Those of the disk; what was there before then stays.
 pub(super) fn write(
-    place: Place,
+    folder: ProgramFolder,
     version: String,
     digest: String,
     component: &Component,
     manifest: Option<String>,
 ) -> Result<Installed, Error> {
-    let record = Record {
+    let record = InstalledRecord {
         format: 1,
         digest,
         bytes: component.n_bytes() as u64,
         installed: now_s(),
         manifest,
     };
-    commit(&place, &record, component).map_err(|error| {
+    commit(&folder, &record, component).map_err(|error| {
         disk_error(
-            &format!("the program {} cannot be written", place.label()),
+            &format!("the program {} cannot be written", folder.label()),
             &error,
         )
     })?;
-    remove_leftovers(&place, Some(&record.digest));
+    remove_leftovers(&folder, Some(&record.digest));
     Ok(Installed {
         version,
         digest: record.digest,
         n_bytes: record.bytes,
         at_s: record.installed,
         manifest: record.manifest,
-        place,
+        folder,
         serial: 0,
     })
 }
@@ -179,15 +179,15 @@ pub(super) fn write(
 ///
 /// # Errors
 /// Those of the disk; the program is then still there.
-pub(super) fn remove(place: &Place) -> Result<(), Error> {
-    match fs::remove_file(place.0.join(RECORD)) {
+pub(super) fn remove(folder: &ProgramFolder) -> Result<(), Error> {
+    match fs::remove_file(folder.0.join(RECORD)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            let what = format!("the program {} cannot be removed", place.label());
+            let what = format!("the program {} cannot be removed", folder.label());
             return Err(disk_error(&what, &error));
         }
         _ => {}
     }
-    remove_rest(place);
+    remove_rest(folder);
     Ok(())
 }
 
@@ -196,8 +196,8 @@ pub(super) fn remove(place: &Place) -> Result<(), Error> {
 /// # Errors
 /// `unknown-program` where it is not there, `invalid-program` where it is not what was installed, and those of the
 /// disk.
-pub(super) fn read(place: &Place, digest: &str, label: &str) -> Result<Component, Error> {
-    let bytes = fs::read(place.content(digest)).map_err(|error| {
+pub(super) fn read(folder: &ProgramFolder, digest: &str, label: &str) -> Result<Component, Error> {
+    let bytes = fs::read(folder.content(digest)).map_err(|error| {
         let what = format!("the program {label} cannot be read");
         if error.kind() == io::ErrorKind::NotFound {
             let message = format!("{what}, its file is not there; install it again");
@@ -223,46 +223,50 @@ fn content_name(digest: &str) -> String {
 }
 
 /// The program in a folder; none, and no folder, where an install or an uninstall was interrupted.
-fn open(place: Place, version: &str) -> io::Result<Option<Installed>> {
-    let path = place.0.join(RECORD);
+fn open(folder: ProgramFolder, version: &str) -> io::Result<Option<Installed>> {
+    let path = folder.0.join(RECORD);
     match fs::metadata(&path) {
         Ok(metadata) if metadata.len() > MAX_RECORD_BYTES => {
             return Err(io::Error::other(format!("{RECORD} is too large")));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            remove_rest(&place);
+            remove_rest(&folder);
             return Ok(None);
         }
         Err(error) => return Err(error),
     }
-    let record: Record = serde_json::from_slice(&fs::read(&path)?)?;
+    let record: InstalledRecord = serde_json::from_slice(&fs::read(&path)?)?;
     if names::check_digest(&record.digest).is_err() || record.format != 1 {
         return Err(io::Error::other(format!("{RECORD} is of another format")));
     }
-    if fs::metadata(place.content(&record.digest))?.len() != record.bytes {
+    if fs::metadata(folder.content(&record.digest))?.len() != record.bytes {
         return Err(io::Error::other("the content has another length"));
     }
-    remove_leftovers(&place, Some(&record.digest));
+    remove_leftovers(&folder, Some(&record.digest));
     Ok(Some(Installed {
         version: version.to_owned(),
         digest: record.digest,
         n_bytes: record.bytes,
         at_s: record.installed,
         manifest: record.manifest,
-        place,
+        folder,
         serial: 0,
     }))
 }
 
-fn commit(place: &Place, record: &Record, component: &Component) -> io::Result<()> {
-    fs::create_dir_all(&place.0)?;
-    replace(&place.0, &content_name(&record.digest), component.bytes())?;
-    sync_folder(&place.0)?;
-    replace(&place.0, RECORD, &serde_json::to_vec(record)?)?;
-    sync_folder(&place.0)?;
+fn commit(
+    folder: &ProgramFolder,
+    record: &InstalledRecord,
+    component: &Component,
+) -> io::Result<()> {
+    fs::create_dir_all(&folder.0)?;
+    replace(&folder.0, &content_name(&record.digest), component.bytes())?;
+    sync_folder(&folder.0)?;
+    replace(&folder.0, RECORD, &serde_json::to_vec(record)?)?;
+    sync_folder(&folder.0)?;
     // The folders above may be new.
-    for above in place.0.ancestors().skip(1).take(2) {
+    for above in folder.0.ancestors().skip(1).take(2) {
         sync_folder(above)?;
     }
     Ok(())
@@ -285,20 +289,20 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Removes the folder of a program that has no record. What is not ours is left alone, and then the folder too.
-fn remove_rest(place: &Place) {
-    remove_leftovers(place, None);
-    if let Err(error) = fs::remove_dir(&place.0)
+fn remove_rest(folder: &ProgramFolder) {
+    remove_leftovers(folder, None);
+    if let Err(error) = fs::remove_dir(&folder.0)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, folder = %place.0.display(), "the folder of a removed program stays");
+        tracing::warn!(%error, folder = %folder.0.display(), "the folder of a removed program stays");
     }
 }
 
 /// Removes contents but the one of `digest`, and what an interrupted install was writing. It only takes up room, so
 /// that failing to is told in the log alone; a program is there all the same.
-fn remove_leftovers(place: &Place, digest: Option<&str>) {
+fn remove_leftovers(folder: &ProgramFolder, digest: Option<&str>) {
     let kept = digest.map(content_name);
-    let removed = fs::read_dir(&place.0).and_then(|entries| {
+    let removed = fs::read_dir(&folder.0).and_then(|entries| {
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
@@ -312,7 +316,7 @@ fn remove_leftovers(place: &Place, digest: Option<&str>) {
         Ok(())
     });
     if let Err(error) = removed {
-        tracing::warn!(%error, folder = %place.0.display(), "what an earlier program left cannot be removed");
+        tracing::warn!(%error, folder = %folder.0.display(), "what an earlier program left cannot be removed");
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use pie_host::{Budget, Charge, Program, Purpose};
 
-use super::disk::Place;
+use super::disk::ProgramFolder;
 
 /// One part in this many of the budget is the most that all contents take.
 const PART: u64 = 16;
@@ -34,7 +34,7 @@ pub(super) struct Loaded {
 /// A program that is held in memory.
 struct Entry {
     user: String,
-    place: Place,
+    folder: ProgramFolder,
     serial: u64,
     program: Program,
     used: Instant,
@@ -44,7 +44,7 @@ struct Entry {
 /// A program, and where it is installed.
 pub(super) struct Content {
     pub(super) user: String,
-    pub(super) place: Place,
+    pub(super) folder: ProgramFolder,
     pub(super) serial: u64,
     pub(super) n_bytes: u64,
     pub(super) program: Program,
@@ -72,17 +72,17 @@ impl Loaded {
         Some(program)
     }
 
-    /// Holds a program instead of what was held from its place; those that were used longest ago give way. One that
+    /// Holds a program instead of what was held from its folder; those that were used longest ago give way. One that
     /// fits no bound, or that its owner has no memory for, is not held.
     pub(super) fn hold(&mut self, content: Content, now: Instant) {
         let Content {
             user,
-            place,
+            folder,
             serial,
             n_bytes,
             program,
         } = content;
-        self.forget(&place);
+        self.forget(&folder);
         let (of_user, of_all) = (self.budget.floor_bytes(), self.most_bytes());
         if n_bytes > of_user.min(of_all) {
             return;
@@ -98,7 +98,7 @@ impl Loaded {
         };
         self.programs.push_back(Entry {
             user,
-            place,
+            folder,
             serial,
             program,
             used: now,
@@ -106,9 +106,9 @@ impl Loaded {
         });
     }
 
-    /// Holds nothing from that place any more.
-    pub(super) fn forget(&mut self, place: &Place) {
-        self.programs.retain(|entry| entry.place != *place);
+    /// Holds nothing from that folder any more.
+    pub(super) fn forget(&mut self, folder: &ProgramFolder) {
+        self.programs.retain(|entry| entry.folder != *folder);
     }
 
     /// Holds nothing any more that nobody has used for a while.
@@ -152,7 +152,7 @@ mod tests {
     fn content(user: &str, serial: u64, n_bytes: u64) -> Content {
         Content {
             user: user.to_owned(),
-            place: Place::of(Path::new("programs"), user, "p", &serial.to_string()),
+            folder: ProgramFolder::of(Path::new("programs"), user, "p", &serial.to_string()),
             serial,
             n_bytes,
             program: Component::new(serial.to_le_bytes()).into(),
@@ -230,7 +230,7 @@ mod tests {
         };
         loaded.hold(again, now);
         assert_eq!(held(&mut loaded, 0..3), [2]);
-        loaded.forget(&content("ada", 1, 0).place);
+        loaded.forget(&content("ada", 1, 0).folder);
         assert_eq!(budget.held_bytes(), 0);
     }
 }

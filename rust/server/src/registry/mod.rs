@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 pub(crate) use self::disk::digest_of;
-use self::disk::{Installed, Place, cost};
+use self::disk::{Installed, ProgramFolder, cost};
 use self::loaded::{Content, Loaded};
 use crate::sync::lock;
 use crate::version;
@@ -23,7 +23,7 @@ use crate::version;
 const MAX_PROGRAMS: usize = 100_000;
 /// Programs that one user may have installed.
 const MAX_PROGRAMS_OF_USER: usize = 10_000;
-/// How often a launch looks again for a program that is replaced just while it is read.
+/// How often a launch looks again for a program that is replaced while it is read.
 const LOAD_ATTEMPTS: usize = 4;
 
 /// The installed programs of all users.
@@ -39,7 +39,7 @@ pub(crate) struct Registry {
 }
 
 /// The right to change what is installed, one change at a time.
-pub(crate) struct Turn(#[expect(dead_code, reason = "held for its end")] OwnedMutexGuard<()>);
+pub(crate) struct ChangeTurn(#[expect(dead_code, reason = "held for its end")] OwnedMutexGuard<()>);
 
 #[derive(Default)]
 struct Index {
@@ -106,12 +106,12 @@ pub(crate) struct Found {
     asked: String,
     digest: String,
     manifest: Option<String>,
-    place: Place,
+    folder: ProgramFolder,
     serial: u64,
 }
 
 impl Registry {
-    /// Claims `folder`, reads what is installed there, and removes what an interrupted change left; what is held in
+    /// Locks `folder`, reads what is installed there, and removes what an interrupted change left; what is held in
     /// memory later is charged to `budget`. Slow: reads the disk.
     ///
     /// # Errors
@@ -143,8 +143,8 @@ impl Registry {
     }
 
     /// Waits for the turn of one change, without a thread of its own.
-    pub(crate) async fn turn(&self) -> Turn {
-        Turn(self.changing.clone().lock_owned().await)
+    pub(crate) async fn turn(&self) -> ChangeTurn {
+        ChangeTurn(self.changing.clone().lock_owned().await)
     }
 
     /// Installs a program, on disk when this returns; true when it replaced one. Slow: writes the disk.
@@ -152,7 +152,7 @@ impl Registry {
     /// # Errors
     /// `invalid-manifest`, `limit-program` when too much is installed, and those of the disk. What was there before
     /// then stays.
-    pub(crate) fn install(&self, _turn: Turn, install: Install) -> Result<bool, Error> {
+    pub(crate) fn install(&self, _turn: ChangeTurn, install: Install) -> Result<bool, Error> {
         let Install {
             user,
             name,
@@ -165,13 +165,13 @@ impl Registry {
         let program = described(component.clone(), manifest.as_deref())?;
         let n_bytes = cost(n_content_bytes, manifest.as_deref());
         lock(&self.index).check_room(&user, &name, &version, n_bytes, self.max_bytes)?;
-        let place = Place::of(&self.folder, &user, &name, &version);
-        let installed = disk::write(place.clone(), version, digest, &component, manifest)?;
+        let folder = ProgramFolder::of(&self.folder, &user, &name, &version);
+        let installed = disk::write(folder.clone(), version, digest, &component, manifest)?;
         let mut index = lock(&self.index);
         let (serial, replaced) = index.add(user.clone(), name, installed);
         self.hold(Content {
             user,
-            place,
+            folder,
             serial,
             n_bytes: n_content_bytes,
             program,
@@ -185,13 +185,13 @@ impl Registry {
     /// `unknown-program`, and those of the disk.
     pub(crate) fn uninstall(
         &self,
-        _turn: Turn,
+        _turn: ChangeTurn,
         user: &str,
         name: &str,
         version: &str,
     ) -> Result<(), Error> {
-        let place = match lock(&self.index).find(user, name, version) {
-            Some(installed) => installed.place.clone(),
+        let folder = match lock(&self.index).find(user, name, version) {
+            Some(installed) => installed.folder.clone(),
             None => {
                 let program = format!("{name}@{version}");
                 return Err(unknown(
@@ -201,9 +201,9 @@ impl Registry {
                 ));
             }
         };
-        disk::remove(&place)?;
+        disk::remove(&folder)?;
         lock(&self.index).remove(user, name, version);
-        lock(&self.loaded).forget(&place);
+        lock(&self.loaded).forget(&folder);
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl Registry {
             asked: program.to_owned(),
             digest: installed.digest.clone(),
             manifest: installed.manifest.clone(),
-            place: installed.place.clone(),
+            folder: installed.folder.clone(),
             serial: installed.serial,
         })
     }
@@ -290,7 +290,7 @@ impl Registry {
     pub(crate) fn load(&self, mut found: Found) -> Result<(String, Program), Error> {
         let mut attempts = 1;
         let component = loop {
-            match disk::read(&found.place, &found.digest, &found.label) {
+            match disk::read(&found.folder, &found.digest, &found.label) {
                 Ok(component) => break component,
                 Err(error) => {
                     let again = self.find(&found.user, &found.asked)?;
@@ -304,12 +304,12 @@ impl Registry {
         };
         let n_bytes = component.n_bytes() as u64;
         let program = described(component, found.manifest.as_deref())?;
-        // What was replaced meanwhile is launched once more, as it was when it was asked for, and not kept.
+        // A program that was replaced meanwhile is launched as it was when it was asked for, and not kept.
         let index = lock(&self.index);
         if index.holds(&found) {
             self.hold(Content {
                 user: found.user,
-                place: found.place,
+                folder: found.folder,
                 serial: found.serial,
                 n_bytes,
                 program: program.clone(),

@@ -33,14 +33,14 @@ fn install(
         .map_err(|error| error.code)
 }
 
-fn turn(registry: &Registry) -> Turn {
-    Turn(registry.changing.clone().try_lock_owned().unwrap())
+fn turn(registry: &Registry) -> ChangeTurn {
+    ChangeTurn(registry.changing.clone().try_lock_owned().unwrap())
 }
 
 /// The content that a user gets under a name, read from the disk.
 fn content(registry: &Registry, user: &str, program: &str) -> Result<Vec<u8>, ErrorCode> {
     let found = registry.find(user, program).map_err(|error| error.code)?;
-    let component = disk::read(&found.place, &found.digest, &found.label);
+    let component = disk::read(&found.folder, &found.digest, &found.label);
     component
         .map(|component| component.bytes().to_vec())
         .map_err(|error| error.code)
@@ -246,7 +246,7 @@ fn the_programs_of_a_user_are_bounded_and_manifests_count() {
         n_bytes: 1,
         at_s: 0.0,
         manifest: Some(MANIFEST.to_owned()),
-        place: Place::of(Path::new(""), "alice", "p", "1"),
+        folder: ProgramFolder::of(Path::new(""), "alice", "p", "1"),
         serial: 0,
     };
     let mut index = Index::default();
@@ -324,7 +324,7 @@ fn a_disk_that_fails_is_no_fault_of_the_engine_and_names_no_path() {
     ));
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    let error = disk::read(&found.place, &found.digest, &found.label).unwrap_err();
+    let error = disk::read(&found.folder, &found.digest, &found.label).unwrap_err();
     assert_eq!(error.code, ErrorCode::DiskError);
     assert!(!error.message.contains(&shown), "{error}");
     // What stood in memory before is not touched by it.

@@ -9,7 +9,7 @@ use serde_json::Map;
 use super::*;
 use crate::protocol::body::Body;
 use crate::protocol::incoming::{DeleteSnapshot, Listing, Nothing, Processes};
-use crate::shared::Phase;
+use crate::state::Phase;
 
 /// What a row of a list takes at most while it is made, and its text: a dozen short fields.
 const ROW_BYTES: usize = 2 << 10;

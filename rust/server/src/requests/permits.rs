@@ -4,7 +4,7 @@ use pie_host::Error;
 
 use crate::auth::{Identity, Role};
 
-/// What only looks at things of one's own. Taking events is no such thing: what was acknowledged is gone.
+/// What only reads things of one's own. Taking events is not that: what was acknowledged is forgotten.
 const LOOKS: [&str; 8] = [
     "ping",
     "programs",

@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// Attaches to a process; the answer goes out before the first event.
+    /// Attaches to a process. The answer is sent before the first event.
     pub(super) async fn attach(&mut self, mut request: Request) {
         let id = request.id;
         match request
@@ -219,7 +219,7 @@ impl Session {
 /// Limits by their names, as numbers or null; the launch checks names and ranges.
 fn limits(given: &Fields) -> Result<BTreeMap<String, Value>, Error> {
     let value = |(name, text): (&str, &str)| {
-        // Whatever is longer is no number, and not read.
+        // Whatever is longer is not a number, and is not read.
         let value: Option<serde_json::Value> = (text.len() <= MAX_NUMBER_BYTES)
             .then(|| serde_json::from_str(text).ok())
             .flatten();
@@ -257,19 +257,19 @@ fn launch(fields: wire::Launch, limits: BTreeMap<String, Value>, program: Progra
     }
 }
 
-/// Who launches, and where the answer goes.
+/// Who launches, and who gets the answer.
 struct Launching {
     id: u64,
     limits: BTreeMap<String, Value>,
     launcher: Launcher,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     attachments: Arc<Mutex<Attachments>>,
     outbox: Outbox,
     replies: Replies,
 }
 
 impl Launching {
-    /// Launches and answers; the answer goes out before the first event.
+    /// Launches and answers. The answer is sent before the first event.
     async fn launch(self, fields: wire::Launch, found: Named, mut note: Note) {
         let Self {
             id,

@@ -22,7 +22,7 @@ use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::message::{Message, Payload, SMALL_BYTES};
 use crate::protocol::violation;
-use crate::threads::Turns;
+use crate::threads::TimeSlice;
 
 /// Bytes that are read ahead: a whole control frame with its header, or the head of an HTTP request, fits.
 pub(crate) const BUFFER_BYTES: usize = 8 << 10;
@@ -80,7 +80,7 @@ pub(crate) struct MessageReader {
     message: Option<Partial>,
     /// When the first byte came of what is not whole.
     began: Option<Instant>,
-    turns: Turns,
+    time_slice: TimeSlice,
 }
 
 struct Frame {
@@ -108,7 +108,7 @@ impl MessageReader {
             frame: None,
             message: None,
             began: None,
-            turns: Turns::new(),
+            time_slice: TimeSlice::new(),
         }
     }
 
@@ -124,7 +124,7 @@ impl MessageReader {
     /// be read after one.
     pub(crate) async fn next(&mut self) -> Result<Message, Fault> {
         loop {
-            self.turns.pause().await;
+            self.time_slice.pause().await;
             if let Some(message) = self.advance()? {
                 return Ok(message);
             }
@@ -323,7 +323,7 @@ impl MessageReader {
         Ok(())
     }
 
-    /// Reads on: what a large frame lacks goes to its place, anything else into the buffer.
+    /// Reads on. The missing part of a large frame is read to where it belongs, anything else into the buffer.
     async fn fill(&mut self) -> Result<(), Fault> {
         let (Some(frame), Some(message)) = (&mut self.frame, &mut self.message) else {
             return self.fill_buffer().await;
@@ -373,7 +373,7 @@ impl MessageReader {
 impl MessageReader {
     /// Gives others their turn as often as there is a place for it.
     pub(super) fn pause_always(&mut self) {
-        self.turns = Turns::of(Duration::ZERO);
+        self.time_slice = TimeSlice::of(Duration::ZERO);
     }
 }
 

@@ -11,7 +11,7 @@ use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 
 use crate::protocol::body::Body;
-use crate::threads::Turns;
+use crate::threads::TimeSlice;
 
 /// Bytes that are handed to the system at once.
 const PIECE_BYTES: usize = 16 << 10;
@@ -34,7 +34,7 @@ pub(crate) struct MessageWriter {
     buffer: Vec<u8>,
     /// How long the client may take nothing.
     patience: Duration,
-    turns: Turns,
+    time_slice: TimeSlice,
 }
 
 impl MessageWriter {
@@ -45,7 +45,7 @@ impl MessageWriter {
             buffer: Vec::new(),
             // Until the hello, somebody else looks at the clock.
             patience: Duration::MAX,
-            turns: Turns::new(),
+            time_slice: TimeSlice::new(),
         }
     }
 
@@ -119,7 +119,7 @@ impl MessageWriter {
 
     /// Hands what stands in the buffer to the system. However fast the client takes it, others get their turn.
     async fn flush(&mut self) -> io::Result<()> {
-        self.turns.pause().await;
+        self.time_slice.pause().await;
         let mut written = 0;
         while written < self.buffer.len() {
             match self.half.try_write(&self.buffer[written..]) {

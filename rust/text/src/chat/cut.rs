@@ -1,11 +1,12 @@
-//! Going on after a cut through something that the template wrote.
+//! How a conversation continues after a cut through something that the template wrote.
 //!
-//! A context can be cut anywhere, and a template writes well-formed turns only. So what a cut left of one is made whole
-//! before anything else is written: a message gets what is missing of its closing, whether its content is whole or not.
-//! Where the cut lies before the content, in a header or a cue, nothing was said yet: if what is to be written begins
-//! with the tokens that are left, it goes on from them, as if the whole had been cut away; else the header is
-//! completed, and closed with nothing in it. A message is encoded in one piece, and where its header runs into its
-//! content a token holds parts of both: what is left is a header only where it is the header's tokens.
+//! A context can be cut anywhere, and a template writes well-formed turns only. So what a cut left of a turn is made
+//! whole before anything else is written. A message gets what is missing of its closing, whether its content is whole
+//! or not. Where the cut lies before the content, in a header or a cue, nothing was said yet. If what is to be written
+//! begins with the tokens that are left, it continues from them, as if the whole had been cut away. Otherwise the
+//! header is completed, and closed with nothing in it. A message is encoded in one piece, and where its header runs
+//! into its content a token holds parts of both. So what is left is a header only where it consists of the header's
+//! tokens.
 
 use super::script::Script;
 use super::state::{ChatState, Turn};
@@ -49,7 +50,7 @@ pub(super) fn goes_on_as_cue(
     Ok(goes_on(before, at, &kept, &tokens, open))
 }
 
-/// Writes what is missing of a turn that was cut, and closes it. Answers those tokens, and the state after them.
+/// Writes what is missing of a turn that was cut, and closes it. Returns those tokens, and the state after them.
 pub(super) fn finish(
     script: &Script,
     state: &ChatState,
@@ -114,7 +115,7 @@ fn split<'a>(opening: &'a [u32], n_kept: u32, at: At<'_>) -> Option<(&'a [u32], 
     (!rest.is_empty() && kept.ends_with(at.last(kept.len()))).then_some((kept, rest))
 }
 
-/// What is missing of `tokens` behind the first ones, which stand there, where they begin with those.
+/// The rest of `tokens` behind those that stand there already, where `tokens` begin with those.
 fn goes_on(
     mut before: ChatState,
     at: At<'_>,

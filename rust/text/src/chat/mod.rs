@@ -1,9 +1,9 @@
 //! A conversation built piece by piece, by the checkpoint's own template.
 //!
 //! Nothing about a template is known beforehand. Its pieces are read off renderings in which marks stand for what was
-//! said: the text between two marks is the template's ([`pieces`]). A piece goes into a context as soon as it is known,
-//! so what was said is kept: where a template would render the earlier part of a conversation in another way once it
-//! goes on, the context keeps the way it was said in.
+//! said: the text between two marks is the template's ([`pieces`]). A piece is written into a context as soon as it is
+//! known. A template may render the earlier part of a conversation in another way once more was said; the context then
+//! keeps the first way.
 
 mod cut;
 mod pieces;
@@ -82,7 +82,7 @@ pub struct Addition {
 #[derive(Debug)]
 pub struct Chat {
     tokenizer: Arc<Tokenizer>,
-    /// Why there is no script is told to whoever wants to chat; the model can be used without.
+    /// The error where there is no script is reported by the chat calls. The model can be used without them.
     script: Result<Script>,
     end_tokens: Vec<u32>,
 }
@@ -94,7 +94,7 @@ impl Chat {
 
     /// Reads a model directory; `model_vocab_size` is the width of the model's logits (see [`Tokenizer::from_dir`]).
     ///
-    /// A template that is missing or cannot be used is no error here: the chat calls report it.
+    /// A template that is missing or cannot be used is not an error here: the chat calls report it.
     ///
     /// # Errors
     /// `invalid-model` for a file that is missing or damaged.
@@ -156,8 +156,8 @@ impl Chat {
         Ok(Addition { tokens, state })
     }
 
-    /// Opens the assistant's turn. In an open turn there is nothing to do; after raw tokens, what they already hold of
-    /// it is not repeated; a message that was cut is closed first.
+    /// Opens the assistant's turn. In an open turn there is nothing to do. After raw tokens, the part of the opening
+    /// that they already hold is not repeated. A message that was cut is closed first.
     ///
     /// # Errors
     /// `template-error` when there is no template, or it refuses the conversation.

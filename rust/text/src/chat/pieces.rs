@@ -8,9 +8,9 @@
 //! A template may place messages in another way. One rule covers it: what was said is kept where it was said.
 //! - A message that is only rendered together with the next one (a system prompt inside the first question) has no
 //!   closing of its own; what stands between belongs to the next.
-//! - A message that moves as the conversation goes on (a system prompt inside the last question) stays where it was
+//! - A message that moves as the conversation continues (a system prompt inside the last question) stays where it was
 //!   said; messages after it are placed as if it had not been said.
-//! - An assistant's message is written as it is when the conversation goes on, not as when it is the last (without an
+//! - An assistant's message is written as it is when the conversation continues, not as when it is the last (without an
 //!   empty thinking block).
 
 use std::collections::{HashMap, HashSet};
@@ -32,7 +32,7 @@ const N_FIRST: usize = 3;
 const N_LAST: usize = 4;
 
 /// A place in a conversation, where a message or a cue is to stand.
-pub(super) struct Place<'a> {
+pub(super) struct InsertionPoint<'a> {
     /// Who spoke before, in order.
     pub(super) roles: &'a [Role],
     /// The template's text behind the last content, which is already written.
@@ -126,7 +126,7 @@ impl Pieces {
     ///
     /// # Errors
     /// `template-error` when the template refuses the conversation, or writes the message nowhere.
-    pub(super) fn frame(&self, place: &Place<'_>, role: Role) -> Result<Frame> {
+    pub(super) fn frame(&self, place: &InsertionPoint<'_>, role: Role) -> Result<Frame> {
         let mut roles = window(place.roles);
         roles.push(role);
         let sketch = self.sketch(roles)?;
@@ -172,7 +172,7 @@ impl Pieces {
     ///
     /// # Errors
     /// `template-error` when the template refuses the conversation.
-    pub(super) fn cue(&self, place: &Place<'_>) -> Result<String> {
+    pub(super) fn cue(&self, place: &InsertionPoint<'_>) -> Result<String> {
         let roles = window(place.roles);
         let Some(last) = roles.len().checked_sub(1) else {
             return Ok(self.opening()? + &self.cue_after_question()?);
@@ -213,7 +213,7 @@ impl Pieces {
         let answered = [Role::User, Role::Assistant];
         let written = self.closing_of(&answered)?;
         let later = self.frame(
-            &Place {
+            &InsertionPoint {
                 roles: &answered,
                 written: &written,
                 follows: false,
@@ -235,7 +235,7 @@ impl Pieces {
         let tail = only(&whole, &mark(0)).map_or("", |at| &whole[at + mark(0).len()..]);
         Ok(self
             .unwritten(
-                &Place {
+                &InsertionPoint {
                     roles: &roles,
                     written: &closing,
                     follows: false,
@@ -247,7 +247,7 @@ impl Pieces {
     }
 
     /// Of the text between two contents, or before the first, what is still to be written.
-    fn unwritten<'t>(&self, place: &Place<'_>, text: &'t str, first: bool) -> &'t str {
+    fn unwritten<'t>(&self, place: &InsertionPoint<'_>, text: &'t str, first: bool) -> &'t str {
         if first {
             let begin = self
                 .template

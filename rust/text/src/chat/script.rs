@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::pieces::{Pieces, Place};
+use super::pieces::{InsertionPoint, Pieces};
 use super::{ChatState, History, Role};
 use crate::error::Result;
 use crate::template::ChatTemplate;
@@ -38,19 +38,19 @@ impl Script {
     /// `template-error` when the template does not even render a question and its answer.
     pub(super) fn new(tokenizer: Arc<Tokenizer>, template: ChatTemplate) -> Result<Self> {
         let pieces = Pieces::new(Arc::clone(&tokenizer), template);
-        let first = Place {
+        let first = InsertionPoint {
             roles: &[],
             written: "",
             follows: false,
         };
         let question = pieces.frame(&first, Role::User)?;
-        let asked = Place {
+        let asked = InsertionPoint {
             roles: &[Role::User],
             written: question.closing(),
             follows: false,
         };
         let answer = pieces.frame(&asked, Role::Assistant)?;
-        let answered = Place {
+        let answered = InsertionPoint {
             roles: &[Role::User, Role::Assistant],
             written: answer.closing(),
             follows: false,
@@ -174,8 +174,8 @@ impl Script {
     }
 }
 
-fn place(history: &History) -> Place<'_> {
-    Place {
+fn place(history: &History) -> InsertionPoint<'_> {
+    InsertionPoint {
         roles: &history.roles,
         written: history.closing.as_deref().unwrap_or_default(),
         follows: history.follows,

@@ -30,7 +30,7 @@ pub(super) enum Turn {
     Cut {
         /// What it was, whole.
         of: Box<Self>,
-        /// Its tokens that are left, and those that are gone.
+        /// Its tokens that are left, and those that were cut away.
         n_kept: u32,
         n_gone: u32,
     },
@@ -39,7 +39,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Whether a cut that takes the last `n_gone` tokens goes through what the template wrote. The assistant's words
+    /// Whether a cut that takes the last `n_gone` tokens lies within what the template wrote. The assistant's words
     /// before its closing lie in no stretch of their own.
     fn loses(&self, n_gone: u32) -> bool {
         match self {
@@ -146,7 +146,7 @@ impl ChatState {
             Some(stretch) if stretch.turn.loses(stretch.end - new_seq_len) => stretch
                 .turn
                 .cut(new_seq_len - start, stretch.end - new_seq_len),
-            // What is left is the assistant's, or belongs to what goes on behind it.
+            // What is left is the assistant's, or belongs to what continues behind it.
             _ if open => return,
             _ if log
                 .get(n_kept)

@@ -16,7 +16,7 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The budget of the rendering that goes on; at its end nothing is left.
+/// The budget of the rendering under way; at its end nothing is left.
 pub(super) struct Budget(());
 
 impl Budget {

@@ -197,7 +197,7 @@ fn add_tests(environment: &mut Environment<'static>) {
         ("in", Value::from_function(tests::is_in)),
     ];
     for (name, test) in all {
-        // What is no test of texts or lists looks at nothing but the kind of its value.
+        // A test that is not one of texts or lists looks only at the kind of its value.
         let looks = tests_compare(name);
         environment.add_test(name, move |state: &State, arguments: &[Value]| {
             match arguments {

@@ -1,13 +1,13 @@
-//! What was computed before, by this lane or another one, is made ready.
+//! Makes ready what was computed before, by this lane or another one.
 
 use super::super::content::Content;
 use super::super::store::{Claim, Moves, NodeId, PageStore, Place};
 use super::{Lane, Obstacle};
 
 impl Lane {
-    /// Makes ready what the store has of the tokens behind those that are: what this lane computed before, then full
-    /// pages of the content that `wanted` gives by their index, of whoever shares the owner. Copies from the host ride
-    /// in the batch.
+    /// Makes ready what the store has of the tokens behind those that are ready: first what this lane computed before,
+    /// then full pages of the content that `wanted` gives by their index, from any lane of the same owner. Copies from
+    /// the host ride in the batch.
     pub(crate) fn adopt(
         &mut self,
         store: &mut PageStore,
@@ -59,7 +59,7 @@ impl Lane {
         self.n_ready = store.end(Some(node));
     }
 
-    /// Pins a node, brought back from the host if need be. False: it has to be computed.
+    /// Pins a node, after bringing it back from the host where it is there. False: it has to be computed.
     fn enter(
         &mut self,
         store: &mut PageStore,
@@ -75,7 +75,7 @@ impl Lane {
                 Some(page) => page,
                 None => {
                     if store.n_available() == 0 && self.tail.is_sole_user(store) {
-                        // What lies behind the full pages goes for the node anyway.
+                        // The page behind the full ones is dropped for the node in any case.
                         self.tail.drop_partial(store, self.owner);
                         self.n_ready = store.end(self.pin);
                     }
@@ -91,7 +91,7 @@ impl Lane {
         Ok(true)
     }
 
-    /// Takes the part of a page back that was parked.
+    /// Takes back the part of a page that was parked.
     fn unpark(
         &mut self,
         store: &mut PageStore,
@@ -120,7 +120,7 @@ impl Lane {
         (length.div_ceil(store.page_size()) + 1).saturating_sub(self.n_pages())
     }
 
-    /// The same, exactly: what others use already costs nothing.
+    /// The same number, exactly: what others use already costs nothing.
     pub(crate) fn survey(
         &self,
         store: &PageStore,
@@ -155,7 +155,7 @@ impl Lane {
                 if !take(node)? {
                     break;
                 }
-                // The partial page is let go for it, unless it is the same.
+                // The partial page is dropped for it, unless it is the same.
                 if last == self.reach {
                     let is_let_go =
                         self.tail.is_sole_user(store) && self.tail.shared() != Some(node);
@@ -174,7 +174,7 @@ impl Lane {
     }
 }
 
-/// Pages that it takes to have a node ready; none where it has to be computed.
+/// Pages that it takes to make a node ready; none where it has to be computed.
 fn cost(store: &PageStore, claim: Claim, node: NodeId) -> Result<Option<u32>, Obstacle> {
     match (store.place(node), store.moving(node)) {
         (Place::Gone, _) => Ok(None),

@@ -22,7 +22,7 @@ impl Lane {
             let node = match self.path.pop() {
                 Some(node) if store.revive(node, self.owner, own) => node,
                 Some(_) => {
-                    // Another batch is bringing it back and may fail: this lane waits for it at the next attempt.
+                    // Another batch is bringing it back and may fail. This lane waits for that at the next attempt.
                     self.path.clear();
                     self.n_ready = self.pages.len() as u32 * page_size;
                     return;
@@ -47,7 +47,7 @@ impl Lane {
         }
     }
 
-    /// Keeps the first `n_tokens` tokens of what was computed, and lets go of pages for tokens to come.
+    /// Keeps the first `n_tokens` tokens of what was computed, and gives up the pages for tokens to come.
     pub(crate) fn roll_back(&mut self, store: &mut PageStore, n_tokens: u32) {
         self.tail.drop_reserved(store, self.owner);
         let page_size = store.page_size();
@@ -83,8 +83,8 @@ impl Lane {
         self.park_behind(store, n_tokens, full, behind);
     }
 
-    /// Rolls what was computed and is not ready back to the node `full`, whose child `behind` is where a part is
-    /// wanted.
+    /// Rolls back what was computed and is not ready, to the node `full`. Its child `behind` is given where a part of
+    /// that is wanted.
     fn park_behind(
         &mut self,
         store: &mut PageStore,

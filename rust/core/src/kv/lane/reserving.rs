@@ -38,8 +38,8 @@ impl Lane {
         Ok(copy)
     }
 
-    /// Makes room for the tokens up to `length` behind those that a batch computes, which uses the lane. False: there
-    /// is none, or the batch copies the last page, which is the lane's own when that is done and not before.
+    /// Makes room for the tokens up to `length`, behind those that a batch computes that uses the lane. False: there is
+    /// no room, or the batch copies the last page, which is the lane's own only when that is done.
     pub(crate) fn extend(
         &mut self,
         store: &mut PageStore,
@@ -50,7 +50,7 @@ impl Lane {
         !self.must_copy(length) && self.reserve(store, claim, moves, length).is_ok()
     }
 
-    /// Lets go of the part of a page that would have to be copied; it is computed again. False: there is none.
+    /// Drops the part of a page that would have to be copied; it is computed again. False: there is none.
     pub(crate) fn give_up_shared(&mut self, store: &mut PageStore) -> bool {
         if self.tail.parked().is_some() {
             self.tail.forget_parked(store);
@@ -70,7 +70,7 @@ impl Lane {
         self.tail.own(copy.dst);
     }
 
-    /// Lets go of the pages for tokens to come, and of what a copy was to be made into, which no batch makes.
+    /// Gives up the pages for tokens to come, and the page for a copy that no batch makes.
     pub(crate) fn give_up_room(&mut self, store: &mut PageStore, copy: Option<PageCopy>) {
         self.tail.drop_reserved(store, self.owner);
         if let Some(copy) = copy {

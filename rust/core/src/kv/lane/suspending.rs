@@ -1,4 +1,4 @@
-//! All pages are let go of, or shared with a lane that has the same ready.
+//! Gives up all pages, or shares them with another lane that has the same ready.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +8,7 @@ use super::super::store::PageStore;
 use super::Lane;
 
 impl Lane {
-    /// Lets go of all pages. What was computed stays wanted: `tail` gives the content of slots behind the last full
-    /// page.
+    /// Gives up all pages. What was computed stays wanted: `tail` gives the content of slots behind the last full page.
     pub(crate) fn suspend(
         &mut self,
         store: &mut PageStore,
@@ -25,7 +24,7 @@ impl Lane {
         self.drop_resident(store);
     }
 
-    /// Lets go of all pages, of which those that a failed batch should have filled are not to be used again.
+    /// Gives up all pages, because those that a failed batch should have filled must not be used again.
     pub(crate) fn reset(&mut self, store: &mut PageStore) {
         self.tail.drop_reserved(store, self.owner);
         self.drop_resident(store);
@@ -85,7 +84,7 @@ impl Lane {
         }
     }
 
-    /// Lets go of everything.
+    /// Drops everything that it holds and uses.
     pub(crate) fn release(mut self, store: &mut PageStore) {
         self.reset(store);
         self.tail.forget_parked(store);

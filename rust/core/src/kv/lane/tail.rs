@@ -175,8 +175,8 @@ impl Tail {
         }
     }
 
-    /// Takes the own page out that becomes full next: the partial one, or else the first that is reserved. None: there
-    /// is none, or others may see the partial one.
+    /// Takes out the lane's own page that becomes full next: the partial one, or else the first reserved one. None:
+    /// there is none, or others may see the partial one.
     pub(super) fn take_first(&mut self) -> Option<PageId> {
         match self.partial {
             Partial::Own(page) => {
@@ -207,7 +207,7 @@ impl Tail {
         self.parked = Some(Parked { node, n_ready });
     }
 
-    /// Of what is parked no more than the tokens up to `n_ready` count.
+    /// No more of the parked page counts than the tokens up to `n_ready`.
     pub(super) fn cut_parked(&mut self, n_ready: u32) {
         if let Some(parked) = &mut self.parked {
             parked.n_ready = parked.n_ready.min(n_ready);

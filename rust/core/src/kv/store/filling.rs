@@ -5,9 +5,9 @@ use super::{NodeId, PageStore, Place};
 use crate::ids::{BatchId, PageId, UserId};
 
 impl PageStore {
-    /// Puts a full page that was computed behind `parent`, which is pinned, into the tree. The page is the caller's and
-    /// is so no more. Answers the node, which the caller holds and pins at once: another one's, where somebody computed
-    /// the same before.
+    /// Puts a full page that was computed behind `parent`, which is pinned, into the tree. The page was the caller's
+    /// and is the tree's from now on. Returns the node, which the caller holds and pins at once. Where somebody
+    /// computed the same before, it is the node of that page.
     pub(crate) fn commit(
         &mut self,
         parent: Option<NodeId>,
@@ -21,8 +21,8 @@ impl PageStore {
         let known = self.find_hashed(hash, parent, owner, &content);
         match known {
             Some(id) if self.receive(id, page) => id,
-            // Of one that is on its way to the device for a batch that may yet fail there is a second copy, which
-            // nobody finds.
+            // A node that is on its way to the device, for a batch that may yet fail, gets a second copy, which nobody
+            // finds.
             _ => self.insert(
                 parent,
                 owner,
@@ -34,7 +34,7 @@ impl PageStore {
     }
 
     /// Puts a page that was computed again into its node, whose parent is pinned; the caller pins it at once. The page
-    /// is the caller's and is so no more. False where a batch that runs brings the node back.
+    /// was the caller's and is the node's from now on. False where a batch that runs brings the node back.
     pub(crate) fn revive(&mut self, id: NodeId, owner: UserId, page: PageId) -> bool {
         self.discharge(owner, 1);
         let received = self.receive(id, page);
@@ -44,8 +44,8 @@ impl PageStore {
         received
     }
 
-    /// Takes a page that was computed for a node. False, and the page is the caller's still: a batch that runs brings
-    /// the node back.
+    /// Takes a page that was computed for a node. False: a batch that runs brings the node back, and the page stays the
+    /// caller's.
     pub(super) fn receive(&mut self, id: NodeId, page: PageId) -> bool {
         match (self.place(id), self.moving(id)) {
             (Place::Device(_), Some(_)) => return false,
@@ -65,7 +65,7 @@ impl PageStore {
         self.pool.release(page);
     }
 
-    /// Puts a part of a page, which the caller will want again, behind `parent`. Nobody finds it. Answers the node,
+    /// Puts a part of a page, which the caller will want again, behind `parent`. Nobody finds it. Returns the node,
     /// with a holder.
     pub(crate) fn park(
         &mut self,
@@ -107,7 +107,7 @@ impl PageStore {
         self.arrive_from(id, page, None);
     }
 
-    /// A node that was not on the device is there, without users; whoever calls gives it one, or settles it.
+    /// A node that was not on the device is there, without users. The caller adds a user, or settles it.
     pub(super) fn arrive_from(&mut self, id: NodeId, page: PageId, moving: Option<BatchId>) {
         let Some(node) = self.nodes.get_mut(id.0) else {
             return;

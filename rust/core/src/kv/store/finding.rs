@@ -39,7 +39,7 @@ impl PageStore {
         self.hasher.hash_one((parent, owner, content))
     }
 
-    /// Adds a node behind `parent`, that is found by its content where `indexed` is the hash of it.
+    /// Adds a node behind `parent`. It is found by its content where `indexed` is the hash of that.
     pub(super) fn insert(
         &mut self,
         parent: Option<NodeId>,

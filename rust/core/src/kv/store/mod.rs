@@ -1,11 +1,11 @@
-//! The pages of a model, by content: a tree of full pages, of which those that nobody uses stay as a cache.
+//! The pages of a model, by content: a tree of full pages. Pages that nobody uses stay as a cache.
 //!
 //! A node is a page of content behind the content of its parent. Its keys and values are a function of the path from
 //! the root, so whoever computes the same path finds them. A node has *users* (contexts and batches that need it on the
 //! device now, and children with users), and *holders* (contexts that need its content, suspended or not, and
-//! children). Nodes without users are idle: their pages go when others need room, the least recently used first and
-//! children before their parents; what still has a holder is copied to the host or computed again when it is wanted,
-//! the rest is forgotten.
+//! children). Nodes without users are idle: their pages are evicted when others need room, the least recently used
+//! first and children before their parents. A node that still has a holder is copied to the host, or computed again
+//! when it is wanted. A node without a holder is forgotten.
 
 mod filling;
 mod finding;

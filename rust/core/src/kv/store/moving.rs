@@ -26,7 +26,7 @@ impl Moves {
     }
 }
 
-/// What to do with pages that are wanted again when they have to go.
+/// What to do with evicted pages that will be wanted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Displace {
     /// Copy them to the host while it has room.
@@ -35,7 +35,7 @@ pub(crate) enum Displace {
     Replay,
 }
 
-/// For which batch pages are taken, and how those that have to go are displaced.
+/// For which batch pages are taken, and what becomes of the pages that are evicted for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) batch: BatchId,
@@ -64,8 +64,8 @@ impl PageStore {
         }
     }
 
-    /// The batch is done. After a failure what it should have copied is as it was before, or to be computed again;
-    /// whoever pinned what it brought back has let go of it.
+    /// The batch is done. After a failure, what it should have copied is as it was before, or has to be computed again.
+    /// Whoever pinned what it brought back has unpinned it.
     pub(crate) fn conclude(&mut self, batch: BatchId, moves: Moves, succeeded: bool) {
         for Move {
             node: id,
@@ -82,7 +82,7 @@ impl PageStore {
                         self.host.release(slot);
                     }
                 }
-                // It was let go, or computed again by another, on the way.
+                // On the way it lost its last holder, or another lane computed it again.
                 _ => self.host.release(slot),
             }
         }
@@ -107,8 +107,8 @@ impl PageStore {
         }
     }
 
-    /// The device is gone, and the memory of its host: what is held has to be computed again, everything else is
-    /// forgotten. Nobody uses a node, and no batch runs.
+    /// The device is lost, and so is the memory of its host. What is held has to be computed again, and everything else
+    /// is forgotten. Nobody uses a node, and no batch runs.
     pub(crate) fn lose(&mut self) {
         while let Some((_, id)) = self.idle.pop_first() {
             self.leave(id, Place::Gone);
@@ -118,7 +118,7 @@ impl PageStore {
             Place::Device(_) | Place::Gone => None,
         };
         for (id, slot) in self.nodes().filter_map(on_host).collect::<Vec<_>>() {
-            // It may have been let go with a child.
+            // It may have been forgotten with a child.
             if let Some(node) = self.nodes.get_mut(id.0) {
                 node.place = Place::Gone;
                 self.host.release(slot);

@@ -21,7 +21,8 @@ pub(in super::super) struct Node {
     pub(in super::super) parent: Option<NodeId>,
     pub(in super::super) owner: UserId,
     pub(in super::super) content: Content,
-    /// That of its content, by which it is found; none where it is not: it is a part of a page, or a second copy.
+    /// The hash of its content, by which it is found. None: it is not found, since it is a part of a page, or a second
+    /// copy.
     pub(super) hash: Option<u64>,
     /// Digest of all tokens up to its end.
     pub(super) digest: u64,

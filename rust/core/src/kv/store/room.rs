@@ -1,11 +1,12 @@
-//! Room: free pages, and those that others give up.
+//! Room: free pages, and pages that are evicted for it.
 
 use super::moving::Move;
 use super::{Claim, Displace, Moves, NodeId, PageStore, Place};
 use crate::ids::{BatchId, PageId, UserId};
 
 impl PageStore {
-    /// Pages for tokens to come, each with one reference that is the caller's: all or none. Idle pages make room.
+    /// Allocates pages for tokens to come, each with one reference, the caller's: all or none. Idle pages are evicted
+    /// for it.
     pub(crate) fn allocate(
         &mut self,
         owner: UserId,

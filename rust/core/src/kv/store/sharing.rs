@@ -66,7 +66,7 @@ impl PageStore {
         }
     }
 
-    /// Brings a node without users to where it belongs: among the idle, or out of the tree where nobody can want it.
+    /// Puts a node without users where it belongs: among the idle ones, or out of the tree where nobody can want it.
     pub(super) fn settle(&mut self, id: NodeId) {
         let mut next = Some(id);
         while let Some(id) = next.take() {
@@ -75,7 +75,7 @@ impl PageStore {
             };
             let on_device = matches!(node.place, Place::Device(_));
             if on_device && node.moving.is_some() {
-                // It stays as it is until the batch is done that brings it.
+                // It stays as it is until the batch that brings it is done.
                 return;
             }
             let useless = node.holders == 0 && !(node.is_indexed() && on_device);
@@ -99,7 +99,7 @@ impl PageStore {
                     self.n_idle -= 1;
                     self.pool.release(page);
                 }
-                // A slot that a batch still writes is let go when the batch is done.
+                // A slot that a batch still writes becomes free when the batch is done.
                 Place::Host(slot) if node.moving.is_none() => self.host.release(slot),
                 Place::Host(_) | Place::Gone => {}
             }

@@ -16,11 +16,11 @@ use super::line::{Line, Numbered};
 use super::{Capacity, EventQueue};
 use crate::Error;
 use crate::event::Event;
-use crate::holding::Holding;
+use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
 /// How a queue behaves whose reader may come and go.
-pub(crate) struct Keeping {
+pub(crate) struct Retention {
     pub(crate) pid: u64,
     /// Bytes of events kept while nobody is attached.
     pub(crate) kept_bytes: usize,
@@ -30,9 +30,9 @@ pub(crate) struct Keeping {
 }
 
 /// The queue between a process and the readers of its events.
-pub(crate) struct Kept {
+pub(crate) struct DetachableQueue {
     capacity: Capacity,
-    keeping: Keeping,
+    retention: Retention,
     state: Mutex<State>,
     changed: Notify,
     writable: Notify,
@@ -47,7 +47,7 @@ struct State {
     log: LogRing,
     /// The last event, which can be asked for also after it was read; none while there is none.
     outcome: Option<Arc<Event>>,
-    /// What is kept was given up; a last event that comes still is given up too.
+    /// What was kept has been given up. A last event that still comes is given up too.
     forgotten: bool,
 }
 
@@ -55,7 +55,7 @@ struct State {
 struct Dropped {
     n_events: u64,
     n_bytes: u64,
-    /// The number of the newest dropped event, under which the message about all of them goes; none when it was
+    /// The number of the newest dropped event. The message about all of them has this number. None: that was
     /// acknowledged.
     seq: Option<u64>,
 }
@@ -68,10 +68,10 @@ struct Attached {
     unacknowledged_bytes: usize,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for DetachableQueue {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Kept")
+            .debug_struct("DetachableQueue")
             .field("state", &self.state)
             .finish_non_exhaustive()
     }
@@ -81,9 +81,9 @@ impl std::fmt::Debug for Kept {
 #[derive(Debug)]
 pub(crate) enum Next {
     Event(u64, Arc<Event>),
-    /// Nothing yet, or the window is full.
+    /// Nothing so far, or the window is full.
     Wait,
-    /// Every event was sent, or the reader is attached no more.
+    /// Every event was sent, or the reader is no longer attached.
     Over,
 }
 
@@ -96,9 +96,9 @@ pub(crate) enum NotAttached {
     Over,
 }
 
-impl Kept {
+impl DetachableQueue {
     /// An empty one, to which nobody is attached.
-    pub(crate) fn new(capacity: Capacity, holding: Holding, keeping: Keeping) -> Self {
+    pub(crate) fn new(capacity: Capacity, holding: SteppedCharge, retention: Retention) -> Self {
         Self {
             capacity,
             state: Mutex::new(State {
@@ -106,11 +106,11 @@ impl Kept {
                 reader: None,
                 next_reader: 0,
                 dropped: Dropped::default(),
-                log: LogRing::new(keeping.log_bytes),
+                log: LogRing::new(retention.log_bytes),
                 outcome: None,
                 forgotten: false,
             }),
-            keeping,
+            retention,
             changed: Notify::new(),
             writable: Notify::new(),
         }
@@ -129,7 +129,7 @@ impl Kept {
     }
 
     /// Attaches a reader that gets at most `window_bytes` of payload (one event may go beyond) ahead of what it
-    /// acknowledged. Answers its number and that of the first event that it will get.
+    /// acknowledged. Returns its number and that of the first event that it will get.
     ///
     /// # Errors
     /// When another reader is attached, and when there is nothing to read and never will be.
@@ -157,7 +157,7 @@ impl Kept {
         Ok((reader, first_seq))
     }
 
-    /// The reader goes; what it did not acknowledge stays for the next one, within the bounds of what is kept.
+    /// Detaches the reader. What it did not acknowledge stays for the next one, within the bounds of what is kept.
     pub(crate) fn detach(&self, reader: u64) {
         let mut state = lock(&self.state);
         if state.attached(reader).is_none() {
@@ -213,7 +213,7 @@ impl Kept {
         }
     }
 
-    /// The reader has taken everything up to `seq`: it is forgotten.
+    /// The reader has taken everything up to `seq`: those events are forgotten.
     pub(crate) fn acknowledge(&self, reader: u64, seq: u64) {
         let mut state = lock(&self.state);
         let Some(mut attached) = state.attached(reader) else {
@@ -244,7 +244,7 @@ impl Kept {
         self.writable.notify_waiters();
     }
 
-    /// True when the reader has acknowledged the last event, or is attached no more.
+    /// True when the reader has acknowledged the last event, or is no longer attached.
     pub(crate) fn is_over(&self, reader: u64) -> bool {
         let state = lock(&self.state);
         let attached = state.reader.as_ref();
@@ -282,7 +282,7 @@ impl Kept {
 
     /// Drops the oldest output while nobody is attached and more is kept than may be.
     fn drop_oldest(&self, state: &mut State) {
-        while state.reader.is_none() && state.line.kept_bytes() > self.keeping.kept_bytes {
+        while state.reader.is_none() && state.line.kept_bytes() > self.retention.kept_bytes {
             if state
                 .line
                 .events
@@ -301,7 +301,7 @@ impl Kept {
     }
 }
 
-impl EventQueue for Kept {
+impl EventQueue for DetachableQueue {
     fn has_room(&self) -> bool {
         let state = lock(&self.state);
         state.line.ended || state.reader.is_none() || state.line.has_room(self.capacity)
@@ -313,7 +313,7 @@ impl EventQueue for Kept {
 
     fn push(&self, event: Event) -> Result<(), Error> {
         if let Event::Stderr(text) = &event {
-            self.keeping.observer.stderr(self.keeping.pid, text);
+            self.retention.observer.stderr(self.retention.pid, text);
         }
         let mut state = lock(&self.state);
         if state.line.ended {
@@ -357,7 +357,7 @@ impl State {
         self.reader.take_if(|attached| attached.reader == reader)
     }
 
-    /// Gives up what is kept. To a reader that waits for more an error stands for it, under the number of the last
+    /// Gives up what is kept. A reader that waits for more gets an error in its place, under the number of the last
     /// event.
     fn forget(&mut self) {
         self.line.clear();
@@ -388,7 +388,7 @@ impl State {
         self.line.kept_bytes() + self.log.len() + last_bytes
     }
 
-    /// Gives back what is held no more.
+    /// Gives back the charge for what is no longer held.
     fn settle(&mut self) {
         let held_bytes = self.held_bytes();
         self.line.settle(held_bytes);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Capacity;
 use crate::Error;
 use crate::event::Event;
-use crate::holding::Holding;
+use crate::stepped_charge::SteppedCharge;
 
 /// What an event costs beside its payload, where kept events are bounded by bytes.
 pub(super) const EVENT_BYTES: usize = 64;
@@ -19,7 +19,7 @@ pub(super) struct Line {
     /// Payload bytes of the events, without the last one, which is outside the bounds.
     bytes: usize,
     /// What all of it is charged with.
-    holding: Holding,
+    holding: SteppedCharge,
     /// The last event is in the line or was read.
     pub(super) ended: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Numbered {
 
 impl Line {
     /// An empty one.
-    pub(super) fn new(holding: Holding) -> Self {
+    pub(super) fn new(holding: SteppedCharge) -> Self {
         Self {
             events: VecDeque::new(),
             last_seq: 0,

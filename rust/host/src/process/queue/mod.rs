@@ -1,9 +1,9 @@
 //! The queue between a process and whoever reads its events.
 //!
 //! Its writer is always the same, the program. Of readers there are two kinds, and a queue for each: one who is there
-//! from the beginning to the end ([`Piped`]), and many who come and go ([`Kept`]).
+//! from the beginning to the end ([`PipeQueue`]), and many who come and go ([`DetachableQueue`]).
 
-mod kept;
+mod detachable;
 mod line;
 mod piped;
 
@@ -11,8 +11,8 @@ use std::fmt::Debug;
 
 use tokio::sync::futures::Notified;
 
-pub(crate) use self::kept::{Keeping, Kept, Next, NotAttached};
-pub(crate) use self::piped::Piped;
+pub(crate) use self::detachable::{DetachableQueue, Next, NotAttached, Retention};
+pub(crate) use self::piped::PipeQueue;
 use crate::Error;
 use crate::event::Event;
 

@@ -10,12 +10,12 @@ use super::line::Line;
 use super::{Capacity, EventQueue};
 use crate::Error;
 use crate::event::Event;
-use crate::holding::Holding;
+use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
 /// The queue between a process and the one reader of its events.
 #[derive(Debug)]
-pub(crate) struct Piped {
+pub(crate) struct PipeQueue {
     capacity: Capacity,
     state: Mutex<State>,
     readable: Condvar,
@@ -30,9 +30,9 @@ struct State {
     abandoned: bool,
 }
 
-impl Piped {
+impl PipeQueue {
     /// An empty one.
-    pub(crate) fn new(capacity: Capacity, holding: Holding) -> Self {
+    pub(crate) fn new(capacity: Capacity, holding: SteppedCharge) -> Self {
         Self {
             capacity,
             state: Mutex::new(State {
@@ -104,7 +104,7 @@ impl Piped {
     }
 }
 
-impl EventQueue for Piped {
+impl EventQueue for PipeQueue {
     fn has_room(&self) -> bool {
         let state = lock(&self.state);
         state.line.ended || state.abandoned || state.line.has_room(self.capacity)

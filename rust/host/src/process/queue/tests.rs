@@ -6,17 +6,17 @@ use pie_core::ErrorCode;
 use super::line::EVENT_BYTES;
 use super::*;
 use crate::budget::{Budget, Purpose};
-use crate::holding::Holding;
 use crate::process::serving::Observer;
+use crate::stepped_charge::SteppedCharge;
 use crate::sync::lock;
 
 fn text(text: &str) -> Event {
     Event::Stdout(text.to_owned())
 }
 
-fn holding() -> Holding {
+fn holding() -> SteppedCharge {
     let budget = Budget::new(64 << 20, None);
-    Holding::new(budget.account("ada").empty(Purpose::Queue))
+    SteppedCharge::new(budget.account("ada").empty(Purpose::Queue))
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn what_waits_is_charged_until_it_is_taken() {
         entries: 100,
         bytes: 100 << 20,
     };
-    let holding = Holding::new(budget.account("ada").empty(Purpose::Queue));
-    let queue = Piped::new(capacity, holding);
+    let holding = SteppedCharge::new(budget.account("ada").empty(Purpose::Queue));
+    let queue = PipeQueue::new(capacity, holding);
     let file = || Event::File(vec![0; 200 << 10]);
     queue.push(file()).unwrap();
     queue.push(file()).unwrap();
@@ -47,7 +47,7 @@ fn what_waits_is_charged_until_it_is_taken() {
 
 #[tokio::test]
 async fn a_full_queue_suspends_its_writer_until_something_is_read() {
-    let queue = Piped::new(
+    let queue = PipeQueue::new(
         Capacity {
             entries: 2,
             bytes: 100,
@@ -69,7 +69,7 @@ async fn a_full_queue_suspends_its_writer_until_something_is_read() {
 
 #[tokio::test]
 async fn bytes_are_bounded_with_one_event_beyond() {
-    let queue = Piped::new(
+    let queue = PipeQueue::new(
         Capacity {
             entries: 10,
             bytes: 4,
@@ -89,7 +89,7 @@ async fn bytes_are_bounded_with_one_event_beyond() {
 
 #[test]
 fn the_last_event_always_fits_and_is_the_last() {
-    let queue = Piped::new(
+    let queue = PipeQueue::new(
         Capacity {
             entries: 1,
             bytes: 1,
@@ -118,22 +118,22 @@ impl Observer for Witness {
 }
 
 /// A queue that keeps two events of up to two bytes.
-fn keeping() -> Kept {
+fn keeping() -> DetachableQueue {
     let capacity = Capacity {
         entries: 2,
         bytes: 100,
     };
-    let keeping = Keeping {
+    let keeping = Retention {
         pid: 7,
         kept_bytes: 2 * (EVENT_BYTES + 2),
         log_bytes: 4,
         observer: Arc::new(Witness::default()),
     };
-    Kept::new(capacity, holding(), keeping)
+    DetachableQueue::new(capacity, holding(), keeping)
 }
 
 /// What an attached reader can get at once.
-fn readable(queue: &Kept, reader: u64) -> Vec<(u64, Event)> {
+fn readable(queue: &DetachableQueue, reader: u64) -> Vec<(u64, Event)> {
     std::iter::from_fn(|| match queue.read(reader) {
         Next::Event(seq, event) => Some((seq, Event::clone(&event))),
         Next::Wait | Next::Over => None,
@@ -313,13 +313,13 @@ fn the_last_event_can_be_asked_for_until_it_is_forgotten() {
 #[test]
 fn the_observer_hears_standard_error() {
     let witness = Arc::new(Witness::default());
-    let queue = Kept::new(
+    let queue = DetachableQueue::new(
         Capacity {
             entries: 1,
             bytes: 1,
         },
         holding(),
-        Keeping {
+        Retention {
             pid: 7,
             kept_bytes: 0,
             log_bytes: 0,
@@ -333,7 +333,7 @@ fn the_observer_hears_standard_error() {
 
 #[test]
 fn nothing_in_time_is_none() {
-    let queue = Piped::new(
+    let queue = PipeQueue::new(
         Capacity {
             entries: 1,
             bytes: 1,

@@ -44,7 +44,7 @@ pub(crate) struct User {
 }
 
 /// The places of connected clients.
-pub(crate) struct Places {
+pub(crate) struct ClientPlaces {
     most: usize,
     most_of_user: usize,
     most_of_address: usize,
@@ -63,7 +63,7 @@ struct Table {
 
 #[derive(Default)]
 struct OfAddress {
-    by_user: HashMap<String, Vec<Seat>>,
+    by_user: HashMap<String, Vec<TakenPlace>>,
     n: usize,
 }
 
@@ -73,27 +73,27 @@ struct OfUser {
 }
 
 /// One place that is taken.
-struct Seat {
+struct TakenPlace {
     number: u64,
     /// Dropping it tells the connection that it has lost the place.
     _kept: oneshot::Sender<()>,
 }
 
 /// A place among the connected clients, which becomes free when it is dropped.
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct ClientPlace {
+    places: Arc<ClientPlaces>,
     user: Arc<User>,
     address: Address,
     number: u64,
 }
 
-impl Place {
+impl ClientPlace {
     pub(crate) fn user(&self) -> &Arc<User> {
         &self.user
     }
 }
 
-impl Places {
+impl ClientPlaces {
     pub(crate) fn new(config: &ServerConfig, budget: Arc<Budget>) -> Self {
         Self {
             most: config.max_connections,
@@ -123,7 +123,7 @@ impl Places {
         self: &Arc<Self>,
         user: &str,
         address: Address,
-    ) -> Result<(Place, oneshot::Receiver<()>), Error> {
+    ) -> Result<(ClientPlace, oneshot::Receiver<()>), Error> {
         let mut table = lock(&self.table);
         let of_user = table.by_user.get(user).map_or(0, |of| of.n);
         if of_user >= self.most_of_user {
@@ -144,8 +144,8 @@ impl Places {
             )));
         }
         let (kept, lost) = oneshot::channel();
-        let (user, number) = table.seat(user, address, kept, || self.user(user));
-        let place = Place {
+        let (user, number) = table.place(user, address, kept, || self.user(user));
+        let place = ClientPlace {
             places: self.clone(),
             user,
             address,
@@ -173,7 +173,7 @@ fn full(what: &str) -> Error {
 }
 
 impl Table {
-    fn seat(
+    fn place(
         &mut self,
         name: &str,
         address: Address,
@@ -184,8 +184,8 @@ impl Table {
         self.n += 1;
         let of_address = self.by_address.entry(address).or_default();
         of_address.n += 1;
-        let seats = of_address.by_user.entry(name.to_owned()).or_default();
-        seats.push(Seat {
+        let places = of_address.by_user.entry(name.to_owned()).or_default();
+        places.push(TakenPlace {
             number: self.next,
             _kept: kept,
         });
@@ -236,9 +236,9 @@ impl Table {
         let greatest = of_address
             .by_user
             .iter()
-            .max_by_key(|(_, seats)| seats.len());
+            .max_by_key(|(_, places)| places.len());
         let youngest =
-            greatest.and_then(|(user, seats)| Some((user.clone(), seats.last()?.number)));
+            greatest.and_then(|(user, places)| Some((user.clone(), places.last()?.number)));
         if let Some((user, number)) = youngest {
             tracing::info!(user, "a client gives its place to another one");
             self.free(address, &user, number);
@@ -250,14 +250,14 @@ impl Table {
         let Some(of_address) = self.by_address.get_mut(&address) else {
             return;
         };
-        let Some(seats) = of_address.by_user.get_mut(user) else {
+        let Some(places) = of_address.by_user.get_mut(user) else {
             return;
         };
-        let Some(at) = seats.iter().position(|seat| seat.number == number) else {
+        let Some(at) = places.iter().position(|place| place.number == number) else {
             return;
         };
-        seats.remove(at);
-        if seats.is_empty() {
+        places.remove(at);
+        if places.is_empty() {
             of_address.by_user.remove(user);
         }
         of_address.n -= 1;
@@ -274,7 +274,7 @@ impl Table {
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientPlace {
     fn drop(&mut self) {
         lock(&self.places.table).free(self.address, &self.user.name, self.number);
     }
@@ -286,23 +286,23 @@ mod tests {
 
     use super::*;
 
-    type Entered = (Place, oneshot::Receiver<()>);
+    type Entered = (ClientPlace, oneshot::Receiver<()>);
 
-    fn places(most: usize, of_user: usize, of_address: usize) -> Arc<Places> {
+    fn places(most: usize, of_user: usize, of_address: usize) -> Arc<ClientPlaces> {
         let config = ServerConfig {
             max_connections: most,
             max_user_connections: of_user,
             max_address_connections: of_address,
             ..ServerConfig::new(PathBuf::new())
         };
-        Arc::new(Places::new(&config, Budget::new(1 << 30, None)))
+        Arc::new(ClientPlaces::new(&config, Budget::new(1 << 30, None)))
     }
 
     fn at(last: u8) -> Address {
         IpAddr::from([192, 0, 2, last]).into()
     }
 
-    fn enter(places: &Arc<Places>, user: &str, address: u8) -> Result<Entered, String> {
+    fn enter(places: &Arc<ClientPlaces>, user: &str, address: u8) -> Result<Entered, String> {
         places
             .enter(user, at(address))
             .map_err(|error| error.message)
@@ -344,7 +344,7 @@ mod tests {
         let mut other = vec![enter(&places, "b", 1).unwrap()];
         let mut late = vec![enter(&places, "c", 1).unwrap()];
         assert_eq!((n_lost(&mut greedy), n_lost(&mut other)), (1, 0));
-        // The youngest went; freeing its place once more changes nothing.
+        // The youngest has lost its place. Freeing it once more changes nothing.
         assert!(is_lost(&mut greedy[2]));
         greedy.truncate(2);
         assert_eq!(places.count(), 4);
