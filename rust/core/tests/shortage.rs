@@ -333,22 +333,17 @@ fn who_is_expected_back_keeps_its_pages_for_a_while() {
 }
 
 /// A request for which there is not enough room lets go of the pages that it found, so that a smaller one can have them
-/// meanwhile.
+/// meanwhile, also one that may not displace it.
 #[test]
 fn who_has_to_wait_keeps_nothing_from_a_smaller_one() {
     let narrow = EngineConfig {
         n_pages: 6,
         ..config()
     };
-    let mut world = World::new(narrow);
-    for (process, user) in [(1, 1), (2, 2)] {
-        let engine = &mut world.engine;
-        engine
-            .new_process(ProcessId(process), UserId(user), 9)
-            .unwrap();
-    }
+    let mut world = World::with_process(narrow, 9);
     // Two of its pages lie idle, and four are with a batch that runs.
     let large = world.context(&prompt(8, 0));
+    world.engine.set_bid(large, 5).unwrap();
     world.flush(large).unwrap();
     world.engine.suspend(large).unwrap();
     let other = world.context(&prompt(16, 1));
@@ -356,11 +351,11 @@ fn who_has_to_wait_keeps_nothing_from_a_smaller_one() {
     assert!(world.plan());
     world.engine.append(large, &prompt(8, 2)).unwrap();
     let large = world.submit(Submission::Flush(large)).unwrap();
-    let small = world.engine.new_context(ProcessId(2)).unwrap();
-    world.engine.append(small, &prompt(5, 3)).unwrap();
+    assert!(!world.plan());
+    assert_eq!(world.engine.stats().n_pages_used, 4);
+    let small = world.context(&[3]);
     let small = world.submit(Submission::Flush(small)).unwrap();
     assert!(world.plan(), "the small one waits for the large one");
-    assert_eq!(world.engine.stats().n_pages_used, 6);
     for request in [small, other, large] {
         world.wait(request).unwrap();
     }
