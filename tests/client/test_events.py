@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from client.fake import WINDOW_BYTES, Peer, fake_server, scenario
-from pie.client import Event, PieError, connect
+from pie.client import Event, PieError, connect, connection
 
 TEXT = "x" * 512
 
@@ -61,6 +61,23 @@ async def test_an_error_ends_the_events_and_is_raised_by_result() -> None:
         assert caught.value.code == "program-error"
         assert str(caught.value) == caught.value.message == "KeyError: 'x'"
         assert caught.value.details == {"kind": "KeyError", "message": "'x'", "traceback": "main.py, line 1", "pid": 1}
+
+
+@scenario
+async def test_what_a_server_waits_for_is_acked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Acks may wait for company, but not that of a quarter of the window, nor that of the last event."""
+    monkeypatch.setattr(connection, "_ACK_DELAY_S", 3600.0)
+
+    async def script(peer: Peer) -> None:
+        await peer.answer(await peer.expect("launch"), pid=1, launch_seed=0)
+        reading = asyncio.create_task(peer.serve_forever())
+        await peer.acked(1, await peer.event(1, "stdout", text="x" * (WINDOW_BYTES // 4)))
+        await peer.acked(1, await peer.event(1, "return", value="1"))
+        reading.cancel()
+
+    async with fake_server(script) as address, connect(address) as client:
+        process = await client.launch("p@1")
+        assert len([event async for event in process.events()]) == 2
 
 
 @scenario

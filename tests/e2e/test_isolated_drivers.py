@@ -19,11 +19,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pie._engine import Model, Process
 from pie.backends import open_driver
-from pie.backends.base import Driver, DriverOptions
+from pie.backends.base import Driver, DriverLostError, DriverOptions
 from pie.config import EMBEDDED_FOLDER, ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
@@ -33,6 +34,7 @@ from pie.isolation.driver import IsolatedDriver
 from pie.isolation.process import DriverProcess
 from pie.memory import driver_bytes
 from support import isolated
+from support.arenas import Feed, batch
 from support.engines import started
 from support.isolated import COLLECTING, STEPPING, VOCAB_SIZE, wait_for
 from support.launching import PATIENCE_S, Outcome, finish, python_source, run
@@ -347,6 +349,30 @@ def test_an_error_between_a_batch_and_its_answer_loses_the_process(expected: lis
     with serving(isolated.dummy) as (engine, model, _):
         assert [end.value[0] for end in outcomes(launch(engine))] == expected
         assert model.stats()["n_device_losses"] == 3
+
+
+def test_an_interrupt_between_a_batch_and_its_answer_loses_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an error does: the next answer would be that of the batch that was interrupted."""
+    driver = IsolatedDriver(isolated.dummy, VOCAB_SIZE)
+    page_size = driver.capabilities.page_size
+    first, second = (batch([Feed(tokens=[token], pages=[0], rows=[0])], page_size=page_size) for token in (1, 2))
+    expected = isolated.dummy().run(second)
+
+    def interrupts(_: DriverProcess) -> isolation.Stopping:
+        raise KeyboardInterrupt
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(isolated_driver, "Stopping", interrupts)
+            with pytest.raises(KeyboardInterrupt):
+                driver.run(first)
+        assert driver.pid is None
+        with pytest.raises(DriverLostError):
+            driver.run(second)
+        driver.restart()
+        assert np.array_equal(driver.run(second), expected)
+    finally:
+        driver.close()
 
 
 def children() -> list[str]:

@@ -35,6 +35,7 @@ const CASES = [
   ['an inexact seed', () => fresh().generate(Sampler.argmax(), { seed: 2 ** 53 }), InferletError, 'invalid-argument', 'bigint'],
   ['a seed of 65 bits', () => fresh().generate(Sampler.argmax(), { seed: 2n ** 64n }), InferletError, 'invalid-argument', 'seed is 18446744073709551616'],
   ['half a candidate', () => fresh().generate(Sampler.topK(1, 1.5)), InferletError, 'invalid-sampler', 'k of the sampler is 1.5'],
+  ['half a draw', () => fresh().generate(Sampler.multinomial(1, 1.5)), InferletError, 'invalid-sampler', 'draws of the sampler is 1.5'],
   ['a temperature in words', () => fresh().generate(Sampler.topP('hot')), TypeError, 'invalid-argument', 'temperature of the sampler must be a number'],
   ['too many candidates', () => fresh().generate(Sampler.topK(1, 2 ** 32)), InferletError, 'invalid-sampler', 'k of the sampler is 4294967296'],
   ['a part in words', () => fresh().generate(Sampler.topP(1, 'most')), TypeError, 'invalid-argument', 'p of the sampler must be a number'],
@@ -101,6 +102,15 @@ test('[JS-046 JS-058] without options the engine gets the defaults', () => {
 test('[JS-032..038] fill-ins chain', () => {
   const ctx = fresh();
   assert.equal(ctx.system('s').user('u').assistant('a').cue().seal().append([1]).appendText('t'), ctx);
+  assert.deepEqual(host.calls.slice(1), [
+    ['fill', 'system', 's'],
+    ['fill', 'user', 'u'],
+    ['fill', 'assistant', 'a'],
+    ['cue'],
+    ['seal'],
+    ['context.append', new Uint32Array([1])],
+    ['context.appendText', 't'],
+  ]);
 });
 
 test('[JS-045] a context has no operations on its pages', () => {

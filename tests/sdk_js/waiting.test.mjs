@@ -118,3 +118,11 @@ test('[JS-023] a context is released by using', () => {
   ctx[Symbol.dispose]();
   assert.deepEqual(host.calls.at(-1), ['context.release']);
 });
+
+test('the combinators that end losers are as replaceable as those of the language', () => {
+  for (const name of ['race', 'any']) {
+    const { value, ...flags } = Object.getOwnPropertyDescriptor(Promise, name);
+    assert.deepEqual(flags, { writable: true, enumerable: false, configurable: true });
+    assert.equal(value.name, name);
+  }
+});

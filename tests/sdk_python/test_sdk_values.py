@@ -3,7 +3,7 @@
 import pytest
 from wit_world.imports import sampling
 
-from inferlet import ArgumentTypeError, InvalidArgumentError, Sampler, _arguments, _json
+from inferlet import ArgumentTypeError, InvalidArgumentError, Sampler, _arguments, _json, chat
 from inferlet.errors import InferletError, new_error
 
 RECURSIVE: list = []
@@ -99,3 +99,17 @@ def test_arguments_that_cannot_cross_are_named(make, code, message):
 def test_an_unknown_code_is_still_an_error():
     error = new_error("of-a-newer-engine", "text", {"a": 1})
     assert (type(error), error.code, str(error), error.details) == (InferletError, "of-a-newer-engine", "text", {"a": 1})
+
+
+@pytest.mark.parametrize("call", [chat.cue, chat.seal, chat.stop_tokens, lambda it: chat.user(it, "u"), chat.Decoder])
+def test_what_is_no_model_is_refused(call):
+    with pytest.raises(ArgumentTypeError, match="it must be a Model"):
+        call("tiny")
+
+
+def test_events_are_values():
+    event = chat.Event.Delta("a")
+    assert {event: 1}[chat.Event.Delta("a")] == 1
+    assert event != chat.Event.Done("a")
+    with pytest.raises(AttributeError):
+        event.text = "b"

@@ -58,6 +58,7 @@ fn serve(mut driver: DriverEnd, host: UnixStream) {
         let (first, n_rows) = (words(&driver.words(batch.slot).unwrap())[0], batch.n_words);
         assert!(n_rows < batch.n_most_rows);
         let rows = driver.rows(batch.slot).unwrap();
+        assert_eq!(rows.n_bytes(), batch.n_most_rows * 4 * VOCAB_SIZE as usize);
         // SAFETY: the rows of a batch that is not answered.
         let rows =
             unsafe { std::slice::from_raw_parts_mut(rows.start().cast::<f32>(), n_rows * 100) };

@@ -132,6 +132,16 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_that_allows_everything_restricts_nothing() {
+        for full in [&[0, 5][..], &[0, 9], &[0, 2, 0, 3], &[0, 5, 4]] {
+            assert!(shortest(full, 5).is_empty(), "{full:?}");
+        }
+        assert_eq!(shortest(&[0, 4], 5), [0, 4]);
+        assert_eq!(shortest(&[1, 4], 5), [1, 4]);
+        assert_eq!(shortest(&[7], 5), [0]);
+    }
+
+    #[test]
     fn runs_longer_than_the_row_are_refused() {
         assert!(check(&[2, 3], 5).is_ok());
         let error = check(&[2, 4], 5).unwrap_err();

@@ -391,6 +391,26 @@ fn what_forward_passes_keep_is_bounded() {
     world.submit(third).unwrap();
 }
 
+/// However it is written down, a mask that allows every token is none: what was computed without one is found.
+#[test]
+fn an_attention_mask_that_allows_everything_is_none() {
+    let mut world = World::with_process(config(), 9);
+    let plain = world.context(&prompt(8, 0));
+    world.flush(plain).unwrap();
+    for (n, full) in [(4, &[0, 8][..]), (8, &[0, 3, 0, 5])] {
+        let context = world.context(&[]);
+        let asked = Forward {
+            masks: vec![full.to_vec(); 8],
+            rows: vec![kept(7)],
+            ..forward(&prompt(8, 0))
+        };
+        let rows = run(&mut world, context, asked).unwrap();
+        let slots = slots(&prompt(8, 0), Adapter::default());
+        assert_eq!(rows[0].logits.as_deref(), Some(&logits(&slots[7])[..]));
+        assert_eq!(world.engine.stats().n_reused, n);
+    }
+}
+
 #[test]
 fn the_runs_of_an_attention_mask_are_bounded() {
     let mut world = World::with_process(

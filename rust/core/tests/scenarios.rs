@@ -569,6 +569,35 @@ fn a_step_may_draw_the_last_token_of_a_budget() {
     assert_eq!(error.code, ErrorCode::TokenBudget);
 }
 
+/// Two steps are under way where the budget has one token left: the second to be taken is refused, and so is what ran
+/// ahead of it.
+#[test]
+fn what_ran_ahead_of_a_step_that_is_not_paid_for_does_not_run() {
+    let mut world = World::with_process(config(), 1);
+    let budget = TokenBudget::new(9);
+    world.engine.set_token_budget(ProcessId(1), budget.clone());
+    let steps = [0, 1].map(|salt| {
+        let context = world.context(&prompt(4, salt));
+        let generator = world.generator(context, 6);
+        world.engine.next_step(generator).unwrap();
+        let request = world.submit(Submission::Step(generator)).unwrap();
+        (context, request)
+    });
+    assert!(world.plan());
+    world.finish();
+    let [(_, first), (context, second)] = steps;
+    let answer = output(world.engine.take(first).unwrap().unwrap());
+    assert_eq!((answer.tokens.len(), budget.left()), (1, 0));
+    let error = world.engine.take(second).unwrap().unwrap_err();
+    assert_eq!(error.code, ErrorCode::TokenBudget);
+    // Only what ran ahead of the first is computed.
+    let before = world.engine.stats();
+    world.pump();
+    let stats = world.engine.stats();
+    assert_eq!(stats.n_tokens - before.n_tokens, 1);
+    assert_eq!(world.engine.length(context).unwrap(), 4);
+}
+
 #[test]
 fn a_bid_leaves_what_ran_ahead() {
     // Before the batch that draws the next token, while it runs, and after it.

@@ -300,3 +300,64 @@ fn who_was_refused_for_long_goes_first() {
     }
     assert!(n_batches > 32, "it was never refused for long");
 }
+
+/// A program that was answered keeps the pages of its context for four times as long as it usually takes to come back,
+/// within 1 and 16 limits of a hold; others who need them wait for that and no longer.
+#[test]
+fn who_is_expected_back_keeps_its_pages_for_a_while() {
+    let narrow = EngineConfig {
+        n_pages: 4,
+        hold_ns: 1000,
+        run_ahead: false,
+        end_tokens: vec![],
+        ..config()
+    };
+    for (usual_ns, kept_ns) in [(100, 1000), (500, 2000), (2000, 8000), (9000, 16_000)] {
+        let mut world = World::with_process(narrow.clone(), 9);
+        let context = world.context(&prompt(8, 0));
+        let generator = world.generator(context, 4);
+        world.step(generator).unwrap();
+        world.now_ns += usual_ns;
+        world.step(generator).unwrap();
+        let answered_ns = world.now_ns;
+        let other = world.context(&prompt(8, 1));
+        world.flush(other).unwrap();
+        assert_eq!(world.now_ns - answered_ns, kept_ns, "after {usual_ns} ns");
+        assert_eq!(world.engine.stats().n_suspended, 1);
+    }
+    // A context of which nothing is known keeps them for one limit.
+    let mut world = World::with_process(narrow, 9);
+    let [context, other] = [0, 1].map(|salt| world.context(&prompt(12, salt)));
+    world.flush(context).unwrap();
+    world.flush(other).unwrap();
+    assert_eq!(world.now_ns, 1000);
+}
+
+/// A request for which there is not enough room lets go of the pages that it found, so that a smaller one can have them
+/// meanwhile, also one that may not displace it.
+#[test]
+fn who_has_to_wait_keeps_nothing_from_a_smaller_one() {
+    let narrow = EngineConfig {
+        n_pages: 6,
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 9);
+    // Two of its pages lie idle, and four are with a batch that runs.
+    let large = world.context(&prompt(8, 0));
+    world.engine.set_bid(large, 5).unwrap();
+    world.flush(large).unwrap();
+    world.engine.suspend(large).unwrap();
+    let other = world.context(&prompt(16, 1));
+    let other = world.submit(Submission::Flush(other)).unwrap();
+    assert!(world.plan());
+    world.engine.append(large, &prompt(8, 2)).unwrap();
+    let large = world.submit(Submission::Flush(large)).unwrap();
+    assert!(!world.plan());
+    assert_eq!(world.engine.stats().n_pages_used, 4);
+    let small = world.context(&[3]);
+    let small = world.submit(Submission::Flush(small)).unwrap();
+    assert!(world.plan(), "the small one waits for the large one");
+    for request in [small, other, large] {
+        world.wait(request).unwrap();
+    }
+}

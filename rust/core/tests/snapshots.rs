@@ -254,6 +254,50 @@ fn users_who_have_gone_do_not_keep_others_from_saving() {
     assert_eq!(save(2, &[], true).1, ["b", "c"]);
 }
 
+/// Of users who have gone with as many snapshots each, the one whose snapshot was used the longest ago gives it.
+#[test]
+fn the_snapshot_that_nobody_missed_for_longest_gives_way() {
+    let limits = EngineConfig {
+        max_snapshots: 4,
+        max_user_snapshots: Some(3),
+        ..config()
+    };
+    let save = |world: &mut World, user: u64, name: &str| {
+        let process = ProcessId(100 + user);
+        let engine = &mut world.engine;
+        engine.new_process(process, UserId(user), 1).unwrap();
+        let context = engine.new_context(process).unwrap();
+        engine.save(context, name, nothing()).unwrap();
+        engine.end_process(process);
+    };
+    let names = |world: &mut World, user: u64| {
+        let process = ProcessId(200 + user);
+        let engine = &mut world.engine;
+        engine.new_process(process, UserId(user), 1).unwrap();
+        let names = engine.snapshots(process).unwrap();
+        engine.end_process(process);
+        names
+    };
+    for users in 0..12 {
+        let (first, second) = (10 + users % 2, 11 - users % 2);
+        let mut world = World::new(limits.clone());
+        for (user, name) in [(first, "a"), (second, "a"), (second, "b"), (first, "b")] {
+            save(&mut world, user, name);
+        }
+        save(&mut world, 9, "new");
+        assert_eq!(names(&mut world, first), ["b"]);
+        assert_eq!(names(&mut world, second), ["a", "b"]);
+        // One that was opened since is missed the more.
+        let process = ProcessId(300);
+        let engine = &mut world.engine;
+        engine.new_process(process, UserId(second), 1).unwrap();
+        engine.open_snapshot(process, "a").unwrap();
+        engine.end_process(process);
+        save(&mut world, 8, "new");
+        assert_eq!(names(&mut world, second), ["a"]);
+    }
+}
+
 #[test]
 fn what_is_opened_counts_against_the_budget_and_a_refused_one_stays() {
     let mut world = World::with_process(config(), 1);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use super::cost::Prices;
 use super::queue::{MAX_REMEMBERED, forget_old};
 use super::*;
 use crate::ids::{ContextId, PassId, ProcessId, UserId};
@@ -356,6 +357,34 @@ fn one_that_lacked_pages_too_often_goes_first() {
     };
     let mut queue = queue(&[ticket(1, 1, 1), ticket(2, 2, 20), starved]);
     assert_eq!(plan(&mut queue, LIMITS, 1), [(5, 8), (1, 1), (2, 7)]);
+}
+
+/// What has to displace every other to run at all has the whole batch, whatever share of the time its user has.
+#[test]
+fn the_urgent_one_goes_first_and_is_not_held_up_for_others() {
+    let decodes = (1..=4).map(|n| of_user(2, ticket(n, 2, 1)));
+    let prefill = of_user(1, ticket(9, 1, 300));
+    let wide = Limits {
+        n_tokens: 512,
+        n_sequences: 64,
+        prefill_chunk: 512,
+    };
+    // A batch may take 2 ms, of which each token takes a tenth.
+    let plan = |urgent: Option<PassId>| {
+        let pace = Pace::with_prices(2_000_000, Prices::new(1e6, 0.0, 1e5, 0.0));
+        let mut queue = Queue::new(pace);
+        queue.pace.tell(0, 2);
+        decodes
+            .clone()
+            .chain([prefill])
+            .for_each(|it| queue.push(it));
+        queue.urgent = urgent;
+        plan(&mut queue, wide, 1)
+    };
+    let held_up = plan(None);
+    assert_eq!(held_up.len(), 5, "{held_up:?}");
+    assert!(held_up[4].0 == 9 && held_up[4].1 < 300, "{held_up:?}");
+    assert_eq!(plan(Some(PassId(9)))[0], (9, 300));
 }
 
 #[test]
