@@ -313,9 +313,7 @@ class Program:
     def op_stop(self, op: Op) -> None:
         generation = self.generator(op)
         generation.template_stop = frozenset(op["tokens"])
-        generation.stop = frozenset()
-        if not op["tokens"]:
-            generation.ends = frozenset()
+        generation.ends = frozenset(self.model.end_tokens if op["tokens"] else ())
 
     def op_add_stop(self, op: Op) -> None:
         generation = self.generator(op)

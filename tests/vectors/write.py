@@ -128,10 +128,16 @@ def stops() -> list[Op]:
 
 
 def replaced_stop_sets() -> list[Op]:
-    """What the method named stops no more where it names others, which do."""
+    """What the method named stops no more where it names others, which do. What the option and `add_stop` added stays,
+    also where the method is given nothing.
+    """
     first = Program(MODEL, SEED, []).run([*prompt("x", 41, 42), *collected("x", "g", n=6)])[-1]
     ops = [*prompt("c", 41, 42), generate("c", "g"), *(op("stop", gen="g", tokens=[first[n]]) for n in (1, 3))]
-    return [*ops, op("collect_tokens", gen="g"), *report("g")]
+    ops += [op("collect_tokens", gen="g"), *report("g")]
+    ops += [*prompt("d", 41, 42), generate("d", "h", stop=[first[2]]), op("stop", gen="h", tokens=[first[4]])]
+    ops += [op("collect_tokens", gen="h"), *report("h")]
+    ops += [*prompt("e", 41, 42), generate("e", "i"), op("add_stop", gen="i", tokens=[first[2]]), op("stop", gen="i", tokens=[])]
+    return [*ops, op("collect_tokens", gen="i"), *report("i")]
 
 
 def buffers() -> list[Op]:
@@ -489,7 +495,7 @@ def texts() -> dict[Path, str]:
     files = {}
     for name, (ops, extra) in VECTORS.items():
         expect = Program(MODEL, SEED, list(extra.get("messages", [])), extra.get("files", [])).run(ops)
-        head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | extra
+        head = {"name": name, "doc": " ".join((DOCS[name] or "").split()), "model": "dummy", "launch_seed": SEED} | extra
         if name in SHOWS:
             head["shows"] = SHOWS[name]
         rows = [json.dumps(list(pair), ensure_ascii=False) for pair in zip(ops, expect, strict=True)]
