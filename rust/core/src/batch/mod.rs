@@ -7,6 +7,9 @@ mod jobs;
 #[cfg(test)]
 mod jobs_tests;
 pub mod layout;
+mod page_lists;
+#[cfg(test)]
+mod page_lists_tests;
 #[cfg(test)]
 mod property_tests;
 mod reads;
@@ -20,6 +23,7 @@ use crate::ids::BatchId;
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
+pub use page_lists::Pages;
 pub use reads::RowOutput;
 pub(crate) use reads::{Read, Reads};
 pub use view::{ArenaView, RowView, SequenceView};
