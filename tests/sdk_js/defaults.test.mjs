@@ -33,7 +33,7 @@ for (const [sampler, expected] of SAMPLERS) {
   });
 }
 
-test('a generator without options', () => {
+test('[JS-046 JS-058] a generator without options', () => {
   const context = new Context(Model.load('tiny'));
   context.generate(Sampler.argmax());
   context.generate(Sampler.argmax(), {});
@@ -65,7 +65,7 @@ const STATED = {
   ],
 };
 
-test('no default is left out', () => {
+test('[JS-102..107] no default is left out', () => {
   const folder = new URL('../../js/inferlet/src/', import.meta.url);
   const found = {};
   for (const file of readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))) {

@@ -362,6 +362,31 @@ fn working_pages_are_the_programs_to_commit_and_to_drop() {
     assert_eq!(error.code, ErrorCode::OutOfPages);
 }
 
+/// What a context has cut is in the arena before; what it finds computed in its place is not.
+#[test]
+fn pages_that_come_in_the_place_of_others_are_in_the_next_arena() {
+    let mut world = World::with_process(config(), 9);
+    let other = world.context(&[1, 2, 3, 4, 9, 9, 9, 9]);
+    world.flush(other).unwrap();
+    let context = world.context(&[]);
+    for tokens in [&[1, 2, 3, 4, 5, 6, 7, 8, 5][..], &[6]] {
+        let asked = Forward {
+            leaves_working_pages: true,
+            ..forward(tokens)
+        };
+        run(&mut world, context, asked).unwrap();
+    }
+    world.engine.truncate(context, 6).unwrap();
+    let asked = Forward {
+        rows: vec![kept(4)],
+        ..forward(&[9, 9, 9, 9, 8])
+    };
+    let rows = run(&mut world, context, asked).unwrap();
+    let whole = slots(&[1, 2, 3, 4, 9, 9, 9, 9, 8], Adapter::default());
+    let expected = row_of(MODEL, 50, &whole[8]);
+    assert_eq!(rows[0].logits.as_deref(), Some(&expected[..]));
+}
+
 #[test]
 fn what_forward_passes_keep_is_bounded() {
     let mut world = World::with_process(

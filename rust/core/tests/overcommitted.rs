@@ -11,7 +11,9 @@
 mod support;
 
 use pie_core::batch::ArenaView;
-use pie_core::{EngineConfig, GeneratorId, ProcessId, RequestId, Stats, Submission, UserId};
+use pie_core::{
+    EngineConfig, GeneratorId, ProcessId, RequestId, Serves, Stats, Submission, UserId,
+};
 use support::world::{World, config, prompt};
 
 /// How programs of several users share a pool that is too small for them together.
@@ -30,6 +32,8 @@ struct Load {
     steps: bool,
     /// What a batch takes, however many tokens it has.
     batch_ns: u64,
+    /// Whether the driver gets the batch after the one that runs.
+    follows: bool,
 }
 
 struct Program {
@@ -51,6 +55,10 @@ impl Load {
             copy_page_ns: self.copy_page_ns,
             run_ahead: self.run_ahead,
             end_tokens: vec![],
+            serves: Serves {
+                follows: self.follows,
+                ..Serves::default()
+            },
             ..config()
         }
     }
@@ -94,7 +102,10 @@ impl Load {
                 goes_on |= program.request.is_some();
             }
             if goes_on {
-                assert!(world.plan());
+                assert!(!world.running.is_empty() || world.plan());
+                if self.follows {
+                    world.plan();
+                }
                 let batch = ArenaView::parse(&world.running[0].arena).unwrap();
                 world.now_ns += self.batch_ns + 1_000 * batch.n_tokens() as u64;
                 world.finish();
@@ -123,6 +134,7 @@ fn loads() -> Vec<Load> {
                             run_ahead,
                             steps,
                             batch_ns,
+                            follows: false,
                         });
                     }
                 }
@@ -144,4 +156,55 @@ fn what_is_computed_again_is_bounded() {
         most = most.max(part);
     }
     println!("at most {most:.2} times what the contexts compute alone");
+}
+
+/// Few contexts that need twice the pool together.
+const FEW: Load = Load {
+    n_contexts: 6,
+    n_users: 1,
+    n_prompt: 8,
+    n_drawn: 390,
+    spare_pages: 1,
+    host_slots: 0,
+    copy_page_ns: 0,
+    run_ahead: true,
+    steps: false,
+    batch_ns: 10_000,
+    follows: false,
+};
+
+fn check_debts(load: &Load) -> Stats {
+    let stats = load.run();
+    let part = stats.n_replayed as f64 / load.n_alone() as f64;
+    assert!(
+        stats.n_suspended > 0 && part <= 2.0,
+        "{part} on {load:?}: {stats:?}"
+    );
+    stats
+}
+
+/// What follows repays as what was planned by itself does: tokens are as new there.
+#[test]
+fn followers_repay_what_was_computed_again() {
+    for (steps, n_users) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
+        let stats = check_debts(&Load {
+            steps,
+            n_users,
+            follows: true,
+            ..FEW
+        });
+        assert!(stats.n_followers > 0, "{stats:?}");
+    }
+}
+
+/// The contexts of two users owe each for their own: neither's debts make the other compute more again.
+#[test]
+fn two_users_repay_each_for_their_own() {
+    for steps in [false, true] {
+        check_debts(&Load {
+            steps,
+            n_users: 2,
+            ..FEW
+        });
+    }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::layout::{Field, halves};
+use super::page_lists::{PageLists, Pages};
+use super::view::ArenaView;
 use super::writer::{ArenaWriter, RowWords, SequenceWords};
 use crate::ids::{BatchId, ContextId, HostSlot, PageId, RequestId};
 use crate::sampling::{Key, Params};
@@ -15,6 +17,7 @@ pub struct ArenaBuilder {
     before: Option<BatchId>,
     /// Fields whose length is not that of the sequences or rows.
     arrays: [Vec<u32>; Field::COUNT],
+    pages: PageLists,
     /// All other fields of each sequence and of each row: one record is added faster than a word to each of many
     /// arrays.
     sequences: Vec<SequenceWords>,
@@ -69,7 +72,7 @@ pub struct Sequence<'a> {
     /// Digest of the media that they stand for; 0 is none.
     pub media: u64,
     /// The pages of the context, from that of its first token on.
-    pub pages: &'a [PageId],
+    pub pages: Pages<'a>,
     /// The pages behind those, up to that of its last token in this batch.
     pub last_pages: &'a [PageId],
     /// A page to be used in place of the one at this index of all of them.
@@ -107,6 +110,7 @@ impl ArenaBuilder {
             page_size,
             before: None,
             arrays: Default::default(),
+            pages: PageLists::default(),
             sequences: Vec::new(),
             rows: Vec::new(),
         }
@@ -179,20 +183,16 @@ impl ArenaBuilder {
                 }
             }
         }
-        let pages = self.array(Field::KvIndices);
-        let first = pages.len();
-        pages.extend(sequence.pages.iter().map(|page| page.0));
-        pages.extend(sequence.last_pages.iter().map(|page| page.0));
-        if let Some((page_idx, page)) = sequence.replaced
-            && let Some(entry) = pages.get_mut(first + page_idx as usize)
-        {
-            *entry = page.0;
-        }
+        let (pages, last) = (sequence.pages, sequence.last_pages);
+        let pages_end = match sequence.replaced {
+            None => self.pages.add(pages, last),
+            Some(replaced) => self.pages.add_with(pages, last, replaced),
+        };
         let adapter = sequence.adapter;
         let words = SequenceWords {
             end: n_total,
-            pages_end: pages.len() as u32,
-            last_page_len: sequence.length.saturating_sub(1) % self.page_size + 1,
+            pages_end,
+            last_page_len: self.last_page_len(sequence.length, pages.n + last.len()),
             context: halves(sequence.context.0),
             request: halves(sequence.request.0),
             adapter: halves(adapter.id),
@@ -204,6 +204,15 @@ impl ArenaBuilder {
             follows: sequence.follows.map_or(0, |row| row + 1),
         };
         self.sequences.push(words);
+    }
+
+    /// Slots of the last of so many pages that hold tokens. Mostly the others are full, and nothing is divided.
+    const fn last_page_len(&self, length: u32, n_pages: usize) -> u32 {
+        let n_before = (n_pages as u32).saturating_sub(1) * self.page_size;
+        match length.saturating_sub(n_before) {
+            slots if slots > 0 && slots <= self.page_size => slots,
+            _ => length.saturating_sub(1) % self.page_size + 1,
+        }
     }
 
     /// The tokens up to `n` that have no mask have none.
@@ -259,15 +268,23 @@ impl ArenaBuilder {
         self.array(Field::SwapInDst).push(page.0);
     }
 
+    /// The pages of each sequence of a batch, as its arena has them, where that is kept.
+    pub(crate) fn pages_of(&self, id: BatchId) -> Option<Vec<&[u32]>> {
+        let view = ArenaView::built(self.pages.arena_of(id)?);
+        Some(view.sequences().map(|sequence| sequence.pages).collect())
+    }
+
     /// The arena of the batch; the builder is empty afterwards.
     pub fn finish(&mut self, id: BatchId) -> Arc<[u32]> {
         self.fill_masks(self.n_tokens());
-        let writer = ArenaWriter {
+        let mut writer = ArenaWriter {
+            pages: &mut self.pages,
             arrays: &self.arrays,
             sequences: &self.sequences,
             rows: &self.rows,
         };
         let arena = writer.write(id, self.before, self.page_size);
+        self.pages.keep(arena.clone());
         self.clear();
         arena
     }

@@ -1,6 +1,6 @@
 //! What is drawn from the logits of a batch: the part of a step that needs neither the engine nor its lock.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::answer::{AnswerReader, AnsweredRow, DriverAnswer, NOT_FINITE};
@@ -8,7 +8,7 @@ use super::late::LateMask;
 use super::layout::Field;
 use super::view::{ArenaView, RowView};
 use crate::brle;
-use crate::errors::{Error, ErrorCode, Result};
+use crate::errors::{Error, ErrorCode};
 use crate::ids::BatchId;
 use crate::sampling::{RowFault, Scratch, sample_many};
 
@@ -24,25 +24,23 @@ pub struct SampleJobs {
 #[derive(Clone, Debug)]
 pub struct Sampled {
     pub(crate) batch: BatchId,
-    /// For each sequence: where its rows lie in `rows`, or why it failed.
-    sequences: Vec<Result<Range<usize>>>,
-    rows: Vec<SampledRow>,
+    /// Where the rows of each sequence end.
+    sequences: Vec<u32>,
+    /// Where the tokens of each row end: those that were drawn from it lie behind those of the row before.
+    rows: Vec<u32>,
     tokens: Vec<u32>,
-}
-
-/// What came of one row.
-#[derive(Clone, Debug)]
-struct SampledRow {
-    /// Which tokens of the batch were drawn from it.
-    tokens: Range<usize>,
-    logits: Option<Arc<[f32]>>,
+    /// Why sequences failed, by their index. Few do, so that what the others cost is two words each.
+    failed: BTreeMap<usize, Error>,
+    /// The rows that are kept, by their index.
+    kept: BTreeMap<usize, Arc<[f32]>>,
 }
 
 /// What came of the rows of one sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct SequenceRows<'a> {
-    rows: &'a [SampledRow],
-    tokens: &'a [u32],
+    sampled: &'a Sampled,
+    /// Which rows of the batch they are.
+    rows: (usize, usize),
 }
 
 /// A driver could not run a batch.
@@ -90,6 +88,8 @@ impl SampleJobs {
             sequences: Vec::with_capacity(n_sequences),
             rows: Vec::with_capacity(view.n_rows()),
             tokens: Vec::with_capacity(view.n_rows()),
+            failed: BTreeMap::new(),
+            kept: BTreeMap::new(),
         };
         let mut reader = AnswerReader::new(answer, &view, self.vocab_size as usize);
         let mut masks = masks.iter().peekable();
@@ -98,7 +98,6 @@ impl SampleJobs {
         let mut rows = view.rows().enumerate();
         let mut n_taken = 0;
         for &end in &view.field(Field::QoIndptr)[1..] {
-            let first = sampled.rows.len();
             let mut outcome = Ok(());
             let n_own = tokens[n_taken..]
                 .iter()
@@ -117,9 +116,10 @@ impl SampleJobs {
                     outcome = drawn;
                 }
             }
-            sampled
-                .sequences
-                .push(outcome.map(|()| first..sampled.rows.len()));
+            if let Err(error) = outcome {
+                sampled.failed.insert(sampled.sequences.len(), error);
+            }
+            sampled.sequences.push(sampled.rows.len() as u32);
         }
         sampled.fail(failures);
         sampled
@@ -152,20 +152,16 @@ impl SampleJobs {
                     Some(&token) => return Err(Fault::DrawnWrongly(token)),
                     None => {}
                 }
-                let first = sampled.tokens.len();
                 if let Some(logits) = logits {
                     // The row is checked, and nothing is drawn from it.
                     let row = RowView { n_draws: 0, ..*row };
                     sampled.draw(logits, &row, scratch)?;
                 } else {
-                    sampled.rows.push(SampledRow {
-                        tokens: first..first,
-                        logits: None,
-                    });
+                    sampled.rows.push(0);
                 }
                 sampled.tokens.extend_from_slice(tokens);
-                if let Some(row) = sampled.rows.last_mut() {
-                    row.tokens.end = sampled.tokens.len();
+                if let Some(end) = sampled.rows.last_mut() {
+                    *end = sampled.tokens.len() as u32;
                 }
                 Ok(())
             }
@@ -212,7 +208,7 @@ impl Sampled {
         scratch: &mut Scratch,
     ) -> std::result::Result<(), RowFault> {
         let first = self.tokens.len();
-        sample_many(
+        let drawn = sample_many(
             logits,
             &row.params,
             row.mask,
@@ -220,26 +216,29 @@ impl Sampled {
             row.n_draws,
             scratch,
             &mut self.tokens,
-        )?;
-        self.rows.push(SampledRow {
-            tokens: first..self.tokens.len(),
-            logits: row.keep.then(|| Arc::from(logits)),
-        });
-        Ok(())
+        );
+        if drawn.is_err() {
+            // They would be those of the next row.
+            self.tokens.truncate(first);
+        } else if row.keep {
+            self.kept.insert(self.rows.len(), Arc::from(logits));
+        }
+        self.rows.push(self.tokens.len() as u32);
+        drawn
     }
 
     /// Fails the sequences that the driver names.
     fn fail(&mut self, failures: &[(u32, String)]) {
         let n_sequences = self.sequences.len();
         for (index, reason) in failures {
-            match self.sequences.get_mut(*index as usize) {
-                Some(sequence) => *sequence = Err(driver_failed(reason)),
-                None => {
-                    let reason = format!("it named sequence {index} of a batch of {n_sequences}");
-                    self.sequences.fill(Err(driver_failed(&reason)));
-                    break;
-                }
+            let index = *index as usize;
+            if index >= n_sequences {
+                let reason = format!("it named sequence {index} of a batch of {n_sequences}");
+                let all = (0..n_sequences).map(|index| (index, driver_failed(&reason)));
+                self.failed = all.collect();
+                break;
             }
+            self.failed.insert(index, driver_failed(reason));
         }
     }
 
@@ -253,15 +252,20 @@ impl Sampled {
     /// # Errors
     /// Why the sequence failed.
     pub fn rows(&self, sequence_idx: usize) -> std::result::Result<SequenceRows<'_>, &Error> {
-        let rows = match self.sequences.get(sequence_idx) {
-            Some(Ok(rows)) => self.rows.get(rows.clone()).unwrap_or_default(),
-            Some(Err(error)) => return Err(error),
-            None => &[],
-        };
-        Ok(SequenceRows {
-            rows,
-            tokens: &self.tokens,
-        })
+        match self.failed.get(&sequence_idx) {
+            Some(error) => Err(error),
+            None => Ok(SequenceRows {
+                sampled: self,
+                rows: entry(&self.sequences, sequence_idx),
+            }),
+        }
+    }
+
+    /// The tokens that were drawn from a row, and the row itself where it is kept.
+    fn row(&self, index: usize) -> (&[u32], Option<&Arc<[f32]>>) {
+        let (start, end) = entry(&self.rows, index);
+        let drawn = self.tokens.get(start..end).unwrap_or_default();
+        (drawn, self.kept.get(&index))
     }
 }
 
@@ -269,12 +273,17 @@ impl<'a> SequenceRows<'a> {
     /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`,
     /// where it was to be kept.
     pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)> + use<'a> {
-        let tokens = self.tokens;
-        self.rows.iter().map(move |row| {
-            let drawn = tokens.get(row.tokens.clone()).unwrap_or_default();
-            (drawn, row.logits.as_ref())
-        })
+        let (sampled, (start, end)) = (self.sampled, self.rows);
+        (start..end).map(move |index| sampled.row(index))
     }
+}
+
+/// From where to where the entry at an index reaches, of which the ends are given; nowhere where there is none.
+fn entry(ends: &[u32], index: usize) -> (usize, usize) {
+    let before = index.checked_sub(1).and_then(|before| ends.get(before));
+    let start = before.map_or(0, |&end| end as usize);
+    let end = ends.get(index).map_or(start, |&end| end as usize);
+    (start, end)
 }
 
 fn driver_failed(reason: &str) -> Error {

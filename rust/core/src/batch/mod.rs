@@ -9,6 +9,9 @@ mod jobs;
 mod jobs_tests;
 mod late;
 pub mod layout;
+mod page_lists;
+#[cfg(test)]
+mod page_lists_tests;
 #[cfg(test)]
 mod property_tests;
 mod reads;
@@ -24,6 +27,7 @@ pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
 pub use late::{LateDraw, LateDrawn, LateMask, LateRow};
+pub use page_lists::Pages;
 pub use reads::RowOutput;
 pub(crate) use reads::{MaskFault, Read, Reads};
 pub use view::{ArenaView, RowView, SequenceView};

@@ -162,7 +162,11 @@ fn write(plans: &[Plan], page_size: u32, copies: Copies) -> Arc<[u32]> {
             masks: masks.as_deref().map_or(Masks::Causal, Masks::List),
             adapter: plan.adapter,
             media: plan.media,
-            pages: &pages[..n_full],
+            pages: Pages {
+                list: 0,
+                ids: &pages,
+                n: n_full,
+            },
             last_pages: &pages[n_full..],
             replaced: plan.replaced.then_some((0, PageId(9999))),
             length,

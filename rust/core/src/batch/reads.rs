@@ -215,6 +215,14 @@ impl Reads {
 
     /// Rows that a batch has to answer which computes these slots.
     pub(crate) fn within(&self, slots: Range<u32>) -> &[Read] {
+        if let Self::One { read, drawn } = self {
+            let is_left = drawn.is_none() && slots.contains(&read.slot);
+            return if is_left {
+                std::slice::from_ref(read)
+            } else {
+                &[]
+            };
+        }
         let left = self.left();
         let first = left.partition_point(|read| read.slot < slots.start);
         let end = left.partition_point(|read| read.slot < slots.end);

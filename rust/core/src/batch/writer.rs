@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION, halves};
+use super::page_lists::PageLists;
 use crate::ids::BatchId;
 
 /// What the fields that have an entry for each sequence say of one.
@@ -40,17 +41,23 @@ pub(super) struct RowWords {
 #[derive(Debug)]
 pub(super) struct ArenaWriter<'a> {
     /// Fields that have entries of another number than sequences or rows.
+    pub(super) pages: &'a mut PageLists,
     pub(super) arrays: &'a [Vec<u32>; Field::COUNT],
     pub(super) sequences: &'a [SequenceWords],
     pub(super) rows: &'a [RowWords],
 }
 
 impl ArenaWriter<'_> {
-    /// The arena, written where it stays.
-    pub(super) fn write(&self, id: BatchId, before: Option<BatchId>, page_size: u32) -> Arc<[u32]> {
-        let n_fields: usize = Field::ALL.iter().map(|&field| self.len(field)).sum();
-        let n_words = HEADER_WORDS + n_fields;
-        let mut arena: Arc<[u32]> = (0..n_words).map(|_| 0).collect();
+    /// The arena, written where it stays. It has the memory of one before where that is free and has the same fields.
+    pub(super) fn write(
+        &mut self,
+        id: BatchId,
+        before: Option<BatchId>,
+        page_size: u32,
+    ) -> Arc<[u32]> {
+        let (n_words, spans) = self.spans();
+        let taken = self.pages.take_arena(n_words, &spans);
+        let mut arena = taken.unwrap_or_else(|| (0..n_words).map(|_| 0).collect());
         let Some(words) = Arc::get_mut(&mut arena) else {
             debug_assert!(false, "somebody shares an arena that was just made");
             return arena;
@@ -72,20 +79,28 @@ impl ArenaWriter<'_> {
             before_high,
         ];
         header[..first.len()].copy_from_slice(&first);
-        let mut offset = HEADER_WORDS;
+        header[FIELDS_AT..FIELDS_AT + spans.len()].copy_from_slice(&spans);
         for field in Field::ALL {
-            let (length, at) = (self.len(field), FIELDS_AT + 2 * field as usize);
-            header[at..at + 2].copy_from_slice(&[offset as u32, length as u32]);
-            offset += length;
-            let (words, behind) = rest.split_at_mut(length);
+            let (words, behind) = rest.split_at_mut(self.len(field));
             self.write_field(field, words);
             rest = behind;
         }
         arena
     }
 
+    /// Words of the arena, and for each field where it begins and how long it is.
+    fn spans(&self) -> (usize, [u32; 2 * Field::COUNT]) {
+        let (mut offset, mut spans) = (HEADER_WORDS, [0; 2 * Field::COUNT]);
+        for field in Field::ALL {
+            let (length, at) = (self.len(field), 2 * field as usize);
+            spans[at..at + 2].copy_from_slice(&[offset as u32, length as u32]);
+            offset += length;
+        }
+        (offset, spans)
+    }
+
     /// Words of a field.
-    const fn len(&self, field: Field) -> usize {
+    fn len(&self, field: Field) -> usize {
         let (n_sequences, n_rows) = (self.sequences.len(), self.rows.len());
         match field {
             Field::QoIndptr | Field::KvIndptr => n_sequences + 1,
@@ -99,6 +114,7 @@ impl ArenaWriter<'_> {
             Field::SeqZoSeed => 3 * n_sequences,
             Field::RowToken | Field::RowSlot | Field::RowDraws | Field::RowKeep => n_rows,
             Field::RowMaskIndptr => n_rows + 1,
+            Field::KvIndices => self.pages.n_ids(),
             Field::RowSampler => SAMPLER_WORDS * n_rows,
             _ => self.arrays[field as usize].len(),
         }
@@ -109,6 +125,7 @@ impl ArenaWriter<'_> {
         match field {
             Field::QoIndptr => fill(&mut words[1..], sequences, |it| [it.end]),
             Field::KvIndptr => fill(&mut words[1..], sequences, |it| [it.pages_end]),
+            Field::KvIndices => self.pages.write(words),
             Field::KvLastPageLen => fill(words, sequences, |it| [it.last_page_len]),
             Field::SeqContext => fill(words, sequences, |it| it.context),
             Field::SeqRequest => fill(words, sequences, |it| it.request),

@@ -1,7 +1,7 @@
 //! What the dummy driver must notice, and what it must not.
 
 use super::*;
-use crate::batch::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
+use crate::batch::{Adapter, ArenaBuilder, Masks, Pages, Positions, Row, Sequence};
 use crate::ids::{BatchId, ContextId, HostSlot, PageId, RequestId};
 use crate::sampling::{Key, Params};
 
@@ -36,8 +36,8 @@ fn run(
         masks: Masks::Causal,
         adapter: Adapter::default(),
         media: 0,
-        pages: &pages,
-        last_pages: &[],
+        pages: Pages::default(),
+        last_pages: &pages,
         replaced: None,
         length: before + tokens.len() as u32,
         reread,
@@ -105,8 +105,8 @@ fn add(builder: &mut ArenaBuilder, tokens: &[u32], before: u32, pages: &[u32], m
         masks,
         adapter: Adapter::default(),
         media: 0,
-        pages: &pages,
-        last_pages: &[],
+        pages: Pages::default(),
+        last_pages: &pages,
         replaced: None,
         length: before + tokens.len() as u32,
         reread: false,
@@ -166,8 +166,8 @@ fn positions_adapters_and_media_matter() {
             masks: Masks::Causal,
             adapter,
             media,
-            pages: &[PageId(0)],
-            last_pages: &[],
+            pages: Pages::default(),
+            last_pages: &[PageId(0)],
             replaced: None,
             length: 2,
             reread: false,

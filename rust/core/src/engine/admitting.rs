@@ -70,10 +70,10 @@ impl Planner<'_> {
             self.note_computed(ticket.context, n_replayed, n_tokens);
             let chunk = Chunk {
                 slots,
-                content,
+                content: content.as_ref(),
                 ..Chunk::default()
             };
-            self.add(ticket, chunk);
+            self.add(ticket, &chunk);
             return Admission::Planned(n_tokens);
         }
         if ticket.is_ahead && !context.is_steady() {
@@ -180,10 +180,10 @@ impl Planner<'_> {
         let chunk = Chunk {
             slots,
             reread,
-            content,
+            content: content.as_ref(),
             copy,
         };
-        self.add(ticket, chunk);
+        self.add(ticket, &chunk);
         Admission::Planned(n)
     }
 

@@ -9,7 +9,7 @@ use super::owned::User;
 use super::requests::RequestState;
 use crate::context::{Context, PassKind};
 use crate::generation::StepState;
-use crate::ids::{ContextId, ProcessId, UserId};
+use crate::ids::{ContextId, PageId, ProcessId, UserId};
 use crate::kv::{References, pages_for};
 
 impl Engine {
@@ -32,9 +32,41 @@ impl Engine {
             self.check_snapshot(&snapshot.context)
                 .map_err(|broken| format!("snapshot {name:?}: {broken}"))?;
         }
+        self.check_arenas()?;
         self.check_requests()?;
         self.check_commands()?;
         self.check_owners()
+    }
+
+    /// The pages that arenas have of the contexts that their batches run are those of their lanes.
+    fn check_arenas(&self) -> Result<(), String> {
+        for batch in &self.device.in_flight {
+            let listed = self.device.builder.pages_of(batch.id).unwrap_or_default();
+            for (running, listed) in batch.sequences.iter().zip(listed) {
+                let context = self.owned.contexts.get(running.context.0);
+                let Some(context) = context.filter(|it| it.lease == Some(batch.id)) else {
+                    continue;
+                };
+                let written = |page: PageId| match running.copy {
+                    Some(copy) if copy.src == page => copy.dst,
+                    _ => page,
+                };
+                let pages = context.lane.pages(&self.device.store).map(written);
+                let pages: Vec<PageId> = pages.take(listed.len()).collect();
+                // What turned out to be a second copy of what somebody else has stays the batch's until it ends.
+                let is_its = |(&listed, page): (&u32, &PageId)| {
+                    listed == page.0 || batch.lent.contains(&PageId(listed))
+                };
+                let is_right = pages.len() == listed.len() && listed.iter().zip(&pages).all(is_its);
+                if !is_right {
+                    return Err(format!(
+                        "{:?} runs {:?} on pages {listed:?}, and its lane has {pages:?}",
+                        batch.id, running.context
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The store agrees with what contexts and batches refer to.

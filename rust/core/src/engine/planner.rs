@@ -48,12 +48,12 @@ pub(super) struct Fates {
 
 /// Tokens of a context that a batch computes.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub(super) struct Chunk<'a> {
     pub(super) slots: Range<u32>,
     /// The only token is in its slot already.
     pub(super) reread: bool,
     /// What stands in the slots, and perhaps behind them; none where they are plain tokens of the pass.
-    pub(super) content: Option<Content>,
+    pub(super) content: Option<&'a Content>,
     /// A copy of a page, and the place in the context of what it replaces.
     pub(super) copy: Option<(u32, PageCopy)>,
 }

@@ -12,6 +12,7 @@ use super::Engine;
 use super::kept::{Beside, Snapshot};
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
+use crate::generation::Seeds;
 use crate::ids::{ContextId, ProcessId, UserId};
 
 /// Bytes of the longest name.
@@ -96,12 +97,13 @@ impl Engine {
     /// A name that the user has not given to any.
     fn make_name(&mut self, user: UserId, frozen: &Context) -> String {
         let (process, path) = (frozen.process, frozen.path);
-        let of_launch = self
-            .owned
-            .processes
-            .get_mut(&process)
-            .map(|it| it.seeds.name(path));
-        let mut name = of_launch.unwrap_or_default();
+        let mut name = match self.owned.processes.get_mut(&process) {
+            Some(process) => process.seeds.name(path),
+            None => {
+                self.totals.faults.count("a context has no process");
+                Seeds::new(0).name(path)
+            }
+        };
         // No number of a process is in it: that would tell what others have launched.
         let first = name.clone();
         let mut n = 1;

@@ -4,34 +4,29 @@ use std::ops::Range;
 
 use super::device::Running;
 use super::planner::{Chunk, Planner};
-use crate::batch::{Adapter, ArenaBuilder, LateRow, Masks, Positions, Read, Row, Sequence};
+use crate::batch::{Adapter, ArenaBuilder, LateRow, Masks, Pages, Positions, Read, Row, Sequence};
 use crate::context::{Context, Pass};
 use crate::ids::{PageId, RequestId};
-use crate::kv::{Content, PageStore, Traits, pages_for};
+use crate::kv::{Content, PageStore, Traits};
 use crate::sched::Ticket;
 
 impl Planner<'_> {
     /// Writes a chunk of a context into the batch, which has its pages from now on.
-    pub(super) fn add(&mut self, ticket: &Ticket, chunk: Chunk) {
+    pub(super) fn add(&mut self, ticket: &Ticket, chunk: &Chunk<'_>) {
         let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
             return self.totals.faults.count("what has a place has no context");
         };
         let Some(pass) = &context.pass else {
             return self.totals.faults.count("what has a place has no pass");
         };
-        let Chunk {
-            slots,
-            reread,
-            content,
-            copy,
-        } = chunk;
+        let (slots, copy) = (chunk.slots.clone(), chunk.copy);
         let mut sequence = sequence(ticket, pass, slots.clone());
         sequence.pages = list_pages(&mut self.last_pages, context, &self.device.store, slots.end);
         sequence.last_pages = &self.last_pages;
-        sequence.reread = reread;
+        sequence.reread = chunk.reread;
         sequence.replaced = copy.map(|(page_idx, copy)| (page_idx, copy.dst));
         let builder = &mut self.device.builder;
-        let adapter = match content {
+        let adapter = match chunk.content {
             None => {
                 sequence.tokens = pass.tokens_at(slots.clone()).unwrap_or_default();
                 builder.add_sequence(&sequence);
@@ -112,17 +107,18 @@ impl Planner<'_> {
 }
 
 /// The pages of a context up to `length`: those of full pages where they lie, and those behind them in `last`.
+#[inline]
 fn list_pages<'a>(
     last: &mut Vec<PageId>,
     context: &'a Context,
     store: &PageStore,
     length: u32,
-) -> &'a [PageId] {
-    let n_pages = pages_for(length, store.page_size()) as usize;
-    let full = context.lane.full_pages();
-    let n_full = n_pages.min(full.len());
-    context.lane.list_behind(store, n_pages - n_full, last);
-    &full[..n_full]
+) -> Pages<'a> {
+    let n_pages = context.lane.n_pages_of(store, length);
+    let n_full = n_pages.min(context.lane.n_full());
+    let n_behind = (n_pages - n_full) as usize;
+    context.lane.list_behind(store, n_behind, last);
+    context.lane.full_pages(n_full)
 }
 
 /// A sequence without tokens and pages, each of whose tokens is at its own position and sees all before it.
@@ -135,7 +131,7 @@ fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a>
         masks: Masks::Causal,
         adapter: pass.adapter(),
         media: 0,
-        pages: &[],
+        pages: Pages::default(),
         last_pages: &[],
         replaced: None,
         length: slots.end,
@@ -258,7 +254,11 @@ mod tests {
                 masks: Masks::Causal,
                 adapter: Adapter::default(),
                 media: 0,
-                pages: &[PageId(0)],
+                pages: Pages {
+                    list: 0,
+                    ids: &vec![PageId(0)],
+                    n: 1,
+                },
                 last_pages: &[PageId(1)],
                 replaced: None,
                 length: first + 2,

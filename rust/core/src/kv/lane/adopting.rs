@@ -16,7 +16,7 @@ impl Lane {
         mut wanted: impl FnMut(u32) -> Option<Content>,
     ) -> Result<(), Obstacle> {
         loop {
-            let page_idx = self.pages.len() as u32;
+            let page_idx = self.pages.len();
             let whole = self.pin == self.reach;
             let node = if whole {
                 wanted(page_idx).and_then(|content| store.find(self.pin, self.owner, &content))
@@ -128,7 +128,7 @@ impl Lane {
         length: u32,
         wanted: impl Fn(u32) -> Option<Content>,
     ) -> Result<u32, Obstacle> {
-        let (mut n_full, mut n_missing) = (self.pages.len() as u32, 0);
+        let (mut n_full, mut n_missing) = (self.pages.len(), 0);
         let mut path = self.path_to_pin(store);
         let mut take = |node: NodeId| {
             let cost = cost(store, claim, node)?;

@@ -1,7 +1,5 @@
 //! Tokens become ready, or are given up.
 
-use std::sync::Arc;
-
 use super::super::content::Content;
 use super::super::store::{NodeId, PageStore};
 use super::Lane;
@@ -15,7 +13,7 @@ impl Lane {
         mut page: impl FnMut(u32) -> Content,
     ) {
         let page_size = store.page_size();
-        while (self.pages.len() as u32 + 1) * page_size <= length {
+        while (self.pages.len() + 1) * page_size <= length {
             let Some(own) = self.tail.take_first() else {
                 break;
             };
@@ -24,11 +22,11 @@ impl Lane {
                 Some(_) => {
                     // Another batch is bringing it back and may fail. This lane waits for that at the next attempt.
                     self.path.clear();
-                    self.n_ready = self.pages.len() as u32 * page_size;
+                    self.n_ready = self.pages.len() * page_size;
                     return;
                 }
                 None => {
-                    let content = page(self.pages.len() as u32);
+                    let content = page(self.pages.len());
                     let node = store.commit(self.pin, self.owner, content, own);
                     self.set_reach(store, Some(node));
                     self.tail.forget_parked(store);
@@ -38,7 +36,7 @@ impl Lane {
             store.pin(node);
             self.step_to(store, node);
         }
-        if length > self.pages.len() as u32 * page_size {
+        if length > self.pages.len() * page_size {
             self.tail.begin_partial();
         }
         self.n_ready = length;
@@ -57,7 +55,7 @@ impl Lane {
             .ancestor(self.reach, end + page_size)
             .filter(|&node| Some(node) != full);
         if self.n_ready > n_tokens {
-            if self.pages.len() as u32 * page_size > end {
+            if self.pages.len() * page_size > end {
                 // The last tokens lie in a page that was full.
                 self.tail.drop_partial(store, self.owner);
                 if n_tokens > end
@@ -74,7 +72,7 @@ impl Lane {
                 if let Some(old) = std::mem::replace(&mut self.pin, pin) {
                     store.unpin(old);
                 }
-                Arc::make_mut(&mut self.pages).truncate((end / page_size) as usize);
+                self.pages.truncate(store, end / page_size);
             } else if n_tokens == end {
                 self.tail.drop_partial(store, self.owner);
             }

@@ -13,7 +13,7 @@ impl Lane {
         let (end, page_size) = (store.end(self.pin), store.page_size());
         let has_partial = self.tail.has_partial();
         let last = end + if has_partial { page_size } else { 0 };
-        let n_full = self.pages.len() as u32;
+        let n_full = self.pages.len();
         let parked_behind = self
             .tail
             .parked()
@@ -30,6 +30,10 @@ impl Lane {
             (
                 store.ancestor(self.reach, end) == self.pin,
                 "is pinned elsewhere than it reaches",
+            ),
+            (
+                self.pages.is_sound(),
+                "has another number of full pages than it counts, or a wrong name for them",
             ),
             (parked_behind, "has parked no token"),
             (

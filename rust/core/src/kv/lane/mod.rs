@@ -7,7 +7,7 @@
 //! | state | `pin` | `partial` | `parked` | ready | becomes |
 //! |---|---|---|---|---|---|
 //! | away | none, below a `reach` | none | any | nothing | behind, torn or whole, by `adopt` and `advance` |
-//! | behind | a proper ancestor of `reach` | none or its own | any | up to `pin`, a part of the next page | torn or whole |
+//! | behind | above `reach` | none or its own | any | up to `pin`, a part of the next page | torn or whole |
 //! | torn | `reach` | none | a part | the pages up to `reach` | whole, by `adopt` (`unpark`) or `advance` (again) |
 //! | whole | `reach` | any | none | all that was computed | away, by `suspend` and `reset`; torn (below) |
 //!
@@ -18,14 +18,15 @@
 mod adopting;
 mod advancing;
 mod check;
+mod full;
 mod reserving;
 mod suspending;
 mod tail;
 
-use std::sync::Arc;
-
 use super::store::{NodeId, PageStore};
+use crate::batch::Pages;
 use crate::ids::{PageId, UserId};
+use full::FullPages;
 use tail::Tail;
 
 /// The part of a context's tokens whose keys and values are on the device, in the order of storage, and the pages for
@@ -45,7 +46,7 @@ pub(crate) struct Lane {
     /// From `reach` up to the child of `pin`, while they differ; empty when it was not looked up.
     path: Vec<NodeId>,
     /// The pages up to `pin`.
-    pages: Arc<Vec<PageId>>,
+    pages: FullPages,
     tail: Tail,
     /// Tokens that are ready: those up to `pin`, and those of the partial page that count.
     n_ready: u32,
@@ -84,7 +85,7 @@ impl Lane {
             reach: None,
             pin: None,
             path: Vec::new(),
-            pages: Arc::default(),
+            pages: FullPages::default(),
             tail: Tail::default(),
             n_ready: 0,
         }
@@ -112,13 +113,33 @@ impl Lane {
 
     /// Its pages in the order of storage, those for tokens to come last.
     pub(crate) fn pages<'a>(&'a self, store: &PageStore) -> impl Iterator<Item = PageId> + 'a {
-        let full = self.pages.iter().copied();
+        let full = self.pages.list().iter().copied();
         full.chain(self.tail.pages(store))
     }
 
-    /// Its full pages that are ready, in the order of storage.
-    pub(crate) fn full_pages(&self) -> &[PageId] {
-        &self.pages
+    /// Pages that hold its tokens up to `length`. Mostly those are all that it has, and nothing is divided.
+    pub(crate) fn n_pages_of(&self, store: &PageStore, length: u32) -> u32 {
+        let (n_pages, page_size) = (self.n_pages(), store.page_size());
+        let n_slots = n_pages * page_size;
+        if length <= n_slots && n_slots < length + page_size {
+            n_pages
+        } else {
+            length.div_ceil(page_size)
+        }
+    }
+
+    /// How many full pages are ready.
+    pub(crate) const fn n_full(&self) -> u32 {
+        self.pages.len()
+    }
+
+    /// The first `n` full pages that are ready, in the order of storage.
+    pub(crate) fn full_pages(&self, n: u32) -> Pages<'_> {
+        Pages {
+            list: self.pages.name(),
+            ids: self.pages.list(),
+            n: n as usize,
+        }
     }
 
     /// Lists its first `n` pages behind the full ones.
@@ -175,7 +196,7 @@ impl Lane {
 
     /// Its pages, those for tokens to come included.
     fn n_pages(&self) -> u32 {
-        self.pages.len() as u32 + self.tail.n_pages()
+        self.pages.len() + self.tail.n_pages()
     }
 
     /// Whether the partial page has to be copied before the tokens up to `length` are written.
@@ -189,7 +210,7 @@ impl Lane {
             store.unpin(old);
         }
         if let Some(page) = store.page(node) {
-            Arc::make_mut(&mut self.pages).push(page);
+            self.pages.push(store, page);
         }
     }
 

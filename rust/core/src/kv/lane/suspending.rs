@@ -1,11 +1,11 @@
 //! Gives up all pages, or shares them with another lane that has the same ready.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::super::content::Content;
 use super::super::store::PageStore;
 use super::Lane;
+use super::full::FullPages;
 
 impl Lane {
     /// Gives up all pages. What was computed stays wanted: `tail` gives the content of slots behind the last full page.
@@ -36,7 +36,7 @@ impl Lane {
             store.unpin(pin);
         }
         self.path.clear();
-        self.pages = Arc::default();
+        self.pages = FullPages::default();
         self.n_ready = 0;
     }
 
@@ -67,7 +67,7 @@ impl Lane {
             fork.tail.share(node);
         }
         fork.pin = self.pin;
-        fork.pages = self.pages.clone();
+        fork.pages = self.pages.fork(store);
         fork.n_ready = self.n_ready;
         fork
     }

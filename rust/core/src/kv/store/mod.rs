@@ -62,6 +62,8 @@ pub(crate) struct PageStore {
     n_used: HashMap<UserId, u32>,
     totals: StoreTotals,
     is_searched: bool,
+    /// Lists of pages that have a name.
+    n_lists: u64,
 }
 
 impl PageStore {
@@ -80,6 +82,7 @@ impl PageStore {
             n_used: HashMap::new(),
             totals: StoreTotals::default(),
             is_searched: true,
+            n_lists: 0,
         }
     }
 
@@ -92,6 +95,12 @@ impl PageStore {
     /// Whether a pass looks here for what was computed before.
     pub(crate) const fn is_searched(&self) -> bool {
         self.is_searched
+    }
+
+    /// A name for a list of pages, which no other list has.
+    pub(super) const fn name_list(&mut self) -> u64 {
+        self.n_lists += 1;
+        self.n_lists
     }
 
     pub(crate) const fn page_size(&self) -> u32 {
