@@ -191,7 +191,7 @@ class _Until:
 
     def __init__(self, model: _engine.Model) -> None:
         self._model = model
-        self.next_batch, self.complete, self.fail = model.next_batch, model.complete, model.fail
+        self.next_work, self.complete, self.fail = model.next_work, model.complete, model.fail
         self.over = False
 
     @property

@@ -17,6 +17,7 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "Area",
     "Batch",
+    "Command",
     "DriverEnd",
     "DummyDriver",
     "Engine",
@@ -349,10 +350,10 @@ class Model:
     def stopped(self) -> bool:
         """Whether there will be no more batches."""
 
-    def next_batch(self, timeout_s: float) -> Batch | None:
-        """The next batch, waiting at most `timeout_s` for it.
+    def next_work(self, timeout_s: float) -> Batch | Command | None:
+        """What to do next, waiting at most `timeout_s` for it. None when there is nothing; at once when the model was stopped.
 
-        None when there is none; at once when the model was stopped.
+        A command is given when every batch was answered, and nothing else is given before it is answered.
         """
 
     def complete(self, batch: Batch, logits: Buffer, failures: Sequence[tuple[int, str]] = ...) -> None:
@@ -367,6 +368,36 @@ class Model:
         Raises PieError `invalid-argument` for rows of another width, and for a batch that was answered before or
         belongs to another model.
         """
+
+    def complete_drawn(self, batch: Batch, tokens: Buffer, logits: Buffer, failures: Sequence[tuple[int, str]] = ...) -> None:
+        """Answers a batch with what the driver drew: the tokens, uint32, contiguous, of each row in turn as many as `row_draws` says.
+
+        `logits` are the rows whose `row_keep` is 1; they, `failures` and errors are as for `complete`. A token that is 0xFFFFFFFF (a logit
+        of its row is not finite), or that may not be drawn from its row, fails the request behind it with `bad-logits`, and other numbers
+        of tokens or rows than are wanted fail all of them.
+        """
+
+    def complete_command(self, command: Command) -> None:
+        """Answers a command that was carried out. Raises PieError as `complete` does."""
+
+    def fail_command(self, command: Command, message: str, *, served: bool = True) -> None:
+        """Answers a command with the reason why it was not carried out: `driver-failed`, or `unsupported` for one that is not served.
+
+        Raises PieError as `complete` does.
+        """
+
+    def load_adapter(self, adapter: tuple[int, int], path: str) -> None:
+        """Has the driver read an adapter, by its identity and version from now on, and waits until it has, in order with batches.
+
+        Raises PieError `unsupported` where the driver has no adapters, `driver-failed`, `driver-lost`, `invalid-argument`,
+        `model-unavailable`, `engine-stopped`.
+        """
+
+    def copy_adapter(self, source: tuple[int, int], copy: tuple[int, int]) -> None:
+        """Has the driver copy an adapter that is loaded; as `load_adapter`."""
+
+    def drop_adapter(self, adapter: tuple[int, int]) -> None:
+        """Has the driver forget an adapter that is loaded; as `load_adapter`."""
 
     def fail(self, batch: Batch, message: str) -> None:
         """Answers a batch with the reason why it could not be run: each of its requests fails with `driver-failed`.
@@ -451,10 +482,10 @@ class HostEnd:
         False: the process has ended, of which `process` is a descriptor that stays open meanwhile (`os.pidfd_open`).
         """
 
-    def take(self) -> tuple[Literal["rows", "failures", "failed"], int, int, int, str] | None:
-        """The answer that was waited for.
+    def take(self) -> tuple[Literal["rows", "failures", "failed", "drawn"], int, int, int, int, str] | None:
+        """The answer that was waited for: outcome, slot, rows, for how many there is room, tokens, and what there is to say.
 
-        It has the outcome, the slot, how many rows there are, how many have room, and what there is to say.
+        Tokens stand behind the rows, a word each.
 
         The rows stay as they are until the batch after the next one is sent.
         """
@@ -495,6 +526,9 @@ class DriverEnd:
         `failures` holds what there is to say of sequences that failed.
         """
 
+    def answer_drawn(self, n_rows: int, n_tokens: int, failures: str | None) -> None:
+        """The same with rows that are wanted, and with tokens behind them, a word each."""
+
     def fail(self, message: str) -> None:
         """Answers the oldest batch with the reason why it could not be run."""
 
@@ -529,6 +563,18 @@ class Batch:
     def __buffer__(self, flags: int, /) -> memoryview:
         """The arena as bytes, read-only."""
 
+@final
+class Command:
+    """A command to carry out. One that is dropped without an answer fails."""
+
+    @property
+    def id(self) -> int:
+        """Its number, counted from 1 in each model."""
+
+    @property
+    def what(self) -> tuple[str, list[tuple[int, int]], str]:
+        """`load-adapter`, `copy-adapter` or `drop-adapter`, the adapters that it names (identity, version), and a path or ""."""
+
 class _Served(TypedDict):
     vocab_size: int
     max_positions: int
@@ -555,11 +601,22 @@ class DummyDriver:
     def capabilities(self) -> _Served:
         """What it serves, by the names of `pie.backends.base.Capabilities`."""
 
-    def run(self, arena: Buffer) -> tuple[bytes, list[tuple[int, str]]]:
+    def run(self, arena: Buffer) -> tuple[bytes, bytes | None, list[tuple[int, str]]]:
         """Runs a batch, uint32 words: float32 [R, V] as bytes, and the sequences that failed with their reasons.
+
+        Where it follows, the rows are those that are wanted, float32 [K, V], and between the two stand the tokens that it drew, uint32.
 
         Raises PieError `driver-failed` for a batch that does not fit; nothing has changed then.
         """
+
+    def load_adapter(self, adapter: tuple[int, int], path: str) -> None:
+        """Keeps the name of an adapter: identity and version. The path is not read."""
+
+    def copy_adapter(self, source: tuple[int, int], copy: tuple[int, int]) -> None:
+        """Keeps the name of a copy. Raises PieError `driver-failed` where the adapter is not loaded."""
+
+    def drop_adapter(self, adapter: tuple[int, int]) -> None:
+        """Forgets an adapter. Raises PieError `driver-failed` where it is not loaded."""
 
 @final
 class Process:

@@ -1,35 +1,46 @@
-"""The driver loop: pulls batches from a model, runs them on its driver and hands the logits back."""
+"""The driver loop: pulls batches and commands from a model, has its driver run them and hands the answers back."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pie.backends.base import DriverError, DriverLostError, FailedSequencesError, FollowingDriver
+from pie import _engine
+from pie.backends.base import (
+    AdapterName,
+    Answer,
+    Command,
+    CommandedDriver,
+    CopyAdapter,
+    Drawn,
+    DriverError,
+    DriverLostError,
+    DropAdapter,
+    FailedSequencesError,
+    FollowingDriver,
+    LoadAdapter,
+    UnsupportedError,
+)
 from pie.batch import Batch
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from pie import _engine
     from pie.backends.base import Driver
 
 # Ctrl-C and the end of the loop are noticed after this long at most; a batch that is ready is never waited for.
 _SLICE_S = 0.1
 
 
-_Launch: TypeAlias = "Callable[[Batch], Callable[[], npt.NDArray[np.float32]]]"
+_Launch: TypeAlias = "Callable[[Batch], Callable[[], Answer]]"
 
 
 class _Launched(NamedTuple):
     raw: _engine.Batch
     batch: Batch
-    answer: Callable[[], npt.NDArray[np.float32]]
-    """Waits for the logits, or raises what the driver did."""
+    answer: Callable[[], Answer]
+    """Waits for what the driver answers, or raises what it did."""
 
 
 def drive(
@@ -41,10 +52,10 @@ def drive(
 ) -> None:
     """Runs the batches of `model` until the engine stops.
 
-    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one
-    bad batch never ends the service. A sequence that the driver names fails alone. `observe` gets each batch with its
-    logits (float32 [R, V]) before they are handed back. A driver that follows is given the next batch before it has
-    answered one. `idle` is called now and then while there is nothing to run.
+    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad batch never
+    ends the service. A sequence that the driver names fails alone. `observe` gets each batch with what was answered (the logits, float32
+    [R, V], or what was drawn) before it is handed back. Commands are carried out in order with batches. A driver that follows is given the
+    next batch before it has answered one. `idle` is called now and then while there is nothing to run.
 
     Raises DriverLostError where the driver is lost, with which the requests of its batches have failed.
     """
@@ -54,7 +65,11 @@ def drive(
     launched: deque[_Launched] = deque()
     try:
         while not model.stopped:
-            raw = model.next_batch(0.0 if launched else _SLICE_S) if len(launched) < depth else None
+            raw = model.next_work(0.0 if launched else _SLICE_S) if len(launched) < depth else None
+            if isinstance(raw, _engine.Command):
+                # Nothing runs beside it.
+                _carry_out(model, driver, raw)
+                continue
             if raw is not None:
                 try:
                     batch = Batch.from_buffer(raw)
@@ -80,23 +95,53 @@ def drive(
                 begun.answer()
 
 
-def _later(driver: Driver, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
+def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> None:
+    """Has the driver carry out a command, and hands back what came of it."""
+    command = as_command(*raw.what)
+    try:
+        if not isinstance(driver, CommandedDriver):
+            raise UnsupportedError(f"there are no adapters on this driver, {driver.capabilities.backend}")
+        driver.command(command)
+    except UnsupportedError as error:
+        model.fail_command(raw, str(error), served=False)
+    except (KeyboardInterrupt, DriverLostError):
+        raise
+    except BaseException as error:  # whatever a driver raises
+        model.fail_command(raw, str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
+    else:
+        model.complete_command(raw)
+
+
+def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str) -> Command:
+    """A command of the engine, by its kind, the adapters that it names and its path."""
+    names = [AdapterName(*name) for name in adapters]
+    if kind == "load-adapter":
+        return LoadAdapter(names[0], path)
+    if kind == "copy-adapter":
+        return CopyAdapter(names[0], names[1])
+    return DropAdapter(names[0])
+
+
+def _later(driver: Driver, batch: Batch) -> Callable[[], Answer]:
     """Runs the batch when its answer is wanted."""
     return partial(driver.run, batch)
 
 
 def _finish(model: _engine.Model, launched: _Launched, observe: Callable[[Batch, object], None] | None) -> None:
-    """Waits for a batch and hands its logits back."""
+    """Waits for a batch and hands back what was answered."""
     raw, batch, answer = launched
     failures: list[tuple[int, str]] = []
     try:
         try:
-            logits = answer()
+            answered = answer()
         except FailedSequencesError as failed:
-            logits, failures = failed.logits, list(failed.reasons.items())
+            answered, failures = failed.answer, list(failed.reasons.items())
         if observe is not None:
-            observe(batch, logits)
-        model.complete(raw, logits.data, failures)
+            observe(batch, answered)
+        if isinstance(answered, Drawn):
+            model.complete_drawn(raw, answered.tokens.data, answered.logits.data, failures)
+        else:
+            model.complete(raw, answered.data, failures)
     except BaseException as error:  # whatever a driver raises
         _fail(model, raw, error)
 

@@ -62,7 +62,7 @@ class ModelStats(TypedDict):
     """Batches that run."""
 
     n_stuck: int
-    """Those of them that were abandoned. While there is any the engine gives no batch: it is healthy at 0."""
+    """Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it is healthy at 0."""
 
     n_batches: int
     """Batches planned so far."""
@@ -126,6 +126,9 @@ class ModelStats(TypedDict):
 
     n_late_masks: int
     """Passes that failed, or ran ahead in vain, because their token masks did not come in time."""
+
+    n_commands: int
+    """Commands that were given to the driver so far."""
 
     n_holds: int
     """Times that a driver was told to wait for programs that were expected back."""

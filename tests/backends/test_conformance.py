@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 
 from oracle.sampler import Sampler, draw
-from pie.backends.base import Driver, DriverError, FailedSequencesError, FollowingDriver
+from pie.backends.base import (
+    AdapterName,
+    CommandedDriver,
+    CopyAdapter,
+    Drawn,
+    Driver,
+    DriverError,
+    DropAdapter,
+    FailedSequencesError,
+    FollowingDriver,
+    LoadAdapter,
+    UnsupportedError,
+)
 from pie.batch import ARRAYS, Batch
 from support import arenas
 from support.arenas import Draw, Feed
@@ -61,7 +73,7 @@ def asked(driver_name: str, tmp_path_factory: pytest.TempPathFactory, library: P
 
 @pytest.fixture
 def driver(asked: Subject) -> Iterator[Driver]:
-    opened = asked.open()
+    opened = asked.rows()
     yield opened
     opened.close()
 
@@ -73,7 +85,7 @@ def whole(asked: Subject) -> Callable[[Text], np.ndarray]:
 
     def rows(text: Text) -> np.ndarray:
         if repr(text) not in known:
-            opened = asked.open()
+            opened = asked.rows()
             known[repr(text)] = opened.run(batch(text.feed(range(N_EACH), 0, len(text.tokens))))
             opened.close()
         return known[repr(text)]
@@ -242,9 +254,9 @@ def test_a_sequence_fails_alone(asked: Subject, driver: Driver, whole: Whole) ->
     failed = caught.value
     assert list(failed.reasons) == [1]
     assert failed.reasons[1]
-    assert failed.logits.shape == (20 + len(asked.failing.rows) + 10, VOCAB_SIZE)
-    assert asked.same(failed.logits[:20], whole(TEXT)[:20])
-    assert asked.same(failed.logits[-10:], whole(other)[:10])
+    assert failed.answer.shape == (20 + len(asked.failing.rows) + 10, VOCAB_SIZE)
+    assert asked.same(failed.answer[:20], whole(TEXT)[:20])
+    assert asked.same(failed.answer[-10:], whole(other)[:10])
     # The pages of the one that failed serve again.
     assert asked.same(driver.run(batch(TEXT.feed([0, 1, 20, 21], 16, 30, rows=range(4, 14)))), whole(TEXT)[20:30])
     assert asked.same(driver.run(batch(other.feed([21, 20], 0, 10))), whole(other)[:10])
@@ -398,12 +410,13 @@ def test_sequences_follow_rows_of_the_batch_before_where_that_is_served(asked: S
     followers = [Feed([0], [n], start=3, rows=[0], follows=n) for n in reversed(range(len(DRAWS)))]
     alone = Feed(PROMPT, [10], rows=[2])
     follower = batch(*followers, alone, batch_id=8, before=7)
-    if not isinstance(driver, FollowingDriver) or not driver.capabilities.follows:
+    if not driver.capabilities.follows:
         driver.run(batch(*prompts, batch_id=7))
         with pytest.raises(FailedSequencesError) as caught:
             driver.run(follower)
         assert set(caught.value.reasons) == set(range(len(followers)))
         return
+    assert isinstance(driver, FollowingDriver)
     answers = [driver.launch(batch(*prompts, batch_id=7)), driver.launch(follower)]
     rows, followed = (answer() for answer in answers)
     drawn = [token(row, how) for row, how in zip(rows, DRAWS, strict=True)]
@@ -413,6 +426,45 @@ def test_sequences_follow_rows_of_the_batch_before_where_that_is_served(asked: S
     with pytest.raises(FailedSequencesError) as caught:
         driver.run(follower)
     assert set(caught.value.reasons) == set(range(len(followers))), "another batch ran since"
+
+
+def test_a_driver_that_draws_answers_tokens_and_only_the_rows_that_are_wanted(asked: Subject, driver: Driver) -> None:
+    """The tokens are those that the engine would draw from the rows."""
+    prompts = [Feed(PROMPT, [n], rows=[2], draws=[drawn]) for n, drawn in enumerate(DRAWS)]
+    plain = batch(*prompts)
+    kept = plain.words.copy()
+    Batch(kept).row_keep[[1, 4]] = 1
+    rows = driver.run(plain)
+    opened = asked.open()
+    answer = opened.run(Batch(kept))
+    opened.close()
+    if not driver.capabilities.follows:
+        assert asked.same(answer, rows)
+        return
+    assert isinstance(answer, Drawn)
+    assert answer.tokens.tolist() == [token(row, how) for row, how in zip(rows, DRAWS, strict=True)]
+    assert asked.same(answer.logits, rows[[1, 4]])
+
+
+def test_a_driver_takes_commands_or_says_that_it_has_no_adapters(asked: Subject) -> None:
+    """What it refuses changes nothing."""
+    opened = asked.open()
+    first, second = AdapterName(1, 0), AdapterName(1, 7)
+    if not isinstance(opened, CommandedDriver):
+        return
+    if not opened.capabilities.adapters:
+        with pytest.raises(UnsupportedError, match="no adapters on this driver"):
+            opened.command(LoadAdapter(first, "/adapter"))
+    elif asked.name.endswith("dummy"):
+        opened.command(LoadAdapter(first, "/adapter"))
+        opened.command(CopyAdapter(first, second))
+        opened.command(DropAdapter(first))
+        opened.command(DropAdapter(second))
+        for command in (DropAdapter(second), CopyAdapter(first, second)):
+            with pytest.raises(DriverError, match="is not loaded"):
+                opened.command(command)
+    assert opened.run(batch(Feed(PROMPT, [0]))) is not None
+    opened.close()
 
 
 def token(row: np.ndarray, how: Draw) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from pie import _engine
-from pie.backends.base import DriverError, FailedSequencesError
+from pie.backends.base import NOT_FINITE, Drawn, DriverError, FailedSequencesError
 from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.config import EngineConfig, ModelConfig
@@ -84,7 +84,7 @@ async def main(input):
 # Each sequence of a batch is then of a request: what runs ahead of a program fails nobody.
 ASKED_FOR = ModelConfig(run_ahead=False)
 
-Hurt = Callable[[np.ndarray], Any]
+Hurt = Callable[[Any], Any]
 
 
 class HurtDriver:
@@ -98,12 +98,14 @@ class HurtDriver:
         self.n_hurt = 0
 
     def run(self, batch: Batch) -> Any:
-        logits = self.driver.run(batch)
+        answer = self.driver.run(batch)
         self.n_batches += 1
         if self.hurt is not None and not self.n_hurt and self.n_batches > 4 and batch.n_seqs >= 8 and batch.n_rows >= 8:
             self.n_hurt = batch.n_seqs
-            return self.hurt(logits.copy())
-        return logits
+            if isinstance(answer, Drawn):
+                return self.hurt(Drawn(answer.tokens.copy(), answer.logits.copy()))
+            return self.hurt(answer.copy())
+        return answer
 
     def close(self) -> None:
         self.driver.close()
@@ -206,9 +208,12 @@ def spoil(logits: np.ndarray) -> np.ndarray:
     return logits
 
 
-def spoil_one(logits: np.ndarray) -> np.ndarray:
-    logits[3, 7] = np.inf
-    return logits
+def spoil_one(answer: Any) -> Any:
+    if isinstance(answer, Drawn):
+        answer.tokens[3] = NOT_FINITE
+    else:
+        answer[3, 7] = np.inf
+    return answer
 
 
 def names(*sequences: int) -> Hurt:

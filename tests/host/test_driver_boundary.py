@@ -14,8 +14,8 @@ from pie.errors import PieError
 
 
 def next_batch(model: _engine.Model) -> _engine.Batch:
-    batch = model.next_batch(PATIENCE_S)
-    assert batch is not None
+    batch = model.next_work(PATIENCE_S)
+    assert isinstance(batch, _engine.Batch)
     return batch
 
 
@@ -114,21 +114,21 @@ def test_a_batch_that_is_given_up_fails(engine: _engine.Engine, model: _engine.M
 
 
 def test_nothing_to_run_is_none(model: _engine.Model) -> None:
-    assert model.next_batch(0.0) is None
-    assert model.next_batch(0.01) is None
+    assert model.next_work(0.0) is None
+    assert model.next_work(0.01) is None
 
 
 @pytest.mark.parametrize("timeout_s", [-1.0, float("nan"), float("inf")])
 def test_a_timeout_that_is_no_time_is_named(model: _engine.Model, timeout_s: float) -> None:
     with pytest.raises(PieError, match="timeout_s") as error:
-        model.next_batch(timeout_s)
+        model.next_work(timeout_s)
     assert error.value.code == "invalid-argument"
 
 
 def test_a_stopped_model_gives_no_batch_at_once(engine: _engine.Engine, model: _engine.Model) -> None:
     engine.stop()
     assert model.stopped
-    assert model.next_batch(PATIENCE_S) is None
+    assert model.next_work(PATIENCE_S) is None
 
 
 def test_two_generators_of_one_program_share_a_batch(engine: _engine.Engine, model: _engine.Model) -> None:
@@ -146,7 +146,7 @@ async def main(input):
     process = launch(engine, source)
     widths = []
     while not process.ended:
-        batch = model.next_batch(0.2)
+        batch = model.next_work(0.2)
         if batch is None:
             process.next_event(0.0)
             continue

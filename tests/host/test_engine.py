@@ -174,7 +174,7 @@ def test_ctrl_c_ends_a_wait() -> None:
         model = engine.add_model("tiny", {str(TINY)!r}, vocab_size={VOCAB_SIZE}, max_context=64)
         try:
             print("waiting", flush=True)
-            model.next_batch(60.0)
+            model.next_work(60.0)
         except KeyboardInterrupt:
             sys.exit(7)
     """

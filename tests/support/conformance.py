@@ -14,9 +14,11 @@ import numpy as np
 from oracle.dummy import Write, append
 from oracle.dummy import logits as dummy_row
 from pie.backends import open_driver
-from pie.backends.base import Driver, DriverOptions
+from pie.backends.base import Answer, Drawn, Driver, DriverOptions, FailedSequencesError, FollowingDriver
 from pie.backends.cpu import CpuOptions
 from pie.backends.dummy import DummyDriver
+from pie.batch import Batch
+from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed
@@ -87,9 +89,57 @@ class Subject:
     failing: Feed
     """A sequence on pages 20 and 21 that fails alone."""
 
+    def rows(self) -> Driver:
+        """The driver, opened, of which every row is wanted: one that draws answers with them too."""
+        opened = self.open()
+        return _RowsOf(opened) if opened.capabilities.follows else opened
+
     def same(self, found: np.ndarray, expected: np.ndarray) -> bool:
         """Whether rows that the driver computed in two ways are the same."""
         return np.array_equal(found, expected) if self.bit_exact else close(found, expected)
+
+
+class _RowsOf:
+    """A driver that draws, of which every row is wanted itself."""
+
+    def __init__(self, driver: Driver) -> None:
+        assert isinstance(driver, FollowingDriver)
+        self._driver = driver
+        self.capabilities = driver.capabilities
+
+    def run(self, batch: Batch) -> np.ndarray:
+        """All rows."""
+        return self.launch(batch)()
+
+    def launch(self, batch: Batch) -> Callable[[], np.ndarray]:
+        """Begins a batch."""
+        answer = self._driver.launch(_wanted(batch))
+
+        def rows() -> np.ndarray:
+            try:
+                return _rows(answer())
+            except FailedSequencesError as failed:
+                raise FailedSequencesError(_rows(failed.answer), failed.reasons) from None
+
+        return rows
+
+    def close(self) -> None:
+        """Closes the driver."""
+        self._driver.close()
+
+
+def _wanted(batch: Batch) -> Batch:
+    """A batch whose rows are wanted themselves; one that is no batch stays as it is."""
+    try:
+        words = batch.words.copy()
+        Batch(words).row_keep[:] = 1
+    except PieError:
+        return batch
+    return Batch(words)
+
+
+def _rows(answer: Answer) -> np.ndarray:
+    return answer.logits if isinstance(answer, Drawn) else answer
 
 
 def close(found: np.ndarray, expected: np.ndarray) -> bool:

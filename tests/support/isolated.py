@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, Driver
+from pie.backends.base import Capabilities, Command, CommandedDriver, Driver
 from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.errors import PieError
@@ -99,7 +99,7 @@ class Doing:
         self._what = what
         self.capabilities = driver.capabilities
 
-    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
+    def run(self, batch: Batch) -> Any:
         """The rows, where it comes to them."""
         self._n -= 1
         if self._n == 0:
@@ -114,6 +114,30 @@ class Doing:
 def dummy(*, follows: bool = False, vocab_size: int = VOCAB_SIZE) -> Driver:
     """The dummy driver, with host memory."""
     return DummyDriver("dummy", vocab_size=vocab_size, n_pages=N_PAGES, host_pages=64, follows=follows)
+
+
+class Commanded(Doing):
+    """A driver that does something before its first command."""
+
+    def run(self, batch: Batch) -> Any:
+        """What the driver answers."""
+        return self._driver.run(batch)
+
+    def command(self, command: Command) -> None:
+        """Carries it out, where it comes to that."""
+        self._what()
+        assert isinstance(self._driver, CommandedDriver)
+        self._driver.command(command)
+
+
+def speechless() -> Driver:
+    """The dummy driver without its second verb, which declares adapters."""
+    return Doing(dummy(), 0, bool)
+
+
+def ends_at_a_command(flag: Path) -> Driver:
+    """The first of these drivers ends its process at its first command."""
+    return Commanded(dummy(), 0, partial(once, flag, partial(os._exit, 7)))
 
 
 def once(flag: Path, what: Callable[[], Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +23,74 @@ class DriverLostError(Exception):
     """
 
 
+class UnsupportedError(Exception):
+    """A driver does not serve a command at all; whoever asked for it gets the error `unsupported` with this message."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What a driver drew by itself, in place of all rows."""
+
+    tokens: npt.NDArray[np.uint32]
+    """Of one row after the other as many as `row_draws` says, uint32 [D]; NOT_FINITE where a logit of the row is not finite."""
+    logits: npt.NDArray[np.float32]
+    """The rows whose `row_keep` is 1, in their order, float32 [K, V], C-contiguous."""
+
+
+NOT_FINITE = 0xFFFFFFFF
+"""In place of a token: a logit of its row is not finite."""
+
+Answer: TypeAlias = npt.NDArray[np.float32] | Drawn
+"""What a driver answers a batch with: the logits, float32 [R, V], C-contiguous, or what it drew from them."""
+
+
 class FailedSequencesError(Exception):
     """Some sequences of a batch could not be computed, and all the others were: those fail alone."""
 
-    def __init__(self, logits: npt.NDArray[np.float32], reasons: Mapping[int, str]) -> None:
-        """`logits` are those of the whole batch, float32 [R, V].
-
-        The rows of the sequences that failed may hold anything.
+    def __init__(self, answer: Answer, reasons: Mapping[int, str]) -> None:
+        """`answer` is that of the whole batch; of the sequences that failed, rows and tokens may be anything.
 
         `reasons` says for each sequence that failed, by index, why.
         """
         super().__init__("; ".join(f"sequence {seq_idx}: {reason}" for seq_idx, reason in reasons.items()))
-        self.logits = logits
+        self.answer = answer
         self.reasons = reasons
+
+
+@dataclass(frozen=True)
+class AdapterName:
+    """What sequences name in `seq_adapter` and `seq_adapter_version`."""
+
+    id: int
+    version: int
+
+
+@dataclass(frozen=True)
+class LoadAdapter:
+    """Read an adapter; one that has the name already is replaced."""
+
+    adapter: AdapterName
+    path: str
+    """A file or a folder, as the driver's process sees it."""
+
+
+@dataclass(frozen=True)
+class CopyAdapter:
+    """Copy an adapter that is loaded; one that has the name of the copy already is replaced."""
+
+    source: AdapterName
+    copy: AdapterName
+
+
+@dataclass(frozen=True)
+class DropAdapter:
+    """Forget an adapter that is loaded."""
+
+    adapter: AdapterName
+
+
+Command: TypeAlias = LoadAdapter | CopyAdapter | DropAdapter
+"""What a driver does beside running batches, in order with them."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +157,8 @@ class Driver(Protocol):
     def capabilities(self) -> Capabilities:
         """What this driver serves."""
 
-    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Makes the copies of a batch, computes it, stores its keys and values, and returns the logits.
+    def run(self, batch: Batch) -> Answer:
+        """Makes the copies of a batch, computes it, stores its keys and values, and answers the logits, or what it drew from them.
 
         The logits are float32 [R, V], C-contiguous.
 
@@ -119,8 +174,8 @@ class Driver(Protocol):
 class FollowingDriver(Driver, Protocol):
     """A driver whose capabilities declare `follows`: its device runs one batch while the host plans the next."""
 
-    def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
-        """Begins a batch and returns before it is done.
+    def launch(self, batch: Batch) -> Callable[[], Answer]:
+        """Begins a batch and returns before it is done; the function that it answers waits, and answers or raises what `run` would.
 
         The function that it returns waits, and returns or raises what `run` would.
 
@@ -129,6 +184,17 @@ class FollowingDriver(Driver, Protocol):
         stay until that of the next batch is called. A sequence of which `seq_follows` is 1 + r takes the token that
         `row_sampler`, `row_slot` and the token mask of row r of the batch launched before say, which is the one that
         the engine draws. Where nothing can be drawn, or that batch failed, the sequence fails.
+        """
+
+
+@runtime_checkable
+class CommandedDriver(Driver, Protocol):
+    """A driver that takes commands. Others have no adapters."""
+
+    def command(self, command: Command) -> None:
+        """Carries a command out. No batch runs meanwhile.
+
+        Raises DriverError where it cannot, and UnsupportedError where it serves no such commands; nothing has changed then.
         """
 
 

@@ -10,10 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 import numpy as np
-import numpy.typing as npt
 
 from pie import _engine
-from pie.backends.base import Capabilities, DriverError, FailedSequencesError
+from pie.backends.base import (
+    Answer,
+    Capabilities,
+    Command,
+    CopyAdapter,
+    Drawn,
+    DriverError,
+    DropAdapter,
+    FailedSequencesError,
+    LoadAdapter,
+)
 from pie.batch import Batch
 from pie.errors import PieError
 
@@ -42,8 +51,8 @@ class DummyDriver:
         """What this driver serves: everything that a batch can ask for."""
         return self._capabilities
 
-    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Returns the rows of a batch, float32 [R, V].
+    def run(self, batch: Batch) -> Answer:
+        """Answers the rows of a batch, float32 [R, V], or where it follows, what it drew from them.
 
         Raises DriverError where it does not fit, and then nothing has changed; FailedSequencesError where a sequence
         looks at a slot that nobody wrote.
@@ -55,20 +64,34 @@ class DummyDriver:
             if self._closed:
                 raise DriverError("the driver is closed")
             try:
-                row_bytes, failures = self._driver.run(batch.words.data)
+                row_bytes, token_bytes, failures = self._driver.run(batch.words.data)
             except PieError as error:
                 raise DriverError(error.message) from None
-        logits = np.frombuffer(row_bytes, np.float32).reshape(batch.n_rows, self._capabilities.vocab_size)
+        logits = np.frombuffer(row_bytes, np.float32).reshape(-1, self._capabilities.vocab_size)
+        answer = logits if token_bytes is None else Drawn(np.frombuffer(token_bytes, np.uint32), logits)
         if failures:
-            raise FailedSequencesError(logits, dict(failures))
-        return logits
+            raise FailedSequencesError(answer, dict(failures))
+        return answer
 
-    def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
-        """Runs a batch at once, as no device could be busy with it.
+    def command(self, command: Command) -> None:
+        """Keeps the names of adapters that are loaded; its batches need none. Raises DriverError where one is not loaded."""
+        with self._lock:
+            if self._closed:
+                raise DriverError("the driver is closed")
+            try:
+                match command:
+                    case LoadAdapter(adapter, path):
+                        self._driver.load_adapter((adapter.id, adapter.version), path)
+                    case CopyAdapter(source, copy):
+                        self._driver.copy_adapter((source.id, source.version), (copy.id, copy.version))
+                    case DropAdapter(adapter):
+                        self._driver.drop_adapter((adapter.id, adapter.version))
+            except PieError as error:
+                raise DriverError(error.message) from None
 
-        The function that it returns does what `run` would.
-        """
-        ran: Future[npt.NDArray[np.float32]] = Future()
+    def launch(self, batch: Batch) -> Callable[[], Answer]:
+        """Runs a batch at once, as it has no device that could be busy with it; what it answers does what `run` would."""
+        ran: Future[Answer] = Future()
         try:
             ran.set_result(self.run(batch))
         except (DriverError, FailedSequencesError) as error:

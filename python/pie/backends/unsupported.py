@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pie.backends.base import Capabilities, DriverError
+from pie.backends.base import Capabilities, Command, DriverError, UnsupportedError
 from pie.batch import Batch
+
+
+def no_adapters(backend: str, command: Command) -> UnsupportedError:
+    """The answer of a driver that has no adapters to a command."""
+    return UnsupportedError(f"there are no adapters on this driver, {backend}, which was asked for {command}")
 
 
 def unsupported(batch: Batch, limits: Capabilities) -> dict[int, str]:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, DriverError, DriverLostError, FailedSequencesError
+from pie.backends.base import Answer, Capabilities, Command, Drawn, DriverError, DriverLostError, FailedSequencesError, UnsupportedError
 from pie.errors import PieError
+from pie.isolation import wire
 from pie.isolation.process import DriverProcess, Stopping
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
-    from pie.batch import Batch
+    from pie.batch import U32, Batch
 
 _SLICE_S = 0.25
 """How often a process that does not answer is looked at."""
@@ -67,19 +68,32 @@ class IsolatedDriver:
         """The process of the driver; none where it is lost or closed."""
         return None if self._process is None else self._process.pid
 
-    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Returns the rows of a batch, float32 [R, V], in memory that stays as it is until the next call."""
+    def run(self, batch: Batch) -> Answer:
+        """Answers a batch, in memory that stays as it is until the next call."""
         return self.launch(batch)()
 
-    def launch(self, batch: Batch) -> Callable[[], npt.NDArray[np.float32]]:
-        """Begins a batch; what it answers waits for the rows."""
+    def launch(self, batch: Batch) -> Callable[[], Answer]:
+        """Begins a batch; what it answers waits for the answer."""
+        n_rows = batch.n_rows
+        if self._capabilities.follows:
+            # Tokens stand behind the rows that are wanted.
+            n_rows += -(-int(batch.row_draws.sum()) // self._vocab_size)
+        return partial(self._answer, self._send(batch.words, n_rows))
+
+    def command(self, command: Command) -> None:
+        """Has the driver carry out a command. Raises what that raises, and DriverLostError."""
+        words = wire.command_words(command)
+        process = self._send(words, 0)
+        self._answer(process)
+
+    def _send(self, words: U32, n_rows: int) -> DriverProcess:
         process = self._running()
         if self._n_under_way == 0:
             self._since_s = time.monotonic()
         with self._losing():
-            process.end.send(batch.words.data, batch.n_rows)
+            process.end.send(words.data, n_rows)
         self._n_under_way += 1
-        return partial(self._answer, process)
+        return process
 
     def check(self) -> None:
         """Raises DriverLostError where the process has ended."""
@@ -156,7 +170,7 @@ class IsolatedDriver:
         self._end(at_once=True)
         return DriverLostError(f"it {reason}")
 
-    def _answer(self, process: DriverProcess) -> npt.NDArray[np.float32]:
+    def _answer(self, process: DriverProcess) -> Answer:
         if process is not self._running():
             raise DriverLostError("it was started again meanwhile")
         with self._losing():
@@ -166,16 +180,20 @@ class IsolatedDriver:
                 raise DriverError("it answered and there is no answer")
         self._n_under_way -= 1
         self._since_s = time.monotonic()
-        outcome, slot, n_rows, n_most_rows, text = answer
+        outcome, slot, n_rows, n_most_rows, n_tokens, text = answer
         if outcome == "failed":
-            raise DriverError(text)
+            reason = wire.unsupported_reason(text)
+            raise DriverError(text) if reason is None else UnsupportedError(reason)
         rows = self._rows.get(slot)
         if rows is None or len(rows) != n_most_rows:
             rows = self._rows[slot] = np.frombuffer(memoryview(process.end.rows(slot)), np.float32).reshape(n_most_rows, self._vocab_size)
         logits = rows[:n_rows]
-        if outcome == "failures":
-            raise FailedSequencesError(logits, _reasons(text))
-        return logits
+        found: Answer = logits
+        if outcome == "drawn":
+            found = Drawn(rows.reshape(-1)[logits.size : logits.size + n_tokens].view(np.uint32), logits)
+        if text:
+            raise FailedSequencesError(found, _reasons(text))
+        return found
 
     def _wait(self, process: DriverProcess) -> None:
         stopping = Stopping(process)

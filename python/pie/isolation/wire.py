@@ -1,12 +1,23 @@
-"""What the two processes say to each other before and after the batches.
+"""What the two processes say to each other beside batches.
 
-They send frames on a socket; its end is the sign that the other process is gone.
+Before and after the batches these are frames on a socket, whose end is the sign that one is gone; in order with batches, commands, which
+take the way of batches and begin with a word that no batch begins with.
 """
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pie.backends.base import AdapterName, Command, CopyAdapter, DropAdapter, LoadAdapter
+
+if TYPE_CHECKING:
+    from pie.batch import U32
 
 LOOKING_S = 50e-6
 """How long each side looks at the shared memory before it sleeps: about what waking a process costs on a small
@@ -15,6 +26,37 @@ machine.
 
 _LENGTH = struct.Struct("<I")
 _MAX_BYTES = 64 << 20
+_COMMAND_MAGIC = 0x444E4D43
+_UNSUPPORTED = "\0unsupported\0"
+"""Begins the reason of a command that the driver does not serve; no other reason does."""
+_COMMANDS: tuple[type[LoadAdapter | CopyAdapter | DropAdapter], ...] = (LoadAdapter, CopyAdapter, DropAdapter)
+
+
+def command_words(command: Command) -> U32:
+    """A command as words: what it begins with, its bytes of JSON, and these."""
+    content = json.dumps([type(command).__name__, asdict(command)]).encode()
+    head = np.array([_COMMAND_MAGIC, len(content)], np.uint32)
+    return np.concatenate([head, np.frombuffer(content + bytes(-len(content) % 4), np.uint32)])
+
+
+def read_command(words: U32) -> Command | None:
+    """The command that words are; None where they are a batch."""
+    if int(words[0]) != _COMMAND_MAGIC:
+        return None
+    name, fields = json.loads(words[2:].tobytes()[: int(words[1])])
+    kind = next(kind for kind in _COMMANDS if kind.__name__ == name)
+    values: dict[str, Any] = {key: AdapterName(**value) if isinstance(value, dict) else value for key, value in fields.items()}
+    return kind(**values)
+
+
+def unsupported(reason: str) -> str:
+    """What the process of a driver says of a command that it does not serve."""
+    return _UNSUPPORTED + reason
+
+
+def unsupported_reason(text: str) -> str | None:
+    """The reason in what `unsupported` made; None where the text is another one."""
+    return text.removeprefix(_UNSUPPORTED) if text.startswith(_UNSUPPORTED) else None
 
 
 def send(connection: socket.socket, content: bytes) -> None:

@@ -27,7 +27,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pie import _engine
-from pie.backends.base import DriverError, FailedSequencesError, FollowingDriver, WritingDriver
+from pie.backends.base import (
+    Answer,
+    Command,
+    CommandedDriver,
+    Drawn,
+    DriverError,
+    FailedSequencesError,
+    FollowingDriver,
+    UnsupportedError,
+    WritingDriver,
+)
 from pie.batch import U32, Batch
 from pie.errors import PieError
 from pie.isolation import wire
@@ -108,11 +118,11 @@ def _opened(opening: Callable[[], Driver], connection: socket.socket) -> Driver 
 class _Begun(NamedTuple):
     room: _Logits
     """Where the rows go."""
-    answer: Callable[[], _Logits]
+    answer: Callable[[], Answer]
 
 
 class _Serving:
-    """Runs the batches that come."""
+    """Runs the batches that come, and carries out the commands."""
 
     def __init__(self, end: _engine.DriverEnd, driver: Driver, host: int) -> None:
         self._end = end
@@ -148,6 +158,9 @@ class _Serving:
             words = self._words[slot] = np.frombuffer(memoryview(self._end.words(slot)), np.uint32)
         if room is None or len(room) != n_most_rows:
             room = self._rooms[slot] = np.frombuffer(memoryview(self._end.rows(slot)), np.float32).reshape(n_most_rows, self._vocab_size)
+        command = wire.read_command(words)
+        if command is not None:
+            return _Begun(room, partial(self._carry_out, command))
         batch = Batch(words[:n_words])
         if self._follower is not None:
             try:
@@ -159,18 +172,30 @@ class _Serving:
             return _Begun(room, partial(self._writer.run_into, batch, room))
         return _Begun(room, partial(self._driver.run, batch))
 
+    def _carry_out(self, command: Command) -> Answer:
+        if not isinstance(self._driver, CommandedDriver):
+            raise UnsupportedError(f"there are no adapters on this driver, {self._driver.capabilities.backend}")
+        self._driver.command(command)
+        return np.empty((0, self._vocab_size), np.float32)
+
     def _finish(self, begun: _Begun) -> None:
         failures = None
         try:
             try:
-                logits = begun.answer()
+                answer = begun.answer()
             except FailedSequencesError as failed:
-                logits = failed.logits
+                answer = failed.answer
                 failures = json.dumps([(int(seq_idx), str(why)[:_MAX_REASON_CHARACTERS]) for seq_idx, why in failed.reasons.items()])
                 if len(failures) > _engine.MAX_TEXT_BYTES:
                     raise DriverError(f"{len(failed.reasons)} sequences failed, too many to say which") from failed
-            n_rows = len(logits) if logits is begun.room else self._put(logits, begun.room)
-            self._end.answer(n_rows, failures)
+            if isinstance(answer, Drawn):
+                n_rows = self._put(answer.logits, begun.room)
+                self._end.answer_drawn(n_rows, self._put_tokens(answer.tokens, begun.room, n_rows), failures)
+            else:
+                n_rows = len(answer) if answer is begun.room else self._put(answer, begun.room)
+                self._end.answer(n_rows, failures)
+        except UnsupportedError as error:
+            self._end.fail(wire.unsupported(str(error)))
         except BaseException as error:
             self._end.fail(str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
 
@@ -186,6 +211,16 @@ class _Serving:
         n_rows = min(len(logits), len(room))
         room[:n_rows] = logits[:n_rows]
         return n_rows
+
+    def _put_tokens(self, tokens: Any, room: _Logits, n_rows: int) -> int:
+        """Copies tokens behind the rows; answers how many."""
+        if not isinstance(tokens, np.ndarray) or tokens.dtype != np.uint32 or tokens.ndim != 1:
+            found = f"{tokens.dtype} {tokens.shape}" if isinstance(tokens, np.ndarray) else type(tokens).__name__
+            raise TypeError(f"the tokens are {found}; answer uint32 [tokens]")
+        behind = room.reshape(-1)[n_rows * self._vocab_size :].view(np.uint32)
+        n_tokens = min(len(tokens), len(behind))
+        behind[:n_tokens] = tokens[:n_tokens]
+        return n_tokens
 
 
 def _raise(error: BaseException) -> _Logits:

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::area::Area;
 use crate::{MAX_TEXT_BYTES, N_SLOTS};
 
-const MAGIC: u32 = 0x5049_4531;
+const MAGIC: u32 = 0x5049_4532;
 /// Where the texts begin.
 const TEXTS: usize = 4096;
 const N_BYTES: usize = TEXTS + N_SLOTS * MAX_TEXT_BYTES;
@@ -41,6 +41,8 @@ pub(crate) struct SlotHeader {
     pub(crate) outcome: AtomicU32,
     /// Rows for which there has to be room, then those of the answer.
     pub(crate) n_rows: AtomicU32,
+    /// Tokens behind the rows of the answer.
+    pub(crate) n_tokens: AtomicU32,
     /// Bytes of the text.
     pub(crate) n_text_bytes: AtomicU32,
 }

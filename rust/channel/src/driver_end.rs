@@ -137,8 +137,23 @@ impl DriverEnd {
     /// # Errors
     /// `InvalidData` where no batch is under way; those of the system.
     pub fn answer(&mut self, outcome: Outcome, n_rows: usize, text: &str) -> Result<()> {
+        self.end(outcome, n_rows, 0, text)
+    }
+
+    /// The same with what the driver drew: the rows that are wanted stand in its slot, and tokens, a word each, behind
+    /// them. The text names sequences that failed; empty: none did.
+    ///
+    /// # Errors
+    /// Those of [`DriverEnd::answer`].
+    pub fn answer_drawn(&mut self, n_rows: usize, n_tokens: usize, text: &str) -> Result<()> {
+        self.end(Outcome::Drawn, n_rows, n_tokens, text)
+    }
+
+    fn end(&mut self, outcome: Outcome, n_rows: usize, n_tokens: usize, text: &str) -> Result<()> {
         let n = self.oldest()?;
         let slot = self.control.slot(n);
+        let n_tokens = u32::try_from(n_tokens).unwrap_or(u32::MAX);
+        slot.n_tokens.store(n_tokens, Ordering::Relaxed);
         let n_rows = u32::try_from(n_rows).unwrap_or(u32::MAX);
         slot.n_rows.store(n_rows, Ordering::Relaxed);
         slot.outcome.store(outcome as u32, Ordering::Relaxed);

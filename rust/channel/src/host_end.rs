@@ -48,6 +48,8 @@ pub enum Outcome {
     Failures,
     /// It failed, for the reason in the text.
     Failed,
+    /// With the rows that are wanted and with tokens behind them; the text names sequences that failed, if any did.
+    Drawn,
 }
 
 impl Outcome {
@@ -55,6 +57,7 @@ impl Outcome {
         match word {
             0 => Self::Rows,
             1 => Self::Failures,
+            3 => Self::Drawn,
             _ => Self::Failed,
         }
     }
@@ -72,6 +75,8 @@ pub struct Answer {
     pub n_rows: usize,
     /// How many have room.
     pub n_most_rows: usize,
+    /// Tokens, a word each, that stand behind the rows.
+    pub n_tokens: usize,
     /// What the outcome needs, else empty.
     pub text: String,
 }
@@ -194,13 +199,17 @@ impl HostEnd {
         let n_rows = (slot.n_rows.load(Ordering::Relaxed) as usize).min(n_most_rows);
         let text = match outcome {
             Outcome::Rows => String::new(),
-            Outcome::Failures | Outcome::Failed => self.control.text(n),
+            Outcome::Failures | Outcome::Failed | Outcome::Drawn => self.control.text(n),
         };
+        // As many as there are words behind the rows.
+        let n_words = (n_most_rows - n_rows) * (self.row_bytes / size_of::<u32>());
+        let n_tokens = (slot.n_tokens.load(Ordering::Relaxed) as usize).min(n_words);
         Some(Answer {
             outcome,
             slot: slot_idx(n),
             n_rows,
             n_most_rows,
+            n_tokens,
             text,
         })
     }

@@ -34,10 +34,11 @@ pub use event::{Event, Failure};
 pub use host::{Check, Host};
 pub use identity::effective_user;
 pub use limits::Limits;
-pub use model::driver::Batch;
+pub use model::driver::{Batch, Command, Work};
 pub use model::state::ModelState;
 pub use model::{Model, ModelConfig, SnapshotInfo};
 pub use numbering::{KEY_BYTES, Numbering};
+pub use pie_core::{CommandFailure, DriverAnswer};
 pub use pie_core::{EngineConfig, Error, ErrorCode, Figure, Serves, Stats, UserStats};
 pub use process::{
     Finding, Launch, LogText, Named, Observer, Process, Programs, Reader, ServedProcess, Serving,

@@ -1,4 +1,4 @@
-//! A batch for a driver, read through the buffer protocol.
+//! A batch for a driver, read through the buffer protocol, and a command.
 
 #![expect(
     unsafe_code,
@@ -7,7 +7,8 @@
 
 use std::ffi::c_int;
 
-use pie_host::Batch;
+use pie_core::AdapterName;
+use pie_host::{Batch, Command};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
@@ -15,6 +16,40 @@ use pyo3::types::PyMemoryView;
 /// A batch to run; see the stub.
 #[pyclass(name = "Batch", module = "pie._engine", frozen)]
 pub(crate) struct PyBatch(pub(crate) Batch);
+
+/// A command to carry out; see the stub.
+#[pyclass(name = "Command", module = "pie._engine", frozen)]
+pub(crate) struct PyCommand(pub(crate) Command);
+
+/// What a driver should do next.
+#[derive(IntoPyObject)]
+pub(crate) enum PyWork {
+    Batch(PyBatch),
+    Command(PyCommand),
+}
+
+#[pymethods]
+impl PyCommand {
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    /// What to do: its kind, the adapters that it names, and a path where it has one.
+    #[getter]
+    fn what(&self) -> (&'static str, Vec<(u64, u32)>, &str) {
+        let name = |adapter: &AdapterName| (adapter.id, adapter.version);
+        match self.0.command() {
+            pie_core::Command::LoadAdapter { adapter, path } => {
+                ("load-adapter", vec![name(adapter)], path)
+            }
+            pie_core::Command::CopyAdapter { from, to } => {
+                ("copy-adapter", vec![name(from), name(to)], "")
+            }
+            pie_core::Command::DropAdapter { adapter } => ("drop-adapter", vec![name(adapter)], ""),
+        }
+    }
+}
 
 #[pymethods]
 impl PyBatch {

@@ -41,8 +41,9 @@ pub(crate) struct PyArea {
     is_writable: bool,
 }
 
-/// How a batch ended, the slot of its rows, how many they are and how many have room, and what there is to say.
-type Answered = (&'static str, usize, usize, usize, String);
+/// How a batch ended, the slot of its rows, how many they are and how many have room, how many tokens stand behind them, and what there is
+/// to say.
+type Answered = (&'static str, usize, usize, usize, usize, String);
 
 /// The slot of a batch, its words, and the words and rows for which the slot has room.
 type Arrival = (usize, usize, usize, usize);
@@ -95,9 +96,11 @@ impl PyHostEnd {
             Outcome::Rows => "rows",
             Outcome::Failures => "failures",
             Outcome::Failed => "failed",
+            Outcome::Drawn => "drawn",
         };
         let (n_rows, n_most_rows) = (answer.n_rows, answer.n_most_rows);
-        Some((outcome, answer.slot, n_rows, n_most_rows, answer.text))
+        let (slot, n_tokens) = (answer.slot, answer.n_tokens);
+        Some((outcome, slot, n_rows, n_most_rows, n_tokens, answer.text))
     }
 
     fn rows(&self, py: Python<'_>, slot: usize) -> PyResult<PyArea> {
@@ -161,6 +164,17 @@ impl PyDriverEnd {
             Some(failures) => end.answer(Outcome::Failures, n_rows, failures),
         };
         system(py, answered)
+    }
+
+    fn answer_drawn(
+        &self,
+        py: Python<'_>,
+        n_rows: usize,
+        n_tokens: usize,
+        failures: Option<&str>,
+    ) -> PyResult<()> {
+        let text = failures.unwrap_or_default();
+        system(py, locked(&self.end).answer_drawn(n_rows, n_tokens, text))
     }
 
     fn fail(&self, py: Python<'_>, message: &str) -> PyResult<()> {

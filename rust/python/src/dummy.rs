@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pie_core::dummy;
+use pie_core::{AdapterName, Command, CommandFailure, DriverFailure, dummy};
 use pie_host::{Error, ErrorCode};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -14,8 +14,13 @@ use crate::boundary::{detached, raise};
 #[pyclass(name = "DummyDriver", module = "pie._engine", frozen)]
 pub(crate) struct PyDummyDriver(Mutex<dummy::Driver>);
 
-/// The logits, float32 `[R, V]`, and the sequences that failed with their reasons.
-type Computed<'py> = (Bound<'py, PyBytes>, Vec<(u32, String)>);
+/// The logits, float32 `[R, V]`; or where the driver draws, those that are wanted, float32 `[K, V]`, and the tokens, uint32 `[D]`; and the
+/// sequences that failed with their reasons.
+type Computed<'py> = (
+    Bound<'py, PyBytes>,
+    Option<Bound<'py, PyBytes>>,
+    Vec<(u32, String)>,
+);
 
 #[pymethods]
 impl PyDummyDriver {
@@ -72,19 +77,67 @@ impl PyDummyDriver {
 
     fn run<'py>(&self, py: Python<'py>, arena: &Bound<'py, PyAny>) -> PyResult<Computed<'py>> {
         let words = PyBuffer::<u32>::get(arena)?.to_vec(py)?;
-        let computed = detached(py, || {
+        let failed = |failure: DriverFailure| Error::new(ErrorCode::DriverFailed, failure.message);
+        let (computed, drawn) = detached(py, || {
             let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            driver
-                .run(&words)
-                .map_err(|failure| Error::new(ErrorCode::DriverFailed, failure.message))
+            let computed = driver.run(&words).map_err(failed)?;
+            let draws = driver.capabilities().follows;
+            let drawn = draws.then(|| driver.draw_all(&words, &computed));
+            Ok((computed, drawn.transpose().map_err(failed)?))
         })?;
-        let n_bytes = size_of_val(&computed.logits[..]);
-        let bytes = PyBytes::new_with(py, n_bytes, |room| {
-            for (room, logit) in room.chunks_exact_mut(4).zip(&computed.logits) {
-                room.copy_from_slice(&logit.to_ne_bytes());
-            }
-            Ok(())
-        })?;
-        Ok((bytes, computed.failures))
+        let (logits, tokens) = match drawn {
+            None => (
+                bytes(py, &computed.logits, |logit| logit.to_ne_bytes())?,
+                None,
+            ),
+            Some(drawn) => (
+                bytes(py, &drawn.logits, |logit| logit.to_ne_bytes())?,
+                Some(bytes(py, &drawn.tokens, |token| token.to_ne_bytes())?),
+            ),
+        };
+        Ok((logits, tokens, computed.failures))
     }
+
+    fn load_adapter(&self, py: Python<'_>, adapter: (u64, u32), path: String) -> PyResult<()> {
+        let adapter = name(adapter);
+        self.carry_out(py, &Command::LoadAdapter { adapter, path })
+    }
+
+    fn copy_adapter(&self, py: Python<'_>, source: (u64, u32), copy: (u64, u32)) -> PyResult<()> {
+        let (from, to) = (name(source), name(copy));
+        self.carry_out(py, &Command::CopyAdapter { from, to })
+    }
+
+    fn drop_adapter(&self, py: Python<'_>, adapter: (u64, u32)) -> PyResult<()> {
+        let adapter = name(adapter);
+        self.carry_out(py, &Command::DropAdapter { adapter })
+    }
+}
+
+impl PyDummyDriver {
+    fn carry_out(&self, py: Python<'_>, command: &Command) -> PyResult<()> {
+        let mut driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        driver.command(command).map_err(|failure| {
+            let (CommandFailure::NotServed(message) | CommandFailure::Failed(message)) = failure;
+            raise(py, Error::new(ErrorCode::DriverFailed, message))
+        })
+    }
+}
+
+const fn name((id, version): (u64, u32)) -> AdapterName {
+    AdapterName { id, version }
+}
+
+/// Words as the bytes that they are in memory.
+fn bytes<'py, T: Copy>(
+    py: Python<'py>,
+    words: &[T],
+    to_bytes: impl Fn(T) -> [u8; 4],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, 4 * words.len(), |room| {
+        for (room, &word) in room.chunks_exact_mut(4).zip(words) {
+            room.copy_from_slice(&to_bytes(word));
+        }
+        Ok(())
+    })
 }

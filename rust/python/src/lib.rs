@@ -26,7 +26,7 @@ mod _engine {
     use super::*;
 
     #[pymodule_export]
-    use super::batch::PyBatch;
+    use super::batch::{PyBatch, PyCommand};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::channel::{PyArea, PyDriverEnd, PyHostEnd, die_with_parent, take_short_turns};

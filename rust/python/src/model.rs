@@ -8,13 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pie_host::{Error, ErrorCode, Figure, Host, Model, ModelState};
-use pyo3::buffer::PyBuffer;
+use pie_core::{AdapterName, Command};
+use pie_host::{
+    CommandFailure, DriverAnswer, Error, ErrorCode, Figure, Host, Model, ModelState, Work,
+};
+use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::batch::PyBatch;
-use crate::boundary::{detached, duration, raise, waiting};
+use crate::batch::{PyBatch, PyCommand, PyWork};
+use crate::boundary::{beside, detached, duration, raise, waiting};
 
 /// A loaded model; see the stub.
 #[pyclass(name = "Model", module = "pie._engine", frozen)]
@@ -45,16 +48,20 @@ impl PyModel {
         self.model.is_stopped()
     }
 
-    fn next_batch(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<PyBatch>> {
+    fn next_work(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Option<PyWork>> {
         let timeout = duration(py, "timeout_s", timeout_s)?;
-        let wait = |slice: Duration| Ok(self.model.next_batch(slice));
+        let wait = |slice: Duration| Ok(self.model.next_work(slice));
         // A model that was stopped has no batches: its driver is told at once.
         let timeout = if self.model.is_stopped() {
             Duration::ZERO
         } else {
             timeout
         };
-        Ok(waiting(py, Some(timeout), wait)?.map(PyBatch))
+        let work = waiting(py, Some(timeout), wait)?;
+        Ok(work.map(|work| match work {
+            Work::Batch(batch) => PyWork::Batch(PyBatch(batch)),
+            Work::Command(command) => PyWork::Command(PyCommand(command)),
+        }))
     }
 
     #[pyo3(signature = (batch, logits, failures = Vec::new()))]
@@ -65,30 +72,69 @@ impl PyModel {
         logits: &Bound<'_, PyAny>,
         failures: Vec<(u32, String)>,
     ) -> PyResult<()> {
-        let logits = PyBuffer::<f32>::get(logits)?;
-        if !logits.is_c_contiguous() {
-            let message = "the logits are not C-contiguous; pass numpy.ascontiguousarray of them";
+        let logits = self.rows(py, logits)?;
+        let answer = DriverAnswer::Logits(items(&logits));
+        let batch = &batch.get().0;
+        detached(py, || self.model.complete(batch, answer, &failures))
+    }
+
+    #[pyo3(signature = (batch, tokens, logits, failures = Vec::new()))]
+    fn complete_drawn(
+        &self,
+        py: Python<'_>,
+        batch: &Bound<'_, PyBatch>,
+        tokens: &Bound<'_, PyAny>,
+        logits: &Bound<'_, PyAny>,
+        failures: Vec<(u32, String)>,
+    ) -> PyResult<()> {
+        let tokens = PyBuffer::<u32>::get(tokens)?;
+        if !tokens.is_c_contiguous() {
+            let message = "the tokens are not contiguous; pass numpy.ascontiguousarray of them";
             return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
         }
-        let width = self.model.vocab_size() as usize;
-        if logits.item_count() > 0 && !matches!(logits.shape(), [_, columns] if *columns == width) {
-            // Read as rows of the right width, they would give tokens that nobody computed.
-            let message = format!(
-                "the logits have the shape {:?}; answer [rows, {width}]",
-                logits.shape()
-            );
-            return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
-        }
-        let rows: &[f32] = if logits.item_count() == 0 {
-            &[]
-        } else {
-            // SAFETY: a C-contiguous buffer of float32 of that many items, aligned for its type as PyBuffer checked,
-            // and kept in place by `logits` until the end of the call. The stub asks the caller to leave it unchanged
-            // meanwhile.
-            unsafe { std::slice::from_raw_parts(logits.buf_ptr().cast(), logits.item_count()) }
+        let logits = self.rows(py, logits)?;
+        let answer = DriverAnswer::Drawn {
+            tokens: items(&tokens),
+            logits: items(&logits),
         };
         let batch = &batch.get().0;
-        detached(py, || self.model.complete(batch, rows, &failures))
+        detached(py, || self.model.complete(batch, answer, &failures))
+    }
+
+    fn complete_command(&self, py: Python<'_>, command: &Bound<'_, PyCommand>) -> PyResult<()> {
+        let command = &command.get().0;
+        detached(py, || self.model.complete_command(command, Ok(())))
+    }
+
+    #[pyo3(signature = (command, message, *, served = true))]
+    fn fail_command(
+        &self,
+        py: Python<'_>,
+        command: &Bound<'_, PyCommand>,
+        message: String,
+        served: bool,
+    ) -> PyResult<()> {
+        let failure = match served {
+            true => CommandFailure::Failed(message),
+            false => CommandFailure::NotServed(message),
+        };
+        let command = &command.get().0;
+        detached(py, || self.model.complete_command(command, Err(failure)))
+    }
+
+    fn load_adapter(&self, py: Python<'_>, adapter: (u64, u32), path: String) -> PyResult<()> {
+        let adapter = adapter_name(adapter);
+        self.carry_out(py, Command::LoadAdapter { adapter, path })
+    }
+
+    fn copy_adapter(&self, py: Python<'_>, source: (u64, u32), copy: (u64, u32)) -> PyResult<()> {
+        let (from, to) = (adapter_name(source), adapter_name(copy));
+        self.carry_out(py, Command::CopyAdapter { from, to })
+    }
+
+    fn drop_adapter(&self, py: Python<'_>, adapter: (u64, u32)) -> PyResult<()> {
+        let adapter = adapter_name(adapter);
+        self.carry_out(py, Command::DropAdapter { adapter })
     }
 
     fn fail(&self, py: Python<'_>, batch: &Bound<'_, PyBatch>, message: &str) -> PyResult<()> {
@@ -148,4 +194,44 @@ impl PyModel {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.model.check())
     }
+}
+
+impl PyModel {
+    /// Rows of logits of the width of the model.
+    fn rows(&self, py: Python<'_>, logits: &Bound<'_, PyAny>) -> PyResult<PyBuffer<f32>> {
+        let logits = PyBuffer::<f32>::get(logits)?;
+        if !logits.is_c_contiguous() {
+            let message = "the logits are not C-contiguous; pass numpy.ascontiguousarray of them";
+            return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
+        }
+        let width = self.model.vocab_size() as usize;
+        if logits.item_count() > 0 && !matches!(logits.shape(), [_, columns] if *columns == width) {
+            // Read as rows of the right width, they would give tokens that nobody computed.
+            let message = format!(
+                "the logits have the shape {:?}; answer [rows, {width}]",
+                logits.shape()
+            );
+            return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
+        }
+        Ok(logits)
+    }
+
+    fn carry_out(&self, py: Python<'_>, command: Command) -> PyResult<()> {
+        let model = self.model.clone();
+        beside(py, move || model.carry_out(command))
+    }
+}
+
+const fn adapter_name((id, version): (u64, u32)) -> AdapterName {
+    AdapterName { id, version }
+}
+
+/// The items of a C-contiguous buffer, which stays in place as long as it is borrowed. The stub asks the caller to leave it unchanged
+/// meanwhile.
+fn items<T: Element>(buffer: &PyBuffer<T>) -> &[T] {
+    if buffer.item_count() == 0 {
+        return &[];
+    }
+    // SAFETY: a C-contiguous buffer of that many items, aligned for their type as PyBuffer checked.
+    unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.item_count()) }
 }

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
 from pie.backends.copying import measure_copy_ns
 from pie.backends.cpu.build import build_plan
 from pie.backends.cpu.library import KernelError, Library
 from pie.backends.cpu.plan import ISA_CODES, Plan, PlanOptions
 from pie.backends.sizes import capabilities, choose_dtype, choose_threads, invalid, page_bytes
-from pie.backends.unsupported import unsupported
+from pie.backends.unsupported import no_adapters, unsupported
 from pie.batch import Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 
@@ -111,6 +111,10 @@ class CpuDriver:
         if reasons:
             raise FailedSequencesError(logits, reasons)
         return logits
+
+    def command(self, command: Command) -> None:
+        """Raises UnsupportedError: it has no adapters."""
+        raise no_adapters(self.capabilities.backend, command)
 
     def close(self) -> None:
         """Gives threads and memory back; a second call does nothing."""

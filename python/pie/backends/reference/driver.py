@@ -16,11 +16,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pie.backends.base import Capabilities, DriverError, DriverOptions, FailedSequencesError
+from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
 from pie.backends.copying import measure_copy_ns
 from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
 from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
-from pie.backends.unsupported import unsupported
+from pie.backends.unsupported import no_adapters, unsupported
 from pie.batch import U32, Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 from pie.models.rotary import amplitude, inverse_frequencies
@@ -81,6 +81,10 @@ class ReferenceDriver:
         if reasons:
             raise FailedSequencesError(logits, reasons)
         return logits
+
+    def command(self, command: Command) -> None:
+        """Raises UnsupportedError: it has no adapters."""
+        raise no_adapters(self.capabilities.backend, command)
 
     def close(self) -> None:
         """Gives the memory back; a second call does nothing."""

@@ -178,8 +178,8 @@ impl SampleJobs {
                 return Error::with_values(
                     ErrorCode::BadLogits,
                     format!(
-                        "the driver drew {n_tokens} tokens and answered with {n_values} logits, which are not those that the \
-                         {n_rows} rows of {width} ask for; try again, or mend the driver"
+                        "the driver drew {n_tokens} tokens and answered with {n_values} logits, which are not \
+                         those that the {n_rows} rows of {width} ask for; try again, or mend the driver"
                     ),
                     &[("tokens", n_tokens as u64), ("values", n_values as u64)],
                 );

@@ -1,7 +1,7 @@
 //! Rows whose token mask may come after their forward was launched.
 //!
-//! To a driver such a row is one that is wanted itself and from which nothing is drawn. Where its mask has come when the
-//! batch is answered, it is drawn from with the others. Where not, it is kept, and drawn from when its mask comes.
+//! To a driver such a row is one that is wanted itself and from which nothing is drawn. Where its mask has come when
+//! the batch is answered, it is drawn from with the others. Where not, it is kept, and drawn from when its mask comes.
 
 use std::sync::Arc;
 

@@ -20,11 +20,11 @@ mod tests;
 use std::collections::BTreeSet;
 
 use crate::batch::layout::Field;
-use crate::batch::{ArenaView, Capabilities, DriverFailure, SequenceView};
+use crate::batch::{ArenaView, Capabilities, DriverFailure, NOT_FINITE, SequenceView};
 use crate::brle;
 use crate::command::{AdapterName, Command, CommandFailure};
 use crate::hash::{GOLDEN, fold, mix, of_text};
-use crate::sampling::{Scratch, sample};
+use crate::sampling::{Scratch, sample, sample_many};
 use memory::{Memory, Slot};
 
 pub use script::{Decode, Rule, Script};
@@ -58,6 +58,15 @@ pub struct Computed {
     pub logits: Vec<f32>,
     /// Sequences that could not be computed, by index, with a reason each.
     pub failures: Vec<(u32, String)>,
+}
+
+/// What was drawn from the rows of a batch, in place of them: see [`crate::DriverAnswer::Drawn`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drawn {
+    /// Of one row after the other.
+    pub tokens: Vec<u32>,
+    /// The rows that are wanted themselves, float32 `[K, V]`.
+    pub logits: Vec<f32>,
 }
 
 /// A row that a script gives: this to the chosen token, the other to all others. No temperature lets the others
@@ -206,6 +215,41 @@ impl Driver {
             self.last = Some(Last { arena, logits });
         }
         Ok(computed)
+    }
+
+    /// What a driver answers that draws by itself, in place of all rows: the tokens of the batch, and the rows that are
+    /// wanted themselves.
+    pub fn draw_all(&self, arena: &[u32], computed: &Computed) -> Result<Drawn, DriverFailure> {
+        let view = ArenaView::parse(arena).map_err(|message| DriverFailure { message })?;
+        let (width, mut scratch) = (self.vocab_size as usize, Scratch::default());
+        let mut drawn = Drawn::default();
+        for (index, row) in view.rows().enumerate() {
+            let logits = computed.logits.get(index * width..(index + 1) * width);
+            let logits = logits.unwrap_or_default();
+            let n_before = drawn.tokens.len();
+            // What cannot be drawn from is told in place of its tokens.
+            let tokens = &mut drawn.tokens;
+            let (params, key) = (&row.params, row.key);
+            if sample_many(
+                logits,
+                params,
+                row.mask,
+                key,
+                row.n_draws,
+                &mut scratch,
+                tokens,
+            )
+            .is_err()
+            {
+                drawn
+                    .tokens
+                    .resize(n_before + row.n_draws as usize, NOT_FINITE);
+            }
+            if row.keep {
+                drawn.logits.extend_from_slice(logits);
+            }
+        }
+        Ok(drawn)
     }
 
     /// The token that is drawn from a row of the batch that ran last.

@@ -139,19 +139,7 @@ impl Planner<'_> {
             return Admission::NotYet;
         };
         if n_ready == end && !pass.wants_rows() {
-            let awaits = pass.n_late() > 0;
-            let rests = if awaits {
-                pass.await_masks()
-            } else {
-                pass.answer(None, false)
-            };
-            self.totals
-                .faults
-                .expect(rests, "a pass with nothing left to compute does not wait");
-            self.totals.waited(pass.asked_ns.take(), self.now_ns);
-            let answered = pass.request().filter(|_| !awaits);
-            self.fates.done.push((ticket.context, answered));
-            return Admission::Planned(0);
+            return self.end_found(ticket);
         }
         let reread = n_ready == end;
         let start = n_ready - u32::from(reread);
@@ -185,6 +173,28 @@ impl Planner<'_> {
         };
         self.add(ticket, &chunk);
         Admission::Planned(n)
+    }
+
+    /// Of a pass nothing is left to compute: it is answered, or waits for token masks.
+    fn end_found(&mut self, ticket: &Ticket) -> Admission {
+        let context = self.owned.contexts.get_mut(ticket.context.0);
+        let Some(pass) = context.and_then(|context| context.pass.as_mut()) else {
+            self.totals.faults.count("what is queued has no pass");
+            return Admission::NotYet;
+        };
+        let awaits = pass.n_late() > 0;
+        let rests = if awaits {
+            pass.await_masks()
+        } else {
+            pass.answer(None, false)
+        };
+        self.totals
+            .faults
+            .expect(rests, "a pass with nothing left to compute does not wait");
+        self.totals.waited(pass.asked_ns.take(), self.now_ns);
+        let answered = pass.request().filter(|_| !awaits);
+        self.fates.done.push((ticket.context, answered));
+        Admission::Planned(0)
     }
 
     /// A context computes again what it had lost: it keeps its pages for several times as long as that takes, or it

@@ -22,7 +22,14 @@ impl Engine {
             return None;
         }
         let checked = self.check_step_ahead(id, context);
-        Some(checked.map(|()| self.promote(request, id, context, now_ns)))
+        Some(checked.map(|()| {
+            let progress = self.promote(request, id, context, now_ns);
+            if progress == Progress::Waiting {
+                // A mask could not be given before.
+                self.keep_late(context, now_ns);
+            }
+            progress
+        }))
     }
 
     /// Whether what runs ahead on a context is what the next step of the generator asks for.
@@ -80,11 +87,6 @@ impl Engine {
         let faults = &mut self.totals.faults;
         faults.expect(promotes, "what ran ahead has a request");
         let is_drawn = pass.uncomputed().is_some();
-        if pass.is_awaiting() {
-            // Its mask could not be given before.
-            let begins = self.waiting.late.begin(pass.id, now_ns);
-            faults.expect(begins, "what awaits masks has no room for its rows");
-        }
         self.totals.n_ahead_used += 1;
         self.owned.add_request(request, context, process);
         let (served, faults) = (self.totals.n_batches, &mut self.totals.faults);

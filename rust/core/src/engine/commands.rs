@@ -5,8 +5,8 @@
 //! is given a batch while another one runs. Commands are given in the order in which they were entered. After each of
 //! them a batch goes first where one can be made, so that who enters many keeps nobody from computing.
 //!
-//! A command counts as a batch where a driver hangs or is lost: it fails with `driver-failed` after `driver_timeout_ns`,
-//! the engine gives nothing until the driver answers, and that answer is dropped; with `driver-lost` where the device
+//! A command counts as a batch where a driver hangs or is lost: it fails with `driver-failed` after
+//! `driver_timeout_ns`, the engine gives nothing until the driver answers, and that answer is dropped; with `driver-lost` where the device
 //! goes. Commands that wait go on with the device that comes next, which knows nothing of those before.
 
 use std::collections::VecDeque;

@@ -11,8 +11,8 @@
 //! counts from when it is asked for and everything is computed. What runs ahead of a program ends without a word then.
 //!
 //! The mask belongs to the request: a step that is undone and asked for again needs it again, and what runs ahead gets
-//! its mask once it was asked for. A generator whose masks come late runs ahead and follows no batch: the forward of its
-//! next token waits for that token, and only the drawing from it for the mask.
+//! its mask once it was asked for. A generator whose masks come late runs ahead and follows no batch: the forward of
+//! its next token waits for that token, and only the drawing from it for the mask.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ use crate::slab::Slab;
 #[derive(Debug, Default)]
 pub(super) struct LateList {
     passes: BTreeMap<PassId, LatePass>,
+    /// Since when the first of those waits that began since somebody asked.
+    begun_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,7 @@ impl LateList {
 
     /// From now on the pass waits for nothing but masks. False: it has no such rows.
     pub(super) fn begin(&mut self, pass: PassId, now_ns: u64) -> bool {
+        self.begun_ns = self.begun_ns.or(Some(now_ns));
         let pass = self.passes.get_mut(&pass);
         pass.map(|pass| pass.since_ns = now_ns).is_some()
     }
@@ -105,9 +108,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the token mask of a row whose mask comes late: run lengths over the vocabulary, forbidden first; empty: any
-    /// token. `row` is the index of the row in its forward pass, 0 in a step. A request that has failed takes no mask, and
-    /// needs none. Ask [`Engine::drain_draws`] afterwards.
+    /// Gives the token mask of a row whose mask comes late: run lengths over the vocabulary, forbidden first; empty:
+    /// any token. `row` is the index of the row in its forward pass, 0 in a step. A request that has failed takes no
+    /// mask, and needs none. Ask [`Engine::drain_draws`] afterwards.
     ///
     /// # Errors
     /// `invalid-argument` for an unknown request or row, for a row whose mask does not come late or was given before,
@@ -243,6 +246,13 @@ impl Engine {
         Some(since_ns.saturating_add(self.config.late_mask_ns))
     }
 
+    /// When the first pass is overdue of those that began to wait for nothing but masks since this was last asked; none
+    /// where none did. Whoever fails what is overdue may not know of them.
+    pub fn take_late_due_ns(&mut self) -> Option<u64> {
+        let since_ns = self.waiting.late.begun_ns.take()?;
+        Some(since_ns.saturating_add(self.config.late_mask_ns))
+    }
+
     /// Fails every pass whose masks are overdue. Answers how many there were.
     pub fn fail_overdue_masks(&mut self, now_ns: u64) -> usize {
         self.now_ns = now_ns;
@@ -305,8 +315,8 @@ fn overdue_mask(limit_ns: u64) -> Error {
     Error::with_values(
         ErrorCode::LateMask,
         format!(
-            "the token masks of the pass did not come within {} s; the context is as it was, give them sooner, or raise \
-             late_mask_ns",
+            "the token masks of the pass did not come within {} s; the context is as it was, give them sooner, or \
+             raise late_mask_ns",
             limit_ns as f64 / 1e9
         ),
         &[("limit_ms", limit_ns / 1_000_000)],

@@ -45,12 +45,14 @@ impl Planner<'_> {
         // of the pass.
         let is_read = adapter == pass.adapter();
         let read = if is_read { slots.clone() } else { 0..0 };
-        let reads = pass.reads_within(read);
-        let rows = add_reads(builder, reads, slots.start);
-        if pass.n_late() > 0 {
-            let late = late_rows(ticket, pass, reads, rows.start);
-            self.batch.late.extend(late);
-        }
+        let rows = add_rows(
+            builder,
+            &mut self.batch.late,
+            ticket,
+            pass,
+            read,
+            slots.start,
+        );
         if pass.counts_reads() {
             self.n_reads += rows.len() as u32;
         }
@@ -159,24 +161,38 @@ fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32
     first..builder.n_rows() as u32
 }
 
-/// Those of the rows of a pass, the first of which is that row of the batch, whose masks have not come.
-fn late_rows<'a>(
+/// Asks for the rows that a pass wants of some slots of the sequence that was added last, and notes in `late` those whose
+/// masks have not come.
+fn add_rows(
+    builder: &mut ArenaBuilder,
+    late: &mut Vec<LateRow>,
     ticket: &Ticket,
     pass: &Pass,
-    reads: &'a [Read],
-    first: u32,
-) -> impl Iterator<Item = LateRow> + use<'a> {
-    let (context, pass, place) = (ticket.context, ticket.pass, pass.n_reads_answered());
+    slots: Range<u32>,
+    slot: u32,
+) -> Range<u32> {
+    let reads = pass.reads_within(slots);
+    let rows = add_reads(builder, reads, slot);
+    add_late(late, ticket, pass, reads, rows.start);
+    rows
+}
+
+/// Adds those of the rows of a pass whose masks have not come. The first of the rows is that row of the batch.
+fn add_late(late: &mut Vec<LateRow>, ticket: &Ticket, pass: &Pass, reads: &[Read], first: u32) {
+    if pass.n_late() == 0 {
+        return;
+    }
+    let place = pass.n_reads_answered();
     let awaiting = (first..).zip(reads).enumerate();
     let awaiting = awaiting.filter(|(_, (_, read))| read.awaits_mask());
-    awaiting.map(move |(index, (row, read))| LateRow {
+    late.extend(awaiting.map(|(index, (row, read))| LateRow {
         row,
-        context,
-        pass,
+        context: ticket.context,
+        pass: ticket.pass,
         place: place + index,
         n_draws: read.n_draws,
         keep: read.keep,
-    })
+    }));
 }
 
 /// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`.

@@ -13,7 +13,6 @@ use pie_core::{
 use proptest::prelude::*;
 
 use super::commands::{Commanded, Loaded};
-use super::forwards::runs;
 use super::model::{Awaited, Expected, Generation, GeneratorModel, Kept, Model, Process, What};
 use super::ops::{self, END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
 use super::support::sampling::drawn;
@@ -32,11 +31,11 @@ pub struct Simulation {
     snapshots: BTreeMap<(u64, String), Kept>,
     n_saved: u64,
     /// Requests that a batch served which went wrong, and that may have failed with it.
-    failed: HashSet<RequestId>,
+    pub failed: HashSet<RequestId>,
     /// Rows whose token masks were not given.
-    awaited: Vec<Awaited>,
+    pub awaited: Vec<Awaited>,
     /// Requests whose masks may have come too late.
-    tired: HashSet<RequestId>,
+    pub tired: HashSet<RequestId>,
     /// Commands whose answers were not taken, in the order in which they were entered.
     pub commands: Vec<Commanded>,
     pub loaded: Loaded,
@@ -501,48 +500,6 @@ impl Simulation {
         self.compare()
     }
 
-    /// The mask of a row will be given later.
-    pub fn await_mask(&mut self, request: RequestId, row: u32, mask: Option<&Vec<bool>>) {
-        if let Some(mask) = mask.cloned() {
-            self.awaited.push(Awaited { request, row, mask });
-        }
-    }
-
-    /// Forgets the masks of requests that were taken or given up.
-    fn forget_masks(&mut self) {
-        let expected: HashSet<RequestId> = self.expected.iter().map(|(id, _)| *id).collect();
-        self.awaited.retain(|it| expected.contains(&it.request));
-    }
-
-    fn give_mask(&mut self, which: usize, refused: bool) -> Outcome {
-        self.forget_masks();
-        if self.awaited.is_empty() {
-            return Ok(());
-        }
-        let Awaited { request, row, mask } = self.awaited.swap_remove(which % self.awaited.len());
-        let mask = runs(&mask);
-        let is_bad = |given: Result<(), Error>, fails: bool| match given {
-            Err(error) => error.code == ErrorCode::InvalidArgument,
-            Ok(()) => fails,
-        };
-        // What has failed takes no mask.
-        let fails = self.failed.contains(&request) || self.tired.contains(&request);
-        if refused {
-            let given = self.world.give_mask(request, row, &[V]);
-            prop_assert!(is_bad(given, fails));
-            prop_assert!(is_bad(self.world.give_mask(request, 99, &mask), fails));
-        }
-        self.world.give_mask(request, row, &mask).unwrap();
-        prop_assert!(is_bad(self.world.give_mask(request, row, &mask), fails));
-        Ok(())
-    }
-
-    /// Time goes by: whatever waits for masks may have waited for too long.
-    fn tires(&mut self) {
-        self.forget_masks();
-        self.tired.extend(self.awaited.iter().map(|it| it.request));
-    }
-
     /// Runs until nothing can run.
     fn pump(&mut self) -> Outcome {
         loop {
@@ -556,7 +513,7 @@ impl Simulation {
     }
 
     /// Runs and draws until nothing can go on without masks.
-    fn rest(&mut self) -> Outcome {
+    pub fn rest(&mut self) -> Outcome {
         loop {
             self.pump()?;
             if self.world.draws.is_empty() {
@@ -564,22 +521,6 @@ impl Simulation {
             }
             self.world.draw_held();
         }
-    }
-
-    /// Whatever waits for nothing but masks fails after its time, and nothing else does.
-    fn tire(&mut self) -> Outcome {
-        self.rest()?;
-        self.tires();
-        self.world.hang(self.config.late_mask_ns);
-        let awaiting: HashSet<RequestId> = self.awaited.iter().map(|it| it.request).collect();
-        for request in awaiting {
-            let mut expected = self.expected.iter();
-            let which = expected.position(|(id, _)| *id == request).unwrap();
-            let n = self.expected.len();
-            self.take(which)?;
-            prop_assert_eq!(self.expected.len(), n - 1, "a row waits beyond its time");
-        }
-        Ok(())
     }
 
     /// The device goes: what runs fails, what waits goes on, unless it is refused, and so nothing else.
@@ -871,7 +812,7 @@ impl Simulation {
     }
 
     /// Takes an answer, if it is there, and compares it with what was predicted.
-    fn take(&mut self, which: usize) -> Outcome {
+    pub fn take(&mut self, which: usize) -> Outcome {
         let (request, expected) = self.expected[which].clone();
         let Some(answer) = self.world.engine.take(request) else {
             return Ok(());

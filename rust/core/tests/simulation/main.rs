@@ -19,6 +19,7 @@
 mod commands;
 mod driving;
 mod forwards;
+mod masks;
 mod model;
 mod ops;
 #[path = "../support/mod.rs"]

@@ -15,11 +15,8 @@ impl Host {
     /// `invalid-model` when a file of its folder is missing or damaged, `invalid-config` for a setting out of its range
     /// or a name that is taken, `internal` when there is no thread to watch its driver.
     pub fn add_model(&self, config: ModelConfig) -> Result<Arc<Model>, Error> {
-        let is_watched = config.engine.driver_timeout_ns > 0;
         let model = Arc::new(Model::new(config)?);
-        if is_watched {
-            overdue::start(&model)?;
-        }
+        overdue::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;
         Ok(model)
     }

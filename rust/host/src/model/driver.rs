@@ -1,21 +1,73 @@
-//! The side of the driver: batches to run, and their logits.
+//! The side of the driver: batches to run, commands to carry out, and the answers to both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pie_core::{DriverFailure, ErrorCode, Plan};
+use pie_core::{CommandFailure, DriverAnswer, DriverCommand, DriverFailure, ErrorCode, Plan};
 
 use super::Model;
 use super::inbox::Woken;
 use crate::Error;
 
+/// What a driver should do next.
+#[derive(Debug)]
+pub enum Work {
+    /// Run this.
+    Batch(Batch),
+    /// Carry this out.
+    Command(Command),
+}
+
 /// A batch that a driver runs. It is answered once: one that is dropped without an answer fails.
 #[derive(Debug)]
 pub struct Batch {
-    model: Arc<Model>,
     batch: pie_core::Batch,
+    handed: Handed,
+}
+
+/// A command that a driver carries out. It is answered once: one that is dropped without an answer fails.
+#[derive(Debug)]
+pub struct Command {
+    command: DriverCommand,
+    handed: Handed,
+}
+
+/// What a driver was handed by a model, and whether it was answered.
+#[derive(Debug)]
+struct Handed {
+    model: Arc<Model>,
     answered: AtomicBool,
+}
+
+impl Handed {
+    fn by(model: &Arc<Model>) -> Self {
+        Self {
+            model: model.clone(),
+            answered: AtomicBool::new(false),
+        }
+    }
+
+    /// True the first time.
+    fn claim(&self) -> bool {
+        !self.answered.swap(true, Ordering::AcqRel)
+    }
+
+    /// Refuses an answer to another model, and a second one. `what` names what is answered.
+    fn check(&self, model: &Model, what: &str) -> Result<(), Error> {
+        if !std::ptr::eq(model, Arc::as_ptr(&self.model)) {
+            let (own, other) = (self.model.name(), model.name());
+            let message = format!("{what} belongs to the model {own:?}, not to {other:?}");
+            return Err(Error::new(ErrorCode::InvalidArgument, message));
+        }
+        if !self.claim() {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!("{what} was answered before; answer each once"),
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Batch {
@@ -29,28 +81,57 @@ impl Batch {
         &self.batch.arena
     }
 
-    /// True the first time.
-    fn claim(&self) -> bool {
-        !self.answered.swap(true, Ordering::AcqRel)
+    fn name(&self) -> String {
+        format!("batch {}", self.id())
+    }
+}
+
+impl Command {
+    /// The number of the command, counted from 1 in each model.
+    pub fn id(&self) -> u64 {
+        self.command.id.0
+    }
+
+    /// What to do.
+    pub fn command(&self) -> &pie_core::Command {
+        &self.command.command
+    }
+
+    fn name(&self) -> String {
+        format!("command {}", self.id())
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        if self.claim() {
+        if self.handed.claim() {
             let failure = DriverFailure {
                 message: "the driver gave the batch up without an answer".to_owned(),
             };
             // A batch that the core does not know any more needs no answer.
-            drop(self.model.conclude(&self.batch, Err(failure)));
+            drop(self.handed.model.conclude(&self.batch, Err(failure)));
+        }
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        if self.handed.claim() {
+            let failure = CommandFailure::Failed("it was given up without an answer".to_owned());
+            // A command that the core does not know any more needs no answer.
+            drop(
+                self.handed
+                    .model
+                    .conclude_command(&self.command, Err(failure)),
+            );
         }
     }
 }
 
 impl Model {
-    /// The next batch to run, waiting at most `timeout` for one. None: there is none, the driver has not answered a
-    /// batch that is overdue, or the model was stopped.
-    pub fn next_batch(self: &Arc<Self>, timeout: Duration) -> Option<Batch> {
+    /// What the driver should do next, waiting at most `timeout` for it. None: there is nothing, the driver has not
+    /// answered what is overdue, or the model was stopped.
+    pub fn next_work(self: &Arc<Self>, timeout: Duration) -> Option<Work> {
         let deadline = Instant::now() + timeout;
         loop {
             if self.is_stopped() {
@@ -60,11 +141,13 @@ impl Model {
             let until = match self.with_engine(|engine| engine.next_batch(now_ns)) {
                 Plan::Batch(batch) => {
                     self.watch.begin();
-                    return Some(Batch {
-                        model: self.clone(),
-                        batch,
-                        answered: AtomicBool::new(false),
-                    });
+                    let handed = Handed::by(self);
+                    return Some(Work::Batch(Batch { batch, handed }));
+                }
+                Plan::Command(command) => {
+                    self.watch.begin();
+                    let handed = Handed::by(self);
+                    return Some(Work::Command(Command { command, handed }));
                 }
                 Plan::Idle => deadline,
                 Plan::HoldUntil(ns) => deadline.min(self.started + Duration::from_nanos(ns)),
@@ -77,20 +160,26 @@ impl Model {
         }
     }
 
-    /// Answers a batch with its logits: `n_rows` rows of `vocab_size` numbers, and the sequences that failed with their
-    /// reasons. An answer that comes after the requests of the batch have failed is dropped.
+    /// Answers a batch: with rows of `vocab_size` numbers, or with what was drawn and the rows that are wanted; and with
+    /// the sequences that failed, and their reasons. An answer that comes after the requests of the batch have failed is
+    /// dropped.
     ///
     /// # Errors
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.
     pub fn complete(
         &self,
         batch: &Batch,
-        logits: &[f32],
+        answer: DriverAnswer<'_>,
         failures: &[(u32, String)],
     ) -> Result<(), Error> {
-        self.claim(batch)?;
+        batch.handed.check(self, &batch.name())?;
+        let (jobs, late) = (&batch.batch.jobs, &batch.batch.late);
+        let masks = match late.is_empty() {
+            true => Vec::new(),
+            false => self.with_engine(|engine| engine.late_masks(late)),
+        };
         // Sampling takes the time; it runs outside the lock.
-        let sampled = batch.batch.jobs.sample(logits, failures);
+        let sampled = jobs.conclude(answer, &masks, failures);
         self.conclude(&batch.batch, Ok(sampled))
     }
 
@@ -99,43 +188,30 @@ impl Model {
     /// # Errors
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.
     pub fn fail(&self, batch: &Batch, message: &str) -> Result<(), Error> {
-        self.claim(batch)?;
-        self.conclude(
-            &batch.batch,
-            Err(DriverFailure {
-                message: message.to_owned(),
-            }),
-        )
+        batch.handed.check(self, &batch.name())?;
+        let message = message.to_owned();
+        self.conclude(&batch.batch, Err(DriverFailure { message }))
     }
 
-    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error
-    /// `driver-lost`; those that wait continue with the driver that comes next. A batch that it had is not answered: it
-    /// is dropped.
+    /// Answers a command: it was carried out, or why not. An answer that comes after it has failed is dropped.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a command that was answered before, or that belongs to another model.
+    pub fn complete_command(
+        &self,
+        command: &Command,
+        outcome: Result<(), CommandFailure>,
+    ) -> Result<(), Error> {
+        command.handed.check(self, &command.name())?;
+        self.conclude_command(&command.command, outcome)
+    }
+
+    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error `driver-lost`,
+    /// and so does a command; those that wait go on with the driver that comes next. What it had is not answered: it is
+    /// dropped.
     pub fn lose_device(&self, message: &str) {
         let now_ns = self.now_ns();
         self.with_engine(|engine| engine.lose_device(message, now_ns));
-    }
-
-    fn claim(&self, batch: &Batch) -> Result<(), Error> {
-        if !std::ptr::eq(self, Arc::as_ptr(&batch.model)) {
-            let message = format!(
-                "batch {} belongs to the model {:?}, not to {:?}",
-                batch.id(),
-                batch.model.name(),
-                self.name()
-            );
-            return Err(Error::new(ErrorCode::InvalidArgument, message));
-        }
-        if !batch.claim() {
-            return Err(Error::new(
-                ErrorCode::InvalidArgument,
-                format!(
-                    "batch {} was answered before; answer each batch once",
-                    batch.id()
-                ),
-            ));
-        }
-        Ok(())
     }
 
     fn conclude(
@@ -145,6 +221,18 @@ impl Model {
     ) -> Result<(), Error> {
         let now_ns = self.now_ns();
         let concluded = self.with_engine(|engine| engine.complete(batch.id, sampled, now_ns));
+        self.inbox.ring();
+        concluded
+    }
+
+    fn conclude_command(
+        &self,
+        command: &DriverCommand,
+        outcome: Result<(), CommandFailure>,
+    ) -> Result<(), Error> {
+        let now_ns = self.now_ns();
+        let concluded =
+            self.with_engine(|engine| engine.complete_command(command.id, outcome, now_ns));
         self.inbox.ring();
         concluded
     }

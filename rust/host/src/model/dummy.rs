@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pie_core::dummy;
+use pie_core::{DriverAnswer, dummy};
 
 use super::Model;
+use super::driver::Work;
 use crate::Error;
 use crate::errors::text_error;
 
@@ -25,14 +26,20 @@ pub(crate) fn drive(
     let mut driver = driver(&model, script)?;
     let work = move || {
         while !model.is_stopped() {
-            let Some(batch) = model.next_batch(SLICE) else {
-                continue;
-            };
-            // A batch of this model that nobody else holds is answered here for the first time, so that neither call is
-            // refused.
-            drop(match driver.run(batch.arena()) {
-                Ok(computed) => model.complete(&batch, &computed.logits, &computed.failures),
-                Err(failure) => model.fail(&batch, &failure.message),
+            // What this model hands out and nobody else holds is answered here for the first time, so that no call is refused.
+            drop(match model.next_work(SLICE) {
+                None => continue,
+                Some(Work::Batch(batch)) => match driver.run(batch.arena()) {
+                    Ok(computed) => {
+                        let answer = DriverAnswer::Logits(&computed.logits);
+                        model.complete(&batch, answer, &computed.failures)
+                    }
+                    Err(failure) => model.fail(&batch, &failure.message),
+                },
+                Some(Work::Command(command)) => {
+                    let outcome = driver.command(command.command());
+                    model.complete_command(&command, outcome)
+                }
             });
         }
     };

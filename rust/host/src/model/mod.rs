@@ -1,5 +1,6 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
+mod commands;
 pub(crate) mod conversation;
 pub(crate) mod driver;
 pub(crate) mod dummy;
@@ -18,10 +19,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pie_core::{
-    Engine, EngineConfig, ErrorCode, Progress, RequestId, Stats, Submission, UserId, UserStats,
+    Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn, Progress, RequestId, Stats, Submission,
+    UserId, UserStats,
 };
 use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
@@ -208,9 +210,44 @@ impl Model {
                 .into_iter()
                 .map(|request| (request, Ok(()))),
         );
+        let draws = engine.drain_draws();
+        let due_ns = engine.take_late_due_ns();
         drop(engine);
+        self.watch_late(due_ns);
+        if !draws.is_empty() {
+            self.draw_late(draws, &mut answered);
+        }
         self.wake(answered);
         result
+    }
+
+    /// Draws from rows that were kept and whose token masks have come, outside the lock.
+    fn draw_late(
+        &self,
+        mut draws: Vec<LateDraw>,
+        answered: &mut Vec<(RequestId, Result<(), Error>)>,
+    ) {
+        while !draws.is_empty() {
+            let drawn: Vec<LateDrawn> = draws.iter().map(LateDraw::draw).collect();
+            let now_ns = self.now_ns();
+            let mut engine = lock(&self.engine);
+            for drawn in drawn {
+                engine.complete_draw(drawn, now_ns);
+            }
+            let ready = engine.drain_ready();
+            answered.extend(ready.into_iter().map(|request| (request, Ok(()))));
+            draws = engine.drain_draws();
+        }
+        // What was drawn may be computed on.
+        self.inbox.ring();
+    }
+
+    /// A pass began to wait for nothing but token masks, and is overdue then.
+    fn watch_late(&self, due_ns: Option<u64>) {
+        if let Some(due_ns) = due_ns {
+            self.watch
+                .hasten(self.started + Duration::from_nanos(due_ns));
+        }
     }
 
     /// Submits a pass. The receiver learns when it can be taken, or why it was refused.

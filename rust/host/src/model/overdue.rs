@@ -3,7 +3,7 @@
 //! The thread of the driver cannot: it is the one that does not come back. So each model has a thread that sleeps until
 //! the batch that runs for the longest is overdue. It looks when that time has come, not when a batch begins or ends,
 //! so that a driver that answers costs it nothing; only where no batch ran when it looked last does the next one wake
-//! it.
+//! it. Passes that wait for token masks are looked after by the same thread, which is told when the first is overdue.
 
 use std::sync::Arc;
 use std::thread;
@@ -44,12 +44,13 @@ pub(crate) fn start(model: &Arc<Model>) -> Result<(), Error> {
 }
 
 impl Model {
-    /// Fails the requests of batches that are overdue. Answers when the next one is; none where no batch runs that is
-    /// waited for.
+    /// Fails the requests of batches and commands that are overdue, and passes whose token masks are. Answers when the
+    /// next one is; none where nothing is waited for.
     fn abandon_overdue(&self) -> Option<Instant> {
         let now_ns = self.now_ns();
         let due_ns = self.with_engine(|engine| {
             engine.abandon_overdue(now_ns);
+            engine.fail_overdue_masks(now_ns);
             engine.overdue_ns()
         });
         due_ns.map(|ns| self.started + Duration::from_nanos(ns))

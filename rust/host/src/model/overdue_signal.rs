@@ -16,6 +16,8 @@ pub(crate) struct OverdueSignal {
 struct State {
     /// No batch began since the thread looked last.
     idle: bool,
+    /// Something else is overdue then, as was said since the thread looked last.
+    due: Option<Instant>,
     stopped: bool,
 }
 
@@ -29,6 +31,16 @@ impl OverdueSignal {
         }
     }
 
+    /// Something is overdue at a time that the thread may not know.
+    pub(crate) fn hasten(&self, at: Instant) {
+        let mut state = lock(&self.state);
+        if state.due.is_none_or(|due| at < due) {
+            state.due = Some(at);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
     /// Ends the thread.
     pub(crate) fn stop(&self) {
         lock(&self.state).stopped = true;
@@ -37,10 +49,12 @@ impl OverdueSignal {
 
     /// The thread is about to look: a batch that begins from now on may be missed.
     pub(super) fn look(&self) {
-        lock(&self.state).idle = true;
+        let mut state = lock(&self.state);
+        (state.idle, state.due) = (true, None);
     }
 
-    /// Waits until `deadline`, or where there is none until a batch begins after the last look. False: the watch was
+    /// Waits until `deadline`, or until what is overdue sooner; where there is neither, until a batch begins after the
+    /// last look. False: the watch was
     /// stopped.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> bool {
         let mut state = lock(&self.state);
@@ -48,6 +62,7 @@ impl OverdueSignal {
             if state.stopped {
                 return false;
             }
+            let deadline = deadline.into_iter().chain(state.due).min();
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             state = match left {
                 None if state.idle => self
@@ -102,6 +117,23 @@ mod tests {
         watch.begin();
         assert!(watch.wait(Some(deadline)));
         assert!(Instant::now() >= deadline);
+    }
+
+    #[test]
+    fn what_is_overdue_sooner_is_waited_for() {
+        let watch = Watch::default();
+        let (soon, late) = (Duration::from_millis(5), Duration::from_secs(3600));
+        let at = Instant::now() + soon;
+        watch.look();
+        watch.hasten(Instant::now() + late);
+        watch.hasten(at);
+        watch.hasten(Instant::now() + late);
+        assert!(watch.wait(Some(Instant::now() + late)));
+        assert!(Instant::now() >= at);
+        // It is known from the next look on.
+        watch.look();
+        watch.hasten(Instant::now() + soon);
+        assert!(watch.wait(None));
     }
 
     #[test]

@@ -1,0 +1,87 @@
+"""Commands to drivers: load, copy and drop an adapter, in this process and in one of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pie.backends.base import Driver
+from pie.config import ModelConfig
+from pie.engine import Engine
+from pie.errors import PieError
+from pie.isolation.driver import IsolatedDriver
+from support import isolated
+
+ADAPTER, COPY = (7, 0), (7, 1)
+
+
+def fails(what: Callable[[], None]) -> str:
+    with pytest.raises(PieError) as caught:
+        what()
+    return caught.value.code
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("follows", [False, True])
+def test_the_dummy_driver_takes_commands(apart: bool, follows: bool) -> None:
+    opening = partial(isolated.dummy, follows=follows)
+    driver: Driver = IsolatedDriver(opening, isolated.VOCAB_SIZE) if apart else opening()
+    with Engine() as engine:
+        model = engine.add_model(driver=driver)
+        engine.start()
+        model.load_adapter(ADAPTER, "/adapters/one")
+        model.copy_adapter(ADAPTER, COPY)
+        model.drop_adapter(ADAPTER)
+        assert fails(lambda: model.copy_adapter(ADAPTER, COPY)) == "driver-failed"
+        model.drop_adapter(COPY)
+        assert fails(lambda: model.drop_adapter(COPY)) == "driver-failed"
+        assert fails(lambda: model.load_adapter((0, 0), "/adapters/one")) == "invalid-argument"
+        assert fails(lambda: model.load_adapter(ADAPTER, "")) == "invalid-argument"
+        stats = model.stats()
+        assert (stats["n_commands"], stats["n_requests"], stats["n_stuck"]) == (6, 0, 0)
+        model.check()
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_driver_without_adapters_says_so(isolate: bool) -> None:
+    with Engine() as engine:
+        model = engine.add_model(options=ModelConfig(isolate=isolate))
+        engine.start()
+        with pytest.raises(PieError, match="no adapters on this driver") as caught:
+            model.load_adapter(ADAPTER, "/adapters/one")
+        assert caught.value.code == "unsupported"
+
+
+def test_a_process_says_that_its_driver_takes_no_commands() -> None:
+    """Also where the driver has declared otherwise."""
+    driver = IsolatedDriver(isolated.speechless, isolated.VOCAB_SIZE)
+    with Engine() as engine:
+        model = engine.add_model(driver=driver)
+        engine.start()
+        assert fails(lambda: model.load_adapter(ADAPTER, "/adapters/one")) == "unsupported"
+        assert driver.pid is not None
+
+
+def test_a_command_is_lost_with_the_process_of_its_driver(tmp_path: Path) -> None:
+    driver = IsolatedDriver(partial(isolated.ends_at_a_command, tmp_path / "flag"), isolated.VOCAB_SIZE)
+    with Engine() as engine:
+        model = engine.add_model(driver=driver)
+        engine.start()
+        assert fails(lambda: model.load_adapter(ADAPTER, "/adapters/one")) == "driver-lost"
+        model.load_adapter(ADAPTER, "/adapters/one")
+
+
+def test_an_engine_that_stops_tells_who_waits_for_a_command() -> None:
+    """Nobody drives the model."""
+    engine = Engine()
+    model = engine.add_model(driver=isolated.dummy())
+    codes: list[str] = []
+    asking = threading.Thread(target=lambda: codes.append(fails(lambda: model.load_adapter(ADAPTER, "/adapters/one"))))
+    asking.start()
+    engine.stop()
+    asking.join(60.0)
+    assert codes == ["engine-stopped"]
