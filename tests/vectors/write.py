@@ -444,7 +444,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         {"messages": ["one"], "files": [[0, 1, 254, 255], []], "events": [[0, 255, 10, 195], "between", []]},
     ),
 }
-DOCS = {name: globals()[name].__doc__ for name in VECTORS if name in globals()} | {
+DOCS = {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()} | {
     "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
     "no_automatic_cue": "Without auto_flush nothing is cued.",
     "large_seeds": "Seeds use all of their 64 bits; JSON carries them to JavaScript only up to 2^53.",
