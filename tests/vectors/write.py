@@ -481,7 +481,7 @@ SHOWS = {
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
 
 
-DOCS = {name: globals()[name].__doc__ for name in VECTORS if name in globals()} | {
+DOCS = {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()} | {
     "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
     "no_automatic_cue": "Without auto_flush nothing is cued.",
     "large_seeds": "Seeds use all of their 64 bits; JSON carries them to JavaScript only up to 2^53.",
@@ -495,7 +495,7 @@ def texts() -> dict[Path, str]:
     files = {}
     for name, (ops, extra) in VECTORS.items():
         expect = Program(MODEL, SEED, list(extra.get("messages", [])), extra.get("files", [])).run(ops)
-        head = {"name": name, "doc": " ".join((DOCS[name] or "").split()), "model": "dummy", "launch_seed": SEED} | extra
+        head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | extra
         if name in SHOWS:
             head["shows"] = SHOWS[name]
         rows = [json.dumps(list(pair), ensure_ascii=False) for pair in zip(ops, expect, strict=True)]

@@ -29,17 +29,17 @@ tests run on a real model at once, on any machine, without a download. It is not
 
 Greetings and small talk, answers in one word, in JSON or in capitals, a few hundred facts (capitals, colours, animals,
 days, units, opposites), sums and differences up to three digits, counting, spelling, reversing, sorting, first and last
-of lists, fields of a sentence as JSON, calls of one of up to four described tools, answers from a tool's result or from a
-passage, what the user said some turns ago, explanations of a few sentences, short stories and rhymes, a `<think>` block on
-request, and saying that it does not know. It has also learnt to ask back for what a call lacks and to say that a call failed;
-the scores measure neither these two nor explanations and rhymes.
+of lists, fields of a sentence as JSON, calls of one of up to four described tools, answers from a tool's result or from
+a passage, what the user said some turns ago, explanations of a few sentences, short stories and rhymes, a `<think>`
+block on request, and saying that it does not know. It has also learnt to ask back for what a call lacks and to say that
+a call failed; the scores measure neither these two nor explanations and rhymes.
 
 ## Scores
 
-Greedy answers to the sealed set: {n_items:,} questions, {per_skill} of each skill below, whose wordings, names, words, pairs
-of numbers and tools are kept out of the training data (`tools/pie_tiny/draw.py` does it, `tests/pie_tiny/test_splits.py` tests
-it, and where it failed "How it was made" says so; the set is `tools/pie_tiny/sealed.jsonl`, SHA-256 `{sealed_start}...`). An
-answer counts if it is right and ends by itself.
+Greedy answers to the sealed set: {n_items:,} questions, {per_skill} of each skill below, whose wordings, names, words,
+pairs of numbers and tools are kept out of the training data (`tools/pie_tiny/draw.py` does it,
+`tests/pie_tiny/test_splits.py` tests it, and where it failed "How it was made" says so; the set is
+`tools/pie_tiny/sealed.jsonl`, SHA-256 `{sealed_start}...`). An answer counts if it is right and ends by itself.
 
 {scores}
 
@@ -47,8 +47,9 @@ answer counts if it is right and ends by itself.
 
 ## How it was made
 
-- Data: conversations that a seeded generator with templates and grammars of its own writes ({n_kinds} kinds), and drills in
-  sums, copying, spelling, sorting, looking up and putting words into other forms. No text was copied from elsewhere.
+- Data: conversations that a seeded generator with templates and grammars of its own writes ({n_kinds} kinds), and
+  drills in sums, copying, spelling, sorting, looking up and putting words into other forms. No text was copied from
+  elsewhere.
 - Training: {steps} steps, {tokens:.1f} million tokens, {hours:.1f} hours on {machine}.
   Of tokens that the model only reads, three in a hundred count; in one of four documents some of them are cut into
   smaller ones. Muon for the matrices, AdamW for the rest; the released weights are a moving average.
@@ -58,9 +59,9 @@ answer counts if it is right and ends by itself.
 
 ## Limits
 
-English only. It knows what its data holds and little else, and it may answer wrongly with confidence; the table says where
-it is weak. Requests in words that are far from those of its data surprise it. It has no knowledge of the time, of news or of
-persons. There is no draft model beside it. Ask a larger model for anything that matters.
+English only. It knows what its data holds and little else, and it may answer wrongly with confidence; the table says
+where it is weak. Requests in words that are far from those of its data surprise it. It has no knowledge of the time, of
+news or of persons. There is no draft model beside it. Ask a larger model for anything that matters.
 """
 
 
