@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_overdue_sooner_is_waited_for() {
-        let watch = Watch::default();
+        let watch = OverdueSignal::default();
         let (soon, late) = (Duration::from_millis(5), Duration::from_secs(3600));
         let at = Instant::now() + soon;
         watch.look();
