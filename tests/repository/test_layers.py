@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Files and folders (with a slash), the ground first. A file of a folder may have a layer of its own.
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "settings.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "holding.rs"},
     {"config.rs", "futures.rs"},
     {"sandbox/"},

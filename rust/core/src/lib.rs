@@ -19,13 +19,14 @@ pub mod ids;
 mod kv;
 pub mod sampling;
 mod sched;
+pub mod settings;
 mod slab;
 
 pub use batch::{
     Adapter, Batch, Capabilities, DriverFailure, RowOutput, SampleJobs, Sampled, SequenceRows,
 };
 pub use budget::TokenBudget;
-pub use config::{EngineConfig, Serves, SettingNames};
+pub use config::{EngineConfig, SettingNames};
 pub use engine::{
     Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
     RowRequest, Stats, Submission, UserStats,

@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     pub(crate) page_size: usize,
     pub(crate) n_pages: usize,
     /// Pages that the host memory holds.
-    pub(crate) n_host_slots: usize,
+    pub(crate) host_pages: usize,
     pub(crate) max_tokens: usize,
 }
 

@@ -9,6 +9,7 @@ use tungstenite::handshake::server::{Request, Response, create_response, write_r
 use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
 
 use crate::auth::Presented;
+use crate::config::Origin;
 use crate::protocol::outgoing;
 use crate::shared::{Phase, Shared};
 use crate::wire::Wire;
@@ -193,7 +194,7 @@ fn ready(host: &Host, phase: Phase) -> Reply {
 /// so that no other page can reach a server on its visitor's machine.
 struct Gate<'a> {
     own: SocketAddr,
-    allowed: &'a [String],
+    allowed: &'a [Origin],
 }
 
 impl Gate<'_> {
@@ -202,7 +203,7 @@ impl Gate<'_> {
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
             .iter()
             .any(|host| origin == format!("http://{host}:{port}"));
-        loopback || self.allowed.iter().any(|allowed| allowed == origin)
+        loopback || self.allowed.iter().any(|allowed| allowed.is(origin))
     }
 
     fn check(&self, request: &Request) -> Result<(), Reply> {
@@ -231,10 +232,11 @@ fn forbidden(error: &Error) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pie_host::settings::Word;
 
     #[test]
     fn only_own_loopback_and_listed_origins_are_admitted() {
-        let allowed = ["https://example.org".to_owned()];
+        let allowed = [Origin::parse("https://example.org").unwrap()];
         let gate = Gate {
             own: SocketAddr::from(([127, 0, 0, 1], 8080)),
             allowed: &allowed,

@@ -19,6 +19,7 @@ use crate::ids::BatchId;
 
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
+pub(crate) use capabilities::{MAX_BATCH_TOKENS, MAX_POSITIONS};
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
 pub use reads::RowOutput;
 pub(crate) use reads::{Read, Reads};

@@ -4,7 +4,7 @@ use super::costs::Costs;
 use super::faults::Faults;
 use super::idle::IdleList;
 use super::requests::ticket;
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, nanoseconds};
 use crate::context::Context;
 use crate::ids::ContextId;
 use crate::sched::{Hold, Pace, Queue};
@@ -22,8 +22,8 @@ impl Waiting {
     /// Nothing waits.
     pub(super) fn new(config: &EngineConfig) -> Self {
         Self {
-            queue: Queue::new(Pace::new(config.shared_step_ns)),
-            hold: Hold::new(config.hold_ns),
+            queue: Queue::new(Pace::new(nanoseconds(config.shared_step))),
+            hold: Hold::new(nanoseconds(config.hold)),
             idle: IdleList::default(),
             costs: Costs::default(),
         }
