@@ -24,6 +24,11 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     max_processes: int = 256
     """Processes that may live at once."""
 
+    max_compilations: int = 2
+    """Programs of users that may be compiled, or read, at once. Each takes up to a core and `limits.compile_bytes`, and
+    all together at most a quarter of `memory_bytes`, which is kept free for them.
+    """
+
     stack_bytes: int = 33554432
     """Bytes of stack that a program may use."""
 
@@ -126,7 +131,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """
 
     allow_anonymous: bool = False
-    """Lets `auth = \\"off\\"` stand on an address that others reach: whoever does may be anybody."""
+    """Lets `auth = "off"` stand on an address that others reach: whoever does may be anybody."""
 
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks (`10.0.0.7`, `10.1.0.0/16`) of the proxies whose `user_header` names the user."""

@@ -9,10 +9,8 @@ use pie_core::{ErrorCode, settings};
 use crate::budget::{self, Budget};
 use crate::{Error, Limits};
 
-/// Components that may be compiled at once. What they may take is reserved from the memory of the engine.
-pub(crate) const PARALLEL_COMPILATIONS: usize = 2;
-/// One part in this many of the engine's memory is what one compilation may take at most.
-const COMPILE_PART: u64 = 8;
+/// One part in this many of the engine's memory is what all compilations together may take at most. It is reserved.
+const COMPILE_PART: u64 = 4;
 
 /// What all users together may hold where nothing else is said.
 const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
@@ -29,6 +27,9 @@ settings! {
         background_niceness "background_niceness": u8 = 10, 0 => 19;
         /// Processes that may live at once.
         max_processes "max_processes": u32 = 256, 1 => 20_000;
+        /// Programs of users that may be compiled, or read, at once. Each takes up to a core and
+        /// `limits.compile_bytes`, and all together at most a quarter of `memory_bytes`, which is kept free for them.
+        max_compilations "max_compilations": usize = 2, 1 => 64;
         /// Bytes of stack that a program may use.
         stack_bytes "stack_bytes": usize = 32 << 20, 64 << 10 => 256 << 20;
         /// Bytes that all users together may make the engine hold, beside the models: programs, texts, queues,
@@ -95,16 +96,16 @@ impl HostConfig {
         }
     }
 
-    /// Bytes that one compilation may take: the limit, or an eighth of the engine's memory where that is less.
+    /// Bytes that one compilation may take: the limit, or its part of the engine's memory where that is less.
     pub(crate) fn compile_bytes(&self) -> u64 {
         self.limits
             .compile_bytes
-            .min(self.memory_bytes() / COMPILE_PART)
+            .min(self.memory_bytes() / (COMPILE_PART * self.max_compilations as u64))
     }
 
     /// The budget of what users may make the engine hold: its memory less what compiling may take.
     pub(crate) fn budget(&self) -> Arc<Budget> {
-        let compiling = self.compile_bytes() * PARALLEL_COMPILATIONS as u64;
+        let compiling = self.compile_bytes() * self.max_compilations as u64;
         let of_one = Some(self.user_memory_bytes).filter(|&n_bytes| n_bytes > 0);
         Budget::new(self.memory_bytes() - compiling, of_one)
     }
@@ -126,6 +127,18 @@ mod tests {
             error.message,
             "engine.max_processes = 0 is outside 1 to 20000; give a whole number between them"
         );
+    }
+
+    #[test]
+    fn all_compilations_together_have_a_quarter_of_the_memory() {
+        for (max_compilations, compile_bytes) in [(1, 1 << 30), (2, 512 << 20), (64, 16 << 20)] {
+            let config = HostConfig {
+                max_compilations,
+                ..HostConfig::default()
+            };
+            assert_eq!(config.memory_bytes(), 4 << 30);
+            assert_eq!(config.compile_bytes(), compile_bytes);
+        }
     }
 
     #[test]
