@@ -194,8 +194,9 @@ class Engine:
         `compiler` is the command of a process that calls `compile_worker`: components are compiled in such a one, and types removed from
         TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components are compiled in this process, which is
         for those that one trusts, and sources in JavaScript are refused.
-        `settings` are those of the section `engine`, `limits` those of the section `limits`, by the names of `settings()`; the defaults
-        hold for the rest. Where no `memory_bytes` are given, all users together may make the engine hold 4 GiB.
+        `settings` are those of the section `engine`, `limits` those of the section `limits`, by the names of
+        `settings()`; the defaults hold for the rest. Where no `memory_bytes` are given, all users together may make the
+        engine hold 4 GiB.
 
         Raises PieError `invalid-config`.
         """
@@ -219,10 +220,11 @@ class Engine:
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
-        `settings` are those of the section `model`, `capabilities` what the driver declares (`pie.backends.base.Capabilities`, section
-        `driver`), by the names of `settings()`; the defaults hold for the rest. Batches are within what the driver takes, and contexts
-        have at most `max_positions` tokens. `is_isolated` tells that the driver has a process of its own, which whoever waits for it ends
-        where a batch is overdue (`driver_timeout_s` of the engine): the engine then waits on.
+        `settings` are those of the section `model`, `capabilities` what the driver declares (section `driver`; see
+        `pie.backends.base.Capabilities`), by the names of `settings()`; the defaults hold for the rest. Batches are
+        within what the driver takes, and contexts have at most `max_positions` tokens. `is_isolated` tells that the
+        driver has a process of its own: whoever waits for it ends that process where a batch is overdue
+        (`driver_timeout_s` of the engine), and the engine waits on.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -258,8 +260,8 @@ class Engine:
     ) -> Process:
         """Launches a program: a WebAssembly component or built program (`pack_program`), or the language, the files and the entry of one.
 
-        The files are by path relative to their folder; the entry is the path of the one that holds `main`. What is wrong with the program
-        itself is its last event.
+        The files are by path relative to their folder; the entry is the path of the one that holds `main`. What is
+        wrong with the program itself is its last event.
 
         Raises PieError `limit-processes`, `limit-message`, `invalid-argument`, `invalid-config`, `invalid-manifest` or `engine-stopped`.
         """
@@ -267,8 +269,9 @@ class Engine:
     def serve(self, data_dir: str | PathLike[str], settings: Mapping[str, object] | None = None) -> Server:
         """Serves the models and programs to clients of the network, as the reference of the protocol says.
 
-        Installed programs are kept under `data_dir`. `settings` are those of the section `server` by the names of `settings()`; the
-        defaults hold for the rest. Port 0 picks a free one. Raises PieError `port-in-use` or `invalid-config`.
+        Installed programs are kept under `data_dir`. `settings` are those of the section `server` by the names of
+        `settings()`; the defaults hold for the rest. Port 0 picks a free one. Raises PieError `port-in-use` or
+        `invalid-config`.
         """
 
     def stop(self) -> None:
@@ -435,9 +438,10 @@ class DummyDriver:
     """The dummy driver: hashes in place of logits. It keeps what it is told to write in memory of its own."""
 
     def __new__(cls, model: str, capabilities: Mapping[str, object] | None) -> Self:
-        """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host; see `pie.backends.base.Capabilities`.
+        """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host.
 
-        With `follows` it feeds what it draws into its next batch. Raises PieError `invalid-argument` for a size out of its range.
+        See `pie.backends.base.Capabilities`. With `follows` it feeds what it draws into its next batch. Raises PieError
+        `invalid-argument` for a size out of its range.
         """
 
     def capabilities(self) -> dict[str, Any]:

@@ -132,7 +132,9 @@ def test_batches_have_the_sizes_that_a_driver_declares() -> None:
     driver, batches = FaultyDriver(lambda logits: logits), []
     driver.capabilities = Capabilities("narrow", 4096, 2048, 8, 64, 2)
     with Engine() as engine:
-        model = engine.add_model(driver=driver, observe=lambda batch, logits: batches.append((batch.page_size, batch.n_tokens, batch.n_rows)))
+        model = engine.add_model(
+            driver=driver, observe=lambda batch, logits: batches.append((batch.page_size, batch.n_tokens, batch.n_rows))
+        )
         assert model.page_size == 8
         engine.start()
         assert finish(engine.launch(PROGRAM)).value == [[8, 9, 10, 11, 12, 13, 14, 15], []]

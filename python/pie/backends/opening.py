@@ -38,7 +38,7 @@ def open_driver(name: str, folder: Path, options: DriverOptions | None = None, o
 
 
 def check_own(name: str, own: Mapping[str, Any], known: Sequence[str] = ()) -> None:
-    """PieError `invalid-argument` where one of the options is not among those `known` ones that a back end has beside the common ones."""
+    """PieError `invalid-argument` for an option that is not `known` among those that the back end has of its own."""
     for option in own:
         if option not in known:
             there_are = f"its own options are {', '.join(known)}" if known else "it has none of its own"

@@ -1,8 +1,8 @@
-"""The tree: what there is to configure, and what of it the engine does not know, each with its type, range, default and description.
+"""The tree: what there is to configure. What Python alone uses stands here, with its type, range, default and description.
 
-The engine states what it is made with itself, once, in its own tables (`pie._engine.settings`): the bases of the sections are generated
-from them. Nothing else states a setting: checks, `pie config show` and the reference page read them from here and from there. Names end
-in their unit: `_bytes`, `_s` (seconds); lengths of text are in tokens.
+The engine states what it is made with once, in its own tables (`pie._engine.settings`). The bases of the sections are
+generated from them. Nothing else states a setting: checks, `pie config show` and the reference page read them from here
+and from there. Names end in their unit: `_bytes`, `_s` (seconds); lengths of text are in tokens.
 """
 
 from __future__ import annotations

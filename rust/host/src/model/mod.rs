@@ -43,7 +43,8 @@ pub struct ModelConfig {
     pub folder: PathBuf,
     /// The core's configuration; its end tokens are replaced by those of the folder.
     pub engine: EngineConfig,
-    /// The driver has a process of its own, which whoever waits for it ends where a batch is overdue: the engine waits on.
+    /// The driver has a process of its own. Whoever waits for it ends that process where a batch is overdue, and the
+    /// engine waits on.
     pub is_isolated: bool,
 }
 
