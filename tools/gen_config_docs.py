@@ -1,4 +1,4 @@
-"""Writes `docs/reference/configuration.md` from the tree of settings.
+"""Writes `docs/reference/configuration.md` from the tree of settings, and `python/pie/config/stated.py` from the engine's own tables.
 
 `python tools/gen_config_docs.py` writes; `--check` writes nothing and fails where the page is out of step.
 """
@@ -7,16 +7,29 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from pie import _engine
 from pie.config.environment import VARIABLES
 from pie.config.settings import NO_LIMIT, Setting, settings
 from tools import generated
 from tools.generated import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
+STATED = ROOT / "python" / "pie" / "config" / "stated.py"
+WIDTH = 120
+
+STATED_HEAD = '''"""What the engine states of the sections. Generated from its tables by `tools/gen_config_docs.py`; do not edit."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+'''
 
 INTRODUCTION = """# Configuration
 
@@ -118,5 +131,33 @@ def _size(n_bytes: Any) -> str:
     return next((f"{n_bytes >> power}{unit}" for power, unit in units if n_bytes and n_bytes % (1 << power) == 0), str(n_bytes))
 
 
+def stated() -> str:
+    """The module with the types and defaults of what the engine states, for type checkers and for those who read."""
+    return STATED_HEAD + "".join(_section(section) for section in ("engine", "server", "model"))
+
+
+def _section(section: str) -> str:
+    rows = "".join(f"\n{_field(row)}\n{_docstring(row.description)}" for row in _engine.settings()[section])
+    head = f'    """Of `[{section}]`, what the engine states."""\n'
+    return f"\n\nclass {section.capitalize()}Settings(Struct, frozen=True, kw_only=True):\n{head}{rows}"
+
+
+def _field(row: _engine.Setting) -> str:
+    words = ", ".join(json.dumps(word) for word in row.choices)
+    kinds = {"whole": "int", "seconds": "float", "flag": "bool", "texts": "tuple[str, ...]", "choice": f"Literal[{words}]"}
+    kind = kinds.get(row.kind, "str") + (" | None" if row.optional else "")
+    default = json.dumps(row.default) if isinstance(row.default, str) else repr(row.default)
+    return f"    {row.name}: {kind} = {default}"
+
+
+def _docstring(text: str) -> str:
+    text = text.replace("\\", "\\\\")
+    line = f'    """{text}"""\n'
+    if len(line) <= WIDTH:
+        return line
+    lines = textwrap.wrap(text, WIDTH - 4, initial_indent='"""', break_on_hyphens=False)
+    return textwrap.indent("\n".join(lines), "    ") + '\n    """\n'
+
+
 if __name__ == "__main__":
-    sys.exit(generated.main({PAGE: page()}, source="python/pie/config", description=__doc__))
+    sys.exit(generated.main({PAGE: page(), STATED: stated()}, source="python/pie/config", description=__doc__))

@@ -21,6 +21,7 @@ from pie.batch import Batch
 from pie.compiler import COMMAND
 from pie.config import EMBEDDED_FOLDER
 from pie.events import AnyEvent, Event
+from pie.launch import Launch
 from pie.programs import RUNTIMES
 from pie.runner import drive
 
@@ -130,17 +131,15 @@ class Generations:
         self.driver = driver if isinstance(driver, Timed) else Timed(driver)
         cache = BUILD / "cache"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._engine = _engine.Engine(cache_dir=str(cache), runtimes_dir=str(RUNTIMES), max_processes=n_programs, compiler=COMMAND)
+        self._engine = _engine.Engine(
+            cache_dir=str(cache), runtimes_dir=str(RUNTIMES), compiler=COMMAND, settings={"max_processes": n_programs}
+        )
+        serves = driver.capabilities
         self._model = self._engine.add_model(
             "default",
             str(folder),
-            vocab_size=driver.capabilities.vocab_size,
-            max_context=min(driver.capabilities.max_positions, MAX_CONTEXT),
-            page_size=driver.capabilities.page_size,
-            n_pages=driver.capabilities.n_pages,
-            max_batch_tokens=driver.capabilities.max_batch_tokens,
-            max_batch_seqs=n_programs,
-            follows=driver.capabilities.follows,
+            {"max_batch_seqs": n_programs, "max_batch_tokens": serves.max_batch_tokens},
+            vars(dataclasses.replace(serves, max_positions=min(serves.max_positions, MAX_CONTEXT))),
         )
 
     def __enter__(self) -> Self:
@@ -224,7 +223,7 @@ def launch(engine: _engine.Engine, workload: str, work: Any) -> _engine.Process:
     """Launches the workload of a language."""
     text, path = json.dumps(work), WORKLOADS[workload]
     if path.suffix == ".wasm":
-        return engine.launch(path.read_bytes(), input=text, seed=SEED)
+        return engine.launch(path.read_bytes(), Launch(text, seed=SEED))
     files = {path.name: path.read_bytes()}
     language = "python" if path.suffix == ".py" else "javascript"
-    return engine.launch((language, files, path.name), input=text, seed=SEED)
+    return engine.launch((language, files, path.name), Launch(text, seed=SEED))

@@ -70,12 +70,8 @@ class Prompted:
         self._model = self._engine.add_model(
             "default",
             str(EMBEDDED_FOLDER),
-            vocab_size=sizes.vocab_size,
-            max_context=sizes.max_positions,
-            page_size=sizes.page_size,
-            n_pages=sizes.n_pages,
-            max_batch_tokens=sizes.max_batch_tokens,
-            prefix_cache=prefix_cache,
+            {"max_batch_tokens": sizes.max_batch_tokens, "prefix_cache": prefix_cache},
+            vars(sizes),
         )
         self._loop = threading.Thread(target=drive, args=(self._model, self.driver))
         self._loop.start()

@@ -6,11 +6,12 @@ interpreter lock, and Ctrl-C ends a wait. Every object may be used from any thre
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Literal, NoReturn, Self, TypedDict, final
+from typing import Any, Literal, NoReturn, Self, TypedDict, final
 
 from typing_extensions import Buffer
 
 from pie.events import AnyEvent
+from pie.launch import Launch
 from pie.stats import ModelStats
 
 __all__ = [
@@ -35,12 +36,12 @@ __all__ = [
     "init_logging",
     "keep_little_free",
     "keep_small_pages",
-    "limit_settings",
     "list_keys",
     "pack_program",
     "read_manifest",
     "read_packed",
     "revoke_key",
+    "settings",
     "take_short_turns",
 ]
 
@@ -49,8 +50,8 @@ __version__: str
 def check_address(host: str, port: int) -> None:
     """Looks whether `Engine.serve` could listen there. Raises PieError `port-in-use` or `invalid-config`."""
 
-def check_access(host: str, port: int, *, data_dir: str, options: Mapping[str, object] | None = None) -> None:
-    """Looks whether clients could come in at an address, and not anybody as anybody, as `Engine.serve` does.
+def check_access(data_dir: str, settings: Mapping[str, object] | None = None) -> None:
+    """Looks whether clients could come in, and not anybody as anybody, as `Engine.serve` does.
 
     Raises PieError `invalid-config`, with the remedy.
     """
@@ -94,12 +95,19 @@ def keep_small_pages(alone: bool) -> None:
     False: huge pages, too, as the system is set up.
     """
 
-def limit_settings() -> list[Setting]:
-    """Every limit of a process, in the order of the reference."""
+def settings() -> dict[str, list[Setting]]:
+    """What the engine states, by section, in the order of the reference.
+
+    `engine`, `limits`, `server` and `model` are sections of the configuration; `driver` is what a driver declares.
+    """
 
 @final
 class Setting:
     """What there is to know of a setting of the engine."""
+
+    @property
+    def section(self) -> str:
+        """The section that holds it."""
 
     @property
     def name(self) -> str:
@@ -110,15 +118,23 @@ class Setting:
         """What it is, in a sentence or two."""
 
     @property
-    def default(self) -> float | None:
-        """What holds where it is not given: an int is a count or a size, a float a time, None no limit."""
+    def kind(self) -> Literal["whole", "seconds", "flag", "text", "path", "choice", "texts"]:
+        """What it may be: an int that is not negative, a float, a bool, a str, or a tuple of str."""
 
     @property
-    def low(self) -> float:
-        """The least that it may be, of the same type."""
+    def choices(self) -> list[str]:
+        """The words of which one of kind `choice` is one."""
 
     @property
-    def high(self) -> float:
+    def default(self) -> float | bool | str | tuple[str, ...] | None:
+        """What holds where it is not given; None is no limit."""
+
+    @property
+    def low(self) -> float | None:
+        """The least that a number may be, or that a text may be long in bytes; None where there is no bound."""
+
+    @property
+    def high(self) -> float | None:
         """The most that it may be."""
 
     @property
@@ -177,14 +193,8 @@ class Engine:
         data_dir: str | PathLike[str] | None = None,
         runtimes_dir: str | PathLike[str] | None = None,
         instance_id: str | None = None,
-        worker_threads: int = 0,
-        worker_niceness: int = 5,
-        background_niceness: int = 10,
-        max_processes: int = 256,
-        stack_bytes: int | None = None,
-        memory_bytes: int | None = None,
-        user_memory_bytes: int | None = None,
         compiler: Sequence[str] | None = None,
+        settings: Mapping[str, object] | None = None,
         limits: Mapping[str, float | None] | None = None,
     ) -> Engine:
         """Makes an engine without models.
@@ -192,13 +202,12 @@ class Engine:
         `cache_dir` keeps compiled programs, for this user alone; none: nothing is kept. `data_dir` keeps, below
         `runtimes`, the language runtimes that the engine ran with, for programs that were built for them.
         `runtimes_dir` holds `python.wasm` and `javascript.wasm`. `instance_id` is the name that programs see (random if
-        not given). `worker_threads` run programs (0: one a core), `worker_niceness` steps below the priority of this
-        process, `background_niceness` those that compute without waiting. `max_processes` may live at once, each with
-        `stack_bytes` of stack and what `limits` sets, by the names of `limit_settings`. `memory_bytes` is what all
-        users together may make the engine hold (4 GiB if not given), `user_memory_bytes` what one of them may.
-        `compiler` is the command of a process that calls `compile_worker`: components are compiled in such a one, and
-        types removed from TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given, components
-        are compiled in this process, which is for those that one trusts, and sources in JavaScript are refused.
+        not given). `compiler` is the command of a process that calls `compile_worker`: components are compiled in such
+        a one, and types removed from TypeScript and JavaScript, within `compile_s` and `compile_bytes`. If not given,
+        components are compiled in this process, which is for those that one trusts, and sources in JavaScript are
+        refused. `settings` are those of the section `engine`, `limits` those of the section `limits`, by the names of
+        `settings()`; the defaults hold for the rest. Where no `memory_bytes` are given, all users together may make the
+        engine hold 4 GiB.
 
         Raises PieError `invalid-config`.
         """
@@ -215,51 +224,18 @@ class Engine:
         self,
         name: str,
         path: str | PathLike[str],
+        settings: Mapping[str, object] | None = None,
+        capabilities: Mapping[str, object] | None = None,
         *,
-        vocab_size: int,
-        max_context: int,
-        page_size: int | None = None,
-        n_pages: int | None = None,
-        max_batch_tokens: int | None = None,
-        prefill_chunk: int | None = None,
-        max_batch_seqs: int | None = None,
-        max_batch_rows: int | None = None,
-        max_contexts: int | None = None,
-        max_process_contexts: int | None = None,
-        max_user_contexts: int | None = None,
-        max_snapshots: int | None = None,
-        max_user_snapshots: int | None = None,
-        max_waiting: int | None = None,
-        max_process_waiting: int | None = None,
-        max_user_waiting: int | None = None,
-        hold_s: float | None = None,
-        shared_step_s: float | None = None,
-        run_ahead: bool | None = None,
-        prefix_cache: bool | None = None,
-        host_slots: int | None = None,
-        copy_page_ns: int | None = None,
-        driver_timeout_s: float | None = None,
-        masks: bool = True,
-        positions: bool = True,
-        adapters: bool = True,
-        follows: bool = False,
+        is_isolated: bool = False,
     ) -> Model:
         """Adds a model, of whose folder the tokenizer, the chat template and the generation configuration are read.
 
-        `vocab_size` is the length of a row of logits, `max_context` the most tokens of a context. `page_size` tokens
-        lie in a page, of which there are `n_pages`. A batch has at most `max_batch_tokens` tokens, `prefill_chunk` of
-        one sequence, `max_batch_seqs` sequences, and `max_batch_rows` rows of logits beside the one of each generation.
-        `max_contexts` may live, `max_snapshots` are kept and `max_waiting` requests are entered at once;
-        `max_process_contexts` and `max_process_waiting` of one process, `max_user_snapshots` of one user (a quarter if
-        not given), `max_user_contexts` and `max_user_waiting` of one (half if not given). `hold_s` is how long a batch
-        may be held for programs that are expected back, and `shared_step_s` how long one may take, as estimated, in
-        which a user decodes beside others (0.005 if not given, 0: any time); with `run_ahead` (on if not given) the
-        next token of one that steps by itself is computed before it asks, and with `prefix_cache` (on if not given) a
-        pass starts behind what was computed before of its tokens. The driver's host memory holds `host_slots` pages
-        (none if not given), and copying one there or back takes `copy_page_ns`. A batch that the driver has not
-        answered within `driver_timeout_s` (60 if not given, 0: any time) fails its requests; until the driver does
-        answer it gets no other. `masks`, `positions` and `adapters` tell whether it serves them; `follows`, whether it
-        feeds what it draws into its next batch, which it is given while one runs.
+        `settings` are those of the section `model`, `capabilities` what the driver declares (section `driver`; see
+        `pie.backends.base.Capabilities`), by the names of `settings()`; the defaults hold for the rest. Batches are
+        within what the driver takes, and contexts have at most `max_positions` tokens. `is_isolated` tells that the
+        driver has a process of its own: whoever waits for it ends that process where a batch is overdue
+        (`driver_timeout_s` of the engine), and the engine waits on.
 
         Ctrl-C ends the call, also while a tokenizer loads. Raises PieError `invalid-model` or `invalid-config`.
         """
@@ -293,19 +269,12 @@ class Engine:
     def launch(
         self,
         program: bytes | tuple[Literal["python", "javascript"], Mapping[str, bytes], str],
-        *,
-        input: str,  # noqa: A002  # what the entry calls it
-        args: Sequence[str] = ...,
-        seed: int | None = None,
-        username: str | None = None,
-        manifest: str | None = None,
-        token_budget: int | None = None,
-        limits: Mapping[str, float | None] | None = None,
+        launch: Launch,
     ) -> Process:
         """Launches a program.
 
         The program is a WebAssembly component or built program (`pack_program`), or the language, files and entry of
-        sources.
+        sources. What is wrong with the program itself is its last event.
 
         The files are by path relative to their folder; the entry is the path of the one that holds `main`. `input` is a
         JSON text (any other text becomes `{"input": text}`), `args` are the unparsed arguments, `seed` is the launch
@@ -318,13 +287,12 @@ class Engine:
         `engine-stopped`.
         """
 
-    def serve(
-        self, host: str, port: int, *, data_dir: str | PathLike[str], options: Mapping[str, float | Sequence[str]] | None = None
-    ) -> Server:
+    def serve(self, data_dir: str | PathLike[str], settings: Mapping[str, object] | None = None) -> Server:
         """Serves the models and programs to clients of the network, as the reference of the protocol says.
 
-        Port 0 picks a free one. Installed programs are kept under `data_dir`. `options` are the settings of the section
-        `server` by their names; the defaults hold for the rest. Raises PieError `port-in-use` or `invalid-config`.
+        Installed programs are kept under `data_dir`. `settings` are those of the section `server` by the names of
+        `settings()`; the defaults hold for the rest. Port 0 picks a free one. Raises PieError `port-in-use` or
+        `invalid-config`.
         """
 
     def stop(self) -> None:
@@ -575,30 +543,18 @@ class Command:
     def what(self) -> tuple[str, list[tuple[int, int]], str]:
         """`load-adapter`, `copy-adapter` or `drop-adapter`, the adapters that it names (identity, version), and a path or ""."""
 
-class _Served(TypedDict):
-    vocab_size: int
-    max_positions: int
-    page_size: int
-    n_pages: int
-    host_pages: int
-    copy_page_ns: int
-    masks: bool
-    positions: bool
-    adapters: bool
-    media: bool
-    follows: bool
-
 @final
 class DummyDriver:
     """The dummy driver: hashes in place of logits. It keeps what it is told to write in memory of its own."""
 
-    def __new__(cls, model: str, *, vocab_size: int, n_pages: int, page_size: int, host_pages: int = 0, follows: bool = False) -> Self:
+    def __new__(cls, model: str, capabilities: Mapping[str, object] | None) -> Self:
         """Memory for `n_pages` pages of `page_size` tokens, and for `host_pages` on the host.
 
-        With `follows` it feeds what it draws into its next batch. Raises PieError `invalid-argument` where a size is 0.
+        See `pie.backends.base.Capabilities`. With `follows` it feeds what it draws into its next batch. Raises PieError
+        `invalid-argument` for a size out of its range.
         """
 
-    def capabilities(self) -> _Served:
+    def capabilities(self) -> dict[str, Any]:
         """What it serves, by the names of `pie.backends.base.Capabilities`."""
 
     def run(self, arena: Buffer) -> tuple[bytes, bytes | None, list[tuple[int, str]]]:

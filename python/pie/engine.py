@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import threading
@@ -12,18 +13,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from pie import _engine
-from pie.backends import open_driver
+from pie.backends import check_own, open_driver
 from pie.backends.base import Capabilities, DriverOptions, FollowingDriver
 from pie.backends.dummy import DummyDriver
 from pie.compiler import COMMAND
 from pie.config import DEFAULT, Config, EngineConfig, ModelConfig, folder_name
 from pie.config.environment import with_libraries
+from pie.config.settings import of_engine, settings
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from pie.isolation.supervisor import supervise
+from pie.launch import Launch
 from pie.memory import check_memory, users_bytes
 from pie.models.loader import read_config
 from pie.programs import RUNTIMES, Component, Language, Source
@@ -93,15 +96,9 @@ class Engine:
             cache_dir=str(config.cache_dir),
             data_dir=str(config.data_dir),
             runtimes_dir=str(RUNTIMES),
-            worker_threads=config.worker_threads,
-            worker_niceness=config.worker_niceness,
-            background_niceness=config.background_niceness,
-            max_processes=config.max_processes,
-            stack_bytes=config.stack_bytes,
-            memory_bytes=users_bytes(models, config.memory_bytes),
-            user_memory_bytes=config.user_memory_bytes or None,
             compiler=with_libraries(COMMAND),
-            limits=dict(limits or {}),
+            settings=of_engine("engine", replace(config, memory_bytes=users_bytes(models, config.memory_bytes))),
+            limits=limits,
         )
         self._driver_timeout_s = config.driver_timeout_s
         self._driver_open_timeout_s = config.driver_open_timeout_s
@@ -158,41 +155,16 @@ class Engine:
         spec = read_config(folder)
         if driver is None:
             driver = self._open_driver(folder, "dummy" if dummy else options.driver, options, spec)
-        limits = _dummy_limits(spec, options) if driver is None else driver.capabilities
-        max_batch_tokens = min(options.max_batch_tokens, limits.max_batch_tokens)
+        serves = _dummy_capabilities(spec, options) if driver is None else driver.capabilities
         try:
-            _check_vocabulary(limits, spec, folder)
-            _check_launch(limits, driver)
+            _check_vocabulary(serves, spec, folder)
+            _check_launch(serves, driver)
             model = self._engine.add_model(
                 options.name or folder_name(folder),
                 str(folder),
-                vocab_size=spec.vocab_size,
-                max_context=min(spec.max_positions, limits.max_positions),
-                page_size=limits.page_size,
-                n_pages=limits.n_pages,
-                host_slots=limits.host_pages,
-                copy_page_ns=limits.copy_page_ns,
-                max_batch_tokens=max_batch_tokens,
-                prefill_chunk=min(options.prefill_chunk, max_batch_tokens),
-                max_batch_seqs=options.max_batch_seqs,
-                max_batch_rows=options.max_batch_rows,
-                max_contexts=options.max_contexts,
-                max_process_contexts=options.max_process_contexts or None,
-                max_user_contexts=options.max_user_contexts or None,
-                max_snapshots=options.max_snapshots,
-                max_user_snapshots=options.max_user_snapshots or None,
-                max_waiting=options.max_waiting,
-                max_process_waiting=options.max_process_waiting or None,
-                max_user_waiting=options.max_user_waiting or None,
-                run_ahead=options.run_ahead,
-                hold_s=options.hold_s,
-                shared_step_s=options.shared_step_s,
-                # A driver in a process of its own is killed when it is overdue, by whoever waits for it.
-                driver_timeout_s=0.0 if isinstance(driver, IsolatedDriver) else self._driver_timeout_s,
-                masks=limits.masks,
-                positions=limits.positions,
-                adapters=limits.adapters,
-                follows=limits.follows,
+                of_engine("model", options),
+                vars(dataclasses.replace(serves, max_positions=min(spec.max_positions, serves.max_positions))),
+                is_isolated=isinstance(driver, IsolatedDriver),
             )
         except PieError:
             if driver is not None:
@@ -209,10 +181,13 @@ class Engine:
 
     def _open_driver(self, folder: Path, name: str, options: ModelConfig, spec: DecoderSpec) -> Driver | None:
         """The driver of that name; none for the dummy driver of the engine itself."""
+        own = _own_options(options)
         if name == "dummy":
+            if options.driver == "dummy":
+                check_own(name, own)
             opening: Callable[[], Driver] = _dummy_opening(options.name or folder_name(folder), spec, options)
         else:
-            opening = partial(open_driver, name, folder, _driver_options(options))
+            opening = partial(open_driver, name, folder, _driver_options(options), own)
         if options.isolate:
             if sys.platform != "linux":
                 raise PieError("invalid-config", f"isolate = true needs Linux, and this is {sys.platform}; set it to false")
@@ -256,8 +231,7 @@ class Engine:
         Raises PieError `port-in-use` where the port cannot be had, `invalid-config` where the address or the data
         folder cannot be used.
         """
-        data_dir = str(config.engine.data_dir)
-        return self._engine.serve(config.server.host, config.server.port, data_dir=data_dir, options=serving_options(config))
+        return self._engine.serve(str(config.engine.data_dir), of_engine("server", config.server))
 
     def launch(  # noqa: PLR0913  # keywords of one launch
         self,
@@ -276,16 +250,8 @@ class Engine:
         """
         text = json.dumps(input, ensure_ascii=False, separators=(",", ":"))
         content = program.read() if isinstance(program, Component) else (program.language, dict(program.files), program.entry)
-        return self._engine.launch(
-            content,
-            input=text,
-            args=args,
-            seed=seed,
-            username=username,
-            manifest=program.manifest,
-            token_budget=token_budget,
-            limits=limits,
-        )
+        launch = Launch(text, args, seed, username, program.manifest, token_budget, limits)
+        return self._engine.launch(content, launch)
 
     def start(self) -> None:
         """Drives every model on a thread of its own, until `stop`."""
@@ -344,7 +310,7 @@ def _of_model(config: Config, model: ModelConfig, error: PieError) -> PieError:
     return PieError(error.code, f"model {model.name!r} ({path}): {error.message}", error.details)
 
 
-def _dummy_limits(spec: DecoderSpec, options: ModelConfig) -> Capabilities:
+def _dummy_capabilities(spec: DecoderSpec, options: ModelConfig) -> Capabilities:
     """What the dummy driver that an engine runs by itself serves."""
     n_pages = options.n_pages or _DUMMY_PAGES
     host_pages = options.swap_bytes // (options.page_size * _DUMMY_TOKEN_BYTES) if options.swap_bytes else n_pages
@@ -365,7 +331,7 @@ def _dummy_limits(spec: DecoderSpec, options: ModelConfig) -> Capabilities:
 
 def _dummy_opening(name: str, spec: DecoderSpec, options: ModelConfig) -> Callable[[], Driver]:
     """Opens the dummy driver with the rows and the sizes that the one of the engine itself has."""
-    limits = _dummy_limits(spec, options)
+    limits = _dummy_capabilities(spec, options)
     return partial(
         DummyDriver,
         name,
@@ -399,19 +365,15 @@ def _driver_options(options: ModelConfig) -> DriverOptions:
         swap_bytes=options.swap_bytes or None,
         max_batch_tokens=options.max_batch_tokens,
         dtype=None if options.dtype == "auto" else options.dtype,
-        n_threads=options.n_threads or None,
-        isa=options.isa,
     )
+
+
+def _own_options(options: ModelConfig) -> dict[str, Any]:
+    """What is set of the options that belong to a back end."""
+    rows = settings()["model"].values()
+    return {row.name: getattr(options, row.name) for row in rows if row.driver and getattr(options, row.name) != row.default}
 
 
 def _form(program: Program) -> bytes | Language:
     """What is compiled for a program: the bytes of a component, or the name of the language whose runtime runs it."""
     return program.read() if isinstance(program, Component) else program.language
-
-
-def serving_options(config: Config) -> dict[str, Any]:
-    """The settings of the section `server` but for the address, as the engine takes them.
-
-    Logging belongs to the process.
-    """
-    return {name: value for name, value in asdict(config.server).items() if name not in {"host", "port", "log_level"}}

@@ -69,8 +69,8 @@ def save_random(folder: Path, name: str, *, dtype: torch.dtype = torch.float32, 
 
 def drivers(folder: Path, library: Path, dtype: str | None = "float32") -> dict[str, Driver]:
     """The reference, and the CPU back end on each instruction set."""
-    sizes: dict[str, Any] = {"n_pages": 16, "dtype": dtype, "n_threads": 2}
-    opened = {isa: open_driver("cpu", folder, CpuOptions(**sizes, isa=isa, library=library)) for isa in isas(library)}
+    sizes: dict[str, Any] = {"n_pages": 16, "dtype": dtype}
+    opened = {isa: open_driver("cpu", folder, CpuOptions(**sizes, n_threads=2, isa=isa, library=library)) for isa in isas(library)}
     return opened | {"reference": open_driver("reference", folder, DriverOptions(**sizes))}
 
 

@@ -152,7 +152,7 @@ def test_a_refused_batch_changes_nothing(driver: Driver) -> None:
 
 def test_options_and_names_are_checked(folder: Path) -> None:
     for options, message in (
-        (DriverOptions(isa="avx2"), "the reference back end has no instruction sets"),
+        (CpuOptions(isa="avx2"), "the back end reference has no option isa: it has none of its own; leave isa out"),
         (DriverOptions(dtype="bfloat16"), "has float32 weights, which are not rounded"),
         (DriverOptions(page_size=0), "page_size is 0"),
     ):
@@ -161,6 +161,8 @@ def test_options_and_names_are_checked(folder: Path) -> None:
         assert caught.value.code == "invalid-argument"
     with pytest.raises(PieError, match="the back end 'tpu' is unknown; choose one of cpu, reference"):
         open_driver("tpu", folder)
+    with pytest.raises(PieError, match="the back end cpu has no option stream: its own options are n_threads, isa, library; leave"):
+        open_driver("cpu", folder, own={"stream": 1})
 
 
 def test_a_closed_driver_says_so(driver: Driver) -> None:

@@ -124,7 +124,7 @@ def test_logits_of_far_positions(tmp_path: Path, library: Path, name: str) -> No
     feed = batch([Feed(tokens, range(3), rows=range(48), positions=positions)], page_size=16)
     for driver in (
         open_driver("cpu", tmp_path, CpuOptions(n_pages=4, dtype="float32", n_threads=1, library=library)),
-        open_driver("reference", tmp_path, DriverOptions(n_pages=4, dtype="float32", n_threads=1)),
+        open_driver("reference", tmp_path, DriverOptions(n_pages=4, dtype="float32")),
     ):
         assert np.abs(driver.run(feed) - expected).max() / expected.std() < 1e-4
         driver.close()

@@ -22,6 +22,7 @@ from pie.compiler import COMMAND
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.events import Event, LastEvent
+from pie.launch import Launch
 from pie.programs import RUNTIMES, Component
 from support.command import pie
 from support.folders import write
@@ -84,7 +85,7 @@ def test_an_engine_keeps_the_runtimes_that_it_ran_with(engine: Engine, tmp_path:
     # The next release brings another runtime.
     (folder / "javascript.wasm").write_bytes((RUNTIMES / "javascript.wasm").read_bytes() + b"\0\x05\x04next")
     second = _engine.Engine(**data)  # type: ignore[arg-type]
-    event = events(second.launch(wasm.read_bytes(), input="null"))[-1]
+    event = events(second.launch(wasm.read_bytes(), Launch()))[-1]
     assert event == Event.Return("5")
     second.stop()
 

@@ -1,88 +1,36 @@
-"""The ranges of the tree are those that the engine checks."""
+"""What Python declares of the engine is what the engine states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import dataclasses
 
+import msgspec
 import pytest
 
 from pie import _engine
-from pie.config import EMBEDDED_FOLDER
-from pie.config.settings import Setting, settings
-from pie.errors import PieError
-
-ENGINE = ("worker_threads", "worker_niceness", "background_niceness", "max_processes", "stack_bytes")
-NOT_NUMBERS = (
-    "host",
-    "port",
-    "auth",
-    "allow_anonymous",
-    "trusted_proxies",
-    "user_header",
-    "operators",
-    "host_names",
-    "audit_log",
-    "allowed_origins",
-    "log_level",
-)
-MODEL = (
-    "page_size",
-    "n_pages",
-    "max_batch_tokens",
-    "prefill_chunk",
-    "max_batch_seqs",
-    "max_batch_rows",
-    "max_contexts",
-    "max_process_contexts",
-    "max_user_contexts",
-    "max_snapshots",
-    "max_user_snapshots",
-    "max_waiting",
-    "max_process_waiting",
-    "max_user_waiting",
-)
+from pie.backends.base import Capabilities
+from pie.config import EngineConfig, ModelConfig, ServerConfig
+from pie.config.settings import settings
 
 
-def make_engine(**values: Any) -> object:
-    return _engine.Engine(**values)
+@pytest.mark.parametrize(("section", "tree"), [("engine", EngineConfig), ("server", ServerConfig), ("model", ModelConfig)])
+def test_every_setting_of_the_engine_has_a_field_with_its_default(section: str, tree: type[msgspec.Struct]) -> None:
+    defaults = {field.name: field.default for field in msgspec.structs.fields(tree)}
+    for row in _engine.settings()[section]:
+        assert defaults[row.name] == row.default, row.name
+        assert settings()[section][row.name].meta.ge == (row.low if row.kind in {"whole", "seconds"} else None)
 
 
-def add_model(**values: Any) -> object:
-    return _engine.Engine().add_model("m", EMBEDDED_FOLDER, vocab_size=4096, max_context=64, **values)
+def test_no_setting_is_stated_twice() -> None:
+    stated = {section: {row.name for row in rows} for section, rows in _engine.settings().items()}
+    for section, tree in (("engine", EngineConfig), ("server", ServerConfig), ("model", ModelConfig)):
+        assert not stated[section] & set(tree.__annotations__), section
 
 
-def serve(**values: Any) -> object:
-    return _engine.Engine().serve("127.0.0.1", 0, data_dir="/nonexistent", options=values)
-
-
-def disagreements(setting: Setting, use: Callable[..., object]) -> list[str]:
-    """The values just outside the range of the tree that the engine takes, or refuses for another range."""
-    low, high = setting.meta.ge or 0, int(setting.meta.le or 0)
-    found = []
-    # 0 has a meaning of the tree's own where it is allowed, and the engine never sees it.
-    for value in [high + 1, *([low - 1 if isinstance(low, int) else low / 2] if low else [])]:
-        try:
-            use(**{setting.name: value})
-        except PieError as error:
-            if error.code == "invalid-config" and setting.name in error.message and f" to {high}" in error.message:
-                continue
-            found.append(error.message)
-        else:
-            found.append(f"{setting.name} = {value} is taken")
-    return found
-
-
-@pytest.mark.parametrize("name", ENGINE)
-def test_of_the_engine(name: str) -> None:
-    assert disagreements(settings()["engine"][name], make_engine) == []
-
-
-@pytest.mark.parametrize("name", MODEL)
-def test_of_a_model(name: str) -> None:
-    assert disagreements(settings()["model"][name], add_model) == []
-
-
-@pytest.mark.parametrize("name", [name for name in settings()["server"] if name not in NOT_NUMBERS])
-def test_of_the_server(name: str) -> None:
-    assert disagreements(settings()["server"][name], serve) == []
+def test_capabilities_have_one_shape() -> None:
+    rows = {row.name: row for row in _engine.settings()["driver"]}
+    fields = {field.name: field for field in dataclasses.fields(Capabilities)}
+    assert list(fields) == list(rows)
+    for name, field in fields.items():
+        if field.default is not dataclasses.MISSING:
+            assert field.default == rows[name].default, name

@@ -178,7 +178,7 @@ def test_the_folders_of_the_user_are_the_defaults(home: Path, monkeypatch: pytes
 
 
 def test_every_limit_of_the_engine_is_there_with_its_default() -> None:
-    assert dict(load(variables={}).limits) == {setting.name: setting.default for setting in _engine.limit_settings()}
+    assert dict(load(variables={}).limits) == {setting.name: setting.default for setting in _engine.settings()["limits"]}
     _engine.Engine(limits=dict(load(variables={}).limits))
 
 

@@ -134,9 +134,11 @@ def test_batches_have_the_sizes_that_a_driver_declares() -> None:
     driver, batches = FaultyDriver(lambda logits: logits), []
     driver.capabilities = Capabilities("narrow", 4096, 2048, 8, 64, 2)
     with Engine() as engine:
-        model = engine.add_model(driver=driver, observe=lambda batch, logits: batches.append((batch.page_size, batch.n_tokens)))
+        model = engine.add_model(
+            driver=driver, observe=lambda batch, logits: batches.append((batch.page_size, batch.n_tokens, batch.n_rows))
+        )
         assert model.page_size == 8
         engine.start()
         assert finish(engine.launch(PROGRAM)).value == [[8, 9, 10, 11, 12, 13, 14, 15], []]
-    assert batches[:2] == [(8, 2), (8, 1)]
-    assert max(n_tokens for _, n_tokens in batches) == 2
+    assert batches[:2] == [(8, 2, 0), (8, 1, 1)]
+    assert max(max(n_tokens, n_rows) for _, n_tokens, n_rows in batches) == 2

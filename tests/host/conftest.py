@@ -28,7 +28,7 @@ def engine(cache_dir: Path) -> Iterator[_engine.Engine]:
 @pytest.fixture
 def model(engine: _engine.Engine) -> Iterator[_engine.Model]:
     """A model of the engine that nobody drives; at the end it holds nothing."""
-    model = engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=2048, n_pages=64)
+    model = engine.add_model("tiny", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 2048, "n_pages": 64})
     yield model
     engine.stop()
     model.check()

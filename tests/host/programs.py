@@ -8,6 +8,7 @@ from typing import Any
 
 from pie import _engine
 from pie.events import AnyEvent, Event
+from pie.launch import Launch
 
 PATIENCE_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ async def main(input):
 
 def launch(engine: _engine.Engine, source: str, input: Any = None, *, seed: int | None = 7) -> _engine.Process:
     """Launches a Python program of one file."""
-    return engine.launch(("python", {"main.py": source.encode()}, "main.py"), input=json.dumps(input), seed=seed)
+    return engine.launch(("python", {"main.py": source.encode()}, "main.py"), Launch(json.dumps(input), seed=seed))
 
 
 def events(process: _engine.Process) -> list[AnyEvent]:

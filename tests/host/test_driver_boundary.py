@@ -50,7 +50,7 @@ def test_a_batch_is_read_in_place_and_answered_once(engine: _engine.Engine, mode
 
 
 def test_a_batch_of_another_model_is_refused(engine: _engine.Engine, model: _engine.Model) -> None:
-    other = engine.add_model("other", TINY, vocab_size=VOCAB_SIZE, max_context=2048)
+    other = engine.add_model("other", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 2048})
     process = launch(engine, GENERATE, {"n": 1})
     batch = next_batch(model)
     with pytest.raises(PieError, match="belongs to the model"):

@@ -15,11 +15,12 @@ from host.programs import PATIENCE_S, ROOT, TINY, VOCAB_SIZE, events, failed, la
 from pie import _engine
 from pie.errors import PieError
 from pie.events import Event
+from pie.launch import Launch
 
 
 def test_settings_out_of_range_are_named() -> None:
     with pytest.raises(PieError, match="max_processes = 0 is outside 1 to") as error:
-        _engine.Engine(max_processes=0)
+        _engine.Engine(settings={"max_processes": 0})
     assert error.value.code == "invalid-config"
     with pytest.raises(PieError, match=r'no setting "speed" in \[limits\]'):
         _engine.Engine(limits={"speed": 1})
@@ -28,7 +29,7 @@ def test_settings_out_of_range_are_named() -> None:
 
 
 def test_what_a_limit_is_can_be_asked_and_every_limit_can_be_set() -> None:
-    settings = {setting.name: setting for setting in _engine.limit_settings()}
+    settings = {setting.name: setting for setting in _engine.settings()["limits"]}
     memory = settings["memory_bytes"]
     assert (memory.default, memory.low, memory.high, memory.optional) == (256 << 20, 64 << 10, 4 << 30, False)
     assert settings["wall_s"].default is None
@@ -49,26 +50,26 @@ def test_a_limit_that_is_no_number_is_named(value: object) -> None:
 
 def test_a_model_folder_that_cannot_be_served_is_named(engine: _engine.Engine, tmp_path: Path) -> None:
     with pytest.raises(PieError, match=r"tokenizer\.json") as error:
-        engine.add_model("empty", tmp_path, vocab_size=10, max_context=10)
+        engine.add_model("empty", tmp_path, capabilities={"vocab_size": 10, "max_positions": 10})
     assert error.value.code == "invalid-model"
     with pytest.raises(PieError, match="page_size = 0") as error:
-        engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=10, page_size=0)
+        engine.add_model("tiny", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 10, "page_size": 0})
     assert error.value.code == "invalid-config"
-    with pytest.raises(PieError, match="host_slots = 16777217 is out of range"):
-        engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=10, host_slots=(1 << 24) + 1)
+    with pytest.raises(PieError, match=r"driver\.host_pages = 16777217 is outside 0 to 16777216; give"):
+        engine.add_model("tiny", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 10, "host_pages": (1 << 24) + 1})
 
 
 def test_names_of_models_are_unique_and_in_order(engine: _engine.Engine) -> None:
     for name in ("one", "two"):
-        engine.add_model(name, TINY, vocab_size=VOCAB_SIZE, max_context=64)
+        engine.add_model(name, TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 64})
     assert engine.models == ["one", "two"]
     with pytest.raises(PieError, match='a model named "one" already') as error:
-        engine.add_model("one", TINY, vocab_size=VOCAB_SIZE, max_context=64)
+        engine.add_model("one", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 64})
     assert error.value.code == "invalid-config"
 
 
 def test_an_unknown_model_lists_those_that_there_are(engine: _engine.Engine) -> None:
-    engine.add_model("one", TINY, vocab_size=VOCAB_SIZE, max_context=64)
+    engine.add_model("one", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 64})
     error = failed(launch(engine, "from inferlet import Model\nasync def main(input):\n    Model.load('huge')\n"))
     assert error.code == "unknown-model"
     assert '"huge"' in error.message
@@ -137,12 +138,12 @@ def test_cancelling_ends_a_program(engine: _engine.Engine) -> None:
 
 def test_a_language_without_a_runtime_is_named(engine: _engine.Engine) -> None:
     with pytest.raises(PieError, match="ruby") as error:
-        engine.launch(("ruby", {}, "main.rb"), input="null")  # type: ignore[arg-type]
+        engine.launch(("ruby", {}, "main.rb"), Launch())  # type: ignore[arg-type]
     assert error.value.code == "invalid-argument"
 
 
 def test_what_is_no_component_is_named(engine: _engine.Engine) -> None:
-    assert failed(engine.launch(b"\0asm\x01\0\0\0", input="null")).code == "invalid-program"
+    assert failed(engine.launch(b"\0asm\x01\0\0\0", Launch())).code == "invalid-program"
     with pytest.raises(PieError, match="not WebAssembly") as error:
         engine.prepare(b"hello")
     assert error.value.code == "invalid-program"
@@ -171,7 +172,7 @@ def test_ctrl_c_ends_a_wait() -> None:
         sys.path.insert(0, {str(ROOT / "python")!r})
         from pie import _engine
         engine = _engine.Engine()
-        model = engine.add_model("tiny", {str(TINY)!r}, vocab_size={VOCAB_SIZE}, max_context=64)
+        model = engine.add_model("tiny", {str(TINY)!r}, capabilities={{"vocab_size": {VOCAB_SIZE}, "max_positions": 64}})
         try:
             print("waiting", flush=True)
             model.next_work(60.0)

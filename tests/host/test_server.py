@@ -15,7 +15,7 @@ from pie.errors import PieError
 
 
 def test_a_client_says_hello_and_asks(engine: _engine.Engine, tmp_path: Path) -> None:
-    server = engine.serve("127.0.0.1", 0, data_dir=tmp_path, options={"max_connections": 3, "allowed_origins": []})
+    server = engine.serve(tmp_path, {"port": 0, "max_connections": 3, "allowed_origins": []})
     with connect(f"ws://{server.address}/") as client:
         hello = _said(client, {"type": "hello", "protocol": 1, "user": "alice"})
         assert (hello["type"], hello["user"], hello["instance"]) == ("hello", "alice", engine.instance_id)
@@ -28,16 +28,17 @@ def test_a_client_says_hello_and_asks(engine: _engine.Engine, tmp_path: Path) ->
 
 
 def test_what_cannot_be_served_is_named(engine: _engine.Engine, tmp_path: Path) -> None:
-    server = engine.serve("127.0.0.1", 0, data_dir=tmp_path)
+    server = engine.serve(tmp_path, {"port": 0})
     port = int(server.address.rpartition(":")[2])
     for code, part, arguments in (
-        ("port-in-use", str(port), {"port": port}),
-        ("invalid-config", "server.colour", {"options": {"colour": 1}}),
-        ("invalid-config", "server.grace_s = -1", {"options": {"grace_s": -1}}),
+        ("port-in-use", str(port), {"settings": {"port": port}}),
+        ("invalid-config", r"no setting \"colour\" in \[server\]", {"settings": {"colour": 1}}),
+        ("invalid-config", "server.grace_s = -1", {"settings": {"grace_s": -1}}),
+        ("invalid-config", "server.grace_s = .* is no value", {"settings": {"grace_s": [1]}}),
         ("invalid-config", "cannot be used", {"data_dir": "/dev/null"}),
     ):
         with pytest.raises(PieError, match=part) as error:
-            engine.serve(**{"host": "127.0.0.1", "port": 0, "data_dir": tmp_path, **arguments})  # type: ignore[arg-type]
+            engine.serve(**{"data_dir": tmp_path, "settings": {"port": 0}, **arguments})  # type: ignore[arg-type]
         assert error.value.code == code
     server.stop()
 

@@ -30,9 +30,9 @@ async def main(input):
 
 
 def test_clients_that_vanish_change_nothing_for_the_others(engine: _engine.Engine, tmp_path: Path) -> None:
-    model = engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=2048, n_pages=512)
+    model = engine.add_model("tiny", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 2048, "n_pages": 512})
     model.run_dummy()
-    server = engine.serve("127.0.0.1", 0, data_dir=tmp_path, options={"grace_s": 0.01})
+    server = engine.serve(tmp_path, {"port": 0, "grace_s": 0.01})
     asyncio.run(asyncio.wait_for(_stream(f"ws://{server.address}"), PATIENCE_S))
     assert server.n_live == 0
     assert model.stats()["n_pages_used"] == 0

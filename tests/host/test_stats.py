@@ -17,7 +17,7 @@ N_STEPS = 6
 
 
 def test_all_of_it_is_told_everywhere(engine: _engine.Engine, tmp_path: Path) -> None:
-    model = engine.add_model("tiny", TINY, vocab_size=VOCAB_SIZE, max_context=2048, n_pages=64)
+    model = engine.add_model("tiny", TINY, capabilities={"vocab_size": VOCAB_SIZE, "max_positions": 2048, "n_pages": 64})
     model.run_dummy()
     returned(launch(engine, GENERATE, {"n": N_STEPS}))
     stats = model.stats()
@@ -33,7 +33,7 @@ def test_all_of_it_is_told_everywhere(engine: _engine.Engine, tmp_path: Path) ->
     assert stats["batch_tokens"]["sum"] == stats["n_tokens"]
     assert stats["n_pages_used"] + stats["n_pages_cached"] + stats["n_pages_free"] == stats["n_pages"] == 64
 
-    server = engine.serve("127.0.0.1", 0, data_dir=tmp_path, options={"operators": ["root"]})
+    server = engine.serve(tmp_path, {"port": 0, "operators": ["root"]})
     address = f"ws://{server.address}"
     served = asyncio.run(asyncio.wait_for(_asked(address), PATIENCE_S))
     assert served.keys() == get_type_hints(ServerStats).keys()

@@ -41,7 +41,7 @@ INFERLET_LAYERS = [
 ]
 
 HOST_LAYERS = [
-    {"sync.rs", "identity.rs", "errors.rs", "event.rs", "settings.rs"},
+    {"sync.rs", "identity.rs", "errors.rs", "event.rs"},
     {"limits.rs", "budget.rs", "numbering.rs", "stepped_charge.rs"},
     {"config.rs", "futures.rs"},
     {"sandbox/"},

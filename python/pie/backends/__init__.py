@@ -1,5 +1,5 @@
 """Drivers: what runs a batch on a device."""
 
-from pie.backends.opening import BACKENDS, open_driver
+from pie.backends.opening import BACKENDS, check_own, open_driver
 
-__all__ = ["BACKENDS", "open_driver"]
+__all__ = ["BACKENDS", "check_own", "open_driver"]

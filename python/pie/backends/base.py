@@ -95,7 +95,7 @@ Command: TypeAlias = LoadAdapter | CopyAdapter | DropAdapter
 
 @dataclass(frozen=True)
 class DriverOptions:
-    """How a model is run; every driver takes these."""
+    """How a model is run; every driver takes these. A back end that has options of its own extends it."""
 
     page_size: int = 16
     """Tokens of a page."""
@@ -111,13 +111,6 @@ class DriverOptions:
     """Most tokens of a batch."""
     dtype: str | None = None
     """`bfloat16` or `float32`: of weights, inputs of linears, keys and values. That of the checkpoint if not given."""
-    n_threads: int | None = None
-    """Threads, the caller's included; one a core if not given. Results of the `cpu` back end do not depend on it."""
-    isa: str = "auto"
-    """Instruction set of the `cpu` back end: `auto` (the best of this CPU), `avx512`, `avx2` or `portable`.
-
-    Results do not depend on it.
-    """
 
 
 @dataclass(frozen=True)

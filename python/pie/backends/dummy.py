@@ -26,8 +26,6 @@ from pie.backends.base import (
 from pie.batch import Batch
 from pie.errors import PieError
 
-_MAX_BATCH_TOKENS = 1 << 20
-
 
 class DummyDriver:
     """Answers hashes in place of logits; see `pie.backends.base.FollowingDriver`."""
@@ -39,10 +37,9 @@ class DummyDriver:
 
         With `follows` it feeds what it draws into its next batch. Raises PieError `invalid-argument` where a size is 0.
         """
-        self._driver = _engine.DummyDriver(
-            model, vocab_size=vocab_size, n_pages=n_pages, page_size=page_size, host_pages=host_pages, follows=follows
-        )
-        self._capabilities = Capabilities(backend="dummy", max_batch_tokens=_MAX_BATCH_TOKENS, **self._driver.capabilities())
+        sizes = {"vocab_size": vocab_size, "n_pages": n_pages, "page_size": page_size, "host_pages": host_pages}
+        self._driver = _engine.DummyDriver(model, {**sizes, "follows": follows})
+        self._capabilities = Capabilities(**self._driver.capabilities())
         self._lock = threading.Lock()
         self._closed = False
 

@@ -1,8 +1,6 @@
-"""What options and a checkpoint come to: dtype, pages, threads. The same for every driver."""
+"""What options and a checkpoint come to: dtype, pages. The same for every driver."""
 
 from __future__ import annotations
-
-import os
 
 from pie.backends.base import Capabilities, DriverOptions
 from pie.errors import PieError
@@ -11,7 +9,6 @@ from pie.models.spec import DecoderSpec, DtypeName
 
 _DTYPES: dict[str, DtypeName] = {"bfloat16": "bfloat16", "float32": "float32"}
 _ELEMENT_BYTES: dict[DtypeName, int] = {"bfloat16": 2, "float32": 4}
-_MAX_THREADS = 1024
 _MAX_SWAP_BYTES = 2 << 30
 """The most host memory that is taken unasked."""
 _MAX_HOST_PAGES = 1 << 24
@@ -76,12 +73,3 @@ def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options
         masks=True,
         positions=True,
     )
-
-
-def choose_threads(options: DriverOptions) -> int:
-    """The threads asked for, else one a core; PieError `invalid-argument` where they are too few or many."""
-    if options.n_threads is None:
-        return min(_MAX_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    if not 1 <= options.n_threads <= _MAX_THREADS:
-        raise invalid(f"n_threads is {options.n_threads}; it must be 1 to {_MAX_THREADS}", "n_threads")
-    return options.n_threads

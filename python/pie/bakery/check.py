@@ -30,10 +30,9 @@ def check(program: bytes) -> None:
     engine = _engine.Engine(
         cache_dir=str(config.engine.cache_dir),
         runtimes_dir=str(RUNTIMES),
-        stack_bytes=config.engine.stack_bytes,
-        max_processes=config.engine.max_processes,
         compiler=with_libraries(COMMAND),
-        limits=dict(config.limits),
+        settings={"stack_bytes": config.engine.stack_bytes, "max_processes": config.engine.max_processes},
+        limits=config.limits,
     )
     try:
         engine.check(program)

@@ -103,10 +103,10 @@ def _keys(config: Config) -> Iterator[Finding]:
 
 def _access(config: Config) -> Iterator[Finding]:
     from pie._engine import check_access
-    from pie.engine import serving_options
+    from pie.config.settings import of_engine
 
     server = config.server
-    check_access(server.host, server.port, data_dir=str(config.engine.data_dir), options=serving_options(config))
+    check_access(str(config.engine.data_dir), of_engine("server", config.server))
     told = f"{server.host}:{server.port}, server.auth = {server.auth}"
     if server.auth == "off" and server.allow_anonymous:
         yield Finding("warn", "access", f"{told}, allow_anonymous: whoever reaches the address may be anybody")

@@ -37,11 +37,12 @@ def serve(flags: Flags, *, isolate: bool | None = None) -> int:
 
     # The engine is large: mistakes above are told without it.
     from pie._engine import check_access, check_address, init_logging, keep_little_free, keep_small_pages
-    from pie.engine import Engine, serving_options
+    from pie.config.settings import of_engine
+    from pie.engine import Engine
 
     init_logging(config.server.log_level)
     check_address(config.server.host, config.server.port)  # before the models are loaded, which may take minutes
-    check_access(config.server.host, config.server.port, data_dir=str(config.engine.data_dir), options=serving_options(config))
+    check_access(str(config.engine.data_dir), of_engine("server", config.server))
     if all(model.isolate or model.driver == "dummy" for model in config.models):
         keep_little_free()
         # What users make the engine hold is counted by page faults; weights have processes of their own.

@@ -174,6 +174,10 @@ class _Layers:
         if flags.dummy:
             for name, values in self.models.items():
                 values["driver"] = "dummy"
+                # What belongs to the back end that it stands in for is left out with it.
+                for option in [option for option in values if settings()["model"][option].driver]:
+                    del values[option]
+                    self.origins.pop(f"model.{name}.{option}", None)
                 self.origins[f"model.{name}.driver"] = Origin("flag", "--dummy")
 
     def _choose(self, wanted: Sequence[str]) -> None:

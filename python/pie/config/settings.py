@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Meta
@@ -61,6 +61,12 @@ class Setting:
     def is_secret(self) -> bool:
         """Whether its value is shown to nobody."""
         return bool((self.meta.extra or {}).get("secret"))
+
+    @property
+    def driver(self) -> str | None:
+        """The one driver whose option it is; None: of all, or of the engine."""
+        name: str | None = (self.meta.extra or {}).get("driver")
+        return name
 
     @property
     def expected(self) -> str:
@@ -127,30 +133,54 @@ class Setting:
 
 @cache
 def settings() -> dict[str, dict[str, Setting]]:
-    """Every setting by section and name, in the order of the reference."""
+    """Every setting by section and name, in the order of the reference: what the engine does not know goes first."""
+    stated = {section: {row.name: _stated(row) for row in rows} for section, rows in _engine.settings().items()}
     return {
-        "engine": _rows("engine", EngineConfig),
-        "limits": {limit.name: _limit(limit) for limit in _engine.limit_settings()},
-        "server": _rows("server", ServerConfig),
-        "client": _rows("client", ClientConfig),
-        "model": _rows("model", ModelConfig),
+        "engine": _rows("engine", EngineConfig, stated["engine"]),
+        "limits": stated["limits"],
+        "server": _rows("server", ServerConfig, stated["server"]),
+        "client": _rows("client", ClientConfig, {}),
+        "model": _rows("model", ModelConfig, stated["model"]),
     }
 
 
-def _rows(section: str, tree: type[msgspec.Struct]) -> dict[str, Setting]:
+def of_engine(section: str, values: msgspec.Struct) -> dict[str, Any]:
+    """What of a section is the engine's, as it takes it."""
+    return {row.name: getattr(values, row.name) for row in _engine.settings()[section]}
+
+
+def _rows(section: str, tree: type[msgspec.Struct], stated: dict[str, Setting]) -> dict[str, Setting]:
     hints = get_type_hints(tree, include_extras=True)
     rows = {}
     for item in msgspec.structs.fields(tree):
-        kind, meta = get_args(hints[item.name])
-        default = (meta.extra or {})["default"] if item.default is NODEFAULT else item.default
-        rows[item.name] = Setting(section, item.name, kind, meta, default)
-    return rows
+        if item.name not in stated and get_origin(hints[item.name]) is Annotated:
+            kind, meta = get_args(hints[item.name])
+            default = (meta.extra or {})["default"] if item.default is NODEFAULT else item.default
+            rows[item.name] = Setting(section, item.name, kind, meta, default)
+    return rows | stated
 
 
-def _limit(limit: _engine.Setting) -> Setting:
-    kind = type(limit.low)
-    meta = Meta(ge=limit.low, le=limit.high, description=limit.description)
-    return Setting("limits", limit.name, kind, meta, limit.default, limit.optional)
+_KINDS: dict[str, Any] = {
+    "whole": int,
+    "seconds": float,
+    "flag": bool,
+    "text": str,
+    "path": str,
+    "texts": tuple[str, ...],
+}
+
+
+def _stated(row: _engine.Setting) -> Setting:
+    """A row of a table of the engine."""
+    kind = Literal[tuple(row.choices)] if row.kind == "choice" else _KINDS[row.kind]
+    low, high = row.low, row.high
+    if row.kind in {"whole", "seconds"}:
+        meta = Meta(ge=low, le=high, description=row.description)
+    elif row.kind == "text":
+        meta = Meta(min_length=int(low or 0), max_length=None if high is None else int(high), description=row.description)
+    else:
+        meta = Meta(description=row.description, extra={"path": row.kind == "path"})
+    return Setting(row.section, row.name, kind, meta, row.default, row.optional)
 
 
 def _size(text: str) -> Any:

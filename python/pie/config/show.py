@@ -55,12 +55,16 @@ def _is_hidden(section: str, name: str, value: Any) -> bool:
 
 def _tables(config: Config) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The header of each table, the name before its keys, and its values."""
-    yield "[engine]", "engine", msgspec.structs.asdict(config.engine)
+    yield "[engine]", "engine", _values("engine", config.engine)
     yield "[limits]", "limits", dict(config.limits)
-    yield "[server]", "server", msgspec.structs.asdict(config.server)
-    yield "[client]", "client", msgspec.structs.asdict(config.client)
+    yield "[server]", "server", _values("server", config.server)
+    yield "[client]", "client", _values("client", config.client)
     for model in config.models:
-        yield "[[model]]", f"model.{model.name}", msgspec.structs.asdict(model)
+        yield "[[model]]", f"model.{model.name}", _values("model", model)
+
+
+def _values(section: str, values: msgspec.Struct) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in settings()[section]}
 
 
 def _origin(config: Config, key: str) -> dict[str, str]:

@@ -12,11 +12,12 @@
     reason = "a benchmark prints, and stops at the first fault"
 )]
 
+use std::time::Duration;
 use std::time::Instant;
 
 use pie_core::{
-    Adapter, Answer, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan, ProcessId,
-    RequestId, Sampler, Submission, UserId,
+    Adapter, Answer, Capabilities, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan,
+    ProcessId, RequestId, Sampler, Submission, UserId,
 };
 use serde_json::json;
 
@@ -41,17 +42,20 @@ struct World {
 impl World {
     fn new(n_pages: u32, prefix_cache: bool) -> Self {
         let config = EngineConfig {
-            n_pages,
-            page_size: PAGE_SIZE,
             prefix_cache,
             max_batch_tokens: 8192,
             prefill_chunk: 8192,
             max_batch_seqs: 512,
-            max_context: 1 << 20,
             max_contexts: 1 << 20,
-            max_process_contexts: Some(1 << 20),
-            max_user_contexts: Some(1 << 20),
-            hold_ns: 0,
+            max_process_contexts: 1 << 20,
+            max_user_contexts: 1 << 20,
+            hold: Duration::ZERO,
+            driver: Capabilities {
+                n_pages,
+                page_size: PAGE_SIZE,
+                max_positions: 1 << 20,
+                ..EngineConfig::new("null", VOCAB_SIZE).driver
+            },
             ..EngineConfig::new("null", VOCAB_SIZE)
         };
         let mut engine = Engine::new(config).unwrap();

@@ -10,11 +10,12 @@
     reason = "a program that prints a table and may stop at a fault"
 )]
 
+use std::time::Duration;
 use std::time::Instant;
 
 use pie_core::{
-    Adapter, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan, ProcessId, RequestId,
-    Sampler, Submission,
+    Adapter, Capabilities, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan,
+    ProcessId, RequestId, Sampler, Submission,
 };
 
 const ROUNDS: usize = 9;
@@ -22,10 +23,13 @@ const CONTEXT_TOKENS: usize = 512;
 
 fn engine(n_sequences: u32, vocab_size: u32, method: Method) -> Engine {
     let config = EngineConfig {
-        n_pages: 1 << 20,
         max_batch_seqs: n_sequences,
         max_batch_tokens: 8192,
-        hold_ns: 0,
+        hold: Duration::ZERO,
+        driver: Capabilities {
+            n_pages: 1 << 20,
+            ..EngineConfig::new("null", vocab_size).driver
+        },
         ..EngineConfig::new("null", vocab_size)
     };
     let mut engine = Engine::new(config).unwrap();
@@ -60,9 +64,10 @@ fn step(engine: &mut Engine, logits: &[f32]) -> (usize, f64, f64) {
     let planned = start.elapsed().as_secs_f64();
     let n_rows = batch.jobs.n_rows();
     let start = Instant::now();
-    let sampled = batch
-        .jobs
-        .sample(&logits[..n_rows * engine.config().vocab_size as usize], &[]);
+    let sampled = batch.jobs.sample(
+        &logits[..n_rows * engine.config().driver.vocab_size as usize],
+        &[],
+    );
     let drawn = start.elapsed().as_secs_f64();
     let start = Instant::now();
     engine.complete(batch.id, Ok(sampled), 0).unwrap();

@@ -1,89 +1,82 @@
 //! What an engine is made with. Every value is checked when the engine is made.
 
+use std::time::Duration;
+
+use crate::batch::{Capabilities, MAX_BATCH_TOKENS};
 use crate::errors::{Error, ErrorCode, Result};
 
-/// The configuration of the engine of one model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineConfig {
-    /// The name of the model.
-    pub model: String,
-    /// Token ids are below this. 1 to 2^21.
-    pub vocab_size: u32,
-    /// Tokens that a page holds. 1 to 1024.
-    pub page_size: u32,
-    /// Pages in the pool. 1 to 2^24.
-    pub n_pages: u32,
-    /// Whether the next token of a generation is computed before its program asks for it.
-    pub run_ahead: bool,
-    /// Whether a pass looks for what was computed before of the tokens that it is to compute. Without it, forks still
-    /// share their pages.
-    pub prefix_cache: bool,
-    /// Pages that fit into the driver's host memory, to which contexts are swapped out. 0 to 2^24; 0: nothing is
-    /// swapped.
-    pub host_slots: u32,
-    /// What copying a page to host memory and back costs the driver, one way, in nanoseconds; weighed against computing
-    /// it again.
-    pub copy_page_ns: u64,
-    /// Most tokens in a batch, of all its sequences. 1 to 2^20.
-    pub max_batch_tokens: u32,
-    /// Most tokens of one sequence in a batch. 1 to 2^20.
-    pub prefill_chunk: u32,
-    /// Most sequences in a batch. 1 to 2^16.
-    pub max_batch_seqs: u32,
-    /// Most rows of logits in a batch, beside the one of each generation. 1 to 2^20.
-    pub max_batch_rows: u32,
-    /// Most tokens of a context, which are the positions that the model knows. 1 to 2^24.
-    pub max_context: u32,
-    /// Contexts that may live at once. 1 to 2^20.
-    pub max_contexts: u32,
-    /// Contexts of one process that may live at once, so that none takes those of the others. 1 to 2^20; none: a
-    /// quarter of `max_contexts`, rounded up.
-    pub max_process_contexts: Option<u32>,
-    /// Contexts of all processes of one user that may live at once. 1 to 2^20; none: half of `max_contexts`, rounded
-    /// up.
-    pub max_user_contexts: Option<u32>,
-    /// Snapshots that may be kept at once. 1 to 2^20.
-    pub max_snapshots: u32,
-    /// Snapshots of one user that may be kept at once, so that none takes the room of the others. 1 to 2^20; none: an
-    /// eighth of `max_snapshots`, rounded up.
-    pub max_user_snapshots: Option<u32>,
-    /// Requests that may be entered and not yet taken. 1 to 2^20.
-    pub max_waiting: u32,
-    /// Requests of one process that may be entered and not yet taken. 1 to 2^20; none: a quarter of `max_waiting`,
-    /// rounded up.
-    pub max_process_waiting: Option<u32>,
-    /// The same of all processes of one user. 1 to 2^20; none: half of `max_waiting`, rounded up.
-    pub max_user_waiting: Option<u32>,
-    /// Tokens with which the model ends a text.
-    pub end_tokens: Vec<u32>,
-    /// How long a batch may wait for programs that step by themselves and are expected back, in nanoseconds. 0 never
-    /// waits.
-    pub hold_ns: u64,
-    /// How long a batch in which several users take part may take for the sake of those who decode in it, as estimated,
-    /// in nanoseconds; or one and a half times as long as it would if each of them decoded as little as the one who
-    /// decodes the least, if that is longer, up to four times this or four times the shortest batch. That is the bound
-    /// too where one user computes and another has a process. 0: any time.
-    pub shared_step_ns: u64,
-    /// What the driver serves.
-    pub serves: Serves,
-    /// How long a driver may take for a batch until its requests fail, in nanoseconds. 0: any time.
-    pub driver_timeout_ns: u64,
-    /// Rows that may wait for token masks that come late, those of passes included that are not computed yet; a quarter
-    /// of them, rounded up, of one process. Each takes `4 V` bytes while it is kept. 1 to 2^16.
-    pub max_late_rows: u32,
-    /// How long a pass of which everything is computed may wait for the token masks of its rows until it fails, in
-    /// nanoseconds.
-    pub late_mask_ns: u64,
-    /// Names of settings in messages.
-    pub names: SettingNames,
+/// The most of what an engine counts.
+const MAX_COUNT: u32 = 1 << 20;
+/// The shortest time that a mask is waited for.
+const SHORTEST: Duration = Duration::from_micros(1);
+/// The longest time that a batch may be held for or shared, or a mask be waited for.
+const LONGEST: Duration = Duration::from_secs(60);
+
+crate::settings! {
+    /// The configuration of the engine of one model.
+    #[derive(PartialEq, Eq)]
+    pub struct EngineConfig in "model" {
+        /// Tokens of a batch, of all its sequences.
+        max_batch_tokens "max_batch_tokens": u32 = 512, 1 => MAX_BATCH_TOKENS;
+        /// Tokens of one sequence in a batch.
+        prefill_chunk "prefill_chunk": u32 = 512, 1 => MAX_BATCH_TOKENS;
+        /// Sequences of a batch.
+        max_batch_seqs "max_batch_seqs": u32 = 256, 1 => 1 << 16;
+        /// Rows of logits that forward passes may want in a batch.
+        max_batch_rows "max_batch_rows": u32 = 256, 1 => MAX_BATCH_TOKENS;
+        /// Contexts that may live at once.
+        max_contexts "max_contexts": u32 = 4096, 1 => MAX_COUNT;
+        /// Contexts of one process that may live at once; 0: a quarter of `max_contexts`.
+        max_process_contexts "max_process_contexts": u32 = 0, 0 => MAX_COUNT;
+        /// Contexts of one user that may live at once; 0: half of `max_contexts`.
+        max_user_contexts "max_user_contexts": u32 = 0, 0 => MAX_COUNT;
+        /// Snapshots that may be kept at once.
+        max_snapshots "max_snapshots": u32 = 4096, 1 => MAX_COUNT;
+        /// Snapshots of one user that may be kept at once; 0: an eighth of `max_snapshots`.
+        max_user_snapshots "max_user_snapshots": u32 = 0, 0 => MAX_COUNT;
+        /// Requests that may be entered and not answered at once.
+        max_waiting "max_waiting": u32 = 4096, 1 => MAX_COUNT;
+        /// Requests of one process among them; 0: a quarter of `max_waiting`.
+        max_process_waiting "max_process_waiting": u32 = 0, 0 => MAX_COUNT;
+        /// Requests of one user among them; 0: half of `max_waiting`.
+        max_user_waiting "max_user_waiting": u32 = 0, 0 => MAX_COUNT;
+        /// Rows that may wait for token masks that come late, a quarter of them of one process.
+        max_late_rows "max_late_rows": u32 = 256, 1 => 1 << 16;
+        /// How long a pass of which everything is computed may wait for its token masks until it fails.
+        late_mask "late_mask_s": Duration = Duration::from_secs(10), SHORTEST => LONGEST;
+        /// How long a batch may wait for programs that step by themselves and are expected back.
+        hold "hold_s": Duration = Duration::from_millis(2), Duration::ZERO => LONGEST;
+        /// How long a batch in which a user decodes beside others may take, as estimated from those that ran; or one
+        /// and a half times as long as it would if each decoded as little as the one who decodes the least, if that is
+        /// longer, up to four times the step or the shortest batch. 0: any time. No result depends on it.
+        shared_step "shared_step_s": Duration = Duration::from_micros(1500), Duration::ZERO => LONGEST;
+        /// Whether the next token of a program that steps by itself is computed before it asks. No result depends on
+        /// it.
+        run_ahead "run_ahead": bool = true;
+        /// Whether a pass starts behind what was computed before of its tokens; without, forks still share their
+        /// pages. No result depends on it.
+        prefix_cache "prefix_cache": bool = true;
+    }
+    beside {
+        /// The name of the model.
+        model: String = String::new();
+        /// What the driver serves.
+        driver: Capabilities = Capabilities::default();
+        /// Tokens with which the model ends a text.
+        end_tokens: Vec<u32> = Vec::new();
+        /// How long a driver may take for a batch until its requests fail. 0: any time.
+        driver_timeout: Duration = Duration::from_secs(60);
+        /// Names of settings in messages.
+        names: SettingNames = SettingNames::default();
+    }
 }
 
 /// Where users find settings whose names or units are others than those here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingNames {
-    /// What gives more [`EngineConfig::n_pages`].
+    /// What gives more [`Capabilities::n_pages`].
     pub n_pages: &'static str,
-    /// What gives a longer [`EngineConfig::driver_timeout_ns`].
+    /// What gives a longer [`EngineConfig::driver_timeout`].
     pub driver_timeout: &'static str,
 }
 
@@ -91,156 +84,105 @@ impl Default for SettingNames {
     fn default() -> Self {
         Self {
             n_pages: "n_pages",
-            driver_timeout: "driver_timeout_ns",
-        }
-    }
-}
-
-/// What a driver serves beyond plain tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serves {
-    /// Attention masks.
-    pub masks: bool,
-    /// Positions that repeat, jump and reorder.
-    pub positions: bool,
-    /// Adapters.
-    pub adapters: bool,
-    /// Sequences whose token the batch before draws.
-    pub follows: bool,
-}
-
-impl Default for Serves {
-    fn default() -> Self {
-        Self {
-            masks: true,
-            positions: true,
-            adapters: true,
-            follows: false,
+            driver_timeout: "driver_timeout",
         }
     }
 }
 
 impl EngineConfig {
-    /// The defaults for a model: pages of 16 tokens, a pool of 4,096 pages, batches of 512 tokens.
+    /// The defaults for a model on a driver that serves whatever there is but batches that follow each other.
     pub fn new(model: impl Into<String>, vocab_size: u32) -> Self {
+        let driver = Capabilities {
+            vocab_size,
+            masks: true,
+            positions: true,
+            adapters: true,
+            media: true,
+            ..Capabilities::default()
+        };
         Self {
             model: model.into(),
-            vocab_size,
-            page_size: 16,
-            n_pages: 4096,
-            run_ahead: true,
-            prefix_cache: true,
-            host_slots: 0,
-            copy_page_ns: 0,
-            max_batch_tokens: 512,
-            prefill_chunk: 512,
-            max_batch_seqs: 256,
-            max_batch_rows: 256,
-            serves: Serves::default(),
-            max_context: 32_768,
-            max_contexts: 4096,
-            max_process_contexts: None,
-            max_user_contexts: None,
-            max_snapshots: 4096,
-            max_user_snapshots: None,
-            max_waiting: 4096,
-            max_process_waiting: None,
-            max_user_waiting: None,
-            end_tokens: Vec::new(),
-            hold_ns: 2_000_000,
-            shared_step_ns: 1_500_000,
-            driver_timeout_ns: 60_000_000_000,
-            max_late_rows: 256,
-            late_mask_ns: 10_000_000_000,
-            names: SettingNames::default(),
+            driver,
+            ..Self::default()
         }
     }
 
+    /// The same within what the driver takes.
+    pub(crate) fn within_driver(mut self) -> Self {
+        let most = self.driver.max_batch_tokens;
+        self.max_batch_tokens = self.max_batch_tokens.min(most);
+        self.prefill_chunk = self.prefill_chunk.min(self.max_batch_tokens);
+        self.max_batch_rows = self.max_batch_rows.min(most);
+        self
+    }
+
+    /// The most tokens of a context, which are the positions that the model knows.
+    pub(crate) const fn max_context(&self) -> u32 {
+        self.driver.max_positions
+    }
+
     /// Contexts that one process may have.
-    pub(crate) fn process_contexts(&self) -> u32 {
-        self.max_process_contexts
-            .unwrap_or(self.max_contexts.div_ceil(4))
+    pub(crate) const fn process_contexts(&self) -> u32 {
+        part(self.max_process_contexts, self.max_contexts, 4)
     }
 
     /// Contexts that one user may have.
-    pub(crate) fn user_contexts(&self) -> u32 {
-        self.max_user_contexts
-            .unwrap_or(self.max_contexts.div_ceil(2))
+    pub(crate) const fn user_contexts(&self) -> u32 {
+        part(self.max_user_contexts, self.max_contexts, 2)
     }
 
     /// Requests that one user may have entered and not taken.
-    pub(crate) fn user_waiting(&self) -> u32 {
-        self.max_user_waiting
-            .unwrap_or(self.max_waiting.div_ceil(2))
+    pub(crate) const fn user_waiting(&self) -> u32 {
+        part(self.max_user_waiting, self.max_waiting, 2)
     }
 
     /// Snapshots that one user may have.
-    pub(crate) fn user_snapshots(&self) -> u32 {
-        self.max_user_snapshots
-            .unwrap_or(self.max_snapshots.div_ceil(8))
+    pub(crate) const fn user_snapshots(&self) -> u32 {
+        part(self.max_user_snapshots, self.max_snapshots, 8)
     }
 
     /// Requests that one process may have entered and not taken.
-    pub(crate) fn process_waiting(&self) -> u32 {
-        self.max_process_waiting
-            .unwrap_or(self.max_waiting.div_ceil(4))
+    pub(crate) const fn process_waiting(&self) -> u32 {
+        part(self.max_process_waiting, self.max_waiting, 4)
     }
 
-    /// Checks every value against its range.
+    /// Checks every value.
     ///
     /// # Errors
     /// `invalid-config`, naming the setting, its value and the range.
     pub fn check(&self) -> Result<()> {
-        in_range("vocab_size", self.vocab_size, 1 << 21)?;
-        in_range("page_size", self.page_size, 1024)?;
-        in_range("n_pages", self.n_pages, 1 << 24)?;
-        if self.host_slots > 0 {
-            in_range("host_slots", self.host_slots, 1 << 24)?;
-        }
-        in_range("max_batch_tokens", self.max_batch_tokens, 1 << 20)?;
-        in_range("prefill_chunk", self.prefill_chunk, 1 << 20)?;
-        in_range("max_batch_seqs", self.max_batch_seqs, 1 << 16)?;
-        in_range("max_batch_rows", self.max_batch_rows, 1 << 20)?;
-        in_range("max_context", self.max_context, 1 << 24)?;
-        in_range("max_contexts", self.max_contexts, 1 << 20)?;
-        in_range("max_snapshots", self.max_snapshots, 1 << 20)?;
-        in_range("max_user_snapshots", self.user_snapshots(), 1 << 20)?;
-        in_range("max_waiting", self.max_waiting, 1 << 20)?;
-        in_range("max_process_contexts", self.process_contexts(), 1 << 20)?;
-        in_range("max_user_contexts", self.user_contexts(), 1 << 20)?;
-        in_range("max_user_waiting", self.user_waiting(), 1 << 20)?;
-        in_range("max_late_rows", self.max_late_rows, 1 << 16)?;
-        in_range("max_process_waiting", self.process_waiting(), 1 << 20)?;
-        match self
-            .end_tokens
-            .iter()
-            .find(|&&token| token >= self.vocab_size)
-        {
+        self.check_settings()?;
+        self.driver.check_settings()?;
+        let vocab_size = self.driver.vocab_size;
+        match self.end_tokens.iter().find(|&&token| token >= vocab_size) {
             None => Ok(()),
             Some(token) => Err(Error::with_values(
                 ErrorCode::InvalidConfig,
                 format!(
                     "end_tokens holds {token}, and ids of {} end below {}; give ids of the vocabulary",
-                    self.model, self.vocab_size
+                    self.model, vocab_size
                 ),
                 &[
                     ("token", u64::from(*token)),
-                    ("vocab_size", u64::from(self.vocab_size)),
+                    ("vocab_size", u64::from(vocab_size)),
                 ],
             )),
         }
     }
 }
 
-fn in_range(name: &str, value: u32, most: u32) -> Result<()> {
-    if (1..=most).contains(&value) {
-        return Ok(());
+/// A time as the core counts it.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is given, or a part of the whole, rounded up, where nothing is.
+const fn part(given: u32, whole: u32, divisor: u32) -> u32 {
+    if given > 0 {
+        given
+    } else {
+        whole.div_ceil(divisor)
     }
-    Err(Error::with_values(
-        ErrorCode::InvalidConfig,
-        format!("{name} = {value} is out of range; give 1 to {most}"),
-        &[("value", u64::from(value)), ("most", u64::from(most))],
-    ))
 }
 
 #[cfg(test)]
@@ -252,26 +194,29 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 20] = [
-            ("vocab_size", |c| c.vocab_size = 0),
-            ("vocab_size", |c| c.vocab_size = (1 << 21) + 1),
-            ("page_size", |c| c.page_size = 0),
-            ("n_pages", |c| c.n_pages = 0),
-            ("host_slots", |c| c.host_slots = (1 << 24) + 1),
-            ("max_batch_tokens", |c| c.max_batch_tokens = 0),
-            ("prefill_chunk", |c| c.prefill_chunk = 0),
-            ("max_batch_seqs", |c| c.max_batch_seqs = 0),
-            ("max_batch_rows", |c| c.max_batch_rows = 0),
-            ("max_context", |c| c.max_context = u32::MAX),
-            ("max_contexts", |c| c.max_contexts = 0),
-            ("max_snapshots", |c| c.max_snapshots = 0),
-            ("max_user_snapshots", |c| c.max_user_snapshots = Some(0)),
-            ("max_waiting", |c| c.max_waiting = 0),
-            ("max_process_contexts", |c| c.max_process_contexts = Some(0)),
-            ("max_user_contexts", |c| c.max_user_contexts = Some(0)),
-            ("max_user_waiting", |c| c.max_user_waiting = Some(0)),
-            ("max_process_waiting", |c| c.max_process_waiting = Some(0)),
-            ("max_late_rows", |c| c.max_late_rows = 0),
+        let spoil: [(&str, Spoil); 17] = [
+            ("driver.vocab_size", |c| c.driver.vocab_size = 0),
+            ("driver.vocab_size", |c| {
+                c.driver.vocab_size = (1 << 21) + 1;
+            }),
+            ("driver.page_size", |c| c.driver.page_size = 0),
+            ("driver.n_pages", |c| c.driver.n_pages = 0),
+            ("driver.host_pages", |c| {
+                c.driver.host_pages = (1 << 24) + 1;
+            }),
+            ("driver.max_positions", |c| {
+                c.driver.max_positions = u32::MAX;
+            }),
+            ("model.max_batch_tokens", |c| c.max_batch_tokens = 0),
+            ("model.prefill_chunk", |c| c.prefill_chunk = 0),
+            ("model.max_batch_seqs", |c| c.max_batch_seqs = 0),
+            ("model.max_batch_rows", |c| c.max_batch_rows = 0),
+            ("model.max_contexts", |c| c.max_contexts = 0),
+            ("model.max_snapshots", |c| c.max_snapshots = 0),
+            ("model.max_waiting", |c| c.max_waiting = 0),
+            ("model.max_late_rows", |c| c.max_late_rows = 0),
+            ("model.max_user_contexts", |c| c.max_user_contexts = 1 << 21),
+            ("model.hold_s", |c| c.hold = Duration::from_secs(61)),
             ("end_tokens", |c| c.end_tokens = vec![100]),
         ];
         for (name, spoil) in spoil {
@@ -281,5 +226,28 @@ mod tests {
             assert_eq!(error.code, ErrorCode::InvalidConfig);
             assert!(error.message.contains(name), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn parts_that_are_not_given_are_parts_of_the_whole() {
+        let config = EngineConfig {
+            max_contexts: 9,
+            max_user_contexts: 7,
+            ..EngineConfig::new("m", 100)
+        };
+        assert_eq!((config.process_contexts(), config.user_contexts()), (3, 7));
+    }
+
+    #[test]
+    fn batches_are_within_what_the_driver_takes() {
+        let mut config = EngineConfig::new("m", 100);
+        config.driver.max_batch_tokens = 5;
+        let within = config.within_driver();
+        let limits = (
+            within.max_batch_tokens,
+            within.prefill_chunk,
+            within.max_batch_rows,
+        );
+        assert_eq!(limits, (5, 5, 5));
     }
 }

@@ -20,6 +20,7 @@ pub mod ids;
 mod kv;
 pub mod sampling;
 mod sched;
+pub mod settings;
 mod slab;
 
 pub use batch::{
@@ -28,7 +29,7 @@ pub use batch::{
 };
 pub use budget::TokenBudget;
 pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
-pub use config::{EngineConfig, Serves, SettingNames};
+pub use config::{EngineConfig, SettingNames};
 pub use engine::{
     Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
     RowRequest, Stats, Submission, UserStats,

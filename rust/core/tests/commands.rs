@@ -9,9 +9,11 @@
 
 mod support;
 
+use std::time::Duration;
+
 use pie_core::{
-    AdapterName, Answer, Command, CommandFailure, EngineConfig, Error, ErrorCode, ProcessId,
-    RequestId, Serves, Submission,
+    AdapterName, Answer, Capabilities, Command, CommandFailure, EngineConfig, Error, ErrorCode,
+    ProcessId, RequestId, Submission,
 };
 use support::world::{World, config, expected, output, prompt};
 
@@ -77,11 +79,11 @@ fn commands_are_carried_out_in_order_and_told_to_who_asked() {
 #[test]
 fn nothing_runs_beside_a_command_and_batches_take_turns_with_them() {
     for follows in [false, true] {
-        let serves = Serves {
+        let driver = Capabilities {
             follows,
-            ..Serves::default()
+            ..config().driver
         };
-        let mut world = world(EngineConfig { serves, ..config() });
+        let mut world = world(EngineConfig { driver, ..config() });
         let tokens = prompt(5, 1);
         let context = world.context(&tokens);
         let generator = world.generator(context, 4);
@@ -110,11 +112,11 @@ fn nothing_runs_beside_a_command_and_batches_take_turns_with_them() {
 
 #[test]
 fn a_driver_without_adapters_says_so() {
-    let serves = Serves {
+    let driver = Capabilities {
         adapters: false,
-        ..Serves::default()
+        ..config().driver
     };
-    let mut world = world(EngineConfig { serves, ..config() });
+    let mut world = world(EngineConfig { driver, ..config() });
     let submission = Submission::Command(None, load(1));
     let error = world.submit(submission).unwrap_err();
     assert_eq!(error.code, ErrorCode::Unsupported);
@@ -171,7 +173,7 @@ fn commands_that_cannot_be_meant_are_refused() {
 #[test]
 fn so_many_commands_may_wait_as_requests() {
     let mut world = world(EngineConfig {
-        max_process_waiting: Some(2),
+        max_process_waiting: 2,
         ..config()
     });
     let first = ask(&mut world, load(1));
@@ -188,7 +190,7 @@ fn so_many_commands_may_wait_as_requests() {
 #[test]
 fn a_command_that_hangs_fails_and_nothing_is_given_until_the_driver_answers() {
     let mut world = world(EngineConfig {
-        driver_timeout_ns: 1000,
+        driver_timeout: Duration::from_nanos(1000),
         ..config()
     });
     let hangs = ask(&mut world, load(1));

@@ -9,19 +9,21 @@
 
 mod support;
 
+use std::time::Duration;
+
 use pie_core::batch::ArenaView;
 use pie_core::batch::layout::Field;
 use pie_core::{
-    Answer, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, ProcessId, RequestId, Serves, Submission, TokenBudget,
+    Answer, Capabilities, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, FinishReason,
+    GeneratorId, GeneratorOptions, Method, ProcessId, RequestId, Submission, TokenBudget,
 };
 use support::world::{World, config, expected, options, output, prompt};
 
 fn following() -> EngineConfig {
     EngineConfig {
-        serves: Serves {
+        driver: Capabilities {
             follows: true,
-            ..Serves::default()
+            ..config().driver
         },
         ..config()
     }
@@ -30,7 +32,7 @@ fn following() -> EngineConfig {
 /// An engine that waits for its driver for a microsecond.
 fn impatient() -> EngineConfig {
     EngineConfig {
-        driver_timeout_ns: 1000,
+        driver_timeout: Duration::from_nanos(1000),
         ..following()
     }
 }
@@ -385,11 +387,17 @@ fn what_programs_do_between_two_answers_changes_no_token() {
 fn nothing_follows_the_last_token_that_fits() {
     let limits = [
         EngineConfig {
-            max_context: 8,
+            driver: Capabilities {
+                max_positions: 8,
+                ..following().driver
+            },
             ..following()
         },
         EngineConfig {
-            n_pages: 2,
+            driver: Capabilities {
+                n_pages: 2,
+                ..following().driver
+            },
             ..following()
         },
     ];
@@ -401,7 +409,7 @@ fn nothing_follows_the_last_token_that_fits() {
         let _request = world.submit(Submission::Run(generator)).unwrap();
         world.plan();
         let follows = world.plan();
-        assert_eq!(follows, world.engine.config().max_context > 8);
+        assert_eq!(follows, world.engine.config().driver.max_positions > 8);
         world.pump();
         assert_eq!(world.engine.stats().n_in_flight, 0);
     }

@@ -14,11 +14,12 @@ use std::cmp::Reverse;
 use pie_core::batch::ArenaView;
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, Answer, ContextId, EngineConfig, Error, ErrorCode, Forward, Input, Method, PageCounts,
-    ProcessId, RowOutput, RowRequest, Sampler, Serves, Submission, TokenBudget,
+    Adapter, Answer, Capabilities, ContextId, EngineConfig, Error, ErrorCode, Forward, Input,
+    Method, PageCounts, ProcessId, RequestId, RowOutput, RowRequest, Sampler, Submission,
+    TokenBudget,
 };
 use support::sampling::drawn as sampled;
-use support::world::{MODEL, World, config, expected, prompt};
+use support::world::{MODEL, World, config, expected, output, prompt};
 use support::{Slot, derived_seed, row_of, write, write_plain};
 
 const P: ProcessId = ProcessId(1);
@@ -272,13 +273,15 @@ fn a_pass_that_is_wrong_is_refused_by_name_and_changes_nothing() {
 
 #[test]
 fn what_the_driver_does_not_serve_is_refused_by_name() {
-    let serves = Serves {
-        masks: false,
-        positions: false,
-        adapters: false,
-        follows: false,
+    let config = EngineConfig {
+        driver: Capabilities {
+            masks: false,
+            positions: false,
+            adapters: false,
+            ..config().driver
+        },
+        ..config()
     };
-    let config = EngineConfig { serves, ..config() };
     let mut world = World::with_process(config, 9);
     let context = world.context(&[]);
     let mut placed = forward(&[1]);
@@ -388,11 +391,61 @@ fn pages_that_come_in_the_place_of_others_are_in_the_next_arena() {
 }
 
 #[test]
+fn a_batch_has_no_more_rows_than_the_driver_takes() {
+    let narrow = EngineConfig {
+        driver: Capabilities {
+            max_batch_tokens: 4,
+            ..config().driver
+        },
+        ..config()
+    };
+    let mut world = World::with_process(narrow, 9);
+    let writer = world.context(&prompt(3, 0));
+    let generator = world.generator(writer, 20);
+    let written = world.submit(Submission::Run(generator)).unwrap();
+    // Six rows of two tokens are more than a batch may have, and the three of one token leave room for one more.
+    let readers: Vec<RequestId> = (0..3)
+        .map(|_| {
+            let reader = world.context(&[]);
+            let pass = Forward {
+                rows: [0, 0, 0, 1, 1, 1]
+                    .map(|index| drawn(index, Method::Argmax, None))
+                    .to_vec(),
+                ..forward(&[1, 2])
+            };
+            world
+                .submit(Submission::Forward(reader, Box::new(pass)))
+                .unwrap()
+        })
+        .collect();
+    // The world looks at every batch.
+    world.pump();
+    for reader in readers {
+        match world.wait(reader).unwrap() {
+            Answer::Forwarded(rows) => assert_eq!(rows.len(), 6),
+            other => panic!("a forward pass was answered with {other:?}"),
+        }
+    }
+    let drawn = output(world.wait(written).unwrap()).tokens;
+    assert_eq!(drawn, expected(&prompt(3, 0), 20));
+    let crowded = Forward {
+        rows: vec![kept(0); 5],
+        ..forward(&[1])
+    };
+    let reader = world.context(&[]);
+    let refused = run(&mut world, reader, crowded);
+    assert_eq!(code(refused), ErrorCode::InvalidArgument);
+}
+
+#[test]
 fn what_forward_passes_keep_is_bounded() {
     let mut world = World::with_process(
         EngineConfig {
-            vocab_size: 1 << 20,
             max_batch_rows: 1 << 16,
+            driver: Capabilities {
+                vocab_size: 1 << 20,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -440,7 +493,10 @@ fn an_attention_mask_that_allows_everything_is_none() {
 fn the_runs_of_an_attention_mask_are_bounded() {
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 600,
+            driver: Capabilities {
+                n_pages: 600,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -479,7 +535,10 @@ fn an_empty_page_is_released_without_what_is_pending() {
 #[test]
 fn under_shortage_the_lowest_bid_gives_way() {
     let tight = EngineConfig {
-        n_pages: 12,
+        driver: Capabilities {
+            n_pages: 12,
+            ..config().driver
+        },
         ..config()
     };
     for bids in [[0, 0, 0], [0, 1, 2], [0, 2, 1], [1, 0, 2]] {
@@ -516,8 +575,8 @@ fn under_shortage_the_lowest_bid_gives_way() {
 fn whoever_comes_when_too_many_wait_is_told_when_to_come_back() {
     let narrow = EngineConfig {
         max_waiting: 1,
-        max_process_waiting: Some(10),
-        max_user_waiting: Some(10),
+        max_process_waiting: 10,
+        max_user_waiting: 10,
         ..config()
     };
     let mut world = World::with_process(narrow, 9);

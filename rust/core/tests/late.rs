@@ -9,10 +9,12 @@
 
 mod support;
 
+use std::time::Duration;
+
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Answer, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, Forward, GeneratorId, Method,
-    ProcessId, RequestId, RowRequest, Sampler, Serves, Submission,
+    Answer, Capabilities, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, Forward,
+    GeneratorId, Method, ProcessId, RequestId, RowRequest, Sampler, Submission,
 };
 use support::sampling::drawn;
 use support::world::{MODEL, World, config, output, prompt};
@@ -103,14 +105,14 @@ fn the_token_is_the_same_whenever_the_mask_comes() {
     for run_ahead in [true, false] {
         for follows in [true, false] {
             for when in 0..4 {
-                let serves = Serves {
+                let driver = Capabilities {
                     follows,
-                    ..Serves::default()
+                    ..config().driver
                 };
                 let mut world = World::with_process(
                     EngineConfig {
                         run_ahead,
-                        serves,
+                        driver,
                         ..config()
                     },
                     1,
@@ -193,7 +195,7 @@ fn what_runs_ahead_gets_its_mask_when_it_is_asked_for() {
 fn a_pass_waits_for_its_masks_for_so_long() {
     let mut world = World::with_process(
         EngineConfig {
-            late_mask_ns: 1000,
+            late_mask: Duration::from_nanos(1000),
             ..config()
         },
         1,
@@ -207,7 +209,7 @@ fn a_pass_waits_for_its_masks_for_so_long() {
     assert!(world.plan());
     assert_eq!(
         world.engine.overdue_ns(),
-        Some(5000 + config().driver_timeout_ns)
+        Some(5000 + config().driver_timeout.as_nanos() as u64)
     );
     world.now_ns += 500;
     world.finish();
@@ -220,7 +222,7 @@ fn a_pass_waits_for_its_masks_for_so_long() {
     world.give_mask(request, 0, &runs(ODD)).unwrap();
     let error = failed(&mut world, request);
     assert_eq!(error.code, ErrorCode::LateMask);
-    assert!(error.message.contains("late_mask_ns"), "{}", error.message);
+    assert!(error.message.contains("late_mask_s"), "{}", error.message);
     assert_eq!(error.details, "{\"limit_ms\":0}");
     // The same step again.
     let request = step(&mut world, generator);
@@ -377,7 +379,10 @@ fn what_ends_while_it_waits_ends_as_ever() {
 fn a_context_whose_pass_waits_for_a_mask_gives_its_pages_to_others() {
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 6,
+            driver: Capabilities {
+                n_pages: 6,
+                ..config().driver
+            },
             ..config()
         },
         1,

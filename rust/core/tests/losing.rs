@@ -11,17 +11,18 @@ mod support;
 
 use std::sync::Arc;
 
-use pie_core::{BatchId, EngineConfig, Error, ErrorCode, ProcessId, RequestId, Serves, Submission};
+use pie_core::{
+    BatchId, Capabilities, EngineConfig, Error, ErrorCode, ProcessId, RequestId, Submission,
+};
 use support::world::{World, config, expected, output, prompt};
 
 fn world(follows: bool) -> World {
-    let serves = Serves {
-        follows,
-        ..Serves::default()
-    };
     let config = EngineConfig {
-        serves,
-        host_slots: 64,
+        driver: Capabilities {
+            follows,
+            host_pages: 64,
+            ..config().driver
+        },
         ..config()
     };
     World::with_process(config, 1)
@@ -108,9 +109,12 @@ fn contexts_and_snapshots_are_computed_again_from_their_tokens() {
 #[test]
 fn what_was_copied_to_the_host_is_lost_too() {
     let config = EngineConfig {
-        n_pages: 8,
-        host_slots: 64,
-        copy_page_ns: 1,
+        driver: Capabilities {
+            n_pages: 8,
+            host_pages: 64,
+            copy_page_ns: 1,
+            ..config().driver
+        },
         ..config()
     };
     let mut world = World::with_process(config, 1);

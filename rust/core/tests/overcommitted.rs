@@ -12,7 +12,7 @@ mod support;
 
 use pie_core::batch::ArenaView;
 use pie_core::{
-    EngineConfig, GeneratorId, ProcessId, RequestId, Serves, Stats, Submission, UserId,
+    Capabilities, EngineConfig, GeneratorId, ProcessId, RequestId, Stats, Submission, UserId,
 };
 use support::world::{World, config, prompt};
 
@@ -25,7 +25,7 @@ struct Load {
     n_drawn: u32,
     /// Pages beyond those that one context needs.
     spare_pages: u32,
-    host_slots: u32,
+    host_pages: u32,
     copy_page_ns: u64,
     run_ahead: bool,
     /// Whether programs ask for each step, or for all at once.
@@ -49,15 +49,15 @@ impl Load {
     fn config(&self) -> EngineConfig {
         let page_size = 16;
         EngineConfig {
-            page_size,
-            n_pages: (self.n_prompt + self.n_drawn).div_ceil(page_size) + self.spare_pages,
-            host_slots: self.host_slots,
-            copy_page_ns: self.copy_page_ns,
             run_ahead: self.run_ahead,
             end_tokens: vec![],
-            serves: Serves {
+            driver: Capabilities {
+                page_size,
+                n_pages: (self.n_prompt + self.n_drawn).div_ceil(page_size) + self.spare_pages,
+                host_pages: self.host_pages,
+                copy_page_ns: self.copy_page_ns,
                 follows: self.follows,
-                ..Serves::default()
+                ..config().driver
             },
             ..config()
         }
@@ -120,7 +120,7 @@ fn loads() -> Vec<Load> {
     let mut loads = Vec::new();
     for (n_contexts, n_prompt, n_drawn) in [(12, 8, 390), (16, 200, 60)] {
         for spare_pages in [0, 1, 20] {
-            for (host_slots, copy_page_ns) in [(0, 0), (2000, 4_000), (2000, 400_000)] {
+            for (host_pages, copy_page_ns) in [(0, 0), (2000, 4_000), (2000, 400_000)] {
                 for (steps, run_ahead) in [(true, true), (true, false), (false, true)] {
                     for (n_users, batch_ns) in [(1, 1_000_000), (3, 1_000_000), (1, 10_000)] {
                         loads.push(Load {
@@ -129,7 +129,7 @@ fn loads() -> Vec<Load> {
                             n_prompt,
                             n_drawn,
                             spare_pages,
-                            host_slots,
+                            host_pages,
                             copy_page_ns,
                             run_ahead,
                             steps,
@@ -165,7 +165,7 @@ const FEW: Load = Load {
     n_prompt: 8,
     n_drawn: 390,
     spare_pages: 1,
-    host_slots: 0,
+    host_pages: 0,
     copy_page_ns: 0,
     run_ahead: true,
     steps: false,

@@ -9,7 +9,11 @@
 
 mod support;
 
-use pie_core::{ContextId, EngineConfig, FinishReason, GeneratorOptions, Method, ProcessId};
+use std::time::Duration;
+
+use pie_core::{
+    Capabilities, ContextId, EngineConfig, FinishReason, GeneratorOptions, Method, ProcessId,
+};
 use serde_json::Value;
 use support::world::{World, options};
 
@@ -108,13 +112,16 @@ fn every_case_for_every_chunk_and_page_size() {
         for (page_size, max_batch_tokens, prefill_chunk) in [(16, 512, 512), (4, 16, 7), (1, 1, 1)]
         {
             let config = EngineConfig {
-                vocab_size: case["vocab_size"].as_u64().unwrap() as u32,
-                max_context: case["max_context"].as_u64().unwrap() as u32,
                 end_tokens: ids(&case["end_tokens"]),
-                page_size,
                 max_batch_tokens,
                 prefill_chunk,
-                hold_ns: 0,
+                hold: Duration::ZERO,
+                driver: Capabilities {
+                    vocab_size: case["vocab_size"].as_u64().unwrap() as u32,
+                    max_positions: case["max_context"].as_u64().unwrap() as u32,
+                    page_size,
+                    ..EngineConfig::new(case["model"].as_str().unwrap(), 1).driver
+                },
                 ..EngineConfig::new(case["model"].as_str().unwrap(), 1)
             };
             n_tokens += check(case, config.clone(), false);

@@ -9,11 +9,13 @@
 
 mod support;
 
+use std::time::Duration;
+
 use pie_core::batch::ArenaView;
 use pie_core::{
-    Batch, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason, GeneratorId,
-    GeneratorOptions, Method, Plan, ProcessId, RequestId, SettingNames, Submission, TokenBudget,
-    UserId,
+    Batch, Capabilities, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason,
+    GeneratorId, GeneratorOptions, Method, Plan, ProcessId, RequestId, SettingNames, Submission,
+    TokenBudget, UserId,
 };
 use support::world::{World, assert_draws_repeat, config, expected, options, output, prompt};
 
@@ -75,7 +77,7 @@ fn a_driver_that_hangs_fails_its_requests_and_gets_nothing_else() {
     let timeout_ns = 1000;
     let mut world = World::with_process(
         EngineConfig {
-            driver_timeout_ns: timeout_ns,
+            driver_timeout: Duration::from_nanos(timeout_ns),
             names: SettingNames {
                 driver_timeout: "the patience with drivers",
                 ..SettingNames::default()
@@ -157,7 +159,7 @@ fn every_kind_of_late_answer_is_dropped() {
         world.plan();
         world.finish();
         world.plan();
-        assert_eq!(world.hang(config().driver_timeout_ns), 1);
+        assert_eq!(world.hang(config().driver_timeout.as_nanos() as u64), 1);
         // The request is not taken before the answer is there: it is failed once.
         answer(&mut world);
         let error = world.engine.take(request).unwrap().unwrap_err();
@@ -175,8 +177,11 @@ fn every_kind_of_late_answer_is_dropped() {
 fn what_a_batch_brings_back_for_a_pass_is_not_taken_for_that_of_another() {
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 5,
-            host_slots: 16,
+            driver: Capabilities {
+                n_pages: 5,
+                host_pages: 16,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -399,7 +404,10 @@ fn an_answer_of_the_wrong_shape_or_batch_is_refused() {
 fn a_context_that_could_never_fit_is_refused_with_the_numbers() {
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 3,
+            driver: Capabilities {
+                n_pages: 3,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -425,11 +433,14 @@ fn a_context_that_could_never_fit_is_refused_with_the_numbers() {
 #[test]
 fn when_pages_are_short_the_youngest_wait_and_all_finish() {
     // Each grows from 2 pages to 5; there are 8. What is displaced is computed again, or copied to the host and back.
-    for host_slots in [0, 100] {
+    for host_pages in [0, 100] {
         let mut world = World::with_process(
             EngineConfig {
-                n_pages: 8,
-                host_slots,
+                driver: Capabilities {
+                    n_pages: 8,
+                    host_pages,
+                    ..config().driver
+                },
                 ..config()
             },
             1,
@@ -449,9 +460,9 @@ fn when_pages_are_short_the_youngest_wait_and_all_finish() {
         }
         let stats = world.engine.stats();
         assert!(stats.n_suspended > 0, "{stats:?}");
-        assert_eq!(stats.n_dropped > 0, host_slots == 0, "{stats:?}");
-        assert_eq!(stats.n_copied_in > 0, host_slots > 0, "{stats:?}");
-        assert_eq!(stats.n_replayed > 0, host_slots == 0, "{stats:?}");
+        assert_eq!(stats.n_dropped > 0, host_pages == 0, "{stats:?}");
+        assert_eq!(stats.n_copied_in > 0, host_pages > 0, "{stats:?}");
+        assert_eq!(stats.n_replayed > 0, host_pages == 0, "{stats:?}");
     }
 }
 
@@ -459,7 +470,10 @@ fn when_pages_are_short_the_youngest_wait_and_all_finish() {
 fn a_request_takes_the_pages_of_a_context_that_asks_for_nothing() {
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 4,
+            driver: Capabilities {
+                n_pages: 4,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -481,7 +495,10 @@ fn a_program_that_waits_for_one_context_while_it_holds_another_never_keeps_the_p
     // Twenty such programs, with pages for three contexts.
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 12,
+            driver: Capabilities {
+                n_pages: 12,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -701,7 +718,10 @@ fn what_somebody_computed_is_not_computed_again() {
 fn pages_of_a_batch_in_flight_are_not_given_to_others() {
     let mut world = World::with_process(
         EngineConfig {
-            n_pages: 4,
+            driver: Capabilities {
+                n_pages: 4,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -756,7 +776,7 @@ fn a_cancelled_pass_keeps_its_pages_until_its_batch_is_done() {
 fn programs_that_step_by_themselves_share_batches() {
     let mut world = World::with_process(
         EngineConfig {
-            hold_ns: 2_000_000,
+            hold: Duration::from_nanos(2_000_000),
             run_ahead: false,
             ..config()
         },
@@ -918,11 +938,14 @@ fn limits_name_themselves() {
     let mut world = World::with_process(
         EngineConfig {
             max_contexts: 2,
-            max_process_contexts: Some(2),
-            max_user_contexts: Some(10),
-            max_user_waiting: Some(10),
+            max_process_contexts: 2,
+            max_user_contexts: 10,
+            max_user_waiting: 10,
             max_waiting: 1,
-            max_context: 10,
+            driver: Capabilities {
+                max_positions: 10,
+                ..config().driver
+            },
             ..config()
         },
         1,
@@ -1083,7 +1106,7 @@ fn an_end_that_the_program_saw_stays() {
 fn a_hold_ends_with_the_request_that_it_held() {
     let mut world = World::with_process(
         EngineConfig {
-            hold_ns: 1000,
+            hold: Duration::from_nanos(1000),
             run_ahead: false,
             ..config()
         },

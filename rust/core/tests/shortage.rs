@@ -9,10 +9,12 @@
 
 mod support;
 
+use std::time::Duration;
+
 use pie_core::batch::ArenaView;
 use pie_core::{
-    ContextId, EngineConfig, ErrorCode, Forward, GeneratorId, Input, ProcessId, RequestId,
-    RowRequest, Submission, UserId,
+    Capabilities, ContextId, EngineConfig, ErrorCode, Forward, GeneratorId, Input, ProcessId,
+    RequestId, RowRequest, Submission, UserId,
 };
 use support::world::{World, config, output, prompt};
 
@@ -22,11 +24,14 @@ use support::world::{World, config, output, prompt};
 fn two_contexts_that_each_fill_the_pool_both_finish() {
     for (page_size, prefill_chunk) in [(4, 1), (4, 3), (5, 1), (5, 7), (1, 2)] {
         let narrow = EngineConfig {
-            page_size,
-            n_pages: 40 / page_size,
             max_batch_tokens: prefill_chunk,
             prefill_chunk,
             max_batch_seqs: 1,
+            driver: Capabilities {
+                page_size,
+                n_pages: 40 / page_size,
+                ..config().driver
+            },
             ..config()
         };
         let mut world = World::with_process(narrow, 9);
@@ -83,8 +88,11 @@ fn a_run_to_its_end_goes_on_beside_those_who_step() {
 #[test]
 fn contexts_that_outgrow_the_pool_together_mostly_compute_what_is_new() {
     let narrow = EngineConfig {
-        n_pages: 30,
-        page_size: 16,
+        driver: Capabilities {
+            n_pages: 30,
+            page_size: 16,
+            ..config().driver
+        },
         ..config()
     };
     let mut world = World::with_process(narrow, 9);
@@ -260,9 +268,12 @@ impl Stepper {
 #[test]
 fn who_was_refused_for_long_goes_first() {
     let narrow = EngineConfig {
-        n_pages: 10,
         run_ahead: false,
         end_tokens: vec![],
+        driver: Capabilities {
+            n_pages: 10,
+            ..config().driver
+        },
         ..config()
     };
     let mut world = World::new(narrow);
@@ -306,8 +317,11 @@ fn who_was_refused_for_long_goes_first() {
 #[test]
 fn who_is_expected_back_keeps_its_pages_for_a_while() {
     let narrow = EngineConfig {
-        n_pages: 4,
-        hold_ns: 1000,
+        driver: Capabilities {
+            n_pages: 4,
+            ..config().driver
+        },
+        hold: Duration::from_nanos(1000),
         run_ahead: false,
         end_tokens: vec![],
         ..config()
@@ -338,7 +352,10 @@ fn who_is_expected_back_keeps_its_pages_for_a_while() {
 #[test]
 fn who_has_to_wait_keeps_nothing_from_a_smaller_one() {
     let narrow = EngineConfig {
-        n_pages: 6,
+        driver: Capabilities {
+            n_pages: 6,
+            ..config().driver
+        },
         ..config()
     };
     let mut world = World::with_process(narrow, 9);

@@ -12,7 +12,9 @@ mod support;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pie_core::{Beside, EngineConfig, ErrorCode, ProcessId, Submission, TokenBudget, UserId};
+use pie_core::{
+    Beside, Capabilities, EngineConfig, ErrorCode, ProcessId, Submission, TokenBudget, UserId,
+};
 use support::world::{World, assert_draws_repeat, config, expected, prompt};
 
 const P: ProcessId = ProcessId(1);
@@ -182,7 +184,7 @@ fn a_context_under_way_is_not_saved_and_not_suspended() {
 fn the_limits_are_of_one_user_and_of_all() {
     let limits = EngineConfig {
         max_snapshots: 3,
-        max_user_snapshots: Some(2),
+        max_user_snapshots: 2,
         ..config()
     };
     let mut world = World::with_process(limits, 1);
@@ -215,7 +217,7 @@ fn the_limits_are_of_one_user_and_of_all() {
 fn users_who_have_gone_do_not_keep_others_from_saving() {
     let limits = EngineConfig {
         max_snapshots: 5,
-        max_user_snapshots: Some(3),
+        max_user_snapshots: 3,
         ..config()
     };
     let mut world = World::with_process(limits, 1);
@@ -259,7 +261,7 @@ fn users_who_have_gone_do_not_keep_others_from_saving() {
 fn the_snapshot_that_nobody_missed_for_longest_gives_way() {
     let limits = EngineConfig {
         max_snapshots: 4,
-        max_user_snapshots: Some(3),
+        max_user_snapshots: 3,
         ..config()
     };
     let save = |world: &mut World, user: u64, name: &str| {
@@ -346,7 +348,10 @@ fn a_snapshot_is_a_fork_apart_from_the_others_of_its_context() {
 #[test]
 fn a_snapshot_whose_pages_were_needed_is_computed_again() {
     let small = EngineConfig {
-        n_pages: 12,
+        driver: Capabilities {
+            n_pages: 12,
+            ..config().driver
+        },
         ..config()
     };
     let mut world = World::with_process(small, 1);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use pie_core::EngineConfig;
+use pie_core::{Capabilities, EngineConfig};
 use pie_host::{Component, Event, Host, HostConfig, Launch, Model, ModelConfig};
 
 /// Whatever a program does, it has ended after this time: its limits are far below.
@@ -51,10 +51,14 @@ pub(crate) fn engine() -> &'static Engine {
             .add_model(ModelConfig {
                 folder,
                 engine: EngineConfig {
-                    n_pages: 64,
-                    max_context: 512,
+                    driver: Capabilities {
+                        n_pages: 64,
+                        max_positions: 512,
+                        ..EngineConfig::new("dummy", 4096).driver
+                    },
                     ..EngineConfig::new("dummy", 4096)
                 },
+                is_isolated: false,
             })
             .unwrap();
         host.run_dummy(&model, Vec::new()).unwrap();

@@ -2,130 +2,113 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pie_core::ErrorCode;
+use pie_core::{ErrorCode, settings};
 
 use crate::budget::{self, Budget};
 use crate::{Error, Limits};
 
-/// Components that may be compiled at once. What they may take is reserved from the memory of the engine.
-pub(crate) const PARALLEL_COMPILATIONS: usize = 2;
-/// One part in this many of the engine's memory is what one compilation may take at most.
-const COMPILE_PART: u64 = 8;
+/// One part in this many of the engine's memory is what all compilations together may take at most. It is reserved.
+const COMPILE_PART: u64 = 4;
 
-/// The configuration of a host.
-#[derive(Clone, Debug)]
-pub struct HostConfig {
-    /// Where compiled programs are kept between runs; none: nowhere.
-    pub cache_dir: Option<PathBuf>,
-    /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in
-    /// `runtimes` below it.
-    pub data_dir: Option<PathBuf>,
-    /// The component that runs Python sources.
-    pub python_runtime: Option<PathBuf>,
-    /// The component that runs JavaScript and TypeScript sources.
-    pub javascript_runtime: Option<PathBuf>,
-    /// The name by which programs know this engine; none: a random one.
-    pub instance_id: Option<String>,
-    /// Threads that run programs; 0: one for each core.
-    pub worker_threads: usize,
-    /// How much lower the priority of those threads is than the driver's, in steps of `nice`, 0 to 19.
-    pub worker_niceness: u8,
-    /// The same of the first thread that runs programs which compute without waiting, 0 to 19; never less than
-    /// `worker_niceness`. The others do so when no other thread wants the core.
-    pub background_niceness: u8,
-    /// Processes that may live at once.
-    pub max_processes: u32,
-    /// The command of the process that works on what users supply: a program that calls [`crate::compile_worker`]. It
-    /// compiles components and removes types from scripts. None: components are compiled in this process, without
-    /// limits, which is for those that one trusts; and sources in JavaScript are refused, since nothing in this process
-    /// reads them.
-    pub compiler: Option<Vec<String>>,
-    /// Compiled programs kept in memory, beside the language runtimes.
-    pub max_programs: usize,
-    /// Bytes of stack that a program may use.
-    pub stack_bytes: usize,
-    /// Bytes that all users together may make the engine hold, compiling included; see [`crate::Budget`].
-    pub memory_bytes: u64,
-    /// Bytes that one user may make it hold; none: three eighths of them.
-    pub user_memory_bytes: Option<u64>,
-    /// What each process may use.
-    pub limits: Limits,
-}
+/// What all users together may hold where nothing else is said.
+const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
 
-impl Default for HostConfig {
-    fn default() -> Self {
-        Self {
-            cache_dir: None,
-            data_dir: None,
-            python_runtime: None,
-            javascript_runtime: None,
-            instance_id: None,
-            worker_threads: 0,
-            worker_niceness: 5,
-            background_niceness: 10,
-            max_processes: 256,
-            compiler: None,
-            max_programs: 64,
-            stack_bytes: 32 << 20,
-            memory_bytes: 4 << 30,
-            user_memory_bytes: None,
-            limits: Limits::default(),
-        }
+settings! {
+    /// The configuration of a host.
+    pub struct HostConfig in "engine" {
+        /// Threads that run programs; 0: one a core.
+        worker_threads "worker_threads": usize = 0, 0 => 1024;
+        /// How much lower their priority is than that of the driver, in steps of `nice`.
+        worker_niceness "worker_niceness": u8 = 5, 0 => 19;
+        /// The same of programs that compute for long without waiting, never less than `worker_niceness`, and of one
+        /// thread: the others that run such programs do so when no other thread wants the core.
+        background_niceness "background_niceness": u8 = 10, 0 => 19;
+        /// Processes that may live at once.
+        max_processes "max_processes": u32 = 256, 1 => 20_000;
+        /// Programs of users that may be compiled, or read, at once. Each takes up to a core and
+        /// `limits.compile_bytes`, and all together at most a quarter of `memory_bytes`, which is kept free for them.
+        max_compilations "max_compilations": usize = 2, 1 => 64;
+        /// Bytes of stack that a program may use.
+        stack_bytes "stack_bytes": usize = 32 << 20, 64 << 10 => 256 << 20;
+        /// Bytes that all users together may make the engine hold, beside the models: programs, texts, queues,
+        /// messages, uploads; at least 16 MiB. 0: three quarters of what the models and their drivers leave of the
+        /// machine's memory, or of the control group's.
+        memory_bytes "memory_bytes": u64 = 0, 0 => 1 << 50;
+        /// Bytes of them that one user may hold, at least 1 MiB; 0: three eighths.
+        user_memory_bytes "user_memory_bytes": u64 = 0, 0 => 1 << 50;
+        /// How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is
+        /// then killed and started again; without, new requests wait until it answers. Take many times what the
+        /// largest batch takes: a slow driver is no faster for being given up.
+        driver_timeout "driver_timeout_s": Duration = Duration::from_secs(60),
+            Duration::ZERO => Duration::from_secs(300_000_000);
+    }
+    beside {
+        /// Where compiled programs are kept between runs; none: nowhere.
+        cache_dir: Option<PathBuf> = None;
+        /// Where the engine keeps what has to outlive it; none: nowhere. The language runtimes that it ran with lie in
+        /// `runtimes` below it.
+        data_dir: Option<PathBuf> = None;
+        /// The component that runs Python sources.
+        python_runtime: Option<PathBuf> = None;
+        /// The component that runs JavaScript and TypeScript sources.
+        javascript_runtime: Option<PathBuf> = None;
+        /// The name by which programs know this engine; none: a random one.
+        instance_id: Option<String> = None;
+        /// The command of the process that works on what users supply: a program that calls [`crate::compile_worker`].
+        /// It compiles components and removes types from scripts. None: components are compiled in this process,
+        /// without limits, which is for those that one trusts; and sources in JavaScript are refused, since nothing in
+        /// this process reads them.
+        compiler: Option<Vec<String>> = None;
+        /// Compiled programs kept in memory, beside the language runtimes.
+        max_programs: usize = 64;
+        /// What each process may use.
+        limits: Limits = Limits::default();
     }
 }
 
 impl HostConfig {
-    /// Checks every value against its range.
+    /// Checks every value.
     ///
     /// # Errors
     /// `invalid-config`, naming the setting, its value and the range.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        in_range("worker_threads", self.worker_threads as u64, 0, 1024)?;
-        in_range("worker_niceness", u64::from(self.worker_niceness), 0, 19)?;
-        in_range(
-            "background_niceness",
-            u64::from(self.background_niceness),
-            0,
-            19,
-        )?;
-        in_range("max_processes", u64::from(self.max_processes), 1, 20_000)?;
-        in_range("max_programs", self.max_programs as u64, 1, 1 << 20)?;
-        in_range("stack_bytes", self.stack_bytes as u64, 64 << 10, 256 << 20)?;
-        in_range(
-            "memory_bytes",
-            self.memory_bytes,
-            budget::LEAST_BYTES,
-            1 << 50,
-        )?;
-        if let Some(user_bytes) = self.user_memory_bytes {
-            in_range("user_memory_bytes", user_bytes, 1 << 20, 1 << 50)?;
+        self.check_settings()?;
+        for (name, value, least) in [
+            ("memory_bytes", self.memory_bytes, budget::LEAST_BYTES),
+            ("user_memory_bytes", self.user_memory_bytes, 1 << 20),
+        ] {
+            if (1..least).contains(&value) {
+                let message =
+                    format!("engine.{name} = {value} is too little; give at least {least}, or 0");
+                return Err(Error::new(ErrorCode::InvalidConfig, message));
+            }
         }
-        self.limits.check()
+        self.limits.check_settings()
     }
 
-    /// Bytes that one compilation may take: the limit, or an eighth of the engine's memory where that is less.
+    /// Bytes that all users together may hold. The engine in Python looks at the machine where none are said.
+    pub(crate) const fn memory_bytes(&self) -> u64 {
+        match self.memory_bytes {
+            0 => DEFAULT_MEMORY_BYTES,
+            n_bytes => n_bytes,
+        }
+    }
+
+    /// Bytes that one compilation may take: the limit, or its part of the engine's memory where that is less.
     pub(crate) fn compile_bytes(&self) -> u64 {
         self.limits
             .compile_bytes
-            .min(self.memory_bytes / COMPILE_PART)
+            .min(self.memory_bytes() / (COMPILE_PART * self.max_compilations as u64))
     }
 
     /// The budget of what users may make the engine hold: its memory less what compiling may take.
     pub(crate) fn budget(&self) -> Arc<Budget> {
-        let compiling = self.compile_bytes() * PARALLEL_COMPILATIONS as u64;
-        Budget::new(self.memory_bytes - compiling, self.user_memory_bytes)
+        let compiling = self.compile_bytes() * self.max_compilations as u64;
+        let of_one = Some(self.user_memory_bytes).filter(|&n_bytes| n_bytes > 0);
+        Budget::new(self.memory_bytes() - compiling, of_one)
     }
-}
-
-fn in_range(name: &str, value: u64, low: u64, high: u64) -> Result<(), Error> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorCode::InvalidConfig,
-        format!("{name} = {value} is outside {low} to {high}"),
-    ))
 }
 
 #[cfg(test)]
@@ -140,7 +123,35 @@ mod tests {
         };
         let error = config.check().unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidConfig);
-        assert_eq!(error.message, "max_processes = 0 is outside 1 to 20000");
+        assert_eq!(
+            error.message,
+            "engine.max_processes = 0 is outside 1 to 20000; give a whole number between them"
+        );
+    }
+
+    #[test]
+    fn all_compilations_together_have_a_quarter_of_the_memory() {
+        for (max_compilations, compile_bytes) in [(1, 1 << 30), (2, 512 << 20), (64, 16 << 20)] {
+            let config = HostConfig {
+                max_compilations,
+                ..HostConfig::default()
+            };
+            assert_eq!(config.memory_bytes(), 4 << 30);
+            assert_eq!(config.compile_bytes(), compile_bytes);
+        }
+    }
+
+    #[test]
+    fn too_little_memory_is_named_with_the_least() {
+        let config = HostConfig {
+            user_memory_bytes: 1,
+            ..HostConfig::default()
+        };
+        let message = config.check().unwrap_err().message;
+        assert_eq!(
+            message,
+            "engine.user_memory_bytes = 1 is too little; give at least 1048576, or 0"
+        );
     }
 
     #[test]

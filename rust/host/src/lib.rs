@@ -24,7 +24,6 @@ mod numbering;
 mod process;
 mod program;
 mod sandbox;
-mod settings;
 mod stepped_charge;
 mod sync;
 
@@ -38,8 +37,12 @@ pub use model::driver::{Batch, Command, Work};
 pub use model::state::ModelState;
 pub use model::{Model, ModelConfig, SnapshotInfo};
 pub use numbering::{KEY_BYTES, Numbering};
-pub use pie_core::{CommandFailure, DriverAnswer};
-pub use pie_core::{EngineConfig, Error, ErrorCode, Figure, Serves, Stats, UserStats};
+pub use pie_core::settings;
+pub use pie_core::settings::{Setting, Value};
+pub use pie_core::{
+    Capabilities, CommandFailure, DriverAnswer, EngineConfig, Error, ErrorCode, Figure, Stats,
+    UserStats,
+};
 pub use process::{
     Finding, Launch, LogText, Named, Observer, Process, Programs, Reader, ServedProcess, Serving,
 };
@@ -51,4 +54,3 @@ pub use program::{
 pub use sandbox::pages::keep_small_pages;
 pub use sandbox::priority::take_short_turns;
 pub use sandbox::trim::{give_back_freed, keep_little_free};
-pub use settings::{Setting, Value};

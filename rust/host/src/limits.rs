@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pie_core::ErrorCode;
+use pie_core::settings::Value;
+use pie_core::{ErrorCode, settings};
 
 use crate::Error;
-use crate::settings::{Value, settings};
 
 /// The shortest and the longest time that a limit may be.
 const LEAST: Duration = Duration::from_millis(1);
@@ -17,7 +17,7 @@ settings! {
     pub struct Limits in "limits" {
         /// Bytes of memory, summed over the memories and the tables of the instance and what the engine holds behind
         /// its decoders.
-        memory_bytes "memory_bytes": u64 = 256 << 20, 64_u64 << 10 => 4_u64 << 30;
+        memory_bytes "memory_bytes": u64 = 256 << 20, 64 << 10 => 4 << 30;
         /// Processor time of the program itself; none: without limit.
         cpu "cpu_s": Option<Duration> = Some(Duration::from_secs(300)), LEAST => MOST;
         /// Time from launch to end; none: without limit.
@@ -27,34 +27,34 @@ settings! {
         /// engine runs to their end are not limited.
         pass "pass_s": Option<Duration> = None, LEAST => MOST;
         /// Calls that the program may make to the engine, waits included.
-        calls "calls": u64 = 100_000_000, 100_u64 => 1_000_000_000_000_u64;
+        calls "calls": u64 = 100_000_000, 100 => 1_000_000_000_000;
         /// Handles held at once: contexts, generators, futures, pollables, streams.
-        resources "resources": usize = 10_000, 16_usize => 10_000_000_usize;
+        resources "resources": usize = 10_000, 16 => 10_000_000;
         /// Futures held at once, which is what the tasks of one program can wait for.
-        futures "futures": usize = 4096, 1_usize => 10_000_000_usize;
+        futures "futures": usize = 4096, 1 => 10_000_000;
         /// Timers held at once.
-        timers "timers": usize = 1024, 1_usize => 10_000_000_usize;
+        timers "timers": usize = 1024, 1 => 10_000_000;
         /// Bytes that the program may write in its life, to its outputs and to its client.
-        output_bytes "output_bytes": u64 = 1 << 30, 1_u64 << 10 => 1_u64 << 50;
+        output_bytes "output_bytes": u64 = 1 << 30, 1 << 10 => 1 << 50;
         /// Bytes that one call may carry from the program to the host, or one message or file from the client to the
         /// program.
-        message_bytes "message_bytes": usize = 8 << 20, 1_usize << 10 => 1_usize << 30;
+        message_bytes "message_bytes": usize = 8 << 20, 1 << 10 => 1 << 30;
         /// Events that wait for the client, and messages, and files, that wait for the program, before the writer waits
         /// or is refused.
-        queue_events "queue_events": usize = 1024, 1_usize => 1_usize << 20;
+        queue_events "queue_events": usize = 1024, 1 => 1 << 20;
         /// Bytes in the events that wait for the client before the program waits, and in the messages, and in the
         /// files, that wait for the program before the next one is refused.
-        queue_bytes "queue_bytes": usize = 1 << 20, 1_usize => 1_usize << 30;
+        queue_bytes "queue_bytes": usize = 1 << 20, 1 => 1 << 30;
         /// Bytes of the files of a program that is launched from source.
-        source_bytes "source_bytes": usize = 64 << 20, 1_usize => 1_usize << 30;
+        source_bytes "source_bytes": usize = 64 << 20, 1 => 1 << 30;
         /// Bytes of a component.
-        component_bytes "component_bytes": usize = 256 << 20, 8_usize => 1_usize << 30;
+        component_bytes "component_bytes": usize = 256 << 20, 8 => 1 << 30;
         /// Functions of a component, in all its modules.
-        functions "functions": usize = 60_000, 1_usize => 1_000_000_usize;
+        functions "functions": usize = 60_000, 1 => 1_000_000;
         /// Time that compiling a component may take.
         compile "compile_s": Duration = Duration::from_secs(60), Duration::from_millis(100) => Duration::from_secs(86_400);
         /// Bytes of memory that compiling a component may take.
-        compile_bytes "compile_bytes": u64 = 2 << 30, 256_u64 << 20 => 1_u64 << 40;
+        compile_bytes "compile_bytes": u64 = 2 << 30, 256 << 20 => 1 << 40;
     }
 }
 
@@ -76,9 +76,9 @@ impl Limits {
     pub(crate) fn lowered(&self, changes: &BTreeMap<String, Value>) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorCode::InvalidArgument, message);
         let mut lowered = self.clone();
-        for (key, &value) in changes {
+        for (key, value) in changes {
             lowered
-                .set(key, value)
+                .set(key, value.clone())
                 .map_err(|error| invalid(error.message))?;
             if OF_ENGINE.contains(&key.as_str()) {
                 return Err(invalid(format!(
@@ -86,10 +86,9 @@ impl Limits {
                 )));
             }
         }
-        lowered.check().map_err(|error| invalid(error.message))?;
         let values = self.values().into_iter().zip(lowered.values());
         for (setting, (most, value)) in Self::settings().iter().zip(values) {
-            if is_above(value, most) {
+            if is_above(&value, &most) {
                 return Err(invalid(format!(
                     "limits.{} = {value} is above the engine's {most}; a launch can only lower it: give at most that, or raise the engine's",
                     setting.name
@@ -100,14 +99,14 @@ impl Limits {
     }
 }
 
-fn is_above(value: Value, most: Value) -> bool {
+fn is_above(value: &Value, most: &Value) -> bool {
     match (value, most) {
         (_, Value::Unlimited) => false,
         (Value::Unlimited, _) => true,
         (Value::Integer(value), Value::Integer(most)) => value > most,
         (Value::Seconds(value), Value::Seconds(most)) => value > most,
-        // Both are values of one setting.
-        (Value::Integer(_), Value::Seconds(_)) | (Value::Seconds(_), Value::Integer(_)) => true,
+        // Both are values of one setting, and no limit is of another kind.
+        _ => true,
     }
 }
 
@@ -117,13 +116,13 @@ mod tests {
 
     #[test]
     fn every_default_is_in_its_range_and_every_edge_is_the_last_that_is() {
-        Limits::default().check().unwrap();
+        Limits::default().check_settings().unwrap();
         for setting in Limits::settings() {
-            let (low, high) = setting.range;
-            for (value, good) in [(low, true), (high, true), (beyond(high), false)] {
-                let mut limits = Limits::default();
-                limits.set(setting.name, value).unwrap();
-                assert_eq!(limits.check().is_ok(), good, "{} = {value}", setting.name);
+            let (low, high) = setting.range.unwrap();
+            let above = beyond(&high);
+            for (value, good) in [(low, true), (high, true), (above, false)] {
+                let set = Limits::default().set(setting.name, value.clone());
+                assert_eq!(set.is_ok(), good, "{} = {value}", setting.name);
             }
         }
     }
@@ -134,17 +133,16 @@ mod tests {
             (
                 "memory_bytes",
                 Value::Integer(1),
-                "limits.memory_bytes = 1 is outside 65536 to 4294967296",
+                "limits.memory_bytes = 1 is outside 65536 to 4294967296; give a whole number between them",
             ),
             (
                 "cpu_s",
                 Value::Integer(0),
-                "limits.cpu_s = 0 is outside 0.001 to 1000000000, and none is no limit",
+                "limits.cpu_s = 0 is outside 0.001 to 1000000000; give a number of seconds between them, or none for no limit",
             ),
         ] {
-            let mut limits = Limits::default();
-            limits.set(key, value).unwrap();
-            assert_eq!(limits.check().unwrap_err().message, message);
+            let error = Limits::default().set(key, value).unwrap_err();
+            assert_eq!(error.message, message);
         }
         for (key, value, part) in [
             (
@@ -158,11 +156,20 @@ mod tests {
                 "resources is a whole number",
             ),
             ("resources", Value::Unlimited, "resources is a whole number"),
-            ("cpu_s", Value::Seconds(-1.0), "cpu_s is a time in seconds"),
+            (
+                "cpu_s",
+                Value::Seconds(-1.0),
+                "limits.cpu_s = -1 is outside",
+            ),
             (
                 "wall_s",
                 Value::Seconds(f64::NAN),
-                "wall_s is a time in seconds",
+                "limits.wall_s = NaN is outside",
+            ),
+            (
+                "cpu_s",
+                Value::Flag(true),
+                "cpu_s is a time in seconds, or none",
             ),
         ] {
             let error = Limits::default().set(key, value).unwrap_err();
@@ -175,7 +182,7 @@ mod tests {
         let mut limits = Limits::default();
         limits.set("cpu_s", Value::Unlimited).unwrap();
         assert_eq!(limits.cpu, None);
-        limits.check().unwrap();
+        limits.check_settings().unwrap();
     }
 
     #[test]
@@ -205,11 +212,11 @@ mod tests {
         }
     }
 
-    fn beyond(value: Value) -> Value {
+    fn beyond(value: &Value) -> Value {
         match value {
             Value::Integer(number) => Value::Integer(number + 1),
             Value::Seconds(seconds) => Value::Seconds(seconds * 2.0),
-            Value::Unlimited => Value::Unlimited,
+            _ => panic!("{value} has no next"),
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct ArenaBounds {
     pub(crate) page_size: usize,
     pub(crate) n_pages: usize,
     /// Pages that the host memory holds.
-    pub(crate) n_host_slots: usize,
+    pub(crate) host_pages: usize,
     pub(crate) max_tokens: usize,
 }
 

@@ -1,59 +1,90 @@
-//! Settings from Python keywords, and what there is to know of them.
+//! Settings from Python values, and what there is to know of them.
 
 use std::collections::BTreeMap;
 
-use pie_host::{Error, ErrorCode, Limits, Setting, Value};
+use pie_core::Capabilities;
+use pie_host::{EngineConfig, Error, ErrorCode, HostConfig, Limits, Setting, Value};
+use pie_server::ServerConfig;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::{PyBool, PyDict, PyMapping, PyTuple};
 
 use crate::boundary::raise;
 
-/// The defaults with what `given` sets.
+/// What a Python mapping gives: values of settings by name.
+pub(crate) type Given<'py> = Option<Bound<'py, PyMapping>>;
+
+/// Sets by `set` what is given of a section.
 ///
 /// # Errors
-/// `invalid-config` for a name that is not a limit, or a value of another kind.
-pub(crate) fn limits(given: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
-    let mut limits = Limits::default();
-    for (name, value) in given.into_iter().flatten() {
-        let name: String = name.extract()?;
-        limits
-            .set(&name, number(&name, &value)?)
-            .map_err(|error| raise(value.py(), error))?;
+/// `invalid-config` for a name that is no setting, a value of another kind, and one out of its range.
+pub(crate) fn apply(
+    py: Python<'_>,
+    section: &str,
+    given: &Given<'_>,
+    mut set: impl FnMut(&str, Value) -> Result<(), Error>,
+) -> PyResult<()> {
+    let Some(given) = given else {
+        return Ok(());
+    };
+    for item in given.items()? {
+        let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
+        let value = read(section, &name, &value)?;
+        set(&name, value).map_err(|error| raise(py, error))?;
     }
-    Ok(limits)
+    Ok(())
+}
+
+/// What a driver serves, with the defaults for what is not given.
+///
+/// # Errors
+/// As [`apply`].
+pub(crate) fn capabilities(py: Python<'_>, given: &Given<'_>) -> PyResult<Capabilities> {
+    let mut capabilities = Capabilities::default();
+    apply(py, "driver", given, |name, value| {
+        capabilities.set(name, value)
+    })?;
+    Ok(capabilities)
 }
 
 /// What a launch lowers, by name.
 ///
 /// # Errors
-/// `invalid-config` for a value of another kind; the launch itself checks names and ranges.
+/// `invalid-config` for a value of no kind; the launch itself checks names and ranges.
 pub(crate) fn launch_limits(
-    given: Option<&Bound<'_, PyDict>>,
+    py: Python<'_>,
+    given: &Given<'_>,
 ) -> PyResult<BTreeMap<String, Value>> {
     let mut limits = BTreeMap::new();
-    for (name, value) in given.into_iter().flatten() {
-        let name: String = name.extract()?;
-        let value = number(&name, &value)?;
-        limits.insert(name, value);
-    }
+    apply(py, "limits", given, |name, value| {
+        limits.insert(name.to_owned(), value);
+        Ok(())
+    })?;
     Ok(limits)
 }
 
 /// Whole numbers stay whole: a float is a time.
-fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+fn read(section: &str, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Unlimited);
     }
-    let is_bool = value.is_instance_of::<PyBool>();
-    if let Some(number) = value.extract().ok().filter(|_| !is_bool) {
+    if value.is_instance_of::<PyBool>() {
+        return value.extract().map(Value::Flag);
+    }
+    if let Ok(number) = value.extract() {
         return Ok(Value::Integer(number));
     }
-    if let Some(seconds) = value.extract().ok().filter(|_| !is_bool) {
+    if let Ok(seconds) = value.extract() {
         return Ok(Value::Seconds(seconds));
     }
+    if let Ok(text) = value.extract() {
+        return Ok(Value::Text(text));
+    }
+    if let Ok(texts) = value.extract() {
+        return Ok(Value::Texts(texts));
+    }
     let message = format!(
-        "limits.{name} = {} is no number that is not negative",
+        "{section}.{name} = {} is no value of a setting; give a number, true or false, a text or a list of texts",
         value.repr()?
     );
     Err(raise(
@@ -62,11 +93,26 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     ))
 }
 
+/// A value as Python has it.
+pub(crate) fn written(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
+    match value {
+        Value::Integer(number) => number.into_py_any(py),
+        Value::Seconds(seconds) => seconds.into_py_any(py),
+        Value::Flag(flag) => flag.into_py_any(py),
+        Value::Text(text) => text.into_py_any(py),
+        Value::Texts(texts) => PyTuple::new(py, texts)?.into_py_any(py),
+        Value::Unlimited => Ok(py.None()),
+    }
+}
+
 /// What there is to know of a setting; see the stub.
 #[pyclass(name = "Setting", module = "pie._engine", frozen, get_all)]
 pub(crate) struct PySetting {
+    section: &'static str,
     name: &'static str,
     description: String,
+    kind: &'static str,
+    choices: Vec<&'static str>,
     default: Py<PyAny>,
     low: Py<PyAny>,
     high: Py<PyAny>,
@@ -75,27 +121,39 @@ pub(crate) struct PySetting {
 
 impl PySetting {
     fn new(py: Python<'_>, setting: Setting) -> PyResult<Self> {
-        let value = |value| match value {
-            Value::Integer(number) => number.into_py_any(py),
-            Value::Seconds(seconds) => seconds.into_py_any(py),
-            Value::Unlimited => Ok(py.None()),
-        };
+        let (low, high) = setting
+            .range
+            .unwrap_or((Value::Unlimited, Value::Unlimited));
         Ok(Self {
+            section: setting.section,
             name: setting.name,
             description: setting.description,
-            default: value(setting.default)?,
-            low: value(setting.range.0)?,
-            high: value(setting.range.1)?,
+            kind: setting.kind.name(),
+            choices: setting.kind.words().to_vec(),
+            default: written(py, setting.default)?,
+            low: written(py, low)?,
+            high: written(py, high)?,
             optional: setting.optional,
         })
     }
 }
 
-/// Every limit; see the stub.
+/// Every setting of the engine by section; see the stub.
 #[pyfunction]
-pub(crate) fn limit_settings(py: Python<'_>) -> PyResult<Vec<PySetting>> {
-    Limits::settings()
-        .into_iter()
-        .map(|setting| PySetting::new(py, setting))
-        .collect()
+pub(crate) fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let sections = PyDict::new(py);
+    for (section, settings) in [
+        ("engine", HostConfig::settings()),
+        ("limits", Limits::settings()),
+        ("server", ServerConfig::section()),
+        ("model", EngineConfig::settings()),
+        ("driver", Capabilities::settings()),
+    ] {
+        let settings = settings.into_iter();
+        let settings: PyResult<Vec<PySetting>> = settings
+            .map(|setting| PySetting::new(py, setting))
+            .collect();
+        sections.set_item(section, settings?)?;
+    }
+    Ok(sections)
 }

@@ -2,13 +2,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pie_core::{AdapterName, Command, CommandFailure, DriverFailure, dummy};
+use pie_core::{AdapterName, Capabilities, Command, CommandFailure, DriverFailure, dummy};
 use pie_host::{Error, ErrorCode};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::boundary::{detached, raise};
+use crate::config::{self, Given};
 
 /// The dummy driver; see the stub.
 #[pyclass(name = "DummyDriver", module = "pie._engine", frozen)]
@@ -25,52 +26,24 @@ type Computed<'py> = (
 #[pymethods]
 impl PyDummyDriver {
     #[new]
-    #[pyo3(signature = (model, *, vocab_size, n_pages, page_size, host_pages = 0, follows = false))]
-    fn new(
-        py: Python<'_>,
-        model: &str,
-        vocab_size: u32,
-        n_pages: u32,
-        page_size: u32,
-        host_pages: u32,
-        follows: bool,
-    ) -> PyResult<Self> {
-        for (name, value) in [("n_pages", n_pages), ("page_size", page_size)] {
-            if value == 0 {
-                let message = format!("{name} is 0; it must be at least 1");
-                return Err(raise(py, Error::new(ErrorCode::InvalidArgument, message)));
-            }
-        }
-        let driver = dummy::Driver::new(model, vocab_size, n_pages, page_size);
-        let driver = driver.with_host_slots(host_pages).following(follows);
+    fn new(py: Python<'_>, model: &str, capabilities: Given<'_>) -> PyResult<Self> {
+        let mut served = Capabilities::default();
+        config::apply(py, "driver", &capabilities, |name, value| {
+            let set = served.set(name, value);
+            set.map_err(|error| Error::new(ErrorCode::InvalidArgument, error.message))
+        })?;
+        let driver = dummy::Driver::new(model, served.vocab_size, served.n_pages, served.page_size)
+            .with_host_pages(served.host_pages)
+            .following(served.follows);
         Ok(Self(Mutex::new(driver)))
     }
 
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let declared = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .capabilities();
+        let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = driver.capabilities();
         let result = PyDict::new(py);
-        for (name, value) in [
-            ("vocab_size", declared.vocab_size),
-            ("max_positions", declared.max_positions),
-            ("page_size", declared.page_size),
-            ("n_pages", declared.n_pages),
-            ("host_pages", declared.host_pages),
-        ] {
-            result.set_item(name, value)?;
-        }
-        result.set_item("copy_page_ns", declared.copy_page_ns)?;
-        for (name, value) in [
-            ("masks", declared.masks),
-            ("positions", declared.positions),
-            ("adapters", declared.adapters),
-            ("media", declared.media),
-            ("follows", declared.follows),
-        ] {
-            result.set_item(name, value)?;
+        for (setting, value) in Capabilities::settings().iter().zip(served.values()) {
+            result.set_item(setting.name, config::written(py, value)?)?;
         }
         Ok(result)
     }

@@ -31,7 +31,7 @@ mod _engine {
     #[pymodule_export]
     use super::channel::{PyArea, PyDriverEnd, PyHostEnd, die_with_parent, take_short_turns};
     #[pymodule_export]
-    use super::config::{PySetting, limit_settings};
+    use super::config::{PySetting, settings};
     #[pymodule_export]
     use super::dummy::PyDummyDriver;
     #[pymodule_export]

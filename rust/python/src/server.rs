@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pie_host::{Error, ErrorCode, Host};
 use pie_server::{Server, ServerConfig};
 use pyo3::prelude::*;
-use pyo3::types::PyMapping;
 
 use crate::boundary::{detached, raise};
+use crate::config::{self, Given};
 
 /// A running server; see the stub.
 #[pyclass(name = "Server", module = "pie._engine", frozen)]
@@ -50,63 +50,29 @@ pub(crate) fn check_address(py: Python<'_>, host: &str, port: u16) -> PyResult<(
 pub(crate) fn serve(
     py: Python<'_>,
     engine: Arc<Host>,
-    host: String,
-    port: u16,
     data_dir: PathBuf,
-    options: Option<&Bound<'_, PyMapping>>,
+    settings: &Given<'_>,
 ) -> PyResult<PyServer> {
-    let mut config = ServerConfig {
-        host,
-        port,
-        ..ServerConfig::new(data_dir)
-    };
-    set(py, &mut config, options)?;
+    let config = config_of(py, data_dir, settings)?;
     detached(py, || Server::start(engine, config)).map(PyServer)
 }
 
-/// Sets what the options of a server say.
-fn set(
-    py: Python<'_>,
-    config: &mut ServerConfig,
-    options: Option<&Bound<'_, PyMapping>>,
-) -> PyResult<()> {
-    let Some(options) = options else {
-        return Ok(());
-    };
-    for item in options.items()? {
-        let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
-        let set = if name == "allowed_origins" {
-            config.allowed_origins = value.extract()?;
-            Ok(())
-        } else if name == "allow_anonymous" {
-            config.auth.allow_anonymous = value.extract()?;
-            Ok(())
-        } else if let Ok(text) = value.extract::<String>() {
-            config.auth.set_text(&name, &text).map(drop)
-        } else if let Ok(texts) = value.extract::<Vec<String>>() {
-            config.auth.set_list(&name, texts).map(drop)
-        } else {
-            config.set(&name, value.extract()?)
-        };
-        set.map_err(|error| raise(py, error))?;
-    }
-    Ok(())
+/// The configuration of a server with these settings.
+fn config_of(py: Python<'_>, data_dir: PathBuf, settings: &Given<'_>) -> PyResult<ServerConfig> {
+    let mut config = ServerConfig::new(data_dir);
+    config::apply(py, "server", settings, |name, value| {
+        config.set_in_section(name, value)
+    })?;
+    Ok(config)
 }
 
 /// See the stub.
 #[pyfunction]
-#[pyo3(signature = (host, port, *, data_dir, options=None))]
-pub(crate) fn check_access(
-    py: Python<'_>,
-    host: &str,
-    port: u16,
-    data_dir: PathBuf,
-    options: Option<&Bound<'_, PyMapping>>,
-) -> PyResult<()> {
-    let mut config = ServerConfig::new(data_dir);
-    set(py, &mut config, options)?;
+#[pyo3(signature = (data_dir, settings = None))]
+pub(crate) fn check_access(py: Python<'_>, data_dir: PathBuf, settings: Given<'_>) -> PyResult<()> {
+    let config = config_of(py, data_dir, &settings)?;
     detached(py, || {
-        pie_server::check_access(host, port, &config.data_dir, &config.auth)
+        pie_server::check_access(&config.host, config.port, &config.data_dir, &config.auth)
     })
 }
 

@@ -1,283 +1,155 @@
 //! What a server is made with. Every value is checked when the server starts.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pie_host::{Error, ErrorCode};
+use pie_host::settings::{Setting, Value, Word, find};
+use pie_host::{Error, settings};
 
 use crate::AuthConfig;
 
-/// The configuration of a server.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// The address or name to listen on.
-    pub host: String,
-    /// The port to listen on; 0: a free one.
-    pub port: u16,
-    /// The folder under which installed programs are kept.
-    pub data_dir: PathBuf,
-    /// Who may come in.
-    pub auth: AuthConfig,
-    /// Origins of web pages that may connect, beside those of this host and port, as in `https://example.org`.
-    pub allowed_origins: Vec<String>,
-    /// Clients that may be connected at once.
-    pub max_connections: usize,
-    /// Clients of one user that may be connected at once.
-    pub max_user_connections: usize,
-    /// Clients of one address (of IPv6, of one network of 64 bits) that may be connected at once.
-    pub max_address_connections: usize,
-    /// Time from the connection to the hello.
-    pub handshake_timeout: Duration,
-    /// Time between two pings.
-    pub ping_interval: Duration,
-    /// Time without any frame after which a connection is closed.
-    pub idle_timeout: Duration,
-    /// Time from the first byte of a message of a client to its last, all its frames included.
-    pub frame_timeout: Duration,
-    /// Bytes of one message of a client.
-    pub max_frame_bytes: usize,
-    /// Bytes of one upload, and of all that one connection holds.
-    pub max_upload_bytes: usize,
-    /// Bytes of all uploads that the connections of one user hold.
-    pub max_user_upload_bytes: usize,
-    /// Time that an upload may stand still before it is given up.
-    pub upload_timeout: Duration,
-    /// Bytes of all installed programs.
-    pub max_installed_bytes: u64,
-    /// Processes of one user that may live at once.
-    pub max_processes_per_user: usize,
-    /// Time that a process without a client has until it is ended, unless it is detached.
-    pub grace: Duration,
-    /// Time that processes have to end when the server drains; then they are cancelled.
-    pub drain: Duration,
-    /// Time that ended processes are kept.
-    pub retention: Duration,
-    /// Ended processes that are kept.
-    pub max_ended_processes: usize,
-    /// Bytes of events and logs of ended processes that are kept; the oldest processes go first.
-    pub max_ended_bytes: usize,
-    /// Bytes of events kept for a process to which nobody is attached.
-    pub kept_bytes: usize,
-    /// Bytes of output kept as the log of a process.
-    pub log_bytes: usize,
-    /// Bytes of events that are sent ahead of what a client has acknowledged, for each process: the default and the
-    /// most.
-    pub window_bytes: usize,
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Ten years, so that deadlines can be computed.
+const LONGEST: Duration = Duration::from_secs(300_000_000);
+
+settings! {
+    /// The configuration of a server.
+    pub struct ServerConfig in "server" {
+        /// The address to serve on.
+        host "host": String = "127.0.0.1".to_owned(), 1 => 255;
+        /// The port to serve on; 0: a free one.
+        port "port": u16 = 8080, 0 => u16::MAX;
+        /// Origins of web pages that may connect, beside those of the own port on this machine.
+        allowed_origins "allowed_origins": Vec<Origin> = Vec::new();
+        /// Clients that may be connected at once.
+        max_connections "max_connections": usize = 1024, 1 => 100_000;
+        /// Clients of one user that may be connected at once.
+        max_user_connections "max_user_connections": usize = 256, 1 => 100_000;
+        /// Clients of one address that may be connected at once; an IPv6 network of 64 bits is one. Behind a proxy, all
+        /// clients may have one address.
+        max_address_connections "max_address_connections": usize = 512, 1 => 100_000;
+        /// How long a client may take until it has said hello.
+        handshake_timeout "handshake_timeout_s": Duration = Duration::from_secs(10), SHORTEST => LONGEST;
+        /// Time between two pings of the server.
+        ping_interval "ping_interval_s": Duration = Duration::from_secs(20), SHORTEST => LONGEST;
+        /// How long a client may be silent, pongs included, before it is disconnected.
+        idle_timeout "idle_timeout_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
+        /// How long a message of a client may take from its first byte to its last.
+        frame_timeout "frame_timeout_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
+        /// Bytes of one message of a client.
+        max_frame_bytes "max_frame_bytes": usize = 16 << 20, 4 << 10 => 1 << 30;
+        /// Bytes of one upload, and of all that one connection holds.
+        max_upload_bytes "max_upload_bytes": usize = 64 << 20, 1 << 10 => 1 << 30;
+        /// Bytes of all uploads that the connections of one user hold.
+        max_user_upload_bytes "max_user_upload_bytes": usize = 256 << 20, 1 << 10 => 1 << 40;
+        /// How long an upload may stand still before it is given up.
+        upload_timeout "upload_timeout_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
+        /// Bytes of all installed programs.
+        max_installed_bytes "max_installed_bytes": u64 = 16 << 30, 1 << 10 => 1 << 50;
+        /// Processes of one user that may live at once.
+        max_processes_per_user "max_processes_per_user": usize = 64, 1 => 20_000;
+        /// How long a process that is not detached outlives the connection of its client.
+        grace "grace_s": Duration = Duration::from_secs(60), SHORTEST => LONGEST;
+        /// How long processes may go on when the server is told to end.
+        drain "drain_s": Duration = Duration::from_secs(30), SHORTEST => LONGEST;
+        /// How long the events of an ended process wait for somebody to attach.
+        retention "retention_s": Duration = Duration::from_secs(3600), SHORTEST => LONGEST;
+        /// Ended processes that are kept at most; the oldest go first.
+        max_ended_processes "max_ended_processes": usize = 1000, 0 => 100_000;
+        /// Bytes of events and logs of ended processes that are kept; the oldest go first.
+        max_ended_bytes "max_ended_bytes": usize = 256 << 20, 0 => 1 << 40;
+        /// Bytes of events that are kept for a process to which nobody is attached.
+        kept_bytes "kept_bytes": usize = 256 << 10, 0 => 1 << 30;
+        /// Bytes of output of a process that `pie logs` can show.
+        log_bytes "log_bytes": usize = 64 << 10, 0 => 1 << 30;
+        /// Bytes of events that are sent ahead of what a client has acknowledged, for each process.
+        window_bytes "window_bytes": usize = 1 << 20, 1 => 1 << 30;
+    }
+    beside {
+        /// The folder under which installed programs are kept.
+        data_dir: PathBuf = PathBuf::new();
+        /// Who may come in.
+        auth: AuthConfig = AuthConfig::default();
+    }
+}
+
+/// The origin of web pages, as browsers send it: a scheme, a host, and a port that is not the scheme's own; nothing
+/// after that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(String);
+
+impl Origin {
+    pub(crate) fn is(&self, sent: &str) -> bool {
+        self.0 == sent
+    }
+}
+
+impl Word for Origin {
+    const EXPECTED: &'static str = "origins of the form https://example.org or http://example.org:8080, in lower \
+                                    case and without a path";
+
+    fn parse(text: &str) -> Option<Self> {
+        let host = ["http://", "https://"]
+            .iter()
+            .find_map(|scheme| text.strip_prefix(scheme))?;
+        let is_plain =
+            |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b':' | b'[' | b']');
+        (!host.is_empty() && host.bytes().all(is_plain)).then(|| Self(text.to_owned()))
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
+    }
 }
 
 impl ServerConfig {
     /// The defaults, with installed programs under `data_dir`.
     pub fn new(data_dir: PathBuf) -> Self {
         Self {
-            host: "127.0.0.1".to_owned(),
-            port: 8080,
             data_dir,
-            auth: AuthConfig::default(),
-            allowed_origins: Vec::new(),
-            max_connections: 1024,
-            max_user_connections: 256,
-            max_address_connections: 512,
-            handshake_timeout: Duration::from_secs(10),
-            ping_interval: Duration::from_secs(20),
-            idle_timeout: Duration::from_secs(60),
-            frame_timeout: Duration::from_secs(60),
-            max_frame_bytes: 16 << 20,
-            max_upload_bytes: 64 << 20,
-            max_user_upload_bytes: 256 << 20,
-            upload_timeout: Duration::from_secs(60),
-            max_installed_bytes: 16 << 30,
-            max_processes_per_user: 64,
-            grace: Duration::from_secs(60),
-            drain: Duration::from_secs(30),
-            retention: Duration::from_secs(3600),
-            max_ended_processes: 1000,
-            max_ended_bytes: 256 << 20,
-            kept_bytes: 256 << 10,
-            log_bytes: 64 << 10,
-            window_bytes: 1 << 20,
+            ..Self::default()
         }
     }
 
-    /// Sets the number of a name, as in `max_connections` or `grace_s` (times in seconds).
+    /// Every setting of the section, those of [`AuthConfig`] included.
+    pub fn section() -> Vec<Setting> {
+        [Self::settings(), AuthConfig::settings()].concat()
+    }
+
+    /// Sets one of the section by its key.
     ///
     /// # Errors
-    /// `invalid-config` for a name that is not a setting, and for a value out of its range.
-    pub fn set(&mut self, name: &str, value: f64) -> Result<(), Error> {
-        let setting = self
-            .settings()
-            .into_iter()
-            .find(|setting| setting.0 == name);
-        let Some((_, setting)) = setting else {
-            let message = format!("server.{name} is no setting of the server");
-            return Err(Error::new(ErrorCode::InvalidConfig, message));
-        };
-        match setting {
-            Setting::Count(count, low, high) => *count = checked_count(name, value, low, high)?,
-            Setting::Bytes(bytes, low, high) => {
-                *bytes = checked_count(name, value, low, high)? as u64;
-            }
-            Setting::Time(time) => *time = checked_time(name, value)?,
+    /// `invalid-config` for a key that there is not, and for a value of another kind or out of its range.
+    pub fn set_in_section(&mut self, key: &str, value: Value) -> Result<(), Error> {
+        find(&Self::section(), "server", key)?;
+        if AuthConfig::settings()
+            .iter()
+            .any(|setting| setting.name == key)
+        {
+            self.auth.set(key, value)
+        } else {
+            self.set(key, value)
         }
-        Ok(())
     }
 
     /// Checks every value.
     ///
     /// # Errors
-    /// `invalid-config` for the first that is out of its range or of another form.
+    /// `invalid-config` for the first that is out of its range.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        for (name, setting) in self.clone().settings() {
-            match setting {
-                Setting::Count(count, low, high) => {
-                    check_count(name, *count as u64, low, high)?;
-                }
-                Setting::Bytes(bytes, low, high) => check_count(name, *bytes, low, high)?,
-                Setting::Time(time) => drop(checked_time(name, time.as_secs_f64())?),
-            }
-        }
-        self.allowed_origins
-            .iter()
-            .try_for_each(|origin| check_origin(origin))
+        self.check_settings()?;
+        self.auth.check_settings()
     }
-
-    /// The numbers with their names and ranges.
-    fn settings(&mut self) -> [(&'static str, Setting<'_>); 21] {
-        use Setting::{Bytes, Count, Time};
-        [
-            (
-                "max_connections",
-                Count(&mut self.max_connections, 1, 100_000),
-            ),
-            (
-                "max_user_connections",
-                Count(&mut self.max_user_connections, 1, 100_000),
-            ),
-            (
-                "max_address_connections",
-                Count(&mut self.max_address_connections, 1, 100_000),
-            ),
-            ("handshake_timeout_s", Time(&mut self.handshake_timeout)),
-            ("ping_interval_s", Time(&mut self.ping_interval)),
-            ("idle_timeout_s", Time(&mut self.idle_timeout)),
-            ("frame_timeout_s", Time(&mut self.frame_timeout)),
-            (
-                "max_frame_bytes",
-                Count(&mut self.max_frame_bytes, 4 << 10, 1 << 30),
-            ),
-            (
-                "max_upload_bytes",
-                Count(&mut self.max_upload_bytes, 1 << 10, 1 << 30),
-            ),
-            (
-                "max_user_upload_bytes",
-                Count(&mut self.max_user_upload_bytes, 1 << 10, 1 << 40),
-            ),
-            ("upload_timeout_s", Time(&mut self.upload_timeout)),
-            (
-                "max_installed_bytes",
-                Bytes(&mut self.max_installed_bytes, 1 << 10, 1 << 50),
-            ),
-            (
-                "max_processes_per_user",
-                Count(&mut self.max_processes_per_user, 1, 20_000),
-            ),
-            ("grace_s", Time(&mut self.grace)),
-            ("drain_s", Time(&mut self.drain)),
-            ("retention_s", Time(&mut self.retention)),
-            (
-                "max_ended_processes",
-                Count(&mut self.max_ended_processes, 0, 100_000),
-            ),
-            (
-                "max_ended_bytes",
-                Count(&mut self.max_ended_bytes, 0, 1 << 40),
-            ),
-            ("kept_bytes", Count(&mut self.kept_bytes, 0, 1 << 30)),
-            ("log_bytes", Count(&mut self.log_bytes, 0, 1 << 30)),
-            ("window_bytes", Count(&mut self.window_bytes, 1, 1 << 30)),
-        ]
-    }
-}
-
-/// One number of the configuration, with the least and the most that it may be.
-enum Setting<'a> {
-    Count(&'a mut usize, u64, u64),
-    Bytes(&'a mut u64, u64, u64),
-    /// All times have one range.
-    Time(&'a mut Duration),
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "the value is a whole number within the bounds, all below 2^53"
-)]
-fn checked_count(name: &str, value: f64, low: u64, high: u64) -> Result<usize, Error> {
-    if value.fract() == 0.0 && (low as f64..=high as f64).contains(&value) {
-        return Ok(value as usize);
-    }
-    Err(outside(name, value, &whole(low, high)))
-}
-
-fn check_count(name: &str, value: u64, low: u64, high: u64) -> Result<(), Error> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(outside(name, value, &whole(low, high)))
-}
-
-/// Origins are compared as browsers send them: a scheme, a host, and a port that is not the scheme's own; nothing after
-/// that.
-fn check_origin(origin: &str) -> Result<(), Error> {
-    let host = ["http://", "https://"]
-        .iter()
-        .find_map(|scheme| origin.strip_prefix(scheme));
-    let is_plain =
-        |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b':' | b'[' | b']');
-    if host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_plain)) {
-        return Ok(());
-    }
-    let shown: String = origin.chars().take(200).collect();
-    let message = format!(
-        "server.allowed_origins holds {shown:?}; an origin has the form https://example.org or http://example.org:8080, in lower case and without a path"
-    );
-    Err(Error::new(ErrorCode::InvalidConfig, message))
-}
-
-fn whole(low: u64, high: u64) -> String {
-    format!("{low} to {high} (a whole number)")
-}
-
-/// A time of up to ten years, so that deadlines can be computed.
-fn checked_time(name: &str, value: f64) -> Result<Duration, Error> {
-    const SHORTEST_S: f64 = 0.001;
-    const LONGEST_S: f64 = 300_000_000.0;
-    if (SHORTEST_S..=LONGEST_S).contains(&value) {
-        return Ok(Duration::from_secs_f64(value));
-    }
-    Err(outside(
-        name,
-        value,
-        &format!("{SHORTEST_S} to {LONGEST_S} (seconds)"),
-    ))
-}
-
-fn outside(name: &str, value: impl Display, range: &str) -> Error {
-    Error::new(
-        ErrorCode::InvalidConfig,
-        format!("server.{name} = {value} is outside {range}"),
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pie_host::ErrorCode;
 
-    fn set(name: &str, value: f64) -> Result<ServerConfig, String> {
+    fn set(key: &str, value: Value) -> Result<ServerConfig, String> {
         let mut config = ServerConfig::new(PathBuf::new());
-        match config.set(name, value) {
+        match config.set_in_section(key, value) {
             Ok(()) => Ok(config),
             Err(error) => {
                 assert_eq!(error.code, ErrorCode::InvalidConfig);
@@ -286,47 +158,64 @@ mod tests {
         }
     }
 
+    fn texts(texts: &[&str]) -> Value {
+        Value::Texts(texts.iter().map(|&text| text.to_owned()).collect())
+    }
+
     #[test]
     fn settings_have_names_and_ranges() {
-        assert_eq!(set("max_connections", 7.0).unwrap().max_connections, 7);
-        assert_eq!(
-            set("grace_s", 0.5).unwrap().grace,
-            Duration::from_millis(500)
+        let config = set("max_connections", Value::Integer(7)).unwrap();
+        assert_eq!(config.max_connections, 7);
+        let config = set("grace_s", Value::Seconds(0.5)).unwrap();
+        assert_eq!(config.grace, Duration::from_millis(500));
+        assert!(
+            set("allow_anonymous", Value::Flag(true))
+                .unwrap()
+                .auth
+                .allow_anonymous
         );
-        for (name, value, part) in [
-            ("port", 1.0, "server.port is no setting"),
-            ("max_connections", 0.0, "is outside 1 to 100000"),
+        for (key, value, part) in [
+            (
+                "speed",
+                Value::Integer(1),
+                "no setting \"speed\" in [server]; there are host",
+            ),
+            ("speed", Value::Integer(1), "audit_log"),
             (
                 "max_connections",
-                1.5,
-                "1.5 is outside 1 to 100000 (a whole number)",
+                Value::Integer(0),
+                "server.max_connections = 0 is outside 1 to 100000",
             ),
-            ("max_connections", f64::NAN, "NaN is outside"),
+            (
+                "max_connections",
+                Value::Seconds(1.5),
+                "max_connections is a whole number",
+            ),
+            (
+                "port",
+                Value::Integer(65536),
+                "server.port = 65536 is outside 0 to 65535",
+            ),
             (
                 "grace_s",
-                -1.0,
-                "-1 is outside 0.001 to 300000000 (seconds)",
+                Value::Seconds(-1.0),
+                "-1 is outside 0.001 to 300000000; give a number of seconds",
             ),
-            ("grace_s", f64::INFINITY, "inf is outside"),
-            ("idle_timeout_s", 0.0, "0 is outside"),
+            ("grace_s", Value::Seconds(f64::INFINITY), "inf is outside"),
+            ("idle_timeout_s", Value::Integer(0), "0 is outside"),
+            (
+                "host",
+                Value::Text(String::new()),
+                "server.host = \"\" is outside 1 to 255",
+            ),
         ] {
-            let message = set(name, value).unwrap_err();
+            let message = set(key, value).unwrap_err();
             assert!(message.contains(part), "{message}");
         }
     }
 
     #[test]
-    fn what_was_set_without_a_check_is_checked_at_the_start() {
-        let config = || ServerConfig::new(PathBuf::new());
-        config().check().unwrap();
-        let fault = |change: fn(&mut ServerConfig)| {
-            let mut config = config();
-            change(&mut config);
-            config.check().unwrap_err().message
-        };
-        assert!(fault(|config| config.window_bytes = 0).contains("server.window_bytes = 0"));
-        assert!(fault(|config| config.max_installed_bytes = 1).contains("max_installed_bytes = 1"));
-        assert!(fault(|config| config.grace = Duration::MAX).contains("server.grace_s"));
+    fn origins_are_as_browsers_send_them() {
         for origin in [
             "*",
             "example.org",
@@ -334,22 +223,30 @@ mod tests {
             "https://example.org/",
             "https://Example.org",
         ] {
-            let mut config = config();
-            config.allowed_origins = vec![origin.to_owned()];
+            let message = set("allowed_origins", texts(&[origin])).unwrap_err();
             assert!(
-                config
-                    .check()
-                    .unwrap_err()
-                    .message
-                    .contains("allowed_origins"),
-                "{origin}"
+                message.contains("server.allowed_origins holds"),
+                "{message}"
             );
         }
-        let mut config = config();
-        config.allowed_origins = vec![
-            "https://example.org:8443".to_owned(),
-            "http://[::1]:80".to_owned(),
-        ];
-        config.check().unwrap();
+        let config = set(
+            "allowed_origins",
+            texts(&["https://example.org:8443", "http://[::1]:80"]),
+        )
+        .unwrap();
+        assert!(config.allowed_origins[1].is("http://[::1]:80"));
+    }
+
+    #[test]
+    fn what_was_put_into_a_field_is_checked_at_the_start() {
+        ServerConfig::default().check().unwrap();
+        let fault = |change: fn(&mut ServerConfig)| {
+            let mut config = ServerConfig::default();
+            change(&mut config);
+            config.check().unwrap_err().message
+        };
+        assert!(fault(|config| config.window_bytes = 0).contains("server.window_bytes = 0"));
+        assert!(fault(|config| config.max_installed_bytes = 1).contains("max_installed_bytes = 1"));
+        assert!(fault(|config| config.grace = Duration::MAX).contains("server.grace_s"));
     }
 }

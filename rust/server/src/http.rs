@@ -9,6 +9,7 @@ use tungstenite::handshake::server::{Request, Response, create_response, write_r
 use tungstenite::http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
 
 use crate::auth::Presented;
+use crate::config::Origin;
 use crate::protocol::outgoing;
 use crate::state::{Phase, ServerState};
 use crate::wire::Wire;
@@ -197,7 +198,7 @@ fn ready(host: &Host, phase: Phase) -> Reply {
 /// page change it, so that no other page can reach a server on its visitor's machine.
 struct Gate<'a> {
     own: SocketAddr,
-    allowed: &'a [String],
+    allowed: &'a [Origin],
 }
 
 impl Gate<'_> {
@@ -206,7 +207,7 @@ impl Gate<'_> {
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
             .iter()
             .any(|host| origin == format!("http://{host}:{port}"));
-        loopback || self.allowed.iter().any(|allowed| allowed == origin)
+        loopback || self.allowed.iter().any(|allowed| allowed.is(origin))
     }
 
     fn check(&self, request: &Request) -> Result<(), Reply> {
@@ -235,10 +236,11 @@ fn forbidden(error: &Error) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pie_host::settings::Word;
 
     #[test]
     fn only_own_loopback_and_listed_origins_are_admitted() {
-        let allowed = ["https://example.org".to_owned()];
+        let allowed = [Origin::parse("https://example.org").unwrap()];
         let gate = Gate {
             own: SocketAddr::from(([127, 0, 0, 1], 8080)),
             allowed: &allowed,

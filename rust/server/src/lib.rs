@@ -34,6 +34,9 @@ mod uploads;
 mod version;
 mod wire;
 
-pub use auth::{AuthConfig, AuthMode, KeyRecord, NewKey, Role, add_key, list_keys, revoke_key};
-pub use config::ServerConfig;
+pub use auth::{
+    AuthConfig, AuthMode, HeaderName, HostName, KeyRecord, Network, NewKey, Role, UserName,
+    add_key, list_keys, revoke_key,
+};
+pub use config::{Origin, ServerConfig};
 pub use server::{Server, check_access, check_address};

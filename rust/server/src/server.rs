@@ -85,7 +85,7 @@ impl Server {
                     "the threads of the server cannot be started: {error}"
                 ))
             })?;
-        let audit = Audit::open(config.auth.audit_log.as_deref())?;
+        let audit = Audit::open(config.auth.audit_file())?;
         // The address first: a second server by mistake must not touch the folder of the first.
         let (listener, address) = runtime.block_on(bind(&config))?;
         let authority = Authority::open(&config.auth, &config.data_dir, address)?;

@@ -2,4 +2,7 @@
 
 from pie.backends.cpu.driver import CpuDriver, CpuOptions, open_driver
 
-__all__ = ["CpuDriver", "CpuOptions", "open_driver"]
+OPTIONS = CpuOptions
+"""What `open_driver` takes."""
+
+__all__ = ["OPTIONS", "CpuDriver", "CpuOptions", "open_driver"]

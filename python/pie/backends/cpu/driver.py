@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +15,27 @@ from pie.backends.copying import measure_copy_ns
 from pie.backends.cpu.build import build_plan
 from pie.backends.cpu.library import KernelError, Library
 from pie.backends.cpu.plan import ISA_CODES, Plan, PlanOptions
-from pie.backends.sizes import capabilities, choose_dtype, choose_threads, invalid, page_bytes
+from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
 from pie.backends.unsupported import no_adapters, unsupported
 from pie.batch import Batch
 from pie.models.loader import Checkpoint, load_checkpoint
+
+_MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
 class CpuOptions(DriverOptions):
     """How a model is run on the CPU."""
 
+    n_threads: int | None = None
+    """Threads, the caller's included; one a core if not given. Results do not depend on it."""
+    isa: str = "auto"
+    """Instruction set: `auto` (the best of this CPU), `avx512`, `avx2` or `portable`. Results do not depend on it."""
     library: Path | None = None
     """The kernels' shared object; that of the installed package if not given."""
 
 
-def open_driver(folder: Path, options: DriverOptions | None = None) -> CpuDriver:
+def open_driver(folder: Path, options: CpuOptions | None = None) -> CpuDriver:
     """Loads a model folder: maps the weights, packs them, and starts the threads.
 
     Raises PieError `invalid-model` for the folder, `invalid-argument` for the options.
@@ -39,7 +46,7 @@ def open_driver(folder: Path, options: DriverOptions | None = None) -> CpuDriver
 class CpuDriver:
     """Runs batches of one model; see `pie.backends.base.Driver`. The bits of a row depend on its own sequence alone."""
 
-    def __init__(self, checkpoint: Checkpoint, options: DriverOptions) -> None:
+    def __init__(self, checkpoint: Checkpoint, options: CpuOptions) -> None:
         spec, dtype = checkpoint.spec, choose_dtype(checkpoint, options)
         if options.isa not in ISA_CODES:
             raise invalid(f"isa is {options.isa!r}; choose one of {', '.join(ISA_CODES)}", "isa")
@@ -48,7 +55,7 @@ class CpuDriver:
         plan_options = PlanOptions(
             dtype=dtype,
             isa=options.isa,
-            n_threads=choose_threads(options),
+            n_threads=_n_threads(options),
             max_tokens=options.max_batch_tokens,
             vocab_size=spec.vocab_size,
             max_positions=spec.max_positions,
@@ -59,7 +66,7 @@ class CpuDriver:
             n_kv_heads=spec.attention.n_kv_heads,
             head_dim=spec.attention.head_dim,
         )
-        library = Library(options.library if isinstance(options, CpuOptions) else None)
+        library = Library(options.library)
         try:
             plan = Plan(library, plan_options)
             element = np.uint16 if dtype == "bfloat16" else np.float32
@@ -122,3 +129,12 @@ class CpuDriver:
             if not self._closed:
                 self._closed = True
                 self.plan.close()
+
+
+def _n_threads(options: CpuOptions) -> int:
+    """The threads asked for, else one a core; PieError `invalid-argument` where they are too few or many."""
+    if options.n_threads is None:
+        return min(_MAX_THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if not 1 <= options.n_threads <= _MAX_THREADS:
+        raise invalid(f"n_threads is {options.n_threads}; it must be 1 to {_MAX_THREADS}", "n_threads")
+    return options.n_threads

@@ -3,6 +3,10 @@
 The truth that the others are tested against, and slow.
 """
 
+from pie.backends.base import DriverOptions
 from pie.backends.reference.driver import ReferenceDriver, open_driver
 
-__all__ = ["ReferenceDriver", "open_driver"]
+OPTIONS = DriverOptions
+"""What `open_driver` takes: it has no options of its own."""
+
+__all__ = ["OPTIONS", "ReferenceDriver", "open_driver"]

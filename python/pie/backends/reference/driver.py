@@ -19,7 +19,7 @@ from torch import Tensor
 from pie.backends.base import Capabilities, Command, DriverError, DriverOptions, FailedSequencesError
 from pie.backends.copying import measure_copy_ns
 from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
-from pie.backends.sizes import capabilities, choose_dtype, invalid, page_bytes
+from pie.backends.sizes import capabilities, choose_dtype, page_bytes
 from pie.backends.unsupported import no_adapters, unsupported
 from pie.batch import U32, Batch
 from pie.models.loader import Checkpoint, load_checkpoint
@@ -41,8 +41,6 @@ class ReferenceDriver:
     """Runs batches of one model on torch's CPU; see `pie.backends.base.Driver`."""
 
     def __init__(self, checkpoint: Checkpoint, options: DriverOptions) -> None:
-        if options.isa != "auto":
-            raise invalid(f"isa is {options.isa!r}, but the reference back end has no instruction sets; leave isa out", "isa")
         self._spec = spec = checkpoint.spec
         dtype = choose_dtype(checkpoint, options)
         self._dtype = _DTYPES[dtype]

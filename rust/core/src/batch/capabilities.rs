@@ -1,30 +1,42 @@
 //! What a driver declares.
 
-/// What a driver serves, and its limits: the engine keeps within them. `pie.backends.base.Capabilities` is the same in
-/// Python.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// The length of a row of logits; tokens are below it.
-    pub vocab_size: u32,
-    /// Positions are below this.
-    pub max_positions: u32,
-    /// Tokens of a page.
-    pub page_size: u32,
-    /// Pages of the pool.
-    pub n_pages: u32,
-    /// Pages that its host memory holds; 0: it cannot swap.
-    pub host_pages: u32,
-    /// What copying a page to host memory or back costs, in nanoseconds; 0 where it was not measured.
-    pub copy_page_ns: u64,
-    /// Attention masks are honoured.
-    pub masks: bool,
-    /// Positions may repeat, jump and reorder.
-    pub positions: bool,
-    /// Sequences may have adapters.
-    pub adapters: bool,
-    /// Sequences may have media.
-    pub media: bool,
-    /// It draws by itself, and feeds what it draws into its next batch: it is given that one while one runs, and runs
-    /// them in order.
-    pub follows: bool,
+crate::settings! {
+    /// What a driver serves, and its limits: the engine keeps within them. `pie.backends.base.Capabilities` is the same
+    /// in Python.
+    #[derive(PartialEq, Eq)]
+    pub struct Capabilities in "driver" {
+        /// The name of the driver, for messages.
+        backend "backend": String = String::new(), 0 => 256;
+        /// V, the length of a row of logits; tokens are below it.
+        vocab_size "vocab_size": u32 = 1, 1 => 1 << 21;
+        /// Positions are below this; it also bounds the length of contexts.
+        max_positions "max_positions": u32 = 32_768, 1 => MAX_POSITIONS;
+        /// Tokens of a page.
+        page_size "page_size": u32 = 16, 1 => 1024;
+        /// Pages of the pool of keys and values.
+        n_pages "n_pages": u32 = 4096, 1 => 1 << 24;
+        /// Most tokens, and most rows of logits, of a batch.
+        max_batch_tokens "max_batch_tokens": u32 = MAX_BATCH_TOKENS, 1 => MAX_BATCH_TOKENS;
+        /// Pages that its host memory holds; 0: it cannot swap, and what is displaced is computed again.
+        host_pages "host_pages": u32 = 0, 0 => 1 << 24;
+        /// What copying a page to host memory or back costs, one way, in nanoseconds, measured when the driver is
+        /// opened. The engine weighs it against computing the page again; 0: not measured.
+        copy_page_ns "copy_page_ns": u64 = 0, 0 => u64::MAX;
+        /// Whether attention masks are honoured.
+        masks "masks": bool = false;
+        /// Whether positions may repeat, jump and reorder.
+        positions "positions": bool = false;
+        /// Whether sequences may have adapters; where not, one that has fails alone.
+        adapters "adapters": bool = false;
+        /// Whether sequences may have media; where not, one that has fails alone.
+        media "media": bool = false;
+        /// Whether it draws by itself and feeds what it draws into its next batch. It is given that one while one runs,
+        /// and runs them in order.
+        follows "follows": bool = false;
+    }
 }
+
+/// The most positions that there may be.
+pub(crate) const MAX_POSITIONS: u32 = 1 << 24;
+/// The most tokens that a batch may have.
+pub(crate) const MAX_BATCH_TOKENS: u32 = 1 << 20;

@@ -189,16 +189,7 @@ impl Pass {
         self.reads.within(slots)
     }
 
-    /// Those of them that count against the rows that a batch may have: the one of a generation does not.
-    pub(crate) fn counted_reads(&self, slots: Range<u32>) -> &[Read] {
-        if self.counts_reads() {
-            self.reads.within(slots)
-        } else {
-            &[]
-        }
-    }
-
-    /// Whether its rows count against those that a batch may have.
+    /// Whether its rows count against those that a batch may have: the one of a generation does not.
     pub(crate) const fn counts_reads(&self) -> bool {
         self.kind.generator().is_none()
     }

@@ -16,7 +16,7 @@ pub(super) struct Slot {
 pub(super) struct Memory {
     page_size: usize,
     pages: Vec<Option<Slot>>,
-    n_host_slots: usize,
+    host_pages: usize,
     /// Grows to the highest host slot that was swapped out to.
     host: Vec<Option<Slot>>,
     /// For each page: the number of the batch in which a sequence wrote it last, and which sequence. So nothing has to
@@ -31,23 +31,23 @@ impl Memory {
         Self {
             page_size,
             pages: vec![None; n_pages * page_size],
-            n_host_slots: 0,
+            host_pages: 0,
             host: Vec::new(),
             writers: vec![(0, 0); n_pages],
             n_batches: 0,
         }
     }
 
-    pub(super) fn set_host_slots(&mut self, n_host_slots: u32) {
-        self.n_host_slots = n_host_slots as usize;
+    pub(super) fn set_host_pages(&mut self, host_pages: u32) {
+        self.host_pages = host_pages as usize;
     }
 
     pub(super) fn n_pages(&self) -> usize {
         self.writers.len()
     }
 
-    pub(super) fn n_host_slots(&self) -> usize {
-        self.n_host_slots
+    pub(super) fn host_pages(&self) -> usize {
+        self.host_pages
     }
 
     /// Checks every page and host slot that a batch names, and that each page that a sequence writes is used by that
@@ -58,10 +58,10 @@ impl Memory {
             .chain(view.swap_ins().map(|(slot, page)| (page, slot)))
         {
             self.check_page(page)?;
-            if slot as usize >= self.n_host_slots {
+            if slot as usize >= self.host_pages {
                 return Err(format!(
                     "host slot {slot} is none of the {}",
-                    self.n_host_slots
+                    self.host_pages
                 ));
             }
         }

@@ -20,7 +20,10 @@ mod tests;
 use std::collections::BTreeSet;
 
 use crate::batch::layout::Field;
-use crate::batch::{ArenaView, Capabilities, DriverFailure, NOT_FINITE, SequenceView};
+use crate::batch::{
+    ArenaView, Capabilities, DriverFailure, MAX_BATCH_TOKENS, MAX_POSITIONS, NOT_FINITE,
+    SequenceView,
+};
 use crate::brle;
 use crate::command::{AdapterName, Command, CommandFailure};
 use crate::hash::{GOLDEN, fold, mix, of_text};
@@ -96,10 +99,10 @@ impl Driver {
         self
     }
 
-    /// The same, with host memory for `n_host_slots` pages; it is taken when it is written.
+    /// The same, with host memory for `host_pages` pages; it is taken when it is written.
     #[must_use]
-    pub fn with_host_slots(mut self, n_host_slots: u32) -> Self {
-        self.memory.set_host_slots(n_host_slots);
+    pub fn with_host_pages(mut self, host_pages: u32) -> Self {
+        self.memory.set_host_pages(host_pages);
         self
     }
 
@@ -113,11 +116,13 @@ impl Driver {
     /// What it serves: everything that an arena can ask for.
     pub fn capabilities(&self) -> Capabilities {
         Capabilities {
+            backend: "dummy".to_owned(),
             vocab_size: self.vocab_size,
-            max_positions: u32::MAX,
+            max_positions: MAX_POSITIONS,
             page_size: self.page_size,
             n_pages: self.memory.n_pages() as u32,
-            host_pages: self.memory.n_host_slots() as u32,
+            max_batch_tokens: MAX_BATCH_TOKENS,
+            host_pages: self.memory.host_pages() as u32,
             copy_page_ns: 0,
             masks: true,
             positions: true,

@@ -208,7 +208,7 @@ fn positions_adapters_and_media_matter() {
 
 #[test]
 fn swaps_and_copies_are_made_in_order_before_anything_is_computed() {
-    let mut driver = driver().with_host_slots(3);
+    let mut driver = driver().with_host_pages(3);
     let next = |driver: &mut Driver, pages: &[u32]| run(driver, &[7], 4, pages, false).unwrap();
     let mut alone = self::driver();
     run(&mut alone, &[1, 2, 3, 4], 0, &[0], false).unwrap();
@@ -301,7 +301,7 @@ fn what_cannot_be_run_is_named_and_changes_nothing() {
         ),
     ];
     for (write, part) in cases {
-        let mut driver = driver().with_host_slots(2);
+        let mut driver = driver().with_host_pages(2);
         run(&mut driver, &[1, 2, 3], 0, &[0], false).unwrap();
         let mut builder = ArenaBuilder::new(4);
         builder.add_copy(PageId(5), PageId(0));

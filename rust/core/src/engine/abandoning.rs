@@ -5,6 +5,7 @@
 //! Whatever they ask for next waits in the queue, within the limits of the queue.
 
 use super::Engine;
+use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode};
 
 impl Engine {
@@ -16,7 +17,8 @@ impl Engine {
     }
 
     fn batch_due_ns(&self) -> Option<u64> {
-        let limit_ns = Some(self.config.driver_timeout_ns).filter(|&limit_ns| limit_ns > 0)?;
+        let limit_ns =
+            Some(nanoseconds(self.config.driver_timeout)).filter(|&limit_ns| limit_ns > 0)?;
         let waited_for = self
             .device
             .in_flight
@@ -30,7 +32,7 @@ impl Engine {
     /// their contexts are as they were before. The pages that the batch uses stay reserved until [`Engine::complete`],
     /// and until then no batch is given. Answers how many batches there were.
     pub fn abandon_overdue(&mut self, now_ns: u64) -> usize {
-        let limit_ns = self.config.driver_timeout_ns;
+        let limit_ns = nanoseconds(self.config.driver_timeout);
         if limit_ns == 0 {
             return 0;
         }

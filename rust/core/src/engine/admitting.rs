@@ -244,12 +244,22 @@ impl Planner<'_> {
 
     /// How many of these tokens may be computed in this batch without there being too many rows.
     fn n_readable(&self, context: &Context, slots: Range<u32>) -> u32 {
-        let pass = context.pass.as_ref();
-        let wanted = pass.map_or(&[][..], |pass| pass.counted_reads(slots.clone()));
-        let left = self.config.max_batch_rows.saturating_sub(self.n_reads);
-        match wanted.get(left as usize) {
+        let Some(pass) = &context.pass else {
+            return slots.end - slots.start;
+        };
+        let mut left = self.row_room();
+        if pass.counts_reads() {
+            left = left.min(self.config.max_batch_rows.saturating_sub(self.n_reads));
+        }
+        match pass.reads_within(slots.clone()).get(left as usize) {
             Some(beyond) => beyond.slot - slots.start,
             None => slots.end - slots.start,
         }
+    }
+
+    /// How many rows more the driver takes in this batch.
+    pub(super) fn row_room(&self) -> u32 {
+        let most = self.config.driver.max_batch_tokens;
+        most.saturating_sub(self.device.builder.n_rows() as u32)
     }
 }

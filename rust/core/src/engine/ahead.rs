@@ -37,7 +37,7 @@ impl Engine {
         let generator = self.owned.generators.get(id.0)?;
         let state = self.owned.live(context).ok()?;
         let (pass, template) = (state.pass.as_ref()?, generator.template.as_ref()?);
-        let end = generator.end(state.length(), self.config.max_context);
+        let end = generator.end(state.length(), self.config.max_context());
         let fits = pass.fits(id, template, state.pending);
         Some(fits && state.buffer.is_empty() && end.is_none())
     }
@@ -49,7 +49,7 @@ impl Engine {
             return Err(budget.exhausted(1));
         }
         self.check_room_for_request(context)?;
-        let (page_size, n_pages) = (self.config.page_size, self.device.store.n_pages());
+        let (page_size, n_pages) = (self.config.driver.page_size, self.device.store.n_pages());
         let n_needed = pages_for(self.owned.live(context)?.seq_len(), page_size);
         if n_needed > n_pages {
             return Err(never_fits(n_needed, n_pages, &self.config));
@@ -68,7 +68,7 @@ impl Engine {
         let generator = self.owned.generators.get_mut(id.0);
         let state = self.owned.contexts.get_mut(context.0);
         let found = state.zip(generator).and_then(|(state, generator)| {
-            state.settle(self.config.page_size);
+            state.settle(self.config.driver.page_size);
             (generator.n_vain, generator.state) = (0, StepState::Running);
             Some((state.process, state.pass.as_mut()?))
         });

@@ -91,14 +91,14 @@ impl Engine {
         if context.pass.is_some() || context.lease.is_some() || context.generator.is_some() {
             return Err("takes part in a pass".to_owned());
         }
-        if context.length() > self.config.max_context {
+        if context.length() > self.config.max_context() {
             return Err(format!("has {} tokens", context.length()));
         }
         context.check(&self.device.store)
     }
 
     fn check_context(&self, id: ContextId, context: &Context) -> Result<(), String> {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         if context.released {
             return if context.lease.is_some() {
                 Ok(())
@@ -127,11 +127,11 @@ impl Engine {
                 context.n_tokens()
             ));
         }
-        if context.length() > self.config.max_context {
+        if context.length() > self.config.max_context() {
             return Err(format!(
                 "has {} of {} tokens",
                 context.length(),
-                self.config.max_context
+                self.config.max_context()
             ));
         }
         if let Some(batch) = context.lease {

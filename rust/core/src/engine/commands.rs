@@ -15,6 +15,7 @@ use super::forwarding::refused;
 use super::requests::{Progress, RequestState};
 use super::{Engine, Plan};
 use crate::command::{Command, CommandFailure, DriverCommand};
+use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{CommandId, ProcessId, RequestId};
 
@@ -69,7 +70,7 @@ impl Engine {
         command: Command,
     ) -> Result<Progress> {
         self.check_room_for_command(process)?;
-        if !self.config.serves.adapters {
+        if !self.config.driver.adapters {
             return Err(Error::new(
                 ErrorCode::Unsupported,
                 format!(
@@ -164,7 +165,7 @@ impl Engine {
 
     /// Gives up waiting for the command that runs, where it is overdue. Answers whether it is.
     pub(super) fn abandon_command(&mut self, error: impl FnOnce() -> Error) -> bool {
-        let (limit_ns, now_ns) = (self.config.driver_timeout_ns, self.now_ns);
+        let (limit_ns, now_ns) = (nanoseconds(self.config.driver_timeout), self.now_ns);
         let commands = &mut self.device.commands;
         let is_overdue = commands.due_ns(limit_ns).is_some_and(|due| due <= now_ns);
         let running = commands.running.as_mut().filter(|_| is_overdue);

@@ -28,7 +28,7 @@ impl Engine {
     pub fn fork(&mut self, context: ContextId) -> Result<ContextId> {
         let process = self.idle_context(context, "forked")?.process;
         self.check_room_for_context(process)?;
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let parent = self.owned.live_mut(context)?;
         parent.settle(page_size);
         let child = parent.fork(&mut self.device.store);
@@ -89,7 +89,7 @@ impl Engine {
         if !tokens.is_empty() {
             self.drop_ahead(context);
         }
-        let (limit, page_size) = (self.config.max_context, self.config.page_size);
+        let (limit, page_size) = (self.config.max_context(), self.config.driver.page_size);
         let state = self.owned.live_mut(context)?;
         if state
             .pass
@@ -164,7 +164,7 @@ impl Engine {
     /// # Errors
     /// `truncate-range` naming both numbers; `context-busy`, `context-released`.
     pub fn truncate(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let state = self.idle_context(context, "truncated")?;
         state.settle(page_size);
         let most = state.seq_len() - state.n_committed * page_size;
@@ -218,7 +218,7 @@ impl Engine {
 
     /// Checks that ids lie within the vocabulary.
     pub(super) fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
-        let limit = self.config.vocab_size;
+        let limit = self.config.driver.vocab_size;
         match tokens.iter().find(|&&token| token >= limit) {
             None => Ok(()),
             Some(&token) => Err(Error::with_values(

@@ -78,7 +78,7 @@ impl Engine {
 
     /// Folds a pass that succeeded into its context and its generator.
     fn fold(&mut self, context: ContextId, mut pass: Pass) -> Answer {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let ahead = pass.split();
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
             // A pass that had nothing to run took nothing.

@@ -23,7 +23,7 @@ impl Engine {
             return None;
         };
         // Where the batch brings pages back, its failure would take them from what follows, which uses them.
-        if !self.config.serves.follows || batch.abandoned || !batch.moves.ins.is_empty() {
+        if !self.config.driver.follows || batch.abandoned || !batch.moves.ins.is_empty() {
             return None;
         }
         // A driver keeps the rows of its last batch alone.
@@ -59,8 +59,8 @@ impl Engine {
         // Whatever the token is that is to be drawn.
         let goes_on = generator.after_any(1, &standing(&self.config, context, pass)) == Next::Go
             && (!is_step || runs_ahead(&self.config, generator));
-        let fits =
-            pages_for(context.end() + 1, self.config.page_size) <= self.device.store.n_pages();
+        let fits = pages_for(context.end() + 1, self.config.driver.page_size)
+            <= self.device.store.n_pages();
         let ticket = ticket(running.context, context, batch.id.0)?;
         (goes_on && fits).then_some(Ticket {
             n_tokens: 1,
@@ -82,7 +82,7 @@ impl Engine {
 
     /// A batch was answered: a driver that runs one after the other begins the next one that it has.
     pub(super) fn begin_next(&mut self, answered: BatchId, now_ns: u64) {
-        if !self.config.serves.follows {
+        if !self.config.driver.follows {
             return;
         }
         let next = self
@@ -100,6 +100,9 @@ impl Planner<'_> {
     /// Gives a sequence a place whose only token is drawn from a row of the batch that runs. Nothing is displaced for
     /// it.
     pub(super) fn follow(&mut self, ticket: &Ticket) -> Admission {
+        if self.row_room() == 0 {
+            return Admission::Refused;
+        }
         let Some(context) = self.owned.contexts.get_mut(ticket.context.0) else {
             return Admission::NotYet;
         };

@@ -62,7 +62,7 @@ impl Engine {
         let origin = state.origin(&self.device.store);
         let process = self.owned.process(state.process)?;
         let seed = process.seeds.seed(origin);
-        let mask = brle::shortest(&forward.token_mask, self.config.vocab_size);
+        let mask = brle::shortest(&forward.token_mask, self.config.driver.vocab_size);
         let mask: Option<Arc<[u32]>> = (!mask.is_empty()).then(|| Arc::from(mask));
         let mut n_sampled = 0;
         let mut reads = Vec::with_capacity(forward.rows.len());
@@ -108,7 +108,7 @@ impl Engine {
         self.idle_context(context, "passed through the model")?;
         let state = self.owned.live(context)?;
         self.check_forward(state, forward)?;
-        let n_bytes = forward.n_bytes(self.config.vocab_size);
+        let n_bytes = forward.n_bytes(self.config.driver.vocab_size);
         self.check_room_for_forward(state.process, n_bytes)?;
         let n_late = forward.rows.iter().filter(|row| row.late_mask).count();
         self.check_room_for_late(state.process, n_late)?;
@@ -155,8 +155,8 @@ impl Engine {
                 row.index
             )));
         }
-        check_mask(&forward.token_mask, self.config.vocab_size)?;
-        if brle::allowed(&forward.token_mask, self.config.vocab_size)
+        check_mask(&forward.token_mask, self.config.driver.vocab_size)?;
+        if brle::allowed(&forward.token_mask, self.config.driver.vocab_size)
             .next()
             .is_none()
         {
@@ -170,7 +170,7 @@ impl Engine {
 
     /// Whether the tokens that a pass brings are some, may enter the context, and stand at positions that there are.
     fn check_input(&self, state: &Context, forward: &Forward) -> Result<()> {
-        let (length, limit) = (state.length(), self.config.max_context);
+        let (length, limit) = (state.length(), self.config.max_context());
         let room = limit.saturating_sub(length);
         if forward.input.len() as u64 > u64::from(room) {
             return Err(super::contexts::context_full(
@@ -200,7 +200,7 @@ impl Engine {
     fn check_served(&self, forward: &Forward) -> Result<()> {
         let masks = forward.masks.iter().any(|mask| !mask.is_empty());
         let positions = forward.input.iter().any(|input| input.position.is_some());
-        let served = self.config.serves;
+        let served = &self.config.driver;
         for (what, wanted, is_served) in [
             ("attention masks", masks, served.masks),
             ("positions", positions, served.positions),
@@ -214,7 +214,7 @@ impl Engine {
 
     /// Whether tokens can be computed with an adapter.
     pub(super) fn check_adapter(&self, adapter: Adapter) -> Result<()> {
-        if adapter != Adapter::default() && !self.config.serves.adapters {
+        if adapter != Adapter::default() && !self.config.driver.adapters {
             return Err(self.unsupported("adapters"));
         }
         if adapter.zo_seed.is_some() && adapter.id == 0 {

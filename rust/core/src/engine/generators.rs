@@ -28,7 +28,7 @@ impl Engine {
             ));
         }
         self.check_room_for_generator(context)?;
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let state = self.owned.live_mut(context)?;
         state.settle(page_size);
         let (process, older) = (state.process, state.generator);
@@ -119,7 +119,7 @@ impl Engine {
     /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under
     /// way.
     pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
-        let (length, max_context) = (self.owned.length_of(generator), self.config.max_context);
+        let (length, max_context) = (self.owned.length_of(generator), self.config.max_context());
         self.owned
             .idle_generator(generator)?
             .open(length, max_context)
@@ -138,7 +138,7 @@ impl Engine {
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn finish_reason(&self, generator: GeneratorId) -> Result<Option<FinishReason>> {
-        let (length, max_context) = (self.owned.length_of(generator), self.config.max_context);
+        let (length, max_context) = (self.owned.length_of(generator), self.config.max_context());
         Ok(self
             .owned
             .generator(generator)?
@@ -165,7 +165,7 @@ impl Engine {
         if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.remove(&generator);
         }
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         if let Some(context) = self
             .owned
             .contexts

@@ -23,7 +23,7 @@ pub(super) fn standing<'a>(
     Standing {
         n_drawn: pass.drawn().len() as u32,
         length: context.end(),
-        max_context: config.max_context,
+        max_context: config.max_context(),
         end_tokens: &config.end_tokens,
         budget: budget
             .filter(|_| matches!(pass.kind, PassKind::Run(_)))

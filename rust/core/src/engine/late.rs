@@ -7,7 +7,7 @@
 //! been drawn had the mask been there before.
 //!
 //! Room for a row is taken when its pass is entered, so that it can always be kept. A step that runs ahead has the room
-//! of the step before. A pass that waits for nothing but masks fails with `late-mask` after `late_mask_ns`; the time
+//! of the step before. A pass that waits for nothing but masks fails with `late-mask` after `late_mask_s`; the time
 //! counts from when it is asked for and everything is computed. What runs ahead of a program ends without a word then.
 //!
 //! The mask belongs to the request: a step that is undone and asked for again needs it again, and what runs ahead gets
@@ -23,6 +23,7 @@ use super::judging::{Became, follow_verdict, judge};
 use super::requests::RequestState;
 use crate::batch::{LateDraw, LateDrawn, LateMask, LateRow, MaskFault};
 use crate::brle;
+use crate::config::nanoseconds;
 use crate::context::{Context, Pass};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Generator;
@@ -121,7 +122,7 @@ impl Engine {
             Some(_) => return Ok(()),
             None => return Err(refused(&format!("{request:?} is unknown; it has ended"))),
         };
-        let vocab_size = self.config.vocab_size;
+        let vocab_size = self.config.driver.vocab_size;
         check_mask(mask, vocab_size)?;
         if brle::allowed(mask, vocab_size).next().is_none() {
             return Err(refused(
@@ -243,20 +244,20 @@ impl Engine {
     pub(super) fn late_due_ns(&self) -> Option<u64> {
         let awaiting = self.waiting.late.awaiting(&self.owned.contexts);
         let since_ns = awaiting.map(|(.., since_ns)| since_ns).min()?;
-        Some(since_ns.saturating_add(self.config.late_mask_ns))
+        Some(since_ns.saturating_add(nanoseconds(self.config.late_mask)))
     }
 
     /// When the first pass is overdue of those that began to wait for nothing but masks since this was last asked; none
     /// where none did. Whoever fails what is overdue may not know of them.
     pub fn take_late_due_ns(&mut self) -> Option<u64> {
         let since_ns = self.waiting.late.begun_ns.take()?;
-        Some(since_ns.saturating_add(self.config.late_mask_ns))
+        Some(since_ns.saturating_add(nanoseconds(self.config.late_mask)))
     }
 
     /// Fails every pass whose masks are overdue. Answers how many there were.
     pub fn fail_overdue_masks(&mut self, now_ns: u64) -> usize {
         self.now_ns = now_ns;
-        let limit_ns = self.config.late_mask_ns;
+        let limit_ns = nanoseconds(self.config.late_mask);
         let awaiting = self.waiting.late.awaiting(&self.owned.contexts);
         let overdue: Vec<(PassId, ContextId)> = awaiting
             .filter(|(.., since_ns)| since_ns.saturating_add(limit_ns) <= now_ns)
@@ -281,7 +282,7 @@ impl Engine {
         if !generator.masks_late() {
             return Ok(0);
         }
-        let n_bytes = size_of::<f32>() * self.config.vocab_size as usize;
+        let n_bytes = size_of::<f32>() * self.config.driver.vocab_size as usize;
         self.check_room_for_late(generator.process, 1)?;
         self.check_room_for_forward(generator.process, n_bytes)?;
         Ok(n_bytes)
@@ -316,7 +317,7 @@ fn overdue_mask(limit_ns: u64) -> Error {
         ErrorCode::LateMask,
         format!(
             "the token masks of the pass did not come within {} s; the context is as it was, give them sooner, or \
-             raise late_mask_ns",
+             raise late_mask_s",
             limit_ns as f64 / 1e9
         ),
         &[("limit_ms", limit_ns / 1_000_000)],

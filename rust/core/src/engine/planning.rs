@@ -145,7 +145,10 @@ impl Engine {
 
     /// An empty batch in the making, and who is offered a place in it.
     fn planner(&mut self, urgent: Option<PassId>, now_ns: u64) -> (Planner<'_>, &mut Queue) {
-        let (page_size, copy_page_ns) = (self.config.page_size, self.config.copy_page_ns);
+        let (page_size, copy_page_ns) = (
+            self.config.driver.page_size,
+            self.config.driver.copy_page_ns,
+        );
         let id = BatchId(self.totals.n_batches + 1);
         let Waiting {
             queue, idle, costs, ..
@@ -197,7 +200,7 @@ impl Engine {
         let arena = self.device.builder.finish(id);
         Batch {
             id,
-            jobs: SampleJobs::new(arena.clone(), self.config.vocab_size),
+            jobs: SampleJobs::new(arena.clone(), self.config.driver.vocab_size),
             arena,
             late,
         }

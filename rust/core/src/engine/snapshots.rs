@@ -74,7 +74,7 @@ impl Engine {
         name: Option<&str>,
         beside: Beside,
     ) -> Result<String> {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let state = self.owned.live_mut(context)?;
         state.settle(page_size);
         let frozen = state.freeze(&mut self.device.store);

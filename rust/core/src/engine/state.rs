@@ -39,7 +39,9 @@ impl Engine {
     /// `invalid-config`, naming the setting, its value and the range.
     pub fn new(config: EngineConfig) -> Result<Self> {
         config.check()?;
-        let store = PageStore::new(config.page_size, config.n_pages, config.host_slots);
+        let config = config.within_driver();
+        let driver = &config.driver;
+        let store = PageStore::new(driver.page_size, driver.n_pages, driver.host_pages);
         let store = if config.prefix_cache {
             store
         } else {

@@ -3,6 +3,7 @@
 use super::Engine;
 use super::forwarding::refused;
 use super::requests::{Progress, Submission, never_fits, ticket};
+use crate::config::nanoseconds;
 use crate::context::{Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{StepState, Template};
@@ -66,7 +67,7 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Progress> {
         let one_step = matches!(kind, PassKind::Step(_));
-        let max_context = self.config.max_context;
+        let max_context = self.config.max_context();
         self.owned.generator(id)?.check_step(one_step)?;
         let context = self.owned.generator(id)?.context;
         self.note_return(id, one_step, now_ns);
@@ -105,7 +106,7 @@ impl Engine {
     /// The program of a generator is back. Whatever fails from here on fails the step, which is then opened again.
     fn note_return(&mut self, id: GeneratorId, one_step: bool, now_ns: u64) {
         self.waiting.hold.forget(id);
-        let limit_ns = self.config.hold_ns;
+        let limit_ns = nanoseconds(self.config.hold);
         let Some(generator) = self.owned.generators.get_mut(id.0) else {
             return self
                 .totals
@@ -167,7 +168,7 @@ impl Engine {
         now_ns: u64,
     ) -> Result<Progress> {
         self.check_room_for_request(context)?;
-        let (page_size, n_pages) = (self.config.page_size, self.device.store.n_pages());
+        let (page_size, n_pages) = (self.config.driver.page_size, self.device.store.n_pages());
         let state = self.owned.live_mut(context)?;
         let n_needed = pages_for(state.n_tokens() + pass.n_tokens(), page_size);
         if n_needed > n_pages {

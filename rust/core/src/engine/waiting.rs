@@ -6,7 +6,7 @@ use super::faults::Faults;
 use super::idle::IdleList;
 use super::late::LateList;
 use super::requests::ticket;
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, nanoseconds};
 use crate::context::Context;
 use crate::ids::ContextId;
 use crate::sched::{Hold, Pace, Queue};
@@ -25,8 +25,8 @@ impl Waiting {
     /// Nothing waits.
     pub(super) fn new(config: &EngineConfig) -> Self {
         Self {
-            queue: Queue::new(Pace::new(config.shared_step_ns)),
-            hold: Hold::new(config.hold_ns),
+            queue: Queue::new(Pace::new(nanoseconds(config.shared_step))),
+            hold: Hold::new(nanoseconds(config.hold)),
             idle: IdleList::default(),
             late: LateList::default(),
             costs: Costs::default(),

@@ -27,7 +27,7 @@ impl Engine {
     /// `context-released`.
     pub fn page_counts(&self, context: ContextId) -> Result<PageCounts> {
         let state = self.owned.live(context)?;
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let n_working_tokens = state.n_tokens() - state.n_committed * page_size;
         Ok(PageCounts {
             n_committed: state.n_committed,
@@ -44,7 +44,7 @@ impl Engine {
     /// # Errors
     /// `out-of-pages` where the pool could never hold them; `context-busy`, `context-released`.
     pub fn reserve_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let (page_size, limit) = (self.config.page_size, self.device.store.n_pages());
+        let (page_size, limit) = (self.config.driver.page_size, self.device.store.n_pages());
         let state = self.idle_context(context, "given pages")?;
         state.settle(page_size);
         let n_pages = state.n_pages(page_size).saturating_add(n);
@@ -60,7 +60,7 @@ impl Engine {
     /// # Errors
     /// `invalid-argument` where fewer than `n` are full; `context-busy`, `context-released`.
     pub fn commit_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let state = self.idle_context(context, "committed")?;
         state.settle(page_size);
         let n_full = state.n_tokens() / page_size - state.n_committed;
@@ -83,7 +83,7 @@ impl Engine {
     /// # Errors
     /// `context-busy`, `context-released`.
     pub fn release_working_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let state = self.idle_context(context, "truncated")?;
         state.settle(page_size);
         let n_pages = state.n_pages(page_size);
@@ -106,7 +106,7 @@ impl Engine {
     /// # Errors
     /// `context-busy`, `context-released`.
     pub fn truncate_working_page_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let state = self.idle_context(context, "truncated")?;
         state.settle(page_size);
         state.n_reserved = state.n_pages(page_size);

@@ -247,9 +247,9 @@ pub(crate) fn run(sizes: (u32, u32, u32), ops: Vec<Op>) -> Result<Counts, TestCa
 }
 
 impl World {
-    fn new((page_size, n_pages, n_host_slots): (u32, u32, u32)) -> Self {
+    fn new((page_size, n_pages, host_pages): (u32, u32, u32)) -> Self {
         Self {
-            store: PageStore::new(page_size, n_pages, n_host_slots),
+            store: PageStore::new(page_size, n_pages, host_pages),
             device: vec![vec![0; page_size as usize]; n_pages as usize],
             host: HashMap::new(),
             subjects: (0..N_LANES).map(Self::subject).collect(),

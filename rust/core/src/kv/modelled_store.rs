@@ -131,9 +131,9 @@ fn take<T>(all: &mut Vec<T>, which: usize) -> Option<T> {
 }
 
 impl World {
-    fn new((page_size, n_pages, n_host_slots): (u32, u32, u32)) -> Self {
+    fn new((page_size, n_pages, host_pages): (u32, u32, u32)) -> Self {
         Self {
-            store: PageStore::new(page_size, n_pages, n_host_slots),
+            store: PageStore::new(page_size, n_pages, host_pages),
             device: vec![0; n_pages as usize],
             host: HashMap::new(),
             paths: HashMap::new(),

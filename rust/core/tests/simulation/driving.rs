@@ -120,7 +120,7 @@ impl Simulation {
 
     /// Saves a context under a name, or under one that is made up.
     fn save(&mut self, at: usize, name: Option<&str>) -> Outcome {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let user = self.processes[self.contexts[at].1.process].user;
         let of_user = |(owner, _): &&(u64, String)| *owner == user;
         let is_new = name.is_none_or(|name| !self.snapshots.contains_key(&(user, name.to_owned())));
@@ -206,7 +206,7 @@ impl Simulation {
     }
 
     pub fn apply(&mut self, op: Op) -> Outcome {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         match op {
             Op::NewContext(process) if self.contexts.len() < MAX_CONTEXTS => {
                 let id = ProcessId(self.processes[process].id);
@@ -578,11 +578,11 @@ impl Simulation {
         let reserved = under_way.as_ref().map_or(0, What::n_to_come);
         if under_way.is_some_and(|what| what.is_run()) {
             prop_assert_eq!(appended.unwrap_err().code, ErrorCode::ContextBusy);
-        } else if length + reserved + tokens.len() as u32 > self.config.max_context {
+        } else if length + reserved + tokens.len() as u32 > self.config.driver.max_positions {
             prop_assert!(tokens.is_empty() || appended.unwrap_err().code == ErrorCode::ContextFull);
         } else {
             appended.unwrap();
-            let page_size = self.config.page_size;
+            let page_size = self.config.driver.page_size;
             let model = self.model(context);
             model.settle(page_size);
             model.buffer.extend_from_slice(tokens);
@@ -591,7 +591,7 @@ impl Simulation {
     }
 
     fn truncate(&mut self, at: usize, n: u32) -> Outcome {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let (context, model) = &mut self.contexts[at];
         let truncated = self.world.engine.truncate(*context, n);
         if model.request.is_some() {
@@ -610,14 +610,14 @@ impl Simulation {
     }
 
     fn flush(&mut self, at: usize) -> Outcome {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let (context, model) = &mut self.contexts[at];
         let submitted = self.world.submit(Submission::Flush(*context));
         if model.request.is_some() {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::ContextBusy);
             return Ok(());
         }
-        if model.all().len().div_ceil(page_size as usize) > self.config.n_pages as usize {
+        if model.all().len().div_ceil(page_size as usize) > self.config.driver.n_pages as usize {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
             return Ok(());
         }
@@ -627,7 +627,7 @@ impl Simulation {
     }
 
     fn generate(&mut self, at: usize, made: GeneratorOptions) -> Outcome {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let (context, model) = &mut self.contexts[at];
         let generator = self.world.engine.new_generator(*context, made.clone());
         if model.request.is_some() {
@@ -690,7 +690,7 @@ impl Simulation {
             .unwrap_or_else(|| derived_seed(process.launch_seed, model.path, &sequence, before));
         let (cap, limit) = (
             generator.max_tokens.unwrap_or(u32::MAX),
-            self.config.max_context as usize,
+            self.config.driver.max_positions as usize,
         );
         let mut tokens = Vec::new();
         let full = |n_drawn: usize, length: usize| {
@@ -785,8 +785,11 @@ impl Simulation {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::InvalidArgument);
             return Ok(());
         }
-        let n_pages = model.all().len().div_ceil(self.config.page_size as usize);
-        if !generation.void && n_pages > self.config.n_pages as usize {
+        let n_pages = model
+            .all()
+            .len()
+            .div_ceil(self.config.driver.page_size as usize);
+        if !generation.void && n_pages > self.config.driver.n_pages as usize {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
             return Ok(());
         }
@@ -798,7 +801,7 @@ impl Simulation {
 
     /// A request was entered, and takes what is buffered.
     pub fn entered(&mut self, context: ContextId, request: RequestId, what: What) {
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let model = self.model(context);
         model.settle(page_size);
         model.request = Some(request);
@@ -818,7 +821,10 @@ impl Simulation {
             return Ok(());
         };
         self.expected.remove(which);
-        let (n_pages, page_size) = (self.config.n_pages as usize, self.config.page_size as usize);
+        let (n_pages, page_size) = (
+            self.config.driver.n_pages as usize,
+            self.config.driver.page_size as usize,
+        );
         let injected = self.failed.remove(&request);
         let tired = self.tired.remove(&request);
         let model = self.model(expected.context);
@@ -852,7 +858,7 @@ impl Simulation {
                 if pending.is_some() || expected.n_buffered > 0 {
                     self.compute(&expected, &[], Adapter::default());
                 }
-                let page_size = self.config.page_size;
+                let page_size = self.config.driver.page_size;
                 self.model(expected.context).settle(page_size);
                 return Ok(());
             }

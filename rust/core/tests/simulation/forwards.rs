@@ -84,7 +84,7 @@ impl Simulation {
             model.slots.len(),
             model.slots.len() + taken.len() + op.input.len(),
         );
-        let limit = self.config.max_context;
+        let limit = self.config.driver.max_positions;
         let mut refuse = |when: bool, code| {
             if when {
                 codes.push(code);
@@ -102,7 +102,8 @@ impl Simulation {
         let shows = |mask: &Vec<bool>| mask.iter().any(|&shown| shown);
         refuse(op.token_mask.len() > V as usize, invalid);
         refuse(!op.token_mask.is_empty() && !shows(&op.token_mask), invalid);
-        let most = self.config.max_batch_rows as usize;
+        let config = &self.config;
+        let most = config.max_batch_rows.min(config.driver.max_batch_tokens) as usize;
         refuse(
             op.rows.iter().filter(|row| row.keep).count() > most,
             invalid,
@@ -110,7 +111,8 @@ impl Simulation {
         let n_of = |index| op.rows.iter().filter(|row| row.index == index).count();
         refuse((0..8).any(|index| n_of(index) > most), invalid);
         refuse(
-            end.div_ceil(self.config.page_size as usize) > self.config.n_pages as usize,
+            end.div_ceil(self.config.driver.page_size as usize)
+                > self.config.driver.n_pages as usize,
             ErrorCode::OutOfPages,
         );
         let methods = op.rows.iter().filter_map(|row| row.sampler);
@@ -193,7 +195,7 @@ impl Simulation {
         answer: Answer,
     ) -> Outcome {
         prop_assert_eq!(answer, Answer::Forwarded(forwarded.rows));
-        let page_size = self.config.page_size;
+        let page_size = self.config.driver.page_size;
         let model = self.model(expected.context);
         model.take(forwarded.slots, expected.n_buffered);
         if !forwarded.leaves {
@@ -208,7 +210,10 @@ impl Simulation {
     }
 
     pub fn reserve(&mut self, at: usize, n: u32) -> Outcome {
-        let (page_size, limit) = (self.config.page_size as usize, self.config.n_pages as usize);
+        let (page_size, limit) = (
+            self.config.driver.page_size as usize,
+            self.config.driver.n_pages as usize,
+        );
         let (context, model) = &mut self.contexts[at];
         let reserved = self.world.engine.reserve_working_pages(*context, n);
         if model.request.is_some() {
@@ -225,7 +230,7 @@ impl Simulation {
     }
 
     pub fn commit(&mut self, at: usize, n: u32) -> Outcome {
-        let page_size = self.config.page_size as usize;
+        let page_size = self.config.driver.page_size as usize;
         let (context, model) = &mut self.contexts[at];
         let committed = self.world.engine.commit_working_pages(*context, n);
         if model.request.is_none() {
@@ -244,7 +249,7 @@ impl Simulation {
     }
 
     pub fn release_pages(&mut self, at: usize, n: u32) -> Outcome {
-        let page_size = self.config.page_size as usize;
+        let page_size = self.config.driver.page_size as usize;
         let (context, model) = &mut self.contexts[at];
         let released = self.world.engine.release_working_pages(*context, n);
         if model.request.is_some() {
@@ -268,7 +273,7 @@ impl Simulation {
     }
 
     pub fn truncate_working(&mut self, at: usize, n: u32) -> Outcome {
-        let page_size = self.config.page_size as usize;
+        let page_size = self.config.driver.page_size as usize;
         let (context, model) = &mut self.contexts[at];
         let truncated = self.world.engine.truncate_working_page_tokens(*context, n);
         if model.request.is_some() {
@@ -283,7 +288,7 @@ impl Simulation {
     }
 
     pub fn page_counts(&self, model: &Model) -> PageCounts {
-        let page_size = self.config.page_size as usize;
+        let page_size = self.config.driver.page_size as usize;
         let n_working = model.slots.len() - model.n_committed;
         PageCounts {
             n_committed: (model.n_committed / page_size) as u32,

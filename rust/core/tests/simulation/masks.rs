@@ -57,7 +57,7 @@ impl Simulation {
     pub fn tire(&mut self) -> Outcome {
         self.rest()?;
         self.tires();
-        self.world.hang(self.config.late_mask_ns);
+        self.world.hang(self.config.late_mask.as_nanos() as u64);
         let awaiting: HashSet<RequestId> = self.awaited.iter().map(|it| it.request).collect();
         for request in awaiting {
             let mut expected = self.expected.iter();

@@ -1,6 +1,8 @@
 //! What may happen, and on which engines.
 
-use pie_core::{Adapter, AdapterName, Command, EngineConfig, Method, Serves};
+use std::time::Duration;
+
+use pie_core::{Adapter, AdapterName, Capabilities, Command, EngineConfig, Method};
 use proptest::prelude::*;
 
 use super::support::fold;
@@ -275,7 +277,7 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                 prefill_chunk,
                 max_batch_seqs,
                 max_context,
-                host_slots,
+                host_pages,
                 run_ahead,
                 max_batch_rows,
                 copy_page_ns,
@@ -283,26 +285,32 @@ pub fn configs() -> impl Strategy<Value = EngineConfig> {
                 shared_step_ns,
             )| {
                 EngineConfig {
-                    serves: Serves {
-                        follows,
-                        ..Serves::default()
-                    },
-                    host_slots,
-                    shared_step_ns,
+                    shared_step: Duration::from_nanos(shared_step_ns),
                     max_snapshots: MAX_SNAPSHOTS,
-                    max_user_snapshots: Some(MAX_USER_SNAPSHOTS),
+                    max_user_snapshots: MAX_USER_SNAPSHOTS,
                     run_ahead,
                     max_batch_rows,
-                    copy_page_ns,
-                    page_size,
-                    n_pages,
                     max_batch_tokens,
                     prefill_chunk,
                     max_batch_seqs,
-                    max_context,
                     end_tokens: vec![END],
-                    driver_timeout_ns: DRIVER_TIMEOUT_NS,
-                    late_mask_ns: LATE_MASK_NS,
+                    late_mask: Duration::from_nanos(LATE_MASK_NS),
+                    driver_timeout: Duration::from_nanos(DRIVER_TIMEOUT_NS),
+                    driver: Capabilities {
+                        follows,
+                        host_pages,
+                        copy_page_ns,
+                        page_size,
+                        n_pages,
+                        max_positions: max_context,
+                        // Some take no more tokens, and so no more rows, than are asked of them.
+                        max_batch_tokens: if page_size % 2 == 1 {
+                            max_batch_tokens
+                        } else {
+                            config().driver.max_batch_tokens
+                        },
+                        ..config().driver
+                    },
                     ..config()
                 }
             },

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use pie_core::batch::{ArenaView, NOT_FINITE};
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, Answer, Batch, BatchId, ContextId, DriverAnswer, DriverCommand, DriverFailure, Engine,
-    EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method, Output, Plan, ProcessId,
-    Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
+    Adapter, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer, DriverCommand,
+    DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method,
+    Output, Plan, ProcessId, Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
 };
 
 use super::next_token;
@@ -85,11 +86,14 @@ pub struct World {
 
 pub fn config() -> EngineConfig {
     EngineConfig {
-        vocab_size: 50,
-        page_size: 4,
-        n_pages: 256,
-        hold_ns: 0,
-        max_context: 4096,
+        hold: Duration::ZERO,
+        driver: Capabilities {
+            vocab_size: 50,
+            page_size: 4,
+            n_pages: 256,
+            max_positions: 4096,
+            ..EngineConfig::new(MODEL, 50).driver
+        },
         ..EngineConfig::new(MODEL, 50)
     }
 }
@@ -134,12 +138,12 @@ pub fn assert_draws_repeat(launch: impl Fn(u64) -> Vec<Vec<u32>>) {
 fn driver(config: &EngineConfig) -> dummy::Driver {
     dummy::Driver::new(
         &config.model,
-        config.vocab_size,
-        config.n_pages,
-        config.page_size,
+        config.driver.vocab_size,
+        config.driver.n_pages,
+        config.driver.page_size,
     )
-    .with_host_slots(config.host_slots)
-    .following(config.serves.follows)
+    .with_host_pages(config.driver.host_pages)
+    .following(config.driver.follows)
 }
 
 /// What a driver that draws by itself answers: the tokens of all rows, and the rows that are wanted themselves.
@@ -281,6 +285,13 @@ impl World {
                 computed.failures.iter().all(|(index, _)| lost(*index)),
                 "every slot that is seen was written: {:?}",
                 computed.failures
+            );
+            let most = self.engine.config().driver.max_batch_tokens as usize;
+            assert!(
+                view.n_tokens().max(view.n_rows()) <= most,
+                "{} tokens and {} rows, and the driver takes {most}",
+                view.n_tokens(),
+                view.n_rows()
             );
             self.now_ns += self.token_ns * (1 + view.n_tokens() as u64);
             self.computed.insert(batch.id, computed.logits);

@@ -1,6 +1,7 @@
 //! The models of a host.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Host;
 use crate::Error;
@@ -14,7 +15,12 @@ impl Host {
     /// # Errors
     /// `invalid-model` when a file of its folder is missing or damaged, `invalid-config` for a setting out of its range
     /// or a name that is taken, `internal` when there is no thread to watch its driver.
-    pub fn add_model(&self, config: ModelConfig) -> Result<Arc<Model>, Error> {
+    pub fn add_model(&self, mut config: ModelConfig) -> Result<Arc<Model>, Error> {
+        config.engine.driver_timeout = if config.is_isolated {
+            Duration::ZERO
+        } else {
+            self.shared.config.driver_timeout
+        };
         let model = Arc::new(Model::new(config)?);
         overdue::start(&model)?;
         self.shared.surroundings.models.add(model.clone())?;

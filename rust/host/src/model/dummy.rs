@@ -57,10 +57,10 @@ fn driver(model: &Model, script: Vec<(String, String)>) -> Result<dummy::Driver,
     let driver = dummy::Driver::new(
         model.name(),
         model.vocab_size(),
-        model.n_pages,
+        model.driver.n_pages,
         model.page_size(),
     )
-    .with_host_slots(model.n_host_slots);
+    .with_host_pages(model.driver.host_pages);
     if script.is_empty() {
         return Ok(driver);
     }

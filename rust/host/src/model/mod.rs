@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pie_core::{
-    Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn, Progress, RequestId, Stats, Submission,
-    UserId, UserStats,
+    Capabilities, Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn, Progress, RequestId, Stats,
+    Submission, UserId, UserStats,
 };
 use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
@@ -44,6 +44,9 @@ pub struct ModelConfig {
     pub folder: PathBuf,
     /// The core's configuration; its end tokens are replaced by those of the folder.
     pub engine: EngineConfig,
+    /// The driver has a process of its own. Whoever waits for it ends that process where a batch is overdue, and the
+    /// engine waits on.
+    pub is_isolated: bool,
 }
 
 /// Normalizing a text makes it at most so many times shorter (Unicode's composition, three times).
@@ -67,13 +70,10 @@ type Waker = oneshot::Sender<Result<(), Error>>;
 /// A loaded model.
 pub struct Model {
     name: String,
-    vocab_size: u32,
-    page_size: u32,
-    max_context: u32,
+    /// What its driver serves.
+    driver: Capabilities,
     /// The longest text that is encoded for a context.
     text_bytes: usize,
-    n_pages: u32,
-    n_host_slots: u32,
     chat: Arc<Chat>,
     /// The state of the model. It is locked for microseconds and never while a driver runs.
     engine: Mutex<Engine>,
@@ -107,17 +107,16 @@ impl Model {
     /// # Errors
     /// `invalid-model` when a file is missing or damaged, `invalid-config` for a setting out of its range.
     pub(crate) fn new(config: ModelConfig) -> Result<Self, Error> {
-        let ModelConfig { folder, mut engine } = config;
-        let chat = Arc::new(Chat::from_dir(&folder, engine.vocab_size).map_err(text_error)?);
+        let ModelConfig {
+            folder, mut engine, ..
+        } = config;
+        let driver = engine.driver.clone();
+        let chat = Arc::new(Chat::from_dir(&folder, driver.vocab_size).map_err(text_error)?);
         engine.end_tokens = chat.end_tokens().to_vec();
         Ok(Self {
             name: engine.model.clone(),
-            vocab_size: engine.vocab_size,
-            page_size: engine.page_size,
-            max_context: engine.max_context,
-            text_bytes: text_bytes(chat.tokenizer().longest_token_bytes(), engine.max_context),
-            n_pages: engine.n_pages,
-            n_host_slots: engine.host_slots,
+            text_bytes: text_bytes(chat.tokenizer().longest_token_bytes(), driver.max_positions),
+            driver,
             chat,
             inbox: Inbox::new(usize::try_from(engine.max_waiting).unwrap_or(usize::MAX)),
             watch: Arc::default(),
@@ -138,12 +137,12 @@ impl Model {
 
     /// Entries of its vocabulary: the length of a row of logits.
     pub fn vocab_size(&self) -> u32 {
-        self.vocab_size
+        self.driver.vocab_size
     }
 
     /// Tokens that a page holds.
     pub fn page_size(&self) -> u32 {
-        self.page_size
+        self.driver.page_size
     }
 
     /// Counters of the core.
@@ -183,7 +182,7 @@ impl Model {
 
     /// Bytes of a list of so many stop tokens, each of which is held once.
     pub(crate) fn stop_bytes(&self, n_tokens: usize) -> u64 {
-        let most = usize::try_from(self.vocab_size).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.driver.vocab_size).unwrap_or(usize::MAX);
         (n_tokens.min(most) * size_of::<u32>()) as u64
     }
 
@@ -192,7 +191,7 @@ impl Model {
     /// # Errors
     /// `context-full`.
     pub(crate) fn check_text(&self, n_bytes: usize) -> Result<(), Error> {
-        check_fits(n_bytes, self.text_bytes, self.max_context)
+        check_fits(n_bytes, self.text_bytes, self.driver.max_positions)
     }
 
     pub(crate) fn chat(&self) -> &Arc<Chat> {

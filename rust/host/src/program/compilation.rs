@@ -15,7 +15,6 @@ use super::disk::{self, DiskCache};
 use super::fair_turns::FairTurns;
 use super::shape;
 use super::single_flight::Shift;
-use crate::config::PARALLEL_COMPILATIONS;
 use crate::{Error, HostConfig};
 
 /// Compiled components that are read from disk at once: milliseconds each, beside any compilation.
@@ -51,7 +50,7 @@ impl<B: Binder> Compilation<B> {
             binder: Arc::new(binder),
             disk: disk.map(Arc::new),
             workers: workers.map(Arc::new),
-            turns: FairTurns::new(PARALLEL_COMPILATIONS),
+            turns: FairTurns::new(config.max_compilations),
             loading: Arc::new(Semaphore::new(PARALLEL_LOADS)),
             stopping: watch::Sender::new(()),
             config,

@@ -96,8 +96,8 @@ pub(crate) fn took_too_much(what: &str, most_bytes: u64) -> Error {
     Error::new(
         ErrorCode::LimitCompile,
         format!(
-            "{what} took more memory than the {most_bytes} bytes that limits.compile_bytes and engine.memory_bytes leave for it; \
-             make it smaller, or raise the limits"
+            "{what} took more memory than the {most_bytes} bytes that limits.compile_bytes, engine.memory_bytes and engine.max_compilations leave for it; \
+             make it smaller, or change these"
         ),
     )
 }

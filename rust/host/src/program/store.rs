@@ -278,16 +278,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::PARALLEL_COMPILATIONS;
     use crate::interface::linkers::Linkers;
     use crate::program::fair_turns::FairTurn;
     use crate::program::source::SourceBundle;
     use crate::sandbox::wasm_engine;
 
     /// Takes all turns.
-    async fn busy(store: &ProgramStore<Linkers>) -> Vec<FairTurn> {
+    async fn busy(store: &ProgramStore<Linkers>, n_turns: usize) -> Vec<FairTurn> {
         let mut busy = Vec::new();
-        for n in 0..PARALLEL_COMPILATIONS {
+        for n in 0..n_turns {
             busy.push(
                 store
                     .compilation
@@ -358,7 +357,7 @@ mod tests {
         let compiled = store().code(&code, "user").await.map(drop).unwrap_err();
         let store = store();
         assert!(store.has_component(&component));
-        let _busy = busy(&store).await;
+        let _busy = busy(&store, config.max_compilations).await;
         let loading = store.code(&code, "user");
         let loaded = tokio::time::timeout(Duration::from_secs(60), loading).await;
         let loaded = loaded.unwrap().map(drop).unwrap_err();
@@ -367,11 +366,14 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_the_turn_of_another_user() {
-        let config = Arc::new(HostConfig::default());
+        let config = Arc::new(HostConfig {
+            max_compilations: 3,
+            ..HostConfig::default()
+        });
         let engine = wasm_engine(&config).unwrap();
         let linkers = Linkers::new(&engine).unwrap();
         let store = Arc::new(ProgramStore::new(config, engine, linkers).unwrap());
-        let busy = busy(&store).await;
+        let busy = busy(&store, 3).await;
         let code = Code::Component(Component::new(*b"\0asm\x0d\0\x01\0"));
         let users = ["first", "second"];
         let mut waiting = users.map(|user| Box::pin(store.code(&code, user)));
@@ -389,7 +391,7 @@ mod tests {
         let messages = [first, second].map(|outcome| outcome.map(drop).unwrap_err().message);
         assert_eq!(messages[0], messages[1]);
         // The error is remembered, so that nobody waits to learn it again.
-        let _busy = self::busy(&store).await;
+        let _busy = self::busy(&store, 3).await;
         let again = store.code(&code, "third").await.map(drop).unwrap_err();
         assert_eq!(again.message, messages[0]);
     }

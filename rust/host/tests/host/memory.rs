@@ -13,7 +13,7 @@ const TRUE: &str = r#"(func (export "run") (param i32 i32) (result i32) (call $o
 fn small() -> Host {
     host_with(|config| {
         config.memory_bytes = 1 << 30;
-        config.user_memory_bytes = Some(72 << 20);
+        config.user_memory_bytes = 72 << 20;
     })
 }
 
@@ -157,7 +157,7 @@ fn the_stacks_of_programs_that_recurse_are_charged_and_given_back() {
 fn a_launch_for_which_there_is_no_room_is_refused() {
     let host = host_with(|config| {
         config.memory_bytes = 32 << 20;
-        config.user_memory_bytes = Some(1 << 20);
+        config.user_memory_bytes = 1 << 20;
     });
     let waits = talking(
         r#"(func (export "run") (param i32 i32) (result i32) (call $block (call $pollable (call $receive))) (unreachable))"#,

@@ -94,12 +94,12 @@ impl Batch<'_> {
         check_below(
             "host slot in swap_out_dst",
             self.swap_outs.dst,
-            limits.n_host_slots,
+            limits.host_pages,
         )?;
         check_below(
             "host slot in swap_in_src",
             self.swap_ins.src,
-            limits.n_host_slots,
+            limits.host_pages,
         )
     }
 

@@ -9,7 +9,7 @@ const LIMITS: ArenaBounds = ArenaBounds {
     max_positions: 64,
     page_size: 4,
     n_pages: 8,
-    n_host_slots: 3,
+    host_pages: 3,
     max_tokens: 16,
 };
 

@@ -97,7 +97,7 @@ impl Options {
                 max_positions: size(raw.max_positions),
                 page_size: size(raw.page_size),
                 n_pages: size(raw.n_pages),
-                n_host_slots: 0,
+                host_pages: 0,
                 max_tokens: size(raw.max_tokens),
             },
             kv: KvShape {

@@ -37,7 +37,7 @@ impl Plan {
             ..
         } = self.options;
         let limits = ArenaBounds {
-            n_host_slots: self.host.as_ref().map_or(0, KvMemory::n_pages),
+            host_pages: self.host.as_ref().map_or(0, KvMemory::n_pages),
             ..limits
         };
         let batch = Batch::read(arena, &limits, &mut self.page_users)?;

@@ -1,21 +1,41 @@
 //! What the configuration says of who may come in.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
-use pie_host::{Error, ErrorCode};
+use pie_host::settings::{Field, Kind, Refusal, Value, Word};
+use pie_host::{Error, ErrorCode, settings};
 
 use crate::names;
 
-/// The most proxies and operators that may be named.
-const MAX_NAMED: usize = 1000;
+settings! {
+    /// What the configuration says of who may come in.
+    pub struct AuthConfig in "server" {
+        /// Whether clients have to prove who they are: `on`, by a key or a proxy; `off`, they are who they say; `auto`,
+        /// on but on loopback without a trusted proxy.
+        mode "auth": AuthMode = AuthMode::Auto;
+        /// Lets `auth = "off"` stand on an address that others reach: whoever does may be anybody.
+        allow_anonymous "allow_anonymous": bool = false;
+        /// Addresses or networks (`10.0.0.7`, `10.1.0.0/16`) of the proxies whose `user_header` names the user.
+        trusted_proxies "trusted_proxies": Vec<Network> = Vec::new();
+        /// The header in which they do; from anybody else it is refused.
+        user_header "user_header": HeaderName = HeaderName("X-Pie-User".to_owned()), 1 => 64;
+        /// Users who see and end what is anybody's, where no key says what they may do.
+        operators "operators": Vec<UserName> = Vec::new();
+        /// What clients call the server beside its address, as in `pie.example.org` or `pie.example.org:8443`: those
+        /// who sign their hello sign that name.
+        host_names "host_names": Vec<HostName> = Vec::new();
+        /// The file in which a line of JSON stands for each thing that a client changed or was refused; empty: they go
+        /// to the log, as `info` of `audit`.
+        audit_log "audit_log": PathBuf = PathBuf::new();
+    }
+}
 
 /// Whether clients have to prove who they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
     /// They have to, but on loopback without a trusted proxy.
-    #[default]
     Auto,
     /// They have to.
     On,
@@ -23,116 +43,132 @@ pub enum AuthMode {
     Off,
 }
 
-/// What the configuration says of who may come in.
-#[derive(Clone, Debug)]
-pub struct AuthConfig {
-    /// Whether clients have to prove who they are.
-    pub mode: AuthMode,
-    /// Lets `Off` stand on an address that others reach.
-    pub allow_anonymous: bool,
-    /// The proxies whose header names a user.
-    pub trusted_proxies: Vec<IpNet>,
-    /// That header, in lower case.
-    pub user_header: String,
-    /// Users that are operators where no key says what they are.
-    pub operators: Vec<String>,
-    /// What clients call the server, beside its address, as in their `Host` header: `pie.example.org` or
-    /// `pie.example.org:8443`.
-    pub host_names: Vec<String>,
-    /// The file of the audit lines; none: they go to the log.
-    pub audit_log: Option<PathBuf>,
+impl AuthMode {
+    const WORDS: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
 }
 
-impl Default for AuthConfig {
-    fn default() -> Self {
-        Self {
-            mode: AuthMode::Auto,
-            allow_anonymous: false,
-            trusted_proxies: Vec::new(),
-            user_header: "x-pie-user".to_owned(),
-            operators: Vec::new(),
-            host_names: Vec::new(),
-            audit_log: None,
+impl Field for AuthMode {
+    const KIND: Kind = Kind::Choice(&["auto", "on", "off"]);
+    type Bound = usize;
+
+    fn bound(bound: usize) -> Value {
+        bound.to_value()
+    }
+
+    fn to_value(&self) -> Value {
+        let word = Self::WORDS.iter().find(|(_, mode)| mode == self);
+        Value::Text(word.map_or_else(String::new, |(word, _)| (*word).to_owned()))
+    }
+
+    fn from_value(value: Value) -> Result<Self, Refusal> {
+        let text = String::from_value(value)?;
+        let mode = Self::WORDS.iter().find(|(word, _)| *word == text);
+        mode.map(|(_, mode)| *mode).ok_or(Refusal {
+            found: text,
+            expected: "auto, on or off",
+        })
+    }
+}
+
+/// A proxy, or a network of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(IpNet);
+
+impl Word for Network {
+    const EXPECTED: &'static str = "addresses and networks, as in 10.0.0.7 and 10.1.0.0/16";
+
+    fn parse(text: &str) -> Option<Self> {
+        let network = text.parse::<IpNet>();
+        let network = network.or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network.ok().map(Self)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// The name of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderName(String);
+
+impl HeaderName {
+    /// In lower case, as headers are looked up.
+    pub(super) fn lower(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl Field for HeaderName {
+    const KIND: Kind = Kind::Text;
+    type Bound = usize;
+
+    fn bound(bound: usize) -> Value {
+        bound.to_value()
+    }
+
+    fn to_value(&self) -> Value {
+        self.0.to_value()
+    }
+
+    fn from_value(value: Value) -> Result<Self, Refusal> {
+        let text = String::from_value(value)?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if text.bytes().all(is_name) {
+            return Ok(Self(text));
         }
+        Err(Refusal {
+            found: text,
+            expected: "the name of a header, of letters, digits and hyphens",
+        })
+    }
+}
+
+/// The name of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserName(String);
+
+impl UserName {
+    pub(super) fn is(&self, user: &str) -> bool {
+        self.0 == user
+    }
+}
+
+impl Word for UserName {
+    const EXPECTED: &'static str = "names of users";
+
+    fn parse(text: &str) -> Option<Self> {
+        names::check_user(text).ok()?;
+        Some(Self(text.to_owned()))
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// What clients call a server, as in their `Host` header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostName(String);
+
+impl Word for HostName {
+    const EXPECTED: &'static str = "names of hosts, as in pie.example.org and pie.example.org:8443";
+
+    fn parse(text: &str) -> Option<Self> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+        (!text.is_empty() && text.bytes().all(is_plain)).then(|| Self(text.to_owned()))
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
     }
 }
 
 impl AuthConfig {
-    /// Sets a text by its name: `auth`, `user_header` or `audit_log`. False for another name.
-    ///
-    /// # Errors
-    /// `invalid-config` for a value that cannot be.
-    pub fn set_text(&mut self, name: &str, value: &str) -> Result<bool, Error> {
-        match name {
-            "auth" => {
-                self.mode = match value {
-                    "auto" => AuthMode::Auto,
-                    "on" => AuthMode::On,
-                    "off" => AuthMode::Off,
-                    _ => return Err(refused(name, value, "auto, on or off")),
-                }
-            }
-            "user_header" => {
-                let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-                if !(1..=64).contains(&value.len()) || !value.bytes().all(is_name) {
-                    return Err(refused(
-                        name,
-                        value,
-                        "the name of a header, of letters, digits and hyphens",
-                    ));
-                }
-                self.user_header = value.to_ascii_lowercase();
-            }
-            "audit_log" => self.audit_log = (!value.is_empty()).then(|| PathBuf::from(value)),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// Sets a list by its name: `trusted_proxies`, `operators` or `host_names`. False for another name.
-    ///
-    /// # Errors
-    /// `invalid-config` for a value that cannot be.
-    pub fn set_list(&mut self, name: &str, values: Vec<String>) -> Result<bool, Error> {
-        if values.len() > MAX_NAMED {
-            return Err(refused(name, "a list", &format!("at most {MAX_NAMED}")));
-        }
-        match name {
-            "trusted_proxies" => {
-                let network = |value: &String| {
-                    let parsed = value
-                        .parse::<IpNet>()
-                        .or_else(|_| value.parse::<IpAddr>().map(IpNet::from));
-                    parsed.map_err(|_| {
-                        refused(
-                            name,
-                            value,
-                            "addresses and networks, as in 10.0.0.7 and 10.1.0.0/16",
-                        )
-                    })
-                };
-                self.trusted_proxies = values.iter().map(network).collect::<Result<_, _>>()?;
-            }
-            "operators" => {
-                for user in &values {
-                    names::check_user(user).map_err(|_| refused(name, user, "names of users"))?;
-                }
-                self.operators = values;
-            }
-            "host_names" => {
-                let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
-                if let Some(value) = values
-                    .iter()
-                    .find(|value| value.is_empty() || !value.bytes().all(is_plain))
-                {
-                    let expected = "names of hosts, as in pie.example.org and pie.example.org:8443";
-                    return Err(refused(name, value, expected));
-                }
-                self.host_names = values;
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
+    /// The file of the audit lines; none: they go to the log.
+    pub(crate) fn audit_file(&self) -> Option<&Path> {
+        Some(self.audit_log.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
     /// True for a `Host` header by which clients call a server at `address`. What a client signs names its server by
@@ -141,7 +177,7 @@ impl AuthConfig {
         if self
             .host_names
             .iter()
-            .any(|name| name.eq_ignore_ascii_case(host))
+            .any(|name| name.0.eq_ignore_ascii_case(host))
         {
             return true;
         }
@@ -165,7 +201,7 @@ impl AuthConfig {
         let address = address.to_canonical();
         self.trusted_proxies
             .iter()
-            .any(|network| network.contains(&address))
+            .any(|network| network.0.contains(&address))
     }
 
     /// Whether clients have to prove who they are at an address, where `n_keys` may be used.
@@ -201,17 +237,13 @@ impl AuthConfig {
     }
 }
 
-fn refused(name: &str, value: &str, expected: &str) -> Error {
-    let shown: String = value.chars().take(80).collect();
-    Error::new(
-        ErrorCode::InvalidConfig,
-        format!("server.{name} holds {shown:?}; give {expected}"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn texts(texts: &[&str]) -> Value {
+        Value::Texts(texts.iter().map(|&text| text.to_owned()).collect())
+    }
 
     fn is_on(
         mode: AuthMode,
@@ -232,8 +264,9 @@ mod tests {
     #[test]
     fn a_server_is_called_by_its_address_and_its_names() {
         let mut config = AuthConfig::default();
-        let names = vec!["Pie.example.org".to_owned()];
-        assert!(config.set_list("host_names", names).unwrap());
+        config
+            .set("host_names", texts(&["Pie.example.org"]))
+            .unwrap();
         let called = |host, address: &str| config.is_called(host, address.parse().unwrap());
         for (host, address) in [
             ("localhost:8080", "127.0.0.1:8080"),
@@ -256,7 +289,7 @@ mod tests {
         ] {
             assert!(!called(host, address), "{host} {address}");
         }
-        let refused = config.set_list("host_names", vec!["a/b".to_owned()]);
+        let refused = config.set("host_names", texts(&["a/b"]));
         assert!(refused.unwrap_err().message.contains("names of hosts"));
     }
 
@@ -265,11 +298,7 @@ mod tests {
         const HOME: [u8; 4] = [127, 0, 0, 1];
         const PUBLIC: [u8; 4] = [0, 0, 0, 0];
         let proxy = |config: &mut AuthConfig| {
-            assert!(
-                config
-                    .set_list("trusted_proxies", vec!["10.0.0.1".to_owned()])
-                    .unwrap()
-            )
+            config.set("trusted_proxies", texts(&["10.0.0.1"])).unwrap();
         };
         assert_eq!(is_on(AuthMode::Auto, HOME, 0, |_| ()), Ok(false));
         assert_eq!(is_on(AuthMode::Auto, HOME, 1, |_| ()), Ok(false));
@@ -301,9 +330,7 @@ mod tests {
         );
         let anonymous_operators = |config: &mut AuthConfig| {
             config.allow_anonymous = true;
-            config
-                .set_list("operators", vec!["ada".to_owned()])
-                .unwrap();
+            config.set("operators", texts(&["ada"])).unwrap();
         };
         let message = is_on(AuthMode::Off, PUBLIC, 0, anonymous_operators).unwrap_err();
         assert!(message.contains("server.operators"), "{message}");
@@ -316,45 +343,32 @@ mod tests {
     #[test]
     fn values_are_checked() {
         let mut config = AuthConfig::default();
-        assert!(config.set_text("auth", "on").unwrap());
-        assert!(
-            config
-                .set_text("user_header", "X-Auth-Request-User")
-                .unwrap()
-        );
-        assert!(config.set_text("audit_log", "/tmp/a").unwrap());
-        assert!(!config.set_text("host", "x").unwrap());
-        assert!(!config.set_list("allowed_origins", Vec::new()).unwrap());
-        assert_eq!(
-            (config.mode, config.user_header.as_str()),
-            (AuthMode::On, "x-auth-request-user")
-        );
-        for (name, value) in [
-            ("auth", "yes"),
-            ("user_header", ""),
-            ("user_header", "a b"),
-            ("user_header", "a:"),
+        let text = |text: &str| Value::Text(text.to_owned());
+        config.set("auth", text("on")).unwrap();
+        config
+            .set("user_header", text("X-Auth-Request-User"))
+            .unwrap();
+        config.set("audit_log", text("/tmp/a")).unwrap();
+        assert_eq!(config.mode, AuthMode::On);
+        assert_eq!(config.user_header.lower(), "x-auth-request-user");
+        assert_eq!(config.audit_file(), Some(Path::new("/tmp/a")));
+        for (key, value) in [
+            ("auth", text("yes")),
+            ("user_header", text("")),
+            ("user_header", text(&"a".repeat(65))),
+            ("user_header", text("a b")),
+            ("user_header", text("a:")),
+            ("trusted_proxies", texts(&["localhost"])),
+            ("trusted_proxies", texts(&["10.0.0.0/33"])),
+            ("operators", texts(&["../x"])),
         ] {
-            assert!(
-                config
-                    .set_text(name, value)
-                    .unwrap_err()
-                    .message
-                    .contains(name)
-            );
-        }
-        for (name, value) in [
-            ("trusted_proxies", "localhost"),
-            ("trusted_proxies", "10.0.0.0/33"),
-            ("operators", "../x"),
-        ] {
-            assert!(
-                config
-                    .set_list(name, vec![value.to_owned()])
-                    .unwrap_err()
-                    .message
-                    .contains(value)
-            );
+            let found = match &value {
+                Value::Texts(texts) => texts[0].clone(),
+                value => value.to_string(),
+            };
+            let message = config.set(key, value).unwrap_err().message;
+            let named = message.contains(key) && message.contains(&found);
+            assert!(named, "{message}");
         }
     }
 }

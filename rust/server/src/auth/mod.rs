@@ -24,7 +24,7 @@ use pie_host::{Error, ErrorCode};
 use self::api_key::MAX_KEY_BYTES;
 pub(crate) use self::api_key::{hex, random, unhex};
 use self::attempts::Attempts;
-pub use self::config::{AuthConfig, AuthMode};
+pub use self::config::{AuthConfig, AuthMode, HeaderName, HostName, Network, UserName};
 pub(crate) use self::identity::Identity;
 pub use self::identity::Role;
 use self::keys::{Credential, Keys};
@@ -195,7 +195,7 @@ impl Authority {
 
     /// Somebody of whom no key says what they may do.
     fn named(&self, user: String, address: IpAddr) -> Identity {
-        let role = if self.config.operators.contains(&user) {
+        let role = if self.config.operators.iter().any(|name| name.is(&user)) {
             Role::Operator
         } else {
             Role::User

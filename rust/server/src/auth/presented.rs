@@ -73,8 +73,8 @@ fn named_user(
     is_proxy: bool,
     peer: IpAddr,
 ) -> Result<Option<String>, Error> {
-    let name = config.user_header.as_str();
-    let mut values = headers.get_all(name).iter();
+    let name = config.user_header.lower();
+    let mut values = headers.get_all(&name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
@@ -116,16 +116,13 @@ fn forwarded_for(headers: &HeaderMap, config: &AuthConfig) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pie_host::Value;
     use tungstenite::http::{HeaderName, HeaderValue};
 
     fn read(peer: &str, headers: &[(&str, &str)]) -> Result<Presented, ErrorCode> {
         let mut config = AuthConfig::default();
-        config
-            .set_list(
-                "trusted_proxies",
-                vec!["10.0.0.0/8".to_owned(), "::1".to_owned()],
-            )
-            .unwrap();
+        let proxies = Value::Texts(vec!["10.0.0.0/8".to_owned(), "::1".to_owned()]);
+        config.set("trusted_proxies", proxies).unwrap();
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(

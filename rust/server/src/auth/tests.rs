@@ -1,5 +1,6 @@
 //! Hellos and what becomes of them.
 
+use pie_host::Value;
 use tempfile::TempDir;
 
 use super::records::tests::new;
@@ -57,6 +58,10 @@ fn here() -> Presented {
     .unwrap()
 }
 
+fn texts(texts: &[&str]) -> Value {
+    Value::Texts(texts.iter().map(|&text| text.to_owned()).collect())
+}
+
 fn with_key(key: &str) -> Claim {
     Claim {
         key: Some(key.to_owned()),
@@ -67,7 +72,7 @@ fn with_key(key: &str) -> Claim {
 #[test]
 fn without_authentication_a_client_is_whoever_it_says() {
     let case = Case::new(AuthMode::Auto, |config, _| {
-        config.operators = vec!["root".to_owned()]
+        config.set("operators", texts(&["root"])).unwrap();
     });
     let is = |user: Option<&str>| {
         let identity = case
@@ -208,10 +213,9 @@ fn a_bearer_is_a_key_and_many_bad_ones_have_to_wait() {
 #[test]
 fn a_proxy_decides_who_its_client_is() {
     let case = Case::new(AuthMode::Auto, |config, _| {
-        config
-            .set_list("trusted_proxies", vec!["127.0.0.1".to_owned()])
-            .unwrap();
-        config.operators = vec!["root".to_owned()];
+        let proxies = texts(&["127.0.0.1"]);
+        config.set("trusted_proxies", proxies).unwrap();
+        config.set("operators", texts(&["root"])).unwrap();
     });
     let shown = |user: &str| Presented {
         user: Some(user.to_owned()),
@@ -248,7 +252,7 @@ fn a_public_key_needs_its_user_its_signature_and_its_record() {
     let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
     let case = Case::new(AuthMode::On, |config, folder| {
-        config.host_names = vec!["h:1".to_owned()];
+        config.set("host_names", texts(&["h:1"])).unwrap();
         add_key(
             folder,
             NewKey {

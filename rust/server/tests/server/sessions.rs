@@ -42,8 +42,10 @@ fn a_client_of_the_future_is_told_the_version() {
 
 #[test]
 fn web_pages_of_other_origins_are_refused() {
-    let world =
-        World::with(|config| config.allowed_origins = vec!["https://good.example".to_owned()]);
+    let world = World::with(|config| {
+        let origins = pie_host::Value::Texts(vec!["https://good.example".to_owned()]);
+        config.set("allowed_origins", origins).unwrap();
+    });
     world.run(async {
         for (origin, admitted) in [("https://evil.example", false), ("https://good.example", true)] {
             let address = world.server.address();

@@ -67,11 +67,11 @@ pub(crate) struct PageStore {
 }
 
 impl PageStore {
-    pub(crate) fn new(page_size: u32, n_pages: u32, n_host_slots: u32) -> Self {
+    pub(crate) fn new(page_size: u32, n_pages: u32, host_pages: u32) -> Self {
         Self {
             page_size,
             pool: PagePool::new(n_pages),
-            host: HostPool::new(n_host_slots),
+            host: HostPool::new(host_pages),
             nodes: Slab::new(),
             index: HashTable::new(),
             hasher: RandomState::new(),

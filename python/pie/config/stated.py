@@ -1,0 +1,210 @@
+"""What the engine states of the sections. Generated from its tables by `tools/gen_config_docs.py`; do not edit."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class EngineSettings(Struct, frozen=True, kw_only=True):
+    """Of `[engine]`, what the engine states."""
+
+    worker_threads: int = 0
+    """Threads that run programs; 0: one a core."""
+
+    worker_niceness: int = 5
+    """How much lower their priority is than that of the driver, in steps of `nice`."""
+
+    background_niceness: int = 10
+    """The same of programs that compute for long without waiting, never less than `worker_niceness`, and of one thread:
+    the others that run such programs do so when no other thread wants the core.
+    """
+
+    max_processes: int = 256
+    """Processes that may live at once."""
+
+    max_compilations: int = 2
+    """Programs of users that may be compiled, or read, at once. Each takes up to a core and `limits.compile_bytes`, and
+    all together at most a quarter of `memory_bytes`, which is kept free for them.
+    """
+
+    stack_bytes: int = 33554432
+    """Bytes of stack that a program may use."""
+
+    memory_bytes: int = 0
+    """Bytes that all users together may make the engine hold, beside the models: programs, texts, queues, messages,
+    uploads; at least 16 MiB. 0: three quarters of what the models and their drivers leave of the machine's memory, or
+    of the control group's.
+    """
+
+    user_memory_bytes: int = 0
+    """Bytes of them that one user may hold, at least 1 MiB; 0: three eighths."""
+
+    driver_timeout_s: float = 60.0
+    """How long a driver may take for a batch until its requests fail; 0: any time. With `isolate`, its process is then
+    killed and started again; without, new requests wait until it answers. Take many times what the largest batch takes:
+    a slow driver is no faster for being given up.
+    """
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """Of `[server]`, what the engine states."""
+
+    host: str = "127.0.0.1"
+    """The address to serve on."""
+
+    port: int = 8080
+    """The port to serve on; 0: a free one."""
+
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages that may connect, beside those of the own port on this machine."""
+
+    max_connections: int = 1024
+    """Clients that may be connected at once."""
+
+    max_user_connections: int = 256
+    """Clients of one user that may be connected at once."""
+
+    max_address_connections: int = 512
+    """Clients of one address that may be connected at once; an IPv6 network of 64 bits is one. Behind a proxy, all
+    clients may have one address.
+    """
+
+    handshake_timeout_s: float = 10.0
+    """How long a client may take until it has said hello."""
+
+    ping_interval_s: float = 20.0
+    """Time between two pings of the server."""
+
+    idle_timeout_s: float = 60.0
+    """How long a client may be silent, pongs included, before it is disconnected."""
+
+    frame_timeout_s: float = 60.0
+    """How long a message of a client may take from its first byte to its last."""
+
+    max_frame_bytes: int = 16777216
+    """Bytes of one message of a client."""
+
+    max_upload_bytes: int = 67108864
+    """Bytes of one upload, and of all that one connection holds."""
+
+    max_user_upload_bytes: int = 268435456
+    """Bytes of all uploads that the connections of one user hold."""
+
+    upload_timeout_s: float = 60.0
+    """How long an upload may stand still before it is given up."""
+
+    max_installed_bytes: int = 17179869184
+    """Bytes of all installed programs."""
+
+    max_processes_per_user: int = 64
+    """Processes of one user that may live at once."""
+
+    grace_s: float = 60.0
+    """How long a process that is not detached outlives the connection of its client."""
+
+    drain_s: float = 30.0
+    """How long processes may go on when the server is told to end."""
+
+    retention_s: float = 3600.0
+    """How long the events of an ended process wait for somebody to attach."""
+
+    max_ended_processes: int = 1000
+    """Ended processes that are kept at most; the oldest go first."""
+
+    max_ended_bytes: int = 268435456
+    """Bytes of events and logs of ended processes that are kept; the oldest go first."""
+
+    kept_bytes: int = 262144
+    """Bytes of events that are kept for a process to which nobody is attached."""
+
+    log_bytes: int = 65536
+    """Bytes of output of a process that `pie logs` can show."""
+
+    window_bytes: int = 1048576
+    """Bytes of events that are sent ahead of what a client has acknowledged, for each process."""
+
+    auth: Literal["auto", "on", "off"] = "auto"
+    """Whether clients have to prove who they are: `on`, by a key or a proxy; `off`, they are who they say; `auto`, on
+    but on loopback without a trusted proxy.
+    """
+
+    allow_anonymous: bool = False
+    """Lets `auth = "off"` stand on an address that others reach: whoever does may be anybody."""
+
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks (`10.0.0.7`, `10.1.0.0/16`) of the proxies whose `user_header` names the user."""
+
+    user_header: str = "X-Pie-User"
+    """The header in which they do; from anybody else it is refused."""
+
+    operators: tuple[str, ...] = ()
+    """Users who see and end what is anybody's, where no key says what they may do."""
+
+    host_names: tuple[str, ...] = ()
+    """What clients call the server beside its address, as in `pie.example.org` or `pie.example.org:8443`: those who
+    sign their hello sign that name.
+    """
+
+    audit_log: str = ""
+    """The file in which a line of JSON stands for each thing that a client changed or was refused; empty: they go to
+    the log, as `info` of `audit`.
+    """
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True):
+    """Of `[model]`, what the engine states."""
+
+    max_batch_tokens: int = 512
+    """Tokens of a batch, of all its sequences."""
+
+    prefill_chunk: int = 512
+    """Tokens of one sequence in a batch."""
+
+    max_batch_seqs: int = 256
+    """Sequences of a batch."""
+
+    max_batch_rows: int = 256
+    """Rows of logits that forward passes may want in a batch."""
+
+    max_contexts: int = 4096
+    """Contexts that may live at once."""
+
+    max_process_contexts: int = 0
+    """Contexts of one process that may live at once; 0: a quarter of `max_contexts`."""
+
+    max_user_contexts: int = 0
+    """Contexts of one user that may live at once; 0: half of `max_contexts`."""
+
+    max_snapshots: int = 4096
+    """Snapshots that may be kept at once."""
+
+    max_user_snapshots: int = 0
+    """Snapshots of one user that may be kept at once; 0: an eighth of `max_snapshots`."""
+
+    max_waiting: int = 4096
+    """Requests that may be entered and not answered at once."""
+
+    max_process_waiting: int = 0
+    """Requests of one process among them; 0: a quarter of `max_waiting`."""
+
+    max_user_waiting: int = 0
+    """Requests of one user among them; 0: half of `max_waiting`."""
+
+    hold_s: float = 0.002
+    """How long a batch may wait for programs that step by themselves and are expected back."""
+
+    shared_step_s: float = 0.0015
+    """How long a batch in which a user decodes beside others may take, as estimated from those that ran; or one and a
+    half times as long as it would if each decoded as little as the one who decodes the least, if that is longer, up to
+    four times the step or the shortest batch. 0: any time. No result depends on it.
+    """
+
+    run_ahead: bool = True
+    """Whether the next token of a program that steps by itself is computed before it asks. No result depends on it."""
+
+    prefix_cache: bool = True
+    """Whether a pass starts behind what was computed before of its tokens; without, forks still share their pages. No
+    result depends on it.
+    """
