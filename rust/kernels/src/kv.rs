@@ -287,8 +287,47 @@ mod tests {
         );
     }
 
+    /// Bytes by where heads lie, which is not how pages are copied.
     #[test]
-    fn pages_of_large_pools_begin_where_the_ones_before_end() {
+    fn a_copied_page_has_the_heads_of_its_source_and_no_other_page_changes() {
+        for element_bytes in [2, 4] {
+            let shape = KvShape {
+                n_pages: 4,
+                page_size: 3,
+                n_layers: 2,
+                n_kv_heads: 5,
+                head_dim: 7,
+            };
+            let n_bytes = shape.checked_len().unwrap() * element_bytes;
+            let before: Vec<u8> = (0..n_bytes).map(|n| (n % 251) as u8).collect();
+            let mut pool = before.clone();
+            let memory = KvMemory {
+                start: pool.as_mut_ptr(),
+                shape,
+                element_bytes,
+            };
+            memory.copy_page(1, &memory, 3);
+            for page in 0..4 {
+                let source = if page == 3 { 1 } else { page };
+                let heads =
+                    (0..2).flat_map(|layer| (0..10).map(move |n| (layer, n % 2 == 1, n / 2)));
+                for (layer, values, head) in heads {
+                    let of = |page: usize, bytes: &[u8]| {
+                        let start = shape.head_start(page, layer, values, head) * element_bytes;
+                        bytes[start..start + 3 * 7 * element_bytes].to_vec()
+                    };
+                    assert_eq!(
+                        of(page, &pool),
+                        of(source, &before),
+                        "page {page} of {element_bytes}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pages_of_large_pools_begin_with_their_first_head() {
         let shape = KvShape {
             n_pages: 70_000,
             page_size: 16,
@@ -297,16 +336,19 @@ mod tests {
             head_dim: 128,
         };
         let mut nothing = [0u8; 2];
-        let memory = KvMemory {
-            start: nothing.as_mut_ptr(),
-            shape,
-            element_bytes: 2,
-        };
-        for page in [0, 1, 29_127, 29_128, 69_999] {
-            assert_eq!(
-                memory.page_start(page) as u128,
-                page as u128 * 2 * shape.page_len() as u128
-            );
+        for element_bytes in [2, 4] {
+            let memory = KvMemory {
+                start: nothing.as_mut_ptr(),
+                shape,
+                element_bytes,
+            };
+            for page in [0, 1, 29_127, 29_128, 69_999] {
+                let first = shape.head_start(page, 0, false, 0) as u128;
+                assert_eq!(
+                    memory.page_start(page) as u128,
+                    first * element_bytes as u128
+                );
+            }
         }
     }
 }

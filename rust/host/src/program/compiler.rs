@@ -82,7 +82,9 @@ pub(crate) fn took_too_long(what: &str, config: &HostConfig) -> Error {
     )
 }
 
-/// The error of work that had too little of the processor: nothing that is remembered of what was supplied.
+/// The error of work that had too little of the processor. It is not remembered: it says nothing of what was supplied,
+/// and the next launch tries again. That is bounded by the turns: each try waits for a turn of its user, is counted
+/// there by the time that it took, and so comes after the work of users who have used less.
 pub(crate) fn starved(what: &str, config: &HostConfig) -> Error {
     let message = format!(
         "{what} had less than half of the processor's time within limits.compile_s = {} s, since the machine is busy; try again",

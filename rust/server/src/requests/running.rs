@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt as _;
-use pie_host::{Finding, Launch, Named, Program, Reader, Value};
+use pie_host::{Finding, Launch, Named, Program, Reader, ServedProcess, Value};
 
 use super::*;
 use crate::processes::Launcher;
@@ -81,6 +81,11 @@ impl Session {
         }
     }
 
+    /// A process that the client gives input to, as the host finds it for programs.
+    fn process(&self, pid: u64) -> Result<ServedProcess, Error> {
+        self.shared.host.find_process(&self.user, pid)
+    }
+
     /// Attaches to a process. The answer is sent before the first event.
     pub(super) async fn attach(&mut self, mut request: Request) {
         let id = request.id;
@@ -119,23 +124,19 @@ impl Session {
 
     pub(super) fn send(&self, request: &mut Request) -> Answer {
         let Send { pid, text } = request.fields()?;
-        self.shared.processes.of_user(&self.user, pid)?.send(text)?;
+        self.process(pid)?.send(text)?;
         Ok(json!({}))
     }
 
     pub(super) fn send_file(&self, request: &mut Request, payload: &[u8]) -> Answer {
         let OfProcess { pid } = request.fields()?;
-        let process = self.shared.processes.of_user(&self.user, pid)?;
-        process.send_file(payload.to_vec())?;
+        self.process(pid)?.send_file(payload.to_vec())?;
         Ok(json!({}))
     }
 
     pub(super) fn close_input(&self, request: &mut Request) -> Answer {
         let OfProcess { pid } = request.fields()?;
-        self.shared
-            .processes
-            .of_user(&self.user, pid)?
-            .close_input();
+        self.process(pid)?.close_input();
         Ok(json!({}))
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::futures::Notified;
 
 use super::super::log::{LogRing, LogText};
 use super::super::serving::Observer;
-use super::line::{Line, Numbered};
+use super::line::{Line, Numbered, Queued};
 use super::{Capacity, EventQueue};
 use crate::Error;
 use crate::event::Event;
@@ -316,15 +316,12 @@ impl EventQueue for DetachableQueue {
             self.retention.observer.stderr(self.retention.pid, text);
         }
         let mut state = lock(&self.state);
-        if state.line.ended {
+        let Some(event) = state.add(event)? else {
             return Ok(());
-        }
-        let held_bytes = state.held_bytes();
-        state.line.charge(held_bytes, &event)?;
-        if let Event::Stdout(text) | Event::Stderr(text) = &event {
+        };
+        if let Event::Stdout(text) | Event::Stderr(text) = &*event {
             state.log.push(text);
         }
-        state.line.add(Arc::new(event));
         self.drop_oldest(&mut state);
         state.settle();
         drop(state);
@@ -334,13 +331,10 @@ impl EventQueue for DetachableQueue {
 
     fn finish(&self, event: Event) {
         let mut state = lock(&self.state);
-        if state.line.ended {
+        let Some(event) = state.add_last(event) else {
             return;
-        }
-        let held_bytes = state.held_bytes();
-        let event = state.line.charge_last(held_bytes, event);
-        state.outcome = Some(event.clone());
-        state.line.add(event);
+        };
+        state.outcome = Some(event);
         if state.forgotten {
             state.forget();
         }
@@ -380,18 +374,18 @@ impl State {
             });
         }
     }
+}
+
+impl Queued for State {
+    fn line(&mut self) -> &mut Line {
+        &mut self.line
+    }
 
     /// Bytes of the events, the log and the last event.
     fn held_bytes(&self) -> usize {
         let last = self.outcome.as_ref().or(self.line.last());
         let last_bytes = last.map_or(0, |event| event.payload_bytes());
         self.line.kept_bytes() + self.log.len() + last_bytes
-    }
-
-    /// Gives back the charge for what is no longer held.
-    fn settle(&mut self) {
-        let held_bytes = self.held_bytes();
-        self.line.settle(held_bytes);
     }
 }
 

@@ -31,6 +31,45 @@ pub(super) struct Numbered {
     pub(super) event: Arc<Event>,
 }
 
+/// What a queue holds: a line, and what its kind keeps beside it.
+pub(super) trait Queued {
+    fn line(&mut self) -> &mut Line;
+
+    /// Bytes of all that it holds.
+    fn held_bytes(&self) -> usize;
+
+    /// Adds an event that is not the last. None: the last one came before, and this one is dropped.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, and nothing has changed.
+    fn add(&mut self, event: Event) -> Result<Option<Arc<Event>>, Error> {
+        let held_bytes = self.held_bytes();
+        let line = self.line();
+        if line.ended {
+            return Ok(None);
+        }
+        line.charge(held_bytes, &event)?;
+        Ok(Some(line.add(Arc::new(event))))
+    }
+
+    /// Adds the last event, or why there is no room for it. None: one came before, and this one is dropped.
+    fn add_last(&mut self, event: Event) -> Option<Arc<Event>> {
+        let held_bytes = self.held_bytes();
+        let line = self.line();
+        if line.ended {
+            return None;
+        }
+        let event = line.charge_last(held_bytes, event);
+        Some(line.add(event))
+    }
+
+    /// Gives back what is held no more.
+    fn settle(&mut self) {
+        let held_bytes = self.held_bytes();
+        self.line().settle(held_bytes);
+    }
+}
+
 impl Line {
     /// An empty one.
     pub(super) fn new(holding: SteppedCharge) -> Self {
@@ -52,7 +91,7 @@ impl Line {
     ///
     /// # Errors
     /// `limit-engine-memory`, and nothing has changed.
-    pub(super) fn charge(&mut self, held_bytes: usize, event: &Event) -> Result<(), Error> {
+    fn charge(&mut self, held_bytes: usize, event: &Event) -> Result<(), Error> {
         // Its text may stand in a log too.
         let more = EVENT_BYTES + 2 * event.payload_bytes();
         self.holding.set(held_bytes + more)
@@ -60,7 +99,7 @@ impl Line {
 
     /// Charges the last event in the same way, and gives what stands in its place: itself, or why there is no room for
     /// it.
-    pub(super) fn charge_last(&mut self, held_bytes: usize, event: Event) -> Arc<Event> {
+    fn charge_last(&mut self, held_bytes: usize, event: Event) -> Arc<Event> {
         self.ended = true;
         let charged = self.holding.set(held_bytes + event.payload_bytes());
         Arc::new(match charged {
@@ -70,15 +109,16 @@ impl Line {
     }
 
     /// Adds an event that is charged.
-    pub(super) fn add(&mut self, event: Arc<Event>) {
+    fn add(&mut self, event: Arc<Event>) -> Arc<Event> {
         self.last_seq += 1;
         if !event.is_last() {
             self.bytes += event.payload_bytes();
         }
         self.events.push_back(Numbered {
             seq: self.last_seq,
-            event,
+            event: event.clone(),
         });
+        event
     }
 
     pub(super) fn remove_first(&mut self) -> Option<Numbered> {
@@ -112,7 +152,7 @@ impl Line {
     }
 
     /// Gives back what is held no more; it holds so many bytes.
-    pub(super) fn settle(&mut self, held_bytes: usize) {
+    fn settle(&mut self, held_bytes: usize) {
         self.holding.shrink(held_bytes);
     }
 }

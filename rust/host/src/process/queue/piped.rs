@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::line::Line;
+use super::line::{Line, Queued};
 use super::{Capacity, EventQueue};
 use crate::Error;
 use crate::event::Event;
@@ -116,12 +116,9 @@ impl EventQueue for PipeQueue {
 
     fn push(&self, event: Event) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        if state.line.ended || state.abandoned {
+        if state.abandoned || state.add(event)?.is_none() {
             return Ok(());
         }
-        let held_bytes = state.held_bytes();
-        state.line.charge(held_bytes, &event)?;
-        state.line.add(Arc::new(event));
         state.settle();
         drop(state);
         self.notify_reader();
@@ -130,12 +127,9 @@ impl EventQueue for PipeQueue {
 
     fn finish(&self, event: Event) {
         let mut state = lock(&self.state);
-        if state.line.ended {
+        if state.add_last(event).is_none() {
             return;
         }
-        let held_bytes = state.held_bytes();
-        let event = state.line.charge_last(held_bytes, event);
-        state.line.add(event);
         state.settle();
         drop(state);
         self.notify_reader();
@@ -143,15 +137,13 @@ impl EventQueue for PipeQueue {
     }
 }
 
-impl State {
+impl Queued for State {
+    fn line(&mut self) -> &mut Line {
+        &mut self.line
+    }
+
     fn held_bytes(&self) -> usize {
         let last_bytes = self.line.last().map_or(0, |event| event.payload_bytes());
         self.line.kept_bytes() + last_bytes
-    }
-
-    /// Gives back what is held no more.
-    fn settle(&mut self) {
-        let held_bytes = self.held_bytes();
-        self.line.settle(held_bytes);
     }
 }
