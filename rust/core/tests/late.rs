@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Answer, Capabilities, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, Forward,
-    GeneratorId, Method, ProcessId, RequestId, RowRequest, Sampler, Submission,
+    Answer, Capabilities, ContextId, DriverAnswer, DriverFailure, EngineConfig, Error, ErrorCode,
+    Forward, GeneratorId, Method, ProcessId, RequestId, RowRequest, Sampler, Submission,
 };
 use support::sampling::drawn;
 use support::world::{MODEL, World, config, output, prompt};
@@ -156,6 +156,25 @@ fn the_token_is_the_same_whenever_the_mask_comes() {
             }
         }
     }
+}
+
+#[test]
+fn a_mask_that_comes_while_its_batch_is_drawn_from_is_not_lost() {
+    let mut world = world();
+    let own = prompt(6, 1);
+    let context = world.context(&own);
+    let generator = late(&mut world, context, 3);
+    let request = step(&mut world, generator);
+    assert!(world.plan());
+    let (batch, logits) = world.compute(0);
+    // Nobody holds the engine while this goes on.
+    let masks = world.engine.late_masks(&batch.late);
+    let answer = DriverAnswer::Logits(&logits);
+    let sampled = batch.jobs.conclude(answer, &masks, &[]);
+    world.give_mask(request, 0, &runs(ODD)).unwrap();
+    assert!(world.engine.take(request).is_none());
+    world.answer(batch.id, Ok(sampled));
+    assert_eq!(tokens(&mut world, request), expected(&own, &[ODD]));
 }
 
 #[test]

@@ -48,7 +48,12 @@ impl Engine {
         let stops = pass.stop(judged.n_accepted);
         faults.expect(stops, "what a batch ran does not run");
         let became = became(pass, &judged, is_whole, faults);
-        if pass.n_late() > 0 {
+        let n_late = pass.n_late();
+        if matches!(became, Became::Going) && n_late == 0 {
+            // Most do: they are not looked up again.
+            return self.waiting.go_on(id, context, batch.0, faults);
+        }
+        if n_late > 0 {
             self.keep_late(id, now_ns);
         }
         self.go_by(id, sequence.pass, became, batch.0, now_ns);
