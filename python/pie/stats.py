@@ -62,7 +62,9 @@ class ModelStats(TypedDict):
     """Batches that run."""
 
     n_stuck: int
-    """Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it is healthy at 0."""
+    """Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it is
+    healthy at 0.
+    """
 
     n_batches: int
     """Batches planned so far."""

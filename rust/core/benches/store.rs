@@ -16,8 +16,8 @@ use std::time::Duration;
 use std::time::Instant;
 
 use pie_core::{
-    Adapter, Answer, Capabilities, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan,
-    ProcessId, RequestId, Sampler, Submission, UserId,
+    Adapter, Answer, Capabilities, ContextId, Engine, EngineConfig, GeneratorOptions, Method,
+    NextWork, ProcessId, RequestId, Sampler, Submission, UserId,
 };
 use serde_json::json;
 
@@ -82,7 +82,7 @@ impl World {
     }
 
     fn step(&mut self) -> bool {
-        let Plan::Batch(batch) = self.engine.next_batch(0) else {
+        let NextWork::Batch(batch) = self.engine.next_batch(0) else {
             return false;
         };
         let n_values = batch.jobs.n_rows() * VOCAB_SIZE as usize;

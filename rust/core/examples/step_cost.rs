@@ -14,7 +14,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use pie_core::{
-    Adapter, Capabilities, ContextId, Engine, EngineConfig, GeneratorOptions, Method, Plan,
+    Adapter, Capabilities, ContextId, Engine, EngineConfig, GeneratorOptions, Method, NextWork,
     ProcessId, RequestId, Sampler, Submission,
 };
 
@@ -58,7 +58,7 @@ fn engine(n_sequences: u32, vocab_size: u32, method: Method) -> Engine {
 /// Runs one batch; answers its width, and the seconds of the engine without and within drawing.
 fn step(engine: &mut Engine, logits: &[f32]) -> (usize, f64, f64) {
     let start = Instant::now();
-    let Plan::Batch(batch) = engine.next_batch(0) else {
+    let NextWork::Batch(batch) = engine.next_batch(0) else {
         return (0, 0.0, 0.0);
     };
     let planned = start.elapsed().as_secs_f64();

@@ -31,7 +31,7 @@ pub use budget::TokenBudget;
 pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, SettingNames};
 pub use engine::{
-    Answer, Beside, Engine, Figure, Forward, Histogram, Input, PageCounts, Plan, Progress,
+    Answer, Engine, Figure, Forward, Histogram, HostData, Input, NextWork, PageCounts, Progress,
     RowRequest, Stats, Submission, UserStats,
 };
 pub use errors::{Error, ErrorCode, Result};

@@ -1,14 +1,15 @@
-//! Values under names that are never reused: a slot index in the low half of the name, its generation in the high half.
+//! Values under names that are never reused: a entry index in the low half of the name, its generation in the high
+//! half.
 
-/// A store of values by name. Insertion, lookup and removal take constant time; slots are reused, names are not.
+/// A store of values by name. Insertion, lookup and removal take constant time; entries are reused, names are not.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    slots: Vec<Slot<T>>,
+    entries: Vec<Entry<T>>,
     free: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct Entry<T> {
     generation: u32,
     value: Option<T>,
 }
@@ -16,25 +17,25 @@ struct Slot<T> {
 impl<T> Slab<T> {
     pub(crate) const fn new() -> Self {
         Self {
-            slots: Vec::new(),
+            entries: Vec::new(),
             free: Vec::new(),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 
     pub(crate) fn insert(&mut self, value: T) -> u64 {
         if let Some(index) = self.free.pop()
-            && let Some(slot) = self.slots.get_mut(index as usize)
+            && let Some(entry) = self.entries.get_mut(index as usize)
         {
-            slot.generation = slot.generation.wrapping_add(1);
-            slot.value = Some(value);
-            return name(index, slot.generation);
+            entry.generation = entry.generation.wrapping_add(1);
+            entry.value = Some(value);
+            return name(index, entry.generation);
         }
-        let index = self.slots.len() as u32;
-        self.slots.push(Slot {
+        let index = self.entries.len() as u32;
+        self.entries.push(Entry {
             generation: 1,
             value: Some(value),
         });
@@ -42,18 +43,18 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn get(&self, id: u64) -> Option<&T> {
-        let slot = self.slots.get(id as u32 as usize)?;
-        if slot.generation == (id >> 32) as u32 {
-            slot.value.as_ref()
+        let entry = self.entries.get(id as u32 as usize)?;
+        if entry.generation == (id >> 32) as u32 {
+            entry.value.as_ref()
         } else {
             None
         }
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut T> {
-        let slot = self.slots.get_mut(id as u32 as usize)?;
-        if slot.generation == (id >> 32) as u32 {
-            slot.value.as_mut()
+        let entry = self.entries.get_mut(id as u32 as usize)?;
+        if entry.generation == (id >> 32) as u32 {
+            entry.value.as_mut()
         } else {
             None
         }
@@ -61,11 +62,11 @@ impl<T> Slab<T> {
 
     pub(crate) fn remove(&mut self, id: u64) -> Option<T> {
         let index = id as u32;
-        let slot = self.slots.get_mut(index as usize)?;
-        if slot.generation != (id >> 32) as u32 {
+        let entry = self.entries.get_mut(index as usize)?;
+        if entry.generation != (id >> 32) as u32 {
             return None;
         }
-        let value = slot.value.take()?;
+        let value = entry.value.take()?;
         self.free.push(index);
         Some(value)
     }
@@ -76,11 +77,15 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.slots.iter().enumerate().filter_map(|(index, slot)| {
-            slot.value
-                .as_ref()
-                .map(|value| (name(index as u32, slot.generation), value))
-        })
+        self.entries
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| {
+                entry
+                    .value
+                    .as_ref()
+                    .map(|value| (name(index as u32, entry.generation), value))
+            })
     }
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 use pie_core::batch::ArenaView;
 use pie_core::{
     Batch, Capabilities, ContextId, DriverFailure, EngineConfig, ErrorCode, FinishReason,
-    GeneratorId, GeneratorOptions, Method, Plan, ProcessId, RequestId, SettingNames, Submission,
-    TokenBudget, UserId,
+    GeneratorId, GeneratorOptions, Method, NextWork, ProcessId, RequestId, SettingNames,
+    Submission, TokenBudget, UserId,
 };
 use support::world::{World, assert_draws_repeat, config, expected, options, output, prompt};
 
@@ -812,7 +812,7 @@ fn programs_that_step_by_themselves_share_batches() {
         }
         world.now_ns = asked_ns;
         match world.engine.next_batch(asked_ns) {
-            Plan::Batch(batch) => {
+            NextWork::Batch(batch) => {
                 let logits = world.driver.run(&batch.arena).unwrap().logits;
                 asked_ns += batch_ns;
                 world
@@ -827,13 +827,13 @@ fn programs_that_step_by_themselves_share_batches() {
                     returns.push((asked_ns + think_ns, generator));
                 }
             }
-            Plan::HoldUntil(until_ns) => {
+            NextWork::HoldUntil(until_ns) => {
                 asked_ns = returns
                     .first()
                     .map_or(until_ns, |(at_ns, _)| until_ns.min(*at_ns))
             }
-            Plan::Command(command) => panic!("nobody asked for {command:?}"),
-            Plan::Idle => match returns.first() {
+            NextWork::Command(command) => panic!("nobody asked for {command:?}"),
+            NextWork::Idle => match returns.first() {
                 Some((at_ns, _)) => asked_ns = *at_ns,
                 None => break,
             },
@@ -1127,15 +1127,15 @@ fn a_hold_ends_with_the_request_that_it_held() {
     let other = world.context(&prompt(3, 2));
     let request = world.submit(Submission::Flush(other)).unwrap();
     let plan = world.engine.next_batch(world.now_ns);
-    assert!(matches!(plan, Plan::HoldUntil(_)), "{plan:?}");
+    assert!(matches!(plan, NextWork::HoldUntil(_)), "{plan:?}");
     world.engine.cancel(request);
     let plan = world.engine.next_batch(world.now_ns);
-    assert!(matches!(plan, Plan::Idle), "{plan:?}");
+    assert!(matches!(plan, NextWork::Idle), "{plan:?}");
 
     // Much later the other batch is answered, and another request is held for its program, for a time of its own.
     world.now_ns += 1_000_000;
     world.finish();
     world.submit(Submission::Flush(other)).unwrap();
     let plan = world.engine.next_batch(world.now_ns);
-    assert!(matches!(plan, Plan::HoldUntil(_)), "{plan:?}");
+    assert!(matches!(plan, NextWork::HoldUntil(_)), "{plan:?}");
 }

@@ -13,13 +13,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pie_core::{
-    Beside, Capabilities, EngineConfig, ErrorCode, ProcessId, Submission, TokenBudget, UserId,
+    Capabilities, EngineConfig, ErrorCode, HostData, ProcessId, Submission, TokenBudget, UserId,
 };
 use support::world::{World, assert_draws_repeat, config, expected, prompt};
 
 const P: ProcessId = ProcessId(1);
 
-fn nothing() -> Beside {
+fn nothing() -> HostData {
     Arc::new(())
 }
 
@@ -34,8 +34,8 @@ fn a_snapshot_outlives_its_process_uses_no_page_and_is_not_computed_again() {
     assert_eq!(world.engine.stats().n_pages_used, 0);
     world.engine.new_process(P, UserId(1), 1).unwrap();
     let n_before = world.engine.stats().n_tokens;
-    let (opened, beside) = world.engine.open_snapshot(P, "a").unwrap();
-    assert_eq!(beside.downcast_ref::<u64>(), Some(&17));
+    let (opened, host_data) = world.engine.open_snapshot(P, "a").unwrap();
+    assert_eq!(host_data.downcast_ref::<u64>(), Some(&17));
     assert_eq!(world.engine.buffer(opened).unwrap(), [1, 2]);
     let generator = world.generator(opened, 3);
     let mut tokens = prompt(41, 0);

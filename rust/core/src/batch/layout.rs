@@ -1,7 +1,8 @@
 //! The arena: one array of 32-bit words that holds a batch. This file is its definition.
 //!
-//! Words are little endian; floats cross by their bits; a 64-bit value is two words, the low one first. Symbols: T tokens of the
-//! batch, B sequences, R rows of logits wanted, V tokens of the vocabulary. CSR arrays bear FlashInfer's names.
+//! Words are little endian; floats cross by their bits; a 64-bit value is two words, the low one first. Symbols: T
+//! tokens of the batch, B sequences, R rows of logits wanted, V tokens of the vocabulary. CSR arrays bear FlashInfer's
+//! names.
 //!
 //! Header, 96 words:
 //!
@@ -19,10 +20,10 @@
 //! | 11 to 15 | 0 |
 //! | 16 + 2 f, 17 + 2 f | first word and length in words of field f, for the fields of [`Field`] |
 //!
-//! A driver works in this order: all swap-outs, which read what was there before the batch; all swap-ins; all page copies, whose
-//! sources may have been swapped in just now; then all tokens. So a page may be swapped out and, in the same batch, be swapped in to,
-//! copied to, or written by a sequence. It answers with logits, float32 `[R, V]`, C-contiguous. A batch may consist of copies alone:
-//! T, B and R are 0 then.
+//! A driver works in this order: all swap-outs, which read what was there before the batch; all swap-ins; all page
+//! copies, whose sources may have been swapped in just now; then all tokens. So a page may be swapped out and, in the
+//! same batch, be swapped in to, copied to, or written by a sequence. It answers with logits, float32 `[R, V]`,
+//! C-contiguous. A batch may consist of copies alone: T, B and R are 0 then.
 
 /// The first word: "PIEB".
 pub const MAGIC: u32 = 0x4245_4950;
@@ -47,7 +48,8 @@ pub enum Field {
     QoIndptr,
     /// `[B + 1]` the pages of sequence b are `kv_indices[kv_indptr[b]..kv_indptr[b + 1]]`, at least one.
     KvIndptr,
-    /// `[kv_indptr[B]]` page ids in the order of storage. The new tokens of a sequence go to its last slots, in the order of storage.
+    /// `[kv_indptr[B]]` page ids in the order of storage. The new tokens of a sequence go to its last slots, in the
+    /// order of storage.
     KvIndices,
     /// `[B]` slots in use in the last page, the new tokens counted: 1 to the page size.
     KvLastPageLen,
@@ -61,20 +63,22 @@ pub enum Field {
     SeqAdapterVersion,
     /// `[B, 3]` flag (1: perturb the adapter), and the seed of the perturbation.
     SeqZoSeed,
-    /// `[R]` indices into the tokens whose rows of logits are wanted, never descending. A token may want several rows, each with a sampler
-    /// of its own.
+    /// `[R]` indices into the tokens whose rows of logits are wanted, never descending. A token may want several rows,
+    /// each with a sampler of its own.
     RowToken,
     /// `[T + 1]` the mask of token t is `mask_runs[mask_indptr[t]..mask_indptr[t + 1]]`.
     MaskIndptr,
-    /// `[mask_indptr[T]]` attention masks as run lengths, forbidden first, 1 = allowed, over the slots `[0, length after the batch)`
-    /// of the sequence, to be ANDed with causality. Beyond the last run everything is forbidden. No run: causality alone.
+    /// `[mask_indptr[T]]` attention masks as run lengths, forbidden first, 1 = allowed, over the slots
+    /// `[0, length after the batch)` of the sequence, to be ANDed with causality. Beyond the last run everything is
+    /// forbidden. No run: causality alone.
     MaskRuns,
     /// `[C]` pages to copy, whole, after the swaps and before anything is computed.
     CopySrc,
-    /// `[C]` where to. No page is both source and destination of a copy in one batch, or written by two copies or swap-ins.
+    /// `[C]` where to. No page is both source and destination of a copy in one batch, or written by two copies or
+    /// swap-ins.
     CopyDst,
-    /// `[R, 8]` kind (0 argmax, 1 sample), temperature (f32), top-k (0: off), top-p (f32, 1: off), min-p (f32, 0: off), seed (2 words),
-    /// position. Position is the index in the context of the token that is drawn.
+    /// `[R, 8]` kind (0 argmax, 1 sample), temperature (f32), top-k (0: off), top-p (f32, 1: off), min-p (f32, 0: off),
+    /// seed (2 words), position. Position is the index in the context of the token that is drawn.
     RowSampler,
     /// `[R]` which of the sampled rows of its pass a row is.
     RowSlot,
@@ -82,13 +86,13 @@ pub enum Field {
     RowDraws,
     /// `[R + 1]` the token mask of row r is `row_mask_runs[row_mask_indptr[r]..row_mask_indptr[r + 1]]`.
     RowMaskIndptr,
-    /// `[row_mask_indptr[R]]` token masks as run lengths over the vocabulary. Applied where the token is drawn, never by a driver that
-    /// answers with logits.
+    /// `[row_mask_indptr[R]]` token masks as run lengths over the vocabulary. Applied where the token is drawn, never
+    /// by a driver that answers with logits.
     RowMaskRuns,
     /// `[B, 2]` digest of the media of a sequence; 0 is none.
     SeqMedia,
-    /// `[B]` 1: the only token of the sequence is in its slot already. Its row is computed and nothing is written, since the page may
-    /// be shared, and the adapter may be another one than the token was written with.
+    /// `[B]` 1: the only token of the sequence is in its slot already. Its row is computed and nothing is written,
+    /// since the page may be shared, and the adapter may be another one than the token was written with.
     SeqReread,
     /// `[O]` pages to copy to host memory, whole, before anything else.
     SwapOutSrc,
@@ -98,10 +102,12 @@ pub enum Field {
     SwapInSrc,
     /// `[I]` the pages that they go to, each once.
     SwapInDst,
-    /// `[R]` 1: the row itself is wanted, beside what is drawn from it. A driver that draws on the device answers such rows too.
+    /// `[R]` 1: the row itself is wanted, beside what is drawn from it. A driver that draws on the device answers such
+    /// rows too.
     RowKeep,
-    /// `[B]` 1 plus the index of a row of the batch before: the only token of the sequence is the one that is drawn from that row, and its word
-    /// in `tokens` is 0. 0: its tokens are in `tokens`, as in every batch for a driver that does not declare `follows`.
+    /// `[B]` 1 plus the index of a row of the batch before: the only token of the sequence is the one that is drawn
+    /// from that row, and its word in `tokens` is 0. 0: its tokens are in `tokens`, as in every batch for a driver that
+    /// does not declare `follows`.
     SeqFollows,
 }
 

@@ -15,8 +15,8 @@ pub(crate) struct Read {
     pub(crate) key: Key,
     /// 0 where the row alone is wanted.
     pub(crate) n_draws: u32,
-    /// The tokens that may be drawn, as run lengths over the vocabulary; none: any, or where the mask comes late, it has
-    /// not come.
+    /// The tokens that may be drawn, as run lengths over the vocabulary; none: any, or where the mask comes late, it
+    /// has not come.
     pub(crate) mask: Option<Arc<[u32]>>,
     /// The mask may come after the forward has been launched.
     pub(crate) is_late: bool,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::generation::{forked, saved};
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
-use crate::kv::{Claim, Content, Lane, Moves, NodeId, Obstacle, PageStore};
+use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
 use crate::sched::Wants;
 
 pub(crate) use pass::{Pass, PassKind};
@@ -280,12 +280,12 @@ impl Context {
     }
 
     /// The same, exactly.
-    pub(crate) fn survey(&self, store: &PageStore, claim: Claim) -> Result<u32, Obstacle> {
+    pub(crate) fn survey(&self, store: &PageStore, demand: PageDemand) -> Result<u32, Obstacle> {
         if self.is_steady() {
             return Ok(self.n_missing_at_most(store));
         }
         let (behind, page_size) = (self.behind(), store.page_size());
-        self.lane.survey(store, claim, self.end(), |page_idx| {
+        self.lane.survey(store, demand, self.end(), |page_idx| {
             let page = || behind.whole_page(page_size, page_idx);
             store.is_searched().then(page).flatten()
         })
@@ -301,7 +301,7 @@ impl Context {
     pub(crate) fn adopt(
         &mut self,
         store: &mut PageStore,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
     ) -> Result<(), Obstacle> {
         if self.is_steady() {
@@ -309,7 +309,7 @@ impl Context {
         }
         let (page_size, is_searched) = (store.page_size(), store.is_searched());
         let (lane, behind) = self.split();
-        lane.adopt(store, claim, moves, |page_idx| {
+        lane.adopt(store, demand, moves, |page_idx| {
             let page = || behind.whole_page(page_size, page_idx);
             is_searched.then(page).flatten()
         })

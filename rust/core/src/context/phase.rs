@@ -3,8 +3,8 @@
 //! A pass waits for a batch and runs in one, until it is answered or fails. A step that was answered goes on *ahead* of
 //! its program: the token that it drew is computed and the next one drawn before the program asks. When the answer is
 //! taken, what ran ahead becomes a pass of its own, without a request (`split`), and the next step takes it over where
-//! it asks for the same (`promote`). A pass of which everything is computed, and rows of which were not drawn from since
-//! their token masks have not come, *awaits* these, and no batch.
+//! it asks for the same (`promote`). A pass of which everything is computed, and rows of which were not drawn from
+//! since their token masks have not come, *awaits* these, and no batch.
 //!
 //! A transition is a method; those of this table are all that there are. One that the table does not have changes
 //! nothing and returns false: a fault of the engine. `phase_tests.rs` reads the table from here.

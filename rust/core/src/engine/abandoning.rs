@@ -9,8 +9,8 @@ use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode};
 
 impl Engine {
-    /// When the batch that runs for the longest is overdue, or the pass that waits for the longest for nothing but token
-    /// masks; none where nothing can be.
+    /// When the batch that runs for the longest is overdue, or the pass that waits for the longest for nothing but
+    /// token masks; none where nothing can be.
     pub fn overdue_ns(&self) -> Option<u64> {
         let due_ns = [self.batch_due_ns(), self.late_due_ns()];
         due_ns.into_iter().flatten().min()
@@ -28,9 +28,9 @@ impl Engine {
         due_ns.chain(self.device.commands.due_ns(limit_ns)).min()
     }
 
-    /// Gives up waiting for every batch or command that is overdue: its requests become ready, each with an error of its own, and
-    /// their contexts are as they were before. The pages that the batch uses stay reserved until [`Engine::complete`],
-    /// and until then no batch is given. Answers how many batches there were.
+    /// Gives up waiting for every batch or command that is overdue: its requests become ready, each with an error of
+    /// its own, and their contexts are as they were before. The pages that the batch uses stay reserved until
+    /// [`Engine::complete`], and until then no batch is given. Answers how many batches there were.
     pub fn abandon_overdue(&mut self, now_ns: u64) -> usize {
         let limit_ns = nanoseconds(self.config.driver_timeout);
         if limit_ns == 0 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::device::Rider;
+use super::device::PageRestore;
 use super::planner::{Chunk, Planner};
 use super::requests::never_fits;
 use crate::context::Context;
@@ -29,8 +29,8 @@ impl Admit for Planner<'_> {
                 .any(|node| self.device.store.moving(node).is_some())
         {
             // Pages that it uses come back with this batch, though nothing of it is computed.
-            context.lease = Some(self.claim.batch);
-            self.batch.riders.push(Rider {
+            context.lease = Some(self.demand.batch);
+            self.batch.restores.push(PageRestore {
                 context: ticket.context,
                 pass: ticket.pass,
             });

@@ -138,7 +138,7 @@ impl Engine {
             let runs = |batch: &InFlight| {
                 let sequences = batch.sequences.iter().map(|sequence| sequence.context);
                 sequences
-                    .chain(batch.riders.iter().map(|rider| rider.context))
+                    .chain(batch.restores.iter().map(|restore| restore.context))
                     .any(|running| running == id)
             };
             if !self

@@ -6,14 +6,15 @@
 //! them a batch goes first where one can be made, so that who enters many keeps nobody from computing.
 //!
 //! A command counts as a batch where a driver hangs or is lost: it fails with `driver-failed` after
-//! `driver_timeout_ns`, the engine gives nothing until the driver answers, and that answer is dropped; with `driver-lost` where the device
-//! goes. Commands that wait go on with the device that comes next, which knows nothing of those before.
+//! `driver_timeout_ns`, the engine gives nothing until the driver answers, and that answer is dropped; with
+//! `driver-lost` where the device goes. Commands that wait go on with the device that comes next, which knows nothing
+//! of those before.
 
 use std::collections::VecDeque;
 
 use super::forwarding::refused;
 use super::requests::{Progress, RequestState};
-use super::{Engine, Plan};
+use super::{Engine, NextWork};
 use crate::command::{Command, CommandFailure, DriverCommand};
 use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode, Result};
@@ -98,20 +99,20 @@ impl Engine {
     }
 
     /// What a driver should do next, where that concerns commands; none where a batch may be given.
-    pub(super) fn plan_command(&mut self, now_ns: u64) -> Option<Plan> {
+    pub(super) fn plan_command(&mut self, now_ns: u64) -> Option<NextWork> {
         let commands = &self.device.commands;
         if commands.running.is_some() {
-            return Some(Plan::Idle);
+            return Some(NextWork::Idle);
         }
         if commands.waiting.is_empty() || commands.yields && self.waiting.queue.len() > 0 {
             return None;
         }
         // Batches that run are answered first.
-        Some(self.next_command(now_ns).unwrap_or(Plan::Idle))
+        Some(self.next_command(now_ns).unwrap_or(NextWork::Idle))
     }
 
     /// The next command, where nothing runs.
-    pub(super) fn next_command(&mut self, now_ns: u64) -> Option<Plan> {
+    pub(super) fn next_command(&mut self, now_ns: u64) -> Option<NextWork> {
         if !self.device.in_flight.is_empty() {
             return None;
         }
@@ -127,7 +128,7 @@ impl Engine {
             abandoned: false,
         });
         self.totals.n_commands += 1;
-        Some(Plan::Command(DriverCommand { id, command }))
+        Some(NextWork::Command(DriverCommand { id, command }))
     }
 
     /// The driver has carried out a command, or says why not: whoever asked can take the answer. That to a command that

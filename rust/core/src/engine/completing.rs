@@ -1,7 +1,7 @@
 //! The driver answers a batch: its pages are let go of, and its passes go on (`advancing`).
 
 use super::Engine;
-use super::device::{InFlight, Rider, Running};
+use super::device::{InFlight, PageRestore, Running};
 use super::requests::ticket;
 use crate::batch::{DriverFailure, Sampled};
 use crate::context::Pass;
@@ -82,8 +82,8 @@ impl Engine {
             self.end_lease(&sequence, id, succeeded);
             self.advance(&sequence, rows, id, now_ns);
         }
-        for rider in batch.riders {
-            self.end_ride(rider);
+        for restore in batch.restores {
+            self.end_restore(restore);
         }
         self.waiting
             .costs
@@ -121,7 +121,7 @@ impl Engine {
         let sequences = batch.sequences.iter();
         let ended = sequences.filter(|sequence| !(sequence.follows && overtakes));
         let users = ended.map(|sequence| sequence.context);
-        for id in users.chain(batch.riders.iter().map(|rider| rider.context)) {
+        for id in users.chain(batch.restores.iter().map(|restore| restore.context)) {
             if let Some(context) = self.owned.contexts.get_mut(id.0) {
                 context.lane.reset(&mut self.device.store);
             }
@@ -150,12 +150,12 @@ impl Engine {
     }
 
     /// The batch has brought back pages of a context of which it computed nothing.
-    fn end_ride(&mut self, rider: Rider) {
-        let id = rider.context;
+    fn end_restore(&mut self, restore: PageRestore) {
+        let id = restore.context;
         if let Some(context) = self.owned.contexts.get_mut(id.0) {
             context.lease = None;
             let pass = context.pass.as_ref();
-            if pass.is_some_and(|pass| pass.id == rider.pass) {
+            if pass.is_some_and(|pass| pass.id == restore.pass) {
                 context.trim(&mut self.device.store);
             } else {
                 // What was found for its pass may be none of the tokens of the one that was entered since.

@@ -23,7 +23,7 @@ pub(super) struct InFlight {
     pub(super) id: BatchId,
     pub(super) sequences: Vec<Running>,
     /// Contexts whose pages it moves without computing anything of theirs.
-    pub(super) riders: Vec<Rider>,
+    pub(super) restores: Vec<PageRestore>,
     pub(super) moves: Moves,
     /// Its rows whose token masks have not come, until it is launched.
     pub(super) late: Vec<LateRow>,
@@ -41,7 +41,7 @@ pub(super) struct InFlight {
 
 /// A context whose pages a batch brings back for a pass, without computing anything of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rider {
+pub(super) struct PageRestore {
     pub(super) context: ContextId,
     pub(super) pass: PassId,
 }
@@ -66,7 +66,7 @@ impl InFlight {
         Self {
             id,
             sequences: Vec::new(),
-            riders: Vec::new(),
+            restores: Vec::new(),
             moves: Moves::default(),
             late: Vec::new(),
             work: Work::default(),

@@ -80,7 +80,7 @@ impl Planner<'_> {
             let mut missing = context.n_missing_at_most(&self.device.store);
             if missing > self.device.store.n_available() {
                 // Anew each time: what it shared with one that was displaced is now its own to keep.
-                missing = context.survey(&self.device.store, self.claim)?;
+                missing = context.survey(&self.device.store, self.demand)?;
             }
             if missing > self.device.store.n_available() {
                 if ticket.is_ahead {
@@ -95,12 +95,12 @@ impl Planner<'_> {
                 .contexts
                 .get_mut(ticket.context.0)
                 .ok_or(Obstacle::Short)?;
-            let adopted = context.adopt(&mut self.device.store, self.claim, &mut self.batch.moves);
+            let adopted = context.adopt(&mut self.device.store, self.demand, &mut self.batch.moves);
             let end = context.end();
             let reserved = adopted.and_then(|()| {
                 context.lane.reserve(
                     &mut self.device.store,
-                    self.claim,
+                    self.demand,
                     &mut self.batch.moves,
                     end,
                 )

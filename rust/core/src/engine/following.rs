@@ -109,7 +109,7 @@ impl Planner<'_> {
         let (length, lane) = (context.end() + 1, &mut context.lane);
         if !lane.extend(
             &mut self.device.store,
-            self.claim,
+            self.demand,
             &mut self.batch.moves,
             length,
         ) {

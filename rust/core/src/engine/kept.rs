@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::ids::UserId;
 
 /// What the host keeps beside a context, which the core does not look at.
-pub type Beside = Arc<dyn Any + Send + Sync>;
+pub type HostData = Arc<dyn Any + Send + Sync>;
 
 /// All snapshots, by user and name.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Snapshots {
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) context: Context,
-    pub(super) beside: Beside,
+    pub(super) host_data: HostData,
     /// Which of the uses of all was its last.
     pub(super) used: u64,
 }

@@ -49,8 +49,8 @@ mod writing;
 
 pub use forward::{Forward, Input, RowRequest};
 pub use histogram::Histogram;
-pub use kept::Beside;
-pub use planning::Plan;
+pub use kept::HostData;
+pub use planning::NextWork;
 pub use requests::{Answer, Progress, Submission};
 pub use state::Engine;
 pub use stats::{Figure, Stats, UserStats};

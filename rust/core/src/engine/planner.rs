@@ -10,12 +10,12 @@ use super::totals::Totals;
 use crate::config::EngineConfig;
 use crate::errors::Error;
 use crate::ids::{ContextId, PageId, PassId, RequestId};
-use crate::kv::{Claim, Content, PageCopy};
+use crate::kv::{Content, PageCopy, PageDemand};
 use crate::sched::Ticket;
 
 /// What a plan reads and changes of the engine, and what it comes to.
 pub(super) struct Planner<'a> {
-    pub(super) claim: Claim,
+    pub(super) demand: PageDemand,
     pub(super) now_ns: u64,
     /// What computing a token costs.
     pub(super) token_ns: u64,
@@ -39,8 +39,8 @@ pub(super) struct Planner<'a> {
 pub(super) struct Fates {
     /// Requests whose contexts have outgrown the pool.
     pub(super) doomed: Vec<(Ticket, Error)>,
-    /// Passes of which nothing is left to compute, with the request that is answered where no token mask is missing, and
-    /// contexts whose pass ran ahead in vain.
+    /// Passes of which nothing is left to compute, with the request that is answered where no token mask is missing,
+    /// and contexts whose pass ran ahead in vain.
     pub(super) done: Vec<(ContextId, Option<RequestId>)>,
     /// When pages may be had that programs expected back hold now.
     pub(super) retry_ns: Option<u64>,

@@ -8,12 +8,12 @@ use crate::batch::{Batch, SampleJobs};
 use crate::command::DriverCommand;
 use crate::errors::Error;
 use crate::ids::{BatchId, PassId};
-use crate::kv::Claim;
-use crate::sched::{Limits, Queue, Ticket};
+use crate::kv::PageDemand;
+use crate::sched::{BatchRoom, Queue, Ticket};
 
 /// What a driver should do next.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum NextWork {
     /// Run this.
     Batch(Batch),
     /// Carry this out; nothing else runs meanwhile.
@@ -37,10 +37,10 @@ struct Attempt {
 
 impl Engine {
     /// What a driver should do next. Requests that cannot be served at all become ready with an error.
-    pub fn next_batch(&mut self, now_ns: u64) -> Plan {
+    pub fn next_batch(&mut self, now_ns: u64) -> NextWork {
         self.now_ns = now_ns;
         if self.is_stuck() {
-            return Plan::Idle;
+            return NextWork::Idle;
         }
         if let Some(plan) = self.plan_command(now_ns) {
             return plan;
@@ -55,7 +55,7 @@ impl Engine {
             self.waiting.queue.drop_followers();
         }
         match plan {
-            Plan::Batch(_) => {
+            NextWork::Batch(_) => {
                 self.device.commands.note_batch();
                 plan
             }
@@ -63,12 +63,12 @@ impl Engine {
         }
     }
 
-    fn plan_some(&mut self, now_ns: u64, before: Option<BatchId>) -> Plan {
+    fn plan_some(&mut self, now_ns: u64, before: Option<BatchId>) -> NextWork {
         let mut urgent = None;
         loop {
             if self.waiting.queue.len() == 0 {
                 self.waiting.hold.release();
-                return Plan::Idle;
+                return NextWork::Idle;
             }
             let full = self.waiting.queue.len()
                 >= self.config.max_batch_seqs.min(self.config.max_batch_tokens) as usize;
@@ -78,7 +78,7 @@ impl Engine {
                 && let Some(until_ns) = self.waiting.hold.until(now_ns)
             {
                 self.totals.n_holds += 1;
-                return Plan::HoldUntil(until_ns);
+                return NextWork::HoldUntil(until_ns);
             }
             let attempt = self.plan(now_ns, urgent, before);
             let n_ended = attempt.doomed.len() + attempt.n_done;
@@ -88,22 +88,22 @@ impl Engine {
             }
             if let Some(batch) = attempt.batch {
                 self.waiting.hold.release();
-                return Plan::Batch(batch);
+                return NextWork::Batch(batch);
             }
             if !self.device.in_flight.is_empty() {
                 // Asked again while the same batch runs: nobody was passed over by a batch.
                 self.waiting.queue.forget_plan();
-                return Plan::Idle;
+                return NextWork::Idle;
             }
             if n_ended > 0 {
                 continue;
             }
             if let Some(retry_ns) = attempt.retry_ns {
-                return Plan::HoldUntil(retry_ns);
+                return NextWork::HoldUntil(retry_ns);
             }
             // Those that wait keep each other out: the oldest displaces every other, and since it fits it runs.
             let Some(stuck) = self.waiting.queue.oldest() else {
-                return Plan::Idle;
+                return NextWork::Idle;
             };
             if urgent.replace(stuck.pass) != Some(stuck.pass) {
                 continue;
@@ -118,7 +118,7 @@ impl Engine {
     }
 
     fn plan(&mut self, now_ns: u64, urgent: Option<PassId>, before: Option<BatchId>) -> Attempt {
-        let limits = Limits {
+        let limits = BatchRoom {
             n_tokens: self.config.max_batch_tokens,
             n_sequences: self.config.max_batch_seqs,
             prefill_chunk: self.config.prefill_chunk,
@@ -154,7 +154,7 @@ impl Engine {
             queue, idle, costs, ..
         } = &mut self.waiting;
         let planner = Planner {
-            claim: Claim {
+            demand: PageDemand {
                 batch: id,
                 displace: costs.displace(page_size, copy_page_ns),
             },

@@ -9,7 +9,7 @@
 //! saving, and nobody who is there loses any.
 
 use super::Engine;
-use super::kept::{Beside, Snapshot};
+use super::kept::{HostData, Snapshot};
 use crate::context::Context;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Seeds;
@@ -25,14 +25,14 @@ impl Engine {
     /// # Errors
     /// `limit-snapshots` when too many are kept, of the user or in all; `invalid-argument` for a name that is empty or
     /// too long; `context-busy`, `context-released`.
-    pub fn save(&mut self, context: ContextId, name: &str, beside: Beside) -> Result<()> {
+    pub fn save(&mut self, context: ContextId, name: &str, host_data: HostData) -> Result<()> {
         check_name(name)?;
         let user = self.idle_context(context, "saved")?.lane.owner();
         if self.owned.snapshots.get(user, name).is_none() {
             self.give_way(user);
             self.check_room_for_snapshot(user)?;
         }
-        self.keep(context, user, Some(name), beside)?;
+        self.keep(context, user, Some(name), host_data)?;
         Ok(())
     }
 
@@ -41,11 +41,11 @@ impl Engine {
     ///
     /// # Errors
     /// Those of [`Engine::save`].
-    pub fn snapshot(&mut self, context: ContextId, beside: Beside) -> Result<String> {
+    pub fn snapshot(&mut self, context: ContextId, host_data: HostData) -> Result<String> {
         let user = self.idle_context(context, "saved")?.lane.owner();
         self.give_way(user);
         self.check_room_for_snapshot(user)?;
-        self.keep(context, user, None, beside)
+        self.keep(context, user, None, host_data)
     }
 
     /// Has a snapshot of a user who has gone give way for one of `user`, where as many are kept as the engine keeps.
@@ -72,7 +72,7 @@ impl Engine {
         context: ContextId,
         user: UserId,
         name: Option<&str>,
-        beside: Beside,
+        host_data: HostData,
     ) -> Result<String> {
         let page_size = self.config.driver.page_size;
         let state = self.owned.live_mut(context)?;
@@ -84,7 +84,7 @@ impl Engine {
         };
         let snapshot = Snapshot {
             context: frozen,
-            beside,
+            host_data,
             used: self.owned.snapshots.note_use(),
         };
         let kept = name.clone();
@@ -121,35 +121,43 @@ impl Engine {
     /// # Errors
     /// `snapshot-missing` naming it; `token-budget`, `limit-resources`; `invalid-argument` for a name that cannot be
     /// one, or an unknown process.
-    pub fn open_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
+    pub fn open_snapshot(
+        &mut self,
+        process: ProcessId,
+        name: &str,
+    ) -> Result<(ContextId, HostData)> {
         let user = self.check_opening(process, name)?;
         self.charge_opening(process, user, name)?;
         let used = self.owned.snapshots.note_use();
         let snapshot = self.owned.snapshots.get_mut(user, name);
         let Snapshot {
             context,
-            beside,
+            host_data,
             used: last,
         } = snapshot.ok_or_else(|| missing(name))?;
         *last = used;
-        let (path, beside) = (context.path, beside.clone());
+        let (path, host_data) = (context.path, host_data.clone());
         let context = context.fork(&mut self.device.store);
-        Ok((self.own(process, context, path), beside))
+        Ok((self.own(process, context, path), host_data))
     }
 
     /// The same, and the snapshot goes: of two that take it one gets it.
     ///
     /// # Errors
     /// Those of [`Engine::open_snapshot`]; the snapshot stays then.
-    pub fn take_snapshot(&mut self, process: ProcessId, name: &str) -> Result<(ContextId, Beside)> {
+    pub fn take_snapshot(
+        &mut self,
+        process: ProcessId,
+        name: &str,
+    ) -> Result<(ContextId, HostData)> {
         let user = self.check_opening(process, name)?;
         self.charge_opening(process, user, name)?;
         let snapshot = self.owned.snapshots.remove(user, name);
         let Snapshot {
-            context, beside, ..
+            context, host_data, ..
         } = snapshot.ok_or_else(|| missing(name))?;
         let path = context.path;
-        Ok((self.own(process, context, path), beside))
+        Ok((self.own(process, context, path), host_data))
     }
 
     /// Forgets a snapshot of the user of the process.
@@ -177,10 +185,10 @@ impl Engine {
     pub fn each_snapshot(
         &self,
         user: Option<UserId>,
-    ) -> impl Iterator<Item = (&str, u32, &Beside)> {
+    ) -> impl Iterator<Item = (&str, u32, &HostData)> {
         let all = self.owned.snapshots.iter();
         let wanted = all.filter(move |(of, ..)| user.is_none_or(|user| user == *of));
-        wanted.map(|(_, name, snapshot)| (name, snapshot.context.length(), &snapshot.beside))
+        wanted.map(|(_, name, snapshot)| (name, snapshot.context.length(), &snapshot.host_data))
     }
 
     /// The names of the snapshots of the user of the process, sorted.

@@ -68,7 +68,8 @@ stats! {
         pub n_waiting_max: u64,
         /// Batches that run.
         pub n_in_flight: u64,
-        /// Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it is healthy at 0.
+        /// Those of them that were abandoned, and commands that were. While there is any the engine gives no batch: it
+        /// is healthy at 0.
         pub n_stuck: u64,
         /// Batches planned so far.
         pub n_batches: u64,
@@ -122,7 +123,8 @@ stats! {
         pub batch_tokens: Histogram,
         /// Microseconds from the plan of each batch, or the answer to the one that ran before it, to its answer.
         pub batch_us: Histogram,
-        /// Microseconds that each request waited for the first batch that computed anything of it, or until it was found that nothing was left to compute.
+        /// Microseconds that each request waited for the first batch that computed anything of it, or until it was
+        /// found that nothing was left to compute.
         pub wait_us: Histogram,
     }
 }

@@ -57,7 +57,7 @@ impl Planner<'_> {
             self.n_reads += rows.len() as u32;
         }
         let ends = is_read && slots.end == context.end();
-        context.lease = Some(self.claim.batch);
+        context.lease = Some(self.demand.batch);
         if let Some(pass) = &mut context.pass {
             let starts = pass.start(ends);
             let faults = &mut self.totals.faults;
@@ -94,7 +94,7 @@ impl Planner<'_> {
             ..sequence(ticket, pass, slots.clone())
         });
         let rows = add_reads(&mut self.device.builder, &[read], slots.start);
-        context.lease = Some(self.claim.batch);
+        context.lease = Some(self.demand.batch);
         self.batch.work.add(slots.start, 1);
         self.totals.n_followers += 1;
         self.batch.sequences.push(Running {
@@ -161,8 +161,8 @@ fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32
     first..builder.n_rows() as u32
 }
 
-/// Asks for the rows that a pass wants of some slots of the sequence that was added last, and notes in `late` those whose
-/// masks have not come.
+/// Asks for the rows that a pass wants of some slots of the sequence that was added last, and notes in `late` those
+/// whose masks have not come.
 fn add_rows(
     builder: &mut ArenaBuilder,
     late: &mut Vec<LateRow>,

@@ -132,10 +132,10 @@ struct Running {
     id: BatchId,
     moves: Moves,
     sequences: Vec<Sequence>,
-    riders: Vec<Rider>,
+    restores: Vec<PageRestore>,
 }
 
-struct Rider {
+struct PageRestore {
     subject: usize,
     pass: u64,
 }
@@ -362,7 +362,7 @@ impl World {
             id,
             moves: Moves::default(),
             sequences: Vec::new(),
-            riders: Vec::new(),
+            restores: Vec::new(),
         };
         for &index in which {
             let subject = &self.subjects[index];
@@ -408,7 +408,7 @@ impl World {
                     let mut pinned = subject.lane.pinned();
                     if pinned.any(|node| store.moving(node).is_some()) {
                         subject.lease = Some(id);
-                        batch.riders.push(Rider {
+                        batch.restores.push(PageRestore {
                             subject: index,
                             pass,
                         });
@@ -430,7 +430,7 @@ impl World {
         batch: BatchId,
         moves: &mut Moves,
     ) -> Result<Result<Option<PageCopy>, Obstacle>, TestCaseError> {
-        let claim = Claim {
+        let demand = PageDemand {
             batch,
             displace: self.displace,
         };
@@ -442,7 +442,7 @@ impl World {
             let at_most = subject.lane.n_missing_at_most(store, end);
             let exactly = {
                 let subject = &*subject;
-                subject.lane.survey(store, claim, end, |page_idx| {
+                subject.lane.survey(store, demand, end, |page_idx| {
                     subject.page(page_size, page_idx)
                 })
             };
@@ -459,9 +459,9 @@ impl World {
                     .map(|slots| content_of(slots, page_idx * page_size))
             };
             let reserved = if fits {
-                let adopted = subject.lane.adopt(store, claim, moves, page);
+                let adopted = subject.lane.adopt(store, demand, moves, page);
                 self.seen.n_adopted += u64::from(subject.lane.n_ready() > n_before);
-                adopted.and_then(|()| subject.lane.reserve(store, claim, moves, end))
+                adopted.and_then(|()| subject.lane.reserve(store, demand, moves, end))
             } else {
                 Err(Obstacle::Short)
             };
@@ -499,7 +499,7 @@ impl World {
         self.seen.n_failed += u64::from(fails);
         if fails && !batch.moves.ins.is_empty() {
             let sequences = batch.sequences.iter().map(|sequence| sequence.subject);
-            for index in sequences.chain(batch.riders.iter().map(|rider| rider.subject)) {
+            for index in sequences.chain(batch.restores.iter().map(|restore| restore.subject)) {
                 self.subjects[index].lane.reset(&mut self.store);
             }
         }
@@ -533,13 +533,13 @@ impl World {
                 subject.trim(store);
             }
         }
-        for rider in batch.riders {
-            let subject = &mut self.subjects[rider.subject];
+        for restore in batch.restores {
+            let subject = &mut self.subjects[restore.subject];
             subject.lease = None;
-            if subject.pass != Some(rider.pass) {
+            if subject.pass != Some(restore.pass) {
                 subject.lane.roll_back(&mut self.store, subject.n_tokens);
             }
-            self.bury(rider.subject);
+            self.bury(restore.subject);
         }
         Ok(())
     }

@@ -300,7 +300,7 @@ impl World {
         let n_available = self.store.n_available();
         let pages = self
             .store
-            .allocate(owner, n, Claim { batch, displace }, moves);
+            .allocate(owner, n, PageDemand { batch, displace }, moves);
         prop_assert_eq!(pages.is_some(), n <= n_available);
         let pages = pages.unwrap_or_default();
         prop_assert!(pages.is_empty() || pages.len() == n as usize);

@@ -25,4 +25,4 @@ pub(crate) use precedence::{Claimant, Holder};
 pub(crate) use queue::Queue;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use ticket::MAX_REFUSED;
-pub(crate) use ticket::{Admission, Admit, Limits, Ticket};
+pub(crate) use ticket::{Admission, Admit, BatchRoom, Ticket};

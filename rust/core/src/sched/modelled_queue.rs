@@ -48,8 +48,8 @@ pub(crate) enum Op {
     EndProcess(u64),
 }
 
-pub(crate) fn limits() -> impl Strategy<Value = Limits> {
-    (1u32..20, 1u32..8, 1u32..12).prop_map(|(n_tokens, n_sequences, prefill_chunk)| Limits {
+pub(crate) fn limits() -> impl Strategy<Value = BatchRoom> {
+    (1u32..20, 1u32..8, 1u32..12).prop_map(|(n_tokens, n_sequences, prefill_chunk)| BatchRoom {
         n_tokens,
         n_sequences,
         prefill_chunk,
@@ -134,7 +134,7 @@ fn grown(ticket: &Ticket, n_more: u32) -> u32 {
 }
 
 struct World {
-    limits: Limits,
+    limits: BatchRoom,
     queue: Queue,
     /// By pass.
     waiting: BTreeMap<PassId, Ticket>,
@@ -147,7 +147,7 @@ struct World {
 }
 
 /// Applies operations to a queue, and runs all that waits in the end.
-pub(crate) fn run(limits: Limits, ops: Vec<Op>) -> Outcome {
+pub(crate) fn run(limits: BatchRoom, ops: Vec<Op>) -> Outcome {
     let mut world = World {
         limits,
         queue: Queue::default(),
@@ -514,7 +514,7 @@ impl World {
 }
 
 /// Takes the place that an offer was given; answers its tokens.
-fn take_place(left: &mut Limits, said: Admission) -> u32 {
+fn take_place(left: &mut BatchRoom, said: Admission) -> u32 {
     let Admission::Planned(n @ 1..) = said else {
         return 0;
     };

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::cost::{Cost, Prices, Work};
-use super::ticket::{Admission, Limits, Ticket};
+use super::ticket::{Admission, BatchRoom, Ticket};
 use crate::ids::UserId;
 
 /// A batch may take so many times as long as it would if every user decoded as little as the one who decodes the least.
@@ -114,7 +114,7 @@ impl Pace {
     pub(super) fn shares<'a>(
         &mut self,
         waiting: impl Iterator<Item = &'a Ticket> + Clone,
-        limits: Limits,
+        limits: BatchRoom,
     ) -> Option<TimeShares> {
         let prices = self.cost.prices;
         if self.step_ns == 0 || !prices.are_known() || self.is_alone(waiting.clone()) {
@@ -189,7 +189,7 @@ impl Pace {
     fn demands<'a>(
         &self,
         waiting: impl Iterator<Item = &'a Ticket>,
-        limits: Limits,
+        limits: BatchRoom,
     ) -> BTreeMap<UserId, Demand> {
         let mut demands: BTreeMap<UserId, Demand> = BTreeMap::new();
         for ticket in waiting {

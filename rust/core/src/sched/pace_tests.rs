@@ -10,7 +10,7 @@ use super::*;
 use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
 const MS: u64 = 1_000_000;
-const LIMITS: Limits = Limits {
+const LIMITS: BatchRoom = BatchRoom {
     n_tokens: 512,
     n_sequences: 256,
     prefill_chunk: 512,
@@ -60,7 +60,7 @@ fn queue(step_ns: u64, prices: Prices, tickets: &[Ticket]) -> Queue {
     queue
 }
 
-fn plan(queue: &mut Queue, limits: Limits) -> Vec<(Ticket, u32)> {
+fn plan(queue: &mut Queue, limits: BatchRoom) -> Vec<(Ticket, u32)> {
     let mut all = All::default();
     queue.plan(limits, true, &mut all);
     all.0

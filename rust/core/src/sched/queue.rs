@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::cost::Work;
 use super::pace::{Pace, TimeShares};
 use super::shares::Shares;
-use super::ticket::{Admission, Admit, Limits, Ticket};
+use super::ticket::{Admission, Admit, BatchRoom, Ticket};
 use crate::ids::{PassId, ProcessId, UserId};
 
 /// Batches in a row without any prefill, though one waits, after which a prefill comes first.
@@ -41,7 +41,7 @@ pub(crate) struct Queue {
 
 /// What is left of a batch, and what became of the tickets.
 struct Round<'a, A> {
-    left: Limits,
+    left: BatchRoom,
     admit: &'a mut A,
     n_planned: u32,
     n_prefilled: u32,
@@ -130,7 +130,7 @@ impl Queue {
 
     /// Offers requests to `admit` in their order until the limits are reached. `idle` tells that no batch runs. Then a
     /// prefill that is refused does not keep younger ones back, since nothing else would run.
-    pub(crate) fn plan(&mut self, limits: Limits, idle: bool, admit: &mut impl Admit) {
+    pub(crate) fn plan(&mut self, limits: BatchRoom, idle: bool, admit: &mut impl Admit) {
         self.n_plans += 1;
         self.n_passed_over_before = self.n_passed_over;
         if self.is_simple(limits) {
@@ -223,7 +223,7 @@ impl Queue {
     }
 
     /// Whether there is room for all steps.
-    fn steps_fit(&self, limits: Limits) -> bool {
+    fn steps_fit(&self, limits: BatchRoom) -> bool {
         let tokens = self.steps.iter().map(|ticket| u64::from(ticket.n_tokens));
         self.steps.len() <= limits.n_sequences as usize
             && tokens.sum::<u64>() <= u64::from(limits.n_tokens)
@@ -231,7 +231,7 @@ impl Queue {
 
     /// Whether every request is a step that fits, none was refused, and nobody has to wait long for the others. Then no
     /// order matters.
-    fn is_simple(&mut self, limits: Limits) -> bool {
+    fn is_simple(&mut self, limits: BatchRoom) -> bool {
         if !self.prefills.is_empty() || !self.steps_fit(limits) {
             return false;
         }
@@ -284,7 +284,7 @@ impl Queue {
     }
 
     /// Puts the tickets in their order: steps, then prefills.
-    fn arrange(&mut self, limits: Limits, is_bounded: bool) {
+    fn arrange(&mut self, limits: BatchRoom, is_bounded: bool) {
         if is_bounded || !self.steps_fit(limits) {
             self.steps
                 .sort_by_key(|ticket| (ticket.served, ticket.pass));

@@ -9,7 +9,7 @@ use super::queue::{MAX_REMEMBERED, forget_old};
 use super::*;
 use crate::ids::{ContextId, PassId, ProcessId, UserId};
 
-const LIMITS: Limits = Limits {
+const LIMITS: BatchRoom = BatchRoom {
     n_tokens: 16,
     n_sequences: 8,
     prefill_chunk: 8,
@@ -100,7 +100,7 @@ impl<F: FnMut(&Ticket, u32) -> Admission> Admit for Offer<F> {
 }
 
 /// Plans and answers (request, tokens) in order; what has more to do goes back into the queue.
-fn plan(queue: &mut Queue, limits: Limits, number: u64) -> Vec<(u64, u32)> {
+fn plan(queue: &mut Queue, limits: BatchRoom, number: u64) -> Vec<(u64, u32)> {
     let mut planned = Vec::new();
     queue.plan(
         limits,
@@ -147,7 +147,7 @@ fn decodes_come_first_and_prefills_share_the_rest() {
     assert_eq!(
         plan(
             &mut queue,
-            Limits {
+            BatchRoom {
                 n_tokens: 3,
                 ..LIMITS
             },
@@ -166,7 +166,7 @@ fn processes_take_turns() {
         ticket(3, 1, 16),
         ticket(4, 2, 16),
     ]);
-    let one = Limits {
+    let one = BatchRoom {
         n_tokens: 8,
         ..LIMITS
     };
@@ -185,7 +185,7 @@ fn decodes_that_do_not_all_fit_take_turns() {
         ticket(3, 1, 1),
         ticket(4, 2, 1),
     ]);
-    let two = Limits {
+    let two = BatchRoom {
         n_sequences: 2,
         ..LIMITS
     };
@@ -273,7 +273,7 @@ fn users_share_a_batch_however_many_programs_they_have() {
     let mut many: Vec<Ticket> = (1..=20).map(|n| of_user(1, ticket(n, n, 40))).collect();
     many.push(of_user(2, ticket(21, 21, 40)));
     let mut queue = queue(&many);
-    let limits = Limits {
+    let limits = BatchRoom {
         n_tokens: 32,
         n_sequences: 8,
         prefill_chunk: 32,
@@ -293,7 +293,7 @@ fn a_prefill_has_its_share_beside_decodes_of_another_user_that_would_take_every_
     let mut many: Vec<Ticket> = (1..=20).map(|n| of_user(1, ticket(n, n, 1))).collect();
     many.push(of_user(2, ticket(21, 21, 40)));
     let mut queue = queue(&many);
-    let limits = Limits {
+    let limits = BatchRoom {
         n_tokens: 32,
         n_sequences: 8,
         prefill_chunk: 32,
@@ -311,7 +311,7 @@ fn what_a_user_does_not_need_goes_to_the_others() {
         of_user(2, ticket(2, 2, 3)),
         of_user(3, ticket(3, 3, 1)),
     ]);
-    let limits = Limits {
+    let limits = BatchRoom {
         n_tokens: 32,
         n_sequences: 8,
         prefill_chunk: 32,
@@ -331,7 +331,7 @@ fn what_runs_ahead_leaves_the_share_of_its_user_to_those_who_ask() {
         of_user(1, ticket(2, 2, 1)),
         of_user(2, ticket(3, 3, 9)),
     ]);
-    let two = Limits {
+    let two = BatchRoom {
         n_tokens: 2,
         ..LIMITS
     };
@@ -364,7 +364,7 @@ fn one_that_lacked_pages_too_often_goes_first() {
 fn the_urgent_one_goes_first_and_is_not_held_up_for_others() {
     let decodes = (1..=4).map(|n| of_user(2, ticket(n, 2, 1)));
     let prefill = of_user(1, ticket(9, 1, 300));
-    let wide = Limits {
+    let wide = BatchRoom {
         n_tokens: 512,
         n_sequences: 64,
         prefill_chunk: 512,
@@ -390,7 +390,7 @@ fn the_urgent_one_goes_first_and_is_not_held_up_for_others() {
 #[test]
 fn a_prefill_passed_over_too_often_goes_first() {
     let mut queue = queue(&[ticket(1, 1, 4)]);
-    let one = Limits {
+    let one = BatchRoom {
         n_sequences: 1,
         ..LIMITS
     };
@@ -438,7 +438,7 @@ proptest! {
         sizes in prop::collection::vec((1u64..4, 1u32..20), 1..40),
         n_tokens in 1u32..12, n_sequences in 1u32..6, prefill_chunk in 1u32..10,
     ) {
-        let limits = Limits { n_tokens, n_sequences, prefill_chunk };
+        let limits = BatchRoom { n_tokens, n_sequences, prefill_chunk };
         let mut queue = Queue::default();
         let mut left: Vec<u32> = Vec::new();
         for (request, (process, size)) in sizes.iter().enumerate() {
@@ -463,7 +463,7 @@ proptest! {
 
 #[test]
 fn nothing_is_remembered_of_a_process_that_ended() {
-    let limits = Limits {
+    let limits = BatchRoom {
         n_tokens: 8,
         ..LIMITS
     };
@@ -485,7 +485,7 @@ fn tokens_that_one_user_lacks_memory_for_go_to_another() {
         ..ticket(request, request, n_tokens)
     };
     let mut queue = queue(&[of_user(1, 1), of_user(2, 4)]);
-    let one = Limits {
+    let one = BatchRoom {
         n_tokens: 1,
         ..LIMITS
     };
@@ -540,7 +540,7 @@ proptest! {
     /// asking for less.
     #[test]
     fn a_batch_is_full_and_shared_by_users(tickets in mixed(), n_tokens in 1u32..60, prefill_chunk in 1u32..20) {
-        let limits = Limits { n_tokens, n_sequences: 64, prefill_chunk };
+        let limits = BatchRoom { n_tokens, n_sequences: 64, prefill_chunk };
         let planned = plan(&mut queue(&tickets), limits, 1);
         let got: HashMap<u64, u32> = planned.iter().copied().collect();
         prop_assert_eq!(got.len(), planned.len(), "somebody has two places");
@@ -566,7 +566,7 @@ proptest! {
     fn nobody_starves(
         tickets in mixed(), which in 0usize..24, n_tokens in 1u32..12, n_sequences in 1u32..5, prefill_chunk in 1u32..8,
     ) {
-        let limits = Limits { n_tokens, n_sequences, prefill_chunk };
+        let limits = BatchRoom { n_tokens, n_sequences, prefill_chunk };
         let one = tickets[which % tickets.len()];
         let mut queue = queue(&tickets);
         let (mut left, mut n_arrivals) = (one.n_tokens, tickets.len() as u64);

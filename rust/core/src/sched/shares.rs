@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::ticket::{Admission, Limits, Ticket};
+use super::ticket::{Admission, BatchRoom, Ticket};
 use crate::ids::UserId;
 
 /// What each user may have of a batch, where several want to prefill.
@@ -13,7 +13,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(order: &[Ticket], limits: Limits) -> Self {
+    pub(super) fn new(order: &[Ticket], limits: BatchRoom) -> Self {
         Self {
             quotas: quotas(order, limits),
             used: HashMap::new(),
@@ -55,7 +55,7 @@ impl Shares {
 
 /// How many tokens of a batch each user may have, where several want to prefill. The numbers are as equal as the
 /// demands of the users allow. None: there is one user at most.
-fn quotas(order: &[Ticket], limits: Limits) -> Option<HashMap<UserId, u32>> {
+fn quotas(order: &[Ticket], limits: BatchRoom) -> Option<HashMap<UserId, u32>> {
     let mut prefills = order.iter().filter(|ticket| !ticket.is_step());
     let first = prefills.next()?.user;
     if order.iter().all(|ticket| ticket.user == first) {

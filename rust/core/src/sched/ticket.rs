@@ -46,7 +46,7 @@ impl Ticket {
 
     /// The most of its tokens that a batch of these limits computes. Steps are not cut into chunks: where there is less
     /// room, there are fewer drafts.
-    pub(super) fn chunk(&self, limits: Limits) -> u32 {
+    pub(super) fn chunk(&self, limits: BatchRoom) -> u32 {
         let chunk = if self.is_step() {
             u32::MAX
         } else {
@@ -69,7 +69,7 @@ impl Ticket {
 
 /// What fits into a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct BatchRoom {
     pub(crate) n_tokens: u32,
     pub(crate) n_sequences: u32,
     pub(crate) prefill_chunk: u32,

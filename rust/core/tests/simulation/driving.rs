@@ -402,12 +402,12 @@ impl Simulation {
                 }
             }
             Op::Overtake(which) => {
-                self.apply(Op::Plan)?;
+                self.apply(Op::NextWork)?;
                 self.apply(Op::Cancel(which))?;
-                self.apply(Op::Plan)?;
+                self.apply(Op::NextWork)?;
                 self.apply(Op::Finish(1))?;
             }
-            Op::Plan if self.world.running.len() < 2 => {
+            Op::NextWork if self.world.running.len() < 2 => {
                 let stuck = self.world.engine.stats().n_stuck > 0;
                 prop_assert!(
                     !(self.world.plan() && stuck),
@@ -490,7 +490,7 @@ impl Simulation {
                 self.world.conclude(&batch, &logits, &failures);
             }
             Op::NewContext(_)
-            | Op::Plan
+            | Op::NextWork
             | Op::Finish(_)
             | Op::FailBatch { .. }
             | Op::SpoilRow(_)

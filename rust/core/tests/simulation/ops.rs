@@ -76,7 +76,7 @@ pub enum Op {
     /// The driver does, where it has a command.
     FinishCommand,
     CancelCommand(usize),
-    Plan,
+    NextWork,
     Finish(usize),
     /// Runs and takes everything.
     Settle,
@@ -242,7 +242,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         2 => (0usize..4, command()).prop_map(|(process, command)| Op::Command(process, command)),
         2 => Just(Op::FinishCommand),
         1 => (0usize..4).prop_map(Op::CancelCommand),
-        6 => Just(Op::Plan),
+        6 => Just(Op::NextWork),
         4 => (0usize..2).prop_map(Op::Finish),
         5 => Just(Op::Settle),
         1 => (0usize..2, any::<bool>()).prop_map(|(which, computed)| Op::FailBatch { which, computed }),

@@ -10,7 +10,7 @@ use pie_core::sampling::{Key, Params};
 use pie_core::{
     Adapter, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer, DriverCommand,
     DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method,
-    Output, Plan, ProcessId, Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
+    NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
 };
 
 use super::next_token;
@@ -241,17 +241,17 @@ impl World {
     pub fn plan(&mut self) -> bool {
         let planned = loop {
             match self.engine.next_batch(self.now_ns) {
-                Plan::Batch(batch) => {
+                NextWork::Batch(batch) => {
                     self.running.push(batch);
                     break true;
                 }
-                Plan::Command(command) => {
+                NextWork::Command(command) => {
                     assert!(self.running.is_empty() && self.command.is_none());
                     self.command = Some(command);
                     break true;
                 }
-                Plan::Idle => break false,
-                Plan::HoldUntil(until_ns) => {
+                NextWork::Idle => break false,
+                NextWork::HoldUntil(until_ns) => {
                     assert!(until_ns > self.now_ns);
                     self.now_ns = until_ns;
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pie_core::{Beside, ContextId, Engine, ProcessId, Submission};
+use pie_core::{ContextId, Engine, HostData, ProcessId, Submission};
 use wasmtime::component::{Linker, Resource};
 
 use super::bindings::pie::core::context::{self, HostContext};
@@ -56,13 +56,13 @@ impl Contexts<'_> {
     fn open_by(
         &mut self,
         model: &Resource<ModelHandle>,
-        open: impl FnOnce(&mut Engine, ProcessId) -> Result<(ContextId, Beside), Error>,
+        open: impl FnOnce(&mut Engine, ProcessId) -> Result<(ContextId, HostData), Error>,
     ) -> CallResult<Resource<ContextHandle>> {
         let (model, process) = self.joined(model)?;
         // A snapshot that is taken must not be lost because the table is full.
         self.table.check_room()?;
-        let (id, beside) = model.with_engine(|engine| open(engine, process))?;
-        let context = Context::open(model, id, beside, self.record.account.clone())?;
+        let (id, host_data) = model.with_engine(|engine| open(engine, process))?;
+        let context = Context::open(model, id, host_data, self.record.account.clone())?;
         self.push(context)
     }
 
@@ -91,7 +91,7 @@ impl HostContext for Contexts<'_> {
 
     fn save(&mut self, this: Resource<ContextHandle>, name: String) -> CallResult<()> {
         let context = self.table.context(&this)?;
-        let save = |engine: &mut Engine, id, beside| engine.save(id, &name, beside);
+        let save = |engine: &mut Engine, id, host_data| engine.save(id, &name, host_data);
         Ok(context.save(&self.record.username, &self.record.account, save)?)
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pie_core::{Beside, ContextId, Engine, ProcessId};
+use pie_core::{ContextId, Engine, HostData, ProcessId};
 use pie_text::{Addition, At, Chat, ChatState};
 
 use super::Model;
@@ -68,14 +68,14 @@ impl Context {
     pub(crate) fn open(
         model: Arc<Model>,
         id: ContextId,
-        beside: Beside,
+        host_data: HostData,
         account: Account,
     ) -> Result<Self, Error> {
         // It always is one: only [`Context::save`] saves.
-        let kept = beside.downcast_ref::<SavedConversation>();
+        let kept = host_data.downcast_ref::<SavedConversation>();
         let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
         // The charge of a snapshot that was taken is given back, so that the context has room for its own.
-        drop(beside);
+        drop(host_data);
         let context = Self::new(model, id, turns, Tokens::new(account));
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
@@ -196,7 +196,7 @@ impl Context {
         &self,
         user: &str,
         account: &Account,
-        keep: impl FnOnce(&mut Engine, ContextId, Beside) -> Result<T, Error>,
+        keep: impl FnOnce(&mut Engine, ContextId, HostData) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let turns = lock(&self.turns);
         let length = self.model.with_engine(|engine| engine.length(self.id))?;

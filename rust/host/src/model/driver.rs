@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pie_core::{CommandFailure, DriverAnswer, DriverCommand, DriverFailure, ErrorCode, Plan};
+use pie_core::{CommandFailure, DriverAnswer, DriverCommand, DriverFailure, ErrorCode, NextWork};
 
 use super::Model;
 use super::inbox::Woken;
@@ -139,18 +139,18 @@ impl Model {
             }
             let now_ns = self.now_ns();
             let until = match self.with_engine(|engine| engine.next_batch(now_ns)) {
-                Plan::Batch(batch) => {
+                NextWork::Batch(batch) => {
                     self.watch.begin();
                     let handed = Handed::by(self);
                     return Some(Work::Batch(Batch { batch, handed }));
                 }
-                Plan::Command(command) => {
+                NextWork::Command(command) => {
                     self.watch.begin();
                     let handed = Handed::by(self);
                     return Some(Work::Command(Command { command, handed }));
                 }
-                Plan::Idle => deadline,
-                Plan::HoldUntil(ns) => deadline.min(self.started + Duration::from_nanos(ns)),
+                NextWork::Idle => deadline,
+                NextWork::HoldUntil(ns) => deadline.min(self.started + Duration::from_nanos(ns)),
             };
             match self.inbox.wait(until) {
                 Woken::Rung => {}

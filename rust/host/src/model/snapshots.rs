@@ -21,8 +21,8 @@ impl Model {
         let user = user.map(|user| self.user(user));
         self.with_engine(|engine| {
             let each = engine.each_snapshot(user);
-            each.map(|(name, n_tokens, beside)| SnapshotInfo {
-                user: beside
+            each.map(|(name, n_tokens, host_data)| SnapshotInfo {
+                user: host_data
                     .downcast_ref::<SavedConversation>()
                     .map_or_else(String::new, |kept| kept.user.clone()),
                 name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! Makes ready what was computed before, by this lane or another one.
 
 use super::super::content::Content;
-use super::super::store::{Claim, Moves, NodeId, PageStore, Place};
+use super::super::store::{Moves, NodeId, PageDemand, PageStore, Place};
 use super::{Lane, Obstacle};
 
 impl Lane {
@@ -11,7 +11,7 @@ impl Lane {
     pub(crate) fn adopt(
         &mut self,
         store: &mut PageStore,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
         mut wanted: impl FnMut(u32) -> Option<Content>,
     ) -> Result<(), Obstacle> {
@@ -27,8 +27,8 @@ impl Lane {
                 self.path.last().copied()
             };
             match node {
-                Some(node) if self.enter(store, claim, moves, node)? => self.go_to(store, node),
-                _ if whole => return self.unpark(store, claim, moves),
+                Some(node) if self.enter(store, demand, moves, node)? => self.go_to(store, node),
+                _ if whole => return self.unpark(store, demand, moves),
                 _ => return Ok(()),
             }
         }
@@ -63,11 +63,11 @@ impl Lane {
     fn enter(
         &mut self,
         store: &mut PageStore,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
         node: NodeId,
     ) -> Result<bool, Obstacle> {
-        if cost(store, claim, node)?.is_none() {
+        if cost(store, demand, node)?.is_none() {
             return Ok(false);
         }
         if matches!(store.place(node), Place::Host(_)) {
@@ -80,12 +80,12 @@ impl Lane {
                         self.n_ready = store.end(self.pin);
                     }
                     store
-                        .allocate(self.owner, 1, claim, moves)
+                        .allocate(self.owner, 1, demand, moves)
                         .and_then(|mut pages| pages.pop())
                         .ok_or(Obstacle::Short)?
                 }
             };
-            store.bring_back(node, self.owner, page, claim.batch, moves);
+            store.bring_back(node, self.owner, page, demand.batch, moves);
         }
         store.pin(node);
         Ok(true)
@@ -95,13 +95,13 @@ impl Lane {
     fn unpark(
         &mut self,
         store: &mut PageStore,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
     ) -> Result<(), Obstacle> {
         let Some(parked) = self.tail.parked().filter(|_| !self.tail.has_partial()) else {
             return Ok(());
         };
-        if self.enter(store, claim, moves, parked.node)? {
+        if self.enter(store, demand, moves, parked.node)? {
             self.tail.unpark();
             self.n_ready = parked.n_ready;
             self.tail.reclaim_partial(store);
@@ -124,14 +124,14 @@ impl Lane {
     pub(crate) fn survey(
         &self,
         store: &PageStore,
-        claim: Claim,
+        demand: PageDemand,
         length: u32,
         wanted: impl Fn(u32) -> Option<Content>,
     ) -> Result<u32, Obstacle> {
         let (mut n_full, mut n_missing) = (self.pages.len(), 0);
         let mut path = self.path_to_pin(store);
         let mut take = |node: NodeId| {
-            let cost = cost(store, claim, node)?;
+            let cost = cost(store, demand, node)?;
             n_missing += cost.unwrap_or(0);
             n_full += u32::from(cost.is_some());
             Ok(cost.is_some())
@@ -175,10 +175,10 @@ impl Lane {
 }
 
 /// Pages that it takes to make a node ready; none where it has to be computed.
-fn cost(store: &PageStore, claim: Claim, node: NodeId) -> Result<Option<u32>, Obstacle> {
+fn cost(store: &PageStore, demand: PageDemand, node: NodeId) -> Result<Option<u32>, Obstacle> {
     match (store.place(node), store.moving(node)) {
         (Place::Gone, _) => Ok(None),
-        (Place::Device(_), Some(batch)) if batch != claim.batch => Err(Obstacle::Moving),
+        (Place::Device(_), Some(batch)) if batch != demand.batch => Err(Obstacle::Moving),
         (Place::Host(_), Some(_)) => Err(Obstacle::Moving),
         (Place::Device(_), _) => Ok(Some(u32::from(!store.is_used(node)))),
         (Place::Host(_), None) => Ok(Some(1)),

@@ -1,6 +1,6 @@
 //! Room for tokens to come.
 
-use super::super::store::{Claim, Moves, PageStore};
+use super::super::store::{Moves, PageDemand, PageStore};
 use super::{Lane, Obstacle, PageCopy};
 
 impl Lane {
@@ -9,7 +9,7 @@ impl Lane {
     pub(crate) fn reserve(
         &mut self,
         store: &mut PageStore,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
         length: u32,
     ) -> Result<Option<PageCopy>, Obstacle> {
@@ -27,7 +27,7 @@ impl Lane {
             return Ok(None);
         }
         let mut pages = store
-            .allocate(self.owner, n_missing, claim, moves)
+            .allocate(self.owner, n_missing, demand, moves)
             .ok_or(Obstacle::Short)?;
         let shared = self.tail.shared().filter(|_| length > self.n_ready);
         let copy = shared.and_then(|id| {
@@ -43,11 +43,11 @@ impl Lane {
     pub(crate) fn extend(
         &mut self,
         store: &mut PageStore,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
         length: u32,
     ) -> bool {
-        !self.must_copy(length) && self.reserve(store, claim, moves, length).is_ok()
+        !self.must_copy(length) && self.reserve(store, demand, moves, length).is_ok()
     }
 
     /// Drops the part of a page that would have to be copied; it is computed again. False: there is none.

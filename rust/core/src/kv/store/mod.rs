@@ -24,7 +24,7 @@ use super::{HostPool, PagePool};
 use crate::ids::{BatchId, PageId, UserId};
 use crate::slab::Slab;
 
-pub(crate) use moving::{Claim, Displace, Moves};
+pub(crate) use moving::{Displace, Moves, PageDemand};
 pub(super) use node::Node;
 pub(crate) use node::{NodeId, Place};
 

@@ -37,7 +37,7 @@ pub(crate) enum Displace {
 
 /// For which batch pages are taken, and what becomes of the pages that are evicted for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PageDemand {
     pub(crate) batch: BatchId,
     pub(crate) displace: Displace,
 }

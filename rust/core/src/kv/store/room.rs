@@ -1,7 +1,7 @@
 //! Room: free pages, and pages that are evicted for it.
 
 use super::moving::Move;
-use super::{Claim, Displace, Moves, NodeId, PageStore, Place};
+use super::{Displace, Moves, NodeId, PageDemand, PageStore, Place};
 use crate::ids::{BatchId, PageId, UserId};
 
 impl PageStore {
@@ -11,7 +11,7 @@ impl PageStore {
         &mut self,
         owner: UserId,
         n: u32,
-        claim: Claim,
+        demand: PageDemand,
         moves: &mut Moves,
     ) -> Option<Vec<PageId>> {
         if n > self.n_available() {
@@ -20,9 +20,9 @@ impl PageStore {
         let (mut pages, mut others) = (Vec::with_capacity(n as usize), Vec::new());
         while pages.len() < n as usize {
             match self.pool.allocate() {
-                Some(page) if self.leaves_with_another(page, claim.batch) => others.push(page),
+                Some(page) if self.leaves_with_another(page, demand.batch) => others.push(page),
                 Some(page) => pages.push(page),
-                None if self.evict(claim, moves).is_some() => {}
+                None if self.evict(demand, moves).is_some() => {}
                 None => break,
             }
         }
@@ -51,13 +51,13 @@ impl PageStore {
     }
 
     /// Empties the page that was idle for the longest.
-    pub(super) fn evict(&mut self, claim: Claim, moves: &mut Moves) -> Option<()> {
+    pub(super) fn evict(&mut self, demand: PageDemand, moves: &mut Moves) -> Option<()> {
         let &(_, id) = self.idle.first()?;
         let node = self.node(id)?;
         let Place::Device(page) = node.place else {
             return None;
         };
-        let slot = if node.holders > 0 && claim.displace == Displace::Copy {
+        let slot = if node.holders > 0 && demand.displace == Displace::Copy {
             self.host.allocate()
         } else {
             None
@@ -65,8 +65,8 @@ impl PageStore {
         let node = self.nodes.get_mut(id.0)?;
         match slot {
             Some(slot) => {
-                node.moving = Some(claim.batch);
-                self.leaving.insert(page, claim.batch);
+                node.moving = Some(demand.batch);
+                self.leaving.insert(page, demand.batch);
                 moves.outs.push(Move {
                     node: id,
                     page,
