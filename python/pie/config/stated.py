@@ -192,6 +192,12 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     max_user_waiting: int = 0
     """Requests of one user among them; 0: half of `max_waiting`."""
 
+    max_late_rows: int = 256
+    """Rows that may wait for token masks that come late, a quarter of them of one process."""
+
+    late_mask_s: float = 10.0
+    """How long a pass of which everything is computed may wait for its token masks until it fails."""
+
     hold_s: float = 0.002
     """How long a batch may wait for programs that step by themselves and are expected back."""
 
