@@ -202,7 +202,7 @@ fn a_command_that_hangs_fails_and_nothing_is_given_until_the_driver_answers() {
     let error = failed(&mut world, hangs);
     assert_eq!(error.code, ErrorCode::DriverFailed);
     assert!(
-        error.message.contains("driver_timeout_ns"),
+        error.message.contains("driver_timeout"),
         "{}",
         error.message
     );
