@@ -97,14 +97,14 @@ impl Planner<'_> {
                 .ok_or(Obstacle::Short)?;
             let adopted = context.adopt(&mut self.device.store, self.demand, &mut self.batch.moves);
             let end = context.end();
-            let reserved = adopted.and_then(|()| {
-                context.lane.reserve(
-                    &mut self.device.store,
-                    self.demand,
-                    &mut self.batch.moves,
-                    end,
-                )
-            });
+            let (store, moves) = (&mut self.device.store, &mut self.batch.moves);
+            let reserved = match adopted {
+                Ok(()) => context.lane.reserve(store, self.demand, moves, end),
+                Err(obstacle) => {
+                    context.lane.drop_spare(store, end);
+                    Err(obstacle)
+                }
+            };
             if reserved != Err(Obstacle::Short) {
                 return reserved;
             }

@@ -16,12 +16,7 @@ impl Lane {
         if self.must_copy(length) {
             self.tail.reclaim_partial(store);
         }
-        let n_needed = length.div_ceil(store.page_size());
-        while self.n_pages() > n_needed
-            && let Some(page) = self.tail.take_last()
-        {
-            store.release(self.owner, page);
-        }
+        self.drop_spare(store, length);
         let n_missing = self.n_missing(store, length);
         if n_missing == 0 {
             return Ok(None);
@@ -36,6 +31,16 @@ impl Lane {
         });
         self.tail.reserve(pages);
         Ok(copy)
+    }
+
+    /// Gives up the reserved pages that the tokens up to `length` do not need: what was adopted brought pages of its own.
+    pub(crate) fn drop_spare(&mut self, store: &mut PageStore, length: u32) {
+        let n_needed = length.div_ceil(store.page_size());
+        while self.n_pages() > n_needed
+            && let Some(page) = self.tail.take_last()
+        {
+            store.release(self.owner, page);
+        }
     }
 
     /// Makes room for the tokens up to `length`, behind those that a batch computes that uses the lane. False: there is
