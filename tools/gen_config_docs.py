@@ -1,4 +1,4 @@
-"""Writes `docs/reference/configuration.md` from the tree of settings, and `python/pie/config/stated.py` from the engine's own tables.
+"""Writes `docs/reference/configuration.md` and `python/pie/config/stated.py` from the tables of settings.
 
 `python tools/gen_config_docs.py` writes; `--check` writes nothing and fails where the page is out of step.
 """

@@ -1,8 +1,8 @@
 """The rows of the reference (`tests/surface/rows.tsv`), the tests that name them, and where the two disagree.
 
 A test names the rows that it shows: a vector by its key `shows`, a Python test by `@pytest.mark.rows("PY-012")`, a Node
-test by a title that begins with `[JS-024]`, a Rust test by the comment `// rows: RS-031` above it. Each takes a list of ids
-apart by blanks, in which `JS-024..026` stands for three. CONTRIBUTING.md has the rules.
+test by a title that begins with `[JS-024]`, a Rust test by the comment `// rows: RS-031` above it. Each takes a list of
+ids apart by blanks, in which `JS-024..026` stands for three. CONTRIBUTING.md has the rules.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Claim:
     test: str
     """Where the test is, for a reader."""
     languages: tuple[str, ...] | None
-    """The languages in which the test runs; None: that of the row, for a Python test may run programs of any language."""
+    """The languages in which the test runs; None: that of the row, for a Python test may run programs of any
+    language.
+    """
 
 
 def read_rows(text: str) -> list[Row]:
@@ -137,7 +139,10 @@ def claims_of_vector(name: str, text: str) -> Iterator[Claim]:
 
 
 def claims_of_python(name: str, text: str) -> Iterator[Claim]:
-    """The marks above its tests. A test that is parametrized by `language` runs in those; else the mark may name one."""
+    """The marks above its tests.
+
+    A test that is parametrized by `language` runs in those; else the mark may name one.
+    """
     tree = ast.parse(text)
     above = 0
     for node in ast.walk(tree):

@@ -319,7 +319,9 @@ class Model:
         """Whether there will be no more batches."""
 
     def next_work(self, timeout_s: float) -> Batch | Command | None:
-        """What to do next, waiting at most `timeout_s` for it. None when there is nothing; at once when the model was stopped.
+        """What to do next, waiting at most `timeout_s` for it.
+
+        None when there is nothing; at once when the model was stopped.
 
         A command is given when every batch was answered, and nothing else is given before it is answered.
         """
@@ -338,27 +340,28 @@ class Model:
         """
 
     def complete_drawn(self, batch: Batch, tokens: Buffer, logits: Buffer, failures: Sequence[tuple[int, str]] = ...) -> None:
-        """Answers a batch with what the driver drew: the tokens, uint32, contiguous, of each row in turn as many as `row_draws` says.
+        """Answers a batch with what the driver drew.
 
-        `logits` are the rows whose `row_keep` is 1; they, `failures` and errors are as for `complete`. A token that is 0xFFFFFFFF (a logit
-        of its row is not finite), or that may not be drawn from its row, fails the request behind it with `bad-logits`, and other numbers
-        of tokens or rows than are wanted fail all of them.
+        `tokens` are uint32, contiguous, of each row in turn as many as `row_draws` says. `logits` are the rows whose
+        `row_keep` is 1; they, `failures` and errors are as for `complete`. A token that is 0xFFFFFFFF (a logit of its
+        row is not finite), or that may not be drawn from its row, fails the request behind it with `bad-logits`. Other
+        numbers of tokens or rows than are wanted fail all of them.
         """
 
     def complete_command(self, command: Command) -> None:
         """Answers a command that was carried out. Raises PieError as `complete` does."""
 
     def fail_command(self, command: Command, message: str, *, served: bool = True) -> None:
-        """Answers a command with the reason why it was not carried out: `driver-failed`, or `unsupported` for one that is not served.
+        """Answers a command with the reason why it was not carried out.
 
-        Raises PieError as `complete` does.
+        It fails with `driver-failed`, or with `unsupported` where it is not served. Raises PieError as `complete` does.
         """
 
     def load_adapter(self, adapter: tuple[int, int], path: str) -> None:
-        """Has the driver read an adapter, by its identity and version from now on, and waits until it has, in order with batches.
+        """Has the driver read an adapter, known by its identity and version from now on, and waits until it has.
 
-        Raises PieError `unsupported` where the driver has no adapters, `driver-failed`, `driver-lost`, `invalid-argument`,
-        `model-unavailable`, `engine-stopped`.
+        Commands are carried out in order with batches. Raises PieError `unsupported` where the driver has no adapters,
+        `driver-failed`, `driver-lost`, `invalid-argument`, `model-unavailable`, `engine-stopped`.
         """
 
     def copy_adapter(self, source: tuple[int, int], copy: tuple[int, int]) -> None:
@@ -451,8 +454,9 @@ class HostEnd:
         """
 
     def take(self) -> tuple[Literal["rows", "failures", "failed", "drawn"], int, int, int, int, str] | None:
-        """The answer that was waited for: outcome, slot, rows, for how many there is room, tokens, and what there is to say.
+        """The answer that was waited for.
 
+        It has the outcome, the slot, how many rows there are, how many have room, the tokens, and what there is to say.
         Tokens stand behind the rows, a word each.
 
         The rows stay as they are until the batch after the next one is sent.
@@ -541,7 +545,10 @@ class Command:
 
     @property
     def what(self) -> tuple[str, list[tuple[int, int]], str]:
-        """`load-adapter`, `copy-adapter` or `drop-adapter`, the adapters that it names (identity, version), and a path or ""."""
+        """`load-adapter`, `copy-adapter` or `drop-adapter`; the adapters that it names; and a path or "".
+
+        An adapter is its identity and its version.
+        """
 
 @final
 class DummyDriver:
@@ -560,7 +567,8 @@ class DummyDriver:
     def run(self, arena: Buffer) -> tuple[bytes, bytes | None, list[tuple[int, str]]]:
         """Runs a batch, uint32 words: float32 [R, V] as bytes, and the sequences that failed with their reasons.
 
-        Where it follows, the rows are those that are wanted, float32 [K, V], and between the two stand the tokens that it drew, uint32.
+        Where it follows, the rows are those that are wanted, float32 [K, V], and between the two stand the tokens that
+        it drew, uint32.
 
         Raises PieError `driver-failed` for a batch that does not fit; nothing has changed then.
         """

@@ -19,7 +19,9 @@ class Launch:
     username: str | None = None
     """Whose process it is."""
     manifest: str | None = None
-    """The text of a `Pie.toml`, in the place of the one that the program carries: the input is checked against its parameters."""
+    """The text of a `Pie.toml`, in the place of the one that the program carries: the input is checked against its
+    parameters.
+    """
     token_budget: int | None = None
     """At most so many tokens enter the contexts of the process."""
     limits: Mapping[str, float | None] | None = None

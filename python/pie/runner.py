@@ -52,10 +52,11 @@ def drive(
 ) -> None:
     """Runs the batches of `model` until the engine stops.
 
-    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one bad batch never
-    ends the service. A sequence that the driver names fails alone. `observe` gets each batch with what was answered (the logits, float32
-    [R, V], or what was drawn) before it is handed back. Commands are carried out in order with batches. A driver that follows is given the
-    next batch before it has answered one. `idle` is called now and then while there is nothing to run.
+    Whatever a driver raises fails the requests of its batch, each with an error of its own, and the loop goes on: one
+    bad batch never ends the service. A sequence that the driver names fails alone. `observe` gets each batch with what
+    was answered (the logits, float32 [R, V], or what was drawn) before it is handed back. Commands are carried out in
+    order with batches. A driver that follows is given the next batch before it has answered one. `idle` is called now
+    and then while there is nothing to run.
 
     Raises DriverLostError where the driver is lost, with which the requests of its batches have failed.
     """

@@ -1,4 +1,6 @@
-"""Where the model's own end is another token than that of its chat template, a generation stops at the template's too."""
+"""Where the model's own end is another token than that of its chat template, a generation stops at the template's
+too.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ class Drawn:
     """What a driver drew by itself, in place of all rows."""
 
     tokens: npt.NDArray[np.uint32]
-    """Of one row after the other as many as `row_draws` says, uint32 [D]; NOT_FINITE where a logit of the row is not finite."""
+    """Of one row after the other as many as `row_draws` says, uint32 [D]; NOT_FINITE where a logit of the row is not
+    finite.
+    """
     logits: npt.NDArray[np.float32]
     """The rows whose `row_keep` is 1, in their order, float32 [K, V], C-contiguous."""
 
@@ -151,8 +153,9 @@ class Driver(Protocol):
         """What this driver serves."""
 
     def run(self, batch: Batch) -> Answer:
-        """Makes the copies of a batch, computes it, stores its keys and values, and answers the logits, or what it drew from them.
+        """Makes the copies of a batch, computes it, and stores its keys and values.
 
+        It returns the logits, or what it drew from them.
         The logits are float32 [R, V], C-contiguous.
 
         Raises DriverError where it cannot; the batch is then as if it had never been. Raises FailedSequencesError where
@@ -168,7 +171,7 @@ class FollowingDriver(Driver, Protocol):
     """A driver whose capabilities declare `follows`: its device runs one batch while the host plans the next."""
 
     def launch(self, batch: Batch) -> Callable[[], Answer]:
-        """Begins a batch and returns before it is done; the function that it answers waits, and answers or raises what `run` would.
+        """Begins a batch and returns before it is done.
 
         The function that it returns waits, and returns or raises what `run` would.
 
@@ -187,7 +190,8 @@ class CommandedDriver(Driver, Protocol):
     def command(self, command: Command) -> None:
         """Carries a command out. No batch runs meanwhile.
 
-        Raises DriverError where it cannot, and UnsupportedError where it serves no such commands; nothing has changed then.
+        Raises DriverError where it cannot, and UnsupportedError where it serves no such commands; nothing has changed
+        then.
         """
 
 

@@ -71,7 +71,10 @@ class DummyDriver:
         return answer
 
     def command(self, command: Command) -> None:
-        """Keeps the names of adapters that are loaded; its batches need none. Raises DriverError where one is not loaded."""
+        """Keeps the names of adapters that are loaded; its batches need none.
+
+        Raises DriverError where one is not loaded.
+        """
         with self._lock:
             if self._closed:
                 raise DriverError("the driver is closed")
@@ -87,7 +90,10 @@ class DummyDriver:
                 raise DriverError(error.message) from None
 
     def launch(self, batch: Batch) -> Callable[[], Answer]:
-        """Runs a batch at once, as it has no device that could be busy with it; what it answers does what `run` would."""
+        """Runs a batch at once, as no device could be busy with it.
+
+        The function that it returns does what `run` would.
+        """
         ran: Future[Answer] = Future()
         try:
             ran.set_result(self.run(batch))

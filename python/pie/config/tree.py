@@ -1,4 +1,6 @@
-"""The tree: what there is to configure. What Python alone uses stands here, with its type, range, default and description.
+"""The tree: what there is to configure.
+
+What Python alone uses stands here, with its type, range, default and description.
 
 The engine states what it is made with once, in its own tables (`pie._engine.settings`). The bases of the sections are
 generated from them. Nothing else states a setting: checks, `pie config show` and the reference page read them from here

@@ -1,7 +1,7 @@
 """What the two processes say to each other beside batches.
 
-Before and after the batches these are frames on a socket, whose end is the sign that one is gone; in order with batches, commands, which
-take the way of batches and begin with a word that no batch begins with.
+Before and after the batches these are frames on a socket, whose end is the sign that one is gone; in order with
+batches, commands, which take the way of batches and begin with a word that no batch begins with.
 """
 
 from __future__ import annotations

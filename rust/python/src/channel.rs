@@ -41,8 +41,8 @@ pub(crate) struct PyArea {
     is_writable: bool,
 }
 
-/// How a batch ended, the slot of its rows, how many they are and how many have room, how many tokens stand behind them, and what there is
-/// to say.
+/// How a batch ended, the slot of its rows, how many they are and how many have room, how many tokens stand behind
+/// them, and what there is to say.
 type Answered = (&'static str, usize, usize, usize, usize, String);
 
 /// The slot of a batch, its words, and the words and rows for which the slot has room.

@@ -15,8 +15,8 @@ use crate::config::{self, Given};
 #[pyclass(name = "DummyDriver", module = "pie._engine", frozen)]
 pub(crate) struct PyDummyDriver(Mutex<dummy::Driver>);
 
-/// The logits, float32 `[R, V]`; or where the driver draws, those that are wanted, float32 `[K, V]`, and the tokens, uint32 `[D]`; and the
-/// sequences that failed with their reasons.
+/// The logits, float32 `[R, V]`; or where the driver draws, those that are wanted, float32 `[K, V]`, and the tokens,
+/// uint32 `[D]`; and the sequences that failed with their reasons.
 type Computed<'py> = (
     Bound<'py, PyBytes>,
     Option<Bound<'py, PyBytes>>,

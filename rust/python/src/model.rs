@@ -226,8 +226,8 @@ const fn adapter_name((id, version): (u64, u32)) -> AdapterName {
     AdapterName { id, version }
 }
 
-/// The items of a C-contiguous buffer, which stays in place as long as it is borrowed. The stub asks the caller to leave it unchanged
-/// meanwhile.
+/// The items of a C-contiguous buffer, which stays in place as long as it is borrowed. The stub asks the caller to
+/// leave it unchanged meanwhile.
 fn items<T: Element>(buffer: &PyBuffer<T>) -> &[T] {
     if buffer.item_count() == 0 {
         return &[];

@@ -2,6 +2,8 @@
 
 use super::layout::Field;
 use super::view::{ArenaView, RowView};
+use crate::errors::{Error, ErrorCode};
+use crate::sampling::RowFault;
 
 /// In place of a token: a logit of the row is not finite, so nothing was drawn.
 pub const NOT_FINITE: u32 = u32::MAX;
@@ -93,5 +95,22 @@ impl<'a> AnswerReader<'a> {
         let first = self.n_rows * self.width;
         self.n_rows += 1;
         logits.get(first..first + self.width)
+    }
+}
+
+/// Why nothing was drawn from a row.
+pub(super) fn row_error(row: usize, fault: RowFault) -> Error {
+    match fault {
+        RowFault::NotFinite(token) => Error::with_values(
+            ErrorCode::BadLogits,
+            format!(
+                "the logit of token {token} in row {row} is not finite; try again, and check the weights if it stays"
+            ),
+            &[("row", row as u64), ("token", u64::from(token))],
+        ),
+        RowFault::NothingAllowed => Error::new(
+            ErrorCode::InvalidArgument,
+            format!("the token mask of row {row} allows nothing; allow at least one token"),
+        ),
     }
 }

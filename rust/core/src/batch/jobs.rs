@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::answer::{AnswerReader, AnsweredRow, DriverAnswer, NOT_FINITE};
+use super::answer::{AnswerReader, AnsweredRow, DriverAnswer, NOT_FINITE, row_error};
 use super::late::LateMask;
 use super::layout::Field;
 use super::view::{ArenaView, RowView};
@@ -327,22 +327,6 @@ fn row_fault(row: usize, fault: Fault) -> Error {
                 "the driver drew token {token} from row {row}, which may not be drawn there; mend the driver"
             ),
             token,
-        ),
-    }
-}
-
-pub(super) fn row_error(row: usize, fault: RowFault) -> Error {
-    match fault {
-        RowFault::NotFinite(token) => Error::with_values(
-            ErrorCode::BadLogits,
-            format!(
-                "the logit of token {token} in row {row} is not finite; try again, and check the weights if it stays"
-            ),
-            &[("row", row as u64), ("token", u64::from(token))],
-        ),
-        RowFault::NothingAllowed => Error::new(
-            ErrorCode::InvalidArgument,
-            format!("the token mask of row {row} allows nothing; allow at least one token"),
         ),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::jobs::row_error;
+use super::answer::row_error;
 use crate::errors::Result;
 use crate::ids::{ContextId, PassId};
 use crate::sampling::{Key, Params, Scratch, sample_many};

@@ -10,8 +10,7 @@
 //! `driver-lost` where the device goes. Commands that wait go on with the device that comes next, which knows nothing
 //! of those before.
 
-use std::collections::VecDeque;
-
+use super::command_queue::RunningCommand;
 use super::forwarding::refused;
 use super::requests::{Progress, RequestState};
 use super::{Engine, NextWork};
@@ -22,45 +21,6 @@ use crate::ids::{CommandId, ProcessId, RequestId};
 
 /// The longest path of an adapter, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
-
-/// The commands of a device.
-#[derive(Debug, Default)]
-pub(super) struct Commands {
-    /// Those that were entered and not given, in order.
-    waiting: VecDeque<(RequestId, Command)>,
-    running: Option<RunningCommand>,
-    /// A command was given since the last batch.
-    yields: bool,
-    n_given: u64,
-}
-
-/// A command that a driver carries out.
-#[derive(Clone, Copy, Debug)]
-struct RunningCommand {
-    id: CommandId,
-    request: RequestId,
-    since_ns: u64,
-    /// Its request has failed, and the driver has not answered yet.
-    abandoned: bool,
-}
-
-impl Commands {
-    /// When the one that runs is overdue after `limit_ns`; none where none can be.
-    pub(super) fn due_ns(&self, limit_ns: u64) -> Option<u64> {
-        let waited_for = self.running.filter(|running| !running.abandoned);
-        waited_for.map(|running| running.since_ns.saturating_add(limit_ns))
-    }
-
-    /// Whether one was abandoned that the driver has not answered.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.running.is_some_and(|running| running.abandoned)
-    }
-
-    /// A batch is given.
-    pub(super) const fn note_batch(&mut self) {
-        self.yields = false;
-    }
-}
 
 impl Engine {
     /// Enters a command at the wish of a process, or of the operator of the engine.

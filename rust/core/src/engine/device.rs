@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::commands::Commands;
+use super::command_queue::Commands;
 use crate::batch::{ArenaBuilder, LateRow};
 use crate::ids::{BatchId, ContextId, PageId, PassId};
 use crate::kv::{Lane, Moves, PageCopy, PageStore};

@@ -14,7 +14,6 @@
 //! its mask once it was asked for. A generator whose masks come late runs ahead and follows no batch: the forward of
 //! its next token waits for that token, and only the drawing from it for the mask.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Engine;
@@ -24,79 +23,10 @@ use super::requests::RequestState;
 use crate::batch::{LateDraw, LateDrawn, LateMask, LateRow, MaskFault};
 use crate::brle;
 use crate::config::nanoseconds;
-use crate::context::{Context, Pass};
+use crate::context::Pass;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Generator;
 use crate::ids::{ContextId, GeneratorId, PassId, ProcessId, RequestId};
-use crate::slab::Slab;
-
-/// Passes with rows whose masks come late, in the order of their submission. One that ended stays until somebody looks
-/// for room.
-#[derive(Debug, Default)]
-pub(super) struct LateList {
-    passes: BTreeMap<PassId, LatePass>,
-    /// Since when the first of those waits that began since somebody asked.
-    begun_ns: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct LatePass {
-    context: ContextId,
-    /// Since when it waits for nothing but masks, where it does.
-    since_ns: u64,
-}
-
-impl LateList {
-    /// A pass is entered that has such rows; those that ended are forgotten.
-    pub(super) fn add(&mut self, pass: PassId, context: ContextId, contexts: &Slab<Context>) {
-        self.sweep(contexts);
-        let since_ns = 0;
-        self.passes.insert(pass, LatePass { context, since_ns });
-    }
-
-    /// From now on the pass waits for nothing but masks. False: it has no such rows.
-    pub(super) fn begin(&mut self, pass: PassId, now_ns: u64) -> bool {
-        self.begun_ns = self.begun_ns.or(Some(now_ns));
-        let pass = self.passes.get_mut(&pass);
-        pass.map(|pass| pass.since_ns = now_ns).is_some()
-    }
-
-    /// The passes that wait for nothing but masks, and since when.
-    fn awaiting<'a>(
-        &'a self,
-        contexts: &'a Slab<Context>,
-    ) -> impl Iterator<Item = (PassId, ContextId, u64)> {
-        let live = self.live(contexts);
-        let awaiting = live.filter(|(.., pass)| pass.awaits_masks() && pass.lacks_mask());
-        awaiting.map(|(id, late, ..)| (id, late.context, late.since_ns))
-    }
-
-    /// Whether a pass is in the list.
-    pub(super) fn has(&self, pass: PassId) -> bool {
-        self.passes.contains_key(&pass)
-    }
-
-    /// The passes that have such rows still, each with its process.
-    fn live<'a>(
-        &'a self,
-        contexts: &'a Slab<Context>,
-    ) -> impl Iterator<Item = (PassId, LatePass, ProcessId, &'a Pass)> {
-        self.passes.iter().filter_map(|(&id, &late)| {
-            let context = contexts.get(late.context.0)?;
-            let pass = context.pass.as_ref()?;
-            (pass.id == id && pass.n_late() > 0).then_some((id, late, context.process, pass))
-        })
-    }
-
-    /// Forgets passes that ended.
-    fn sweep(&mut self, contexts: &Slab<Context>) {
-        self.passes.retain(|id, late| {
-            let context = contexts.get(late.context.0);
-            let pass = context.and_then(|context| context.pass.as_ref());
-            pass.is_some_and(|pass| pass.id == *id && pass.n_late() > 0)
-        });
-    }
-}
 
 impl Engine {
     /// Has the token mask of each step of a generator come late, from the next step on: [`Engine::give_mask`] gives it.

@@ -4,7 +4,7 @@
 use super::costs::Costs;
 use super::faults::Faults;
 use super::idle::IdleList;
-use super::late::LateList;
+use super::late_list::LateList;
 use super::requests::ticket;
 use crate::config::{EngineConfig, nanoseconds};
 use crate::context::Context;

@@ -160,9 +160,9 @@ impl Model {
         }
     }
 
-    /// Answers a batch: with rows of `vocab_size` numbers, or with what was drawn and the rows that are wanted; and with
-    /// the sequences that failed, and their reasons. An answer that comes after the requests of the batch have failed is
-    /// dropped.
+    /// Answers a batch: with rows of `vocab_size` numbers, or with what was drawn and the rows that are wanted; and
+    /// with the sequences that failed, and their reasons. An answer that comes after the requests of the batch have
+    /// failed is dropped.
     ///
     /// # Errors
     /// `invalid-argument` for a batch that was answered before, or that belongs to another model.
@@ -206,9 +206,9 @@ impl Model {
         self.conclude_command(&command.command, outcome)
     }
 
-    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error `driver-lost`,
-    /// and so does a command; those that wait go on with the driver that comes next. What it had is not answered: it is
-    /// dropped.
+    /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error
+    /// `driver-lost`, and so does a command; those that wait go on with the driver that comes next. What it had is not
+    /// answered: it is dropped.
     pub fn lose_device(&self, message: &str) {
         let now_ns = self.now_ns();
         self.with_engine(|engine| engine.lose_device(message, now_ns));

@@ -26,7 +26,8 @@ pub(crate) fn drive(
     let mut driver = driver(&model, script)?;
     let work = move || {
         while !model.is_stopped() {
-            // What this model hands out and nobody else holds is answered here for the first time, so that no call is refused.
+            // What this model hands out and nobody else holds is answered here for the first time, so that no call is
+            // refused.
             drop(match model.next_work(SLICE) {
                 None => continue,
                 Some(Work::Batch(batch)) => match driver.run(batch.arena()) {

@@ -33,7 +33,8 @@ impl Lane {
         Ok(copy)
     }
 
-    /// Gives up the reserved pages that the tokens up to `length` do not need: what was adopted brought pages of its own.
+    /// Gives up the reserved pages that the tokens up to `length` do not need: what was adopted brought pages of its
+    /// own.
     pub(crate) fn drop_spare(&mut self, store: &mut PageStore, length: u32) {
         let n_needed = length.div_ceil(store.page_size());
         while self.n_pages() > n_needed

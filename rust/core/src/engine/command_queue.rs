@@ -1,0 +1,45 @@
+//! The commands that wait for the driver, and the one that it carries out.
+
+use std::collections::VecDeque;
+
+use crate::command::Command;
+use crate::ids::{CommandId, RequestId};
+
+/// The commands of a device.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    /// Those that were entered and not given, in order.
+    pub(super) waiting: VecDeque<(RequestId, Command)>,
+    pub(super) running: Option<RunningCommand>,
+    /// A command was given since the last batch.
+    pub(super) yields: bool,
+    pub(super) n_given: u64,
+}
+
+/// A command that a driver carries out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunningCommand {
+    pub(super) id: CommandId,
+    pub(super) request: RequestId,
+    pub(super) since_ns: u64,
+    /// Its request has failed, and the driver has not answered yet.
+    pub(super) abandoned: bool,
+}
+
+impl Commands {
+    /// When the one that runs is overdue after `limit_ns`; none where none can be.
+    pub(super) fn due_ns(&self, limit_ns: u64) -> Option<u64> {
+        let waited_for = self.running.filter(|running| !running.abandoned);
+        waited_for.map(|running| running.since_ns.saturating_add(limit_ns))
+    }
+
+    /// Whether one was abandoned that the driver has not answered.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.running.is_some_and(|running| running.abandoned)
+    }
+
+    /// A batch is given.
+    pub(super) const fn note_batch(&mut self) {
+        self.yields = false;
+    }
+}
