@@ -98,11 +98,10 @@ def drive(
 
 def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> None:
     """Has the driver carry out a command, and hands back what came of it."""
-    command = as_command(*raw.what)
     try:
         if not isinstance(driver, CommandedDriver):
             raise UnsupportedError(f"there are no adapters on this driver, {driver.capabilities.backend}")
-        driver.command(command)
+        driver.command(as_command(*raw.what))
     except UnsupportedError as error:
         model.fail_command(raw, str(error), served=False)
     except (KeyboardInterrupt, DriverLostError):
@@ -116,11 +115,14 @@ def _carry_out(model: _engine.Model, driver: Driver, raw: _engine.Command) -> No
 def as_command(kind: str, adapters: Sequence[tuple[int, int]], path: str) -> Command:
     """A command of the engine, by its kind, the adapters that it names and its path."""
     names = [AdapterName(*name) for name in adapters]
-    if kind == "load-adapter":
-        return LoadAdapter(names[0], path)
-    if kind == "copy-adapter":
-        return CopyAdapter(names[0], names[1])
-    return DropAdapter(names[0])
+    match kind:
+        case "load-adapter":
+            return LoadAdapter(names[0], path)
+        case "copy-adapter":
+            return CopyAdapter(names[0], names[1])
+        case "drop-adapter":
+            return DropAdapter(names[0])
+    raise DriverError(f"{kind!r} is a command that this driver loop does not know")
 
 
 def _later(driver: Driver, batch: Batch) -> Callable[[], Answer]:

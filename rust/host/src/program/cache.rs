@@ -60,7 +60,7 @@ impl<P> Cache<P> {
         used.clock += 1;
         let now = used.clock;
         if used.entries.len() >= self.most && !used.entries.contains_key(&key) {
-            used.drop_oldest();
+            used.drop_oldest(|_| true);
         }
         let entry = used.entries.entry(key).or_insert_with(|| Kept {
             used: now,
@@ -88,7 +88,7 @@ impl<P> Cache<P> {
         }
         entry.n_bytes = n_bytes;
         while used.n_bytes() > self.most_bytes {
-            used.drop_oldest();
+            used.drop_oldest(|kept| kept.n_bytes > 0);
         }
     }
 
@@ -115,8 +115,10 @@ impl<P> Used<P> {
         self.entries.values().map(|entry| entry.n_bytes).sum()
     }
 
-    fn drop_oldest(&mut self) {
-        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+    /// Of those that are chosen.
+    fn drop_oldest(&mut self, is_chosen: impl Fn(&Kept<P>) -> bool) {
+        let chosen = self.entries.iter().filter(|(_, entry)| is_chosen(entry));
+        let oldest = chosen.min_by_key(|(_, entry)| entry.used);
         if let Some(oldest) = oldest.map(|(key, _)| *key) {
             self.entries.remove(&oldest);
         }
@@ -163,6 +165,10 @@ mod tests {
         assert_eq!(kept(&cache), [2, 4]);
         cache.weigh(&key(5), &cache.entry(key(5)), 101);
         assert_eq!(kept(&cache), [2, 4]);
+        // One that is being compiled takes nothing yet, and stays.
+        cache.entry(key(6));
+        cache.weigh(&key(7), &cache.entry(key(7)), 100);
+        assert_eq!(kept(&cache), [6, 7]);
     }
 
     #[test]

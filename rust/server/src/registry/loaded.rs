@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a sixteenth of the engine's budget, at most 256 MiB | all users together |
 //! | the floor of a user | the programs of one user, whose account is charged |
+//! | 1024 programs, and 128 of one user | |
 //! | a minute | since a program was used last |
 //!
 //! A program that is not held is read from the disk at its next launch.
@@ -22,6 +23,8 @@ const PART: u64 = 16;
 const MOST_BYTES: u64 = 256 << 20;
 /// Programs that are held at most.
 const MOST: usize = 1024;
+/// Programs of one user that are held at most.
+const MOST_OF_USER: usize = 128;
 /// How long a program is held that nobody launches.
 const UNUSED: Duration = Duration::from_secs(60);
 
@@ -87,15 +90,12 @@ impl Loaded {
         if n_bytes > of_user.min(of_all) {
             return;
         }
-        self.shrink(of_user - n_bytes, |entry| entry.user == user);
-        self.shrink(of_all - n_bytes, |_| true);
-        if self.programs.len() == MOST {
-            self.programs.pop_front();
-        }
-        // Where the owner has no memory left, the disk has the program.
+        self.shrink(of_user - n_bytes, MOST_OF_USER, |entry| entry.user == user);
+        // Where the owner has no memory left, the disk has the program, and what others have stays.
         let Ok(charge) = self.budget.account(&user).charge(Purpose::Program, n_bytes) else {
             return;
         };
+        self.shrink(of_all - n_bytes, MOST, |_| true);
         self.programs.push_back(Entry {
             user,
             folder,
@@ -121,14 +121,18 @@ impl Loaded {
         }
     }
 
-    /// Lets those go that were used longest ago, until the chosen ones take at most `most` bytes.
-    fn shrink(&mut self, most: u64, is_chosen: impl Fn(&Entry) -> bool) {
+    /// Lets those go that were used longest ago, until the chosen ones take at most `most_bytes` and there is room for
+    /// one more among `most`.
+    fn shrink(&mut self, most_bytes: u64, most: usize, is_chosen: impl Fn(&Entry) -> bool) {
         let chosen = self.programs.iter().filter(|entry| is_chosen(entry));
-        let mut n_bytes: u64 = chosen.map(|entry| entry.charge.n_bytes()).sum();
+        let (mut n_bytes, mut n) = chosen.fold((0, 0), |(n_bytes, n), entry| {
+            (n_bytes + entry.charge.n_bytes(), n + 1)
+        });
         self.programs.retain(|entry| {
-            let stays = n_bytes <= most || !is_chosen(entry);
+            let stays = (n_bytes <= most_bytes && n < most) || !is_chosen(entry);
             if !stays {
                 n_bytes -= entry.charge.n_bytes();
+                n -= 1;
             }
             stays
         });
@@ -204,6 +208,30 @@ mod tests {
         loaded.hold(content("ada", 1, 50), Instant::now());
         assert!(loaded.programs.is_empty());
         assert_eq!(budget.held_bytes(), 90);
+    }
+
+    #[test]
+    fn who_has_no_memory_or_many_programs_takes_nothing_from_others() {
+        let budget = Budget::new(TOTAL << 10, Some(200 << 10));
+        let (mut loaded, now) = (Loaded::new(budget.clone()), Instant::now());
+        loaded.hold(content("grace", 0, 1), now);
+        for serial in 1..=MOST as u64 {
+            loaded.hold(content("ada", serial, 1), now);
+        }
+        assert_eq!(loaded.programs.len(), 1 + MOST_OF_USER);
+        assert!(loaded.get(0, now).is_some());
+        // Three others fill what all may take, and one who has nothing left cannot change that.
+        let floor = budget.floor_bytes();
+        for serial in 2000..2004 {
+            loaded.hold(content(&format!("user {serial}"), serial, floor - 100), now);
+        }
+        let before = loaded.programs.len();
+        let _all = budget
+            .account("mallory")
+            .charge(Purpose::Guest, 200 << 10)
+            .unwrap();
+        loaded.hold(content("mallory", 3000, floor), now);
+        assert_eq!(loaded.programs.len(), before);
     }
 
     #[test]
