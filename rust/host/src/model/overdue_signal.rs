@@ -53,8 +53,8 @@ impl OverdueSignal {
         (state.idle, state.due) = (true, None);
     }
 
-    /// Waits until `deadline`, or until what is overdue sooner; where there is neither, until a batch or a command begins
-    /// after the last look. False: the watch was stopped.
+    /// Waits until `deadline`, or until what is overdue sooner; where there is neither, until a batch or a command
+    /// begins after the last look. False: the watch was stopped.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> bool {
         let mut state = lock(&self.state);
         loop {
