@@ -80,6 +80,15 @@ fn failed(world: &mut World, request: RequestId) -> Error {
     answer.unwrap_err()
 }
 
+/// The second step of a generation behind `own`, whose first took an odd token.
+fn steps_on(world: &mut World, generator: GeneratorId, own: &[u32]) {
+    let request = step(world, generator);
+    world.pump();
+    world.give_mask(request, 0, &runs(EVEN)).unwrap();
+    world.pump();
+    assert_eq!(tokens(world, request), expected(own, &[ODD, EVEN])[1..]);
+}
+
 #[test]
 fn a_row_that_waits_for_its_mask_does_not_hold_its_batch() {
     let mut world = world();
@@ -359,14 +368,7 @@ fn what_ends_while_it_waits_ends_as_ever() {
     world.lose();
     world.give_mask(request, 0, &runs(ODD)).unwrap();
     assert_eq!(tokens(&mut world, request), expected(&own, &[ODD]));
-    let request = step(&mut world, generator);
-    world.pump();
-    world.give_mask(request, 0, &runs(EVEN)).unwrap();
-    world.pump();
-    assert_eq!(
-        tokens(&mut world, request),
-        expected(&own, &[ODD, EVEN])[1..]
-    );
+    steps_on(&mut world, generator, &own);
     // Its batch failed: the mask belongs to the request.
     let mut world = self::world();
     let context = world.context(&own);
@@ -419,14 +421,7 @@ fn a_context_whose_pass_waits_for_a_mask_gives_its_pages_to_others() {
     assert_eq!(world.engine.stats().n_suspended, 1);
     world.give_mask(request, 0, &runs(ODD)).unwrap();
     assert_eq!(tokens(&mut world, request), expected(&own, &[ODD]));
-    let request = step(&mut world, generator);
-    world.pump();
-    world.give_mask(request, 0, &runs(EVEN)).unwrap();
-    world.pump();
-    assert_eq!(
-        tokens(&mut world, request),
-        expected(&own, &[ODD, EVEN])[1..]
-    );
+    steps_on(&mut world, generator, &own);
 }
 
 #[test]

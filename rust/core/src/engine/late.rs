@@ -180,7 +180,7 @@ impl Engine {
     /// When the first pass is overdue of those that began to wait for nothing but masks since this was last asked; none
     /// where none did. Whoever fails what is overdue may not know of them.
     pub fn take_late_due_ns(&mut self) -> Option<u64> {
-        let since_ns = self.waiting.late.begun_ns.take()?;
+        let since_ns = self.waiting.late.take_begun_ns()?;
         Some(since_ns.saturating_add(nanoseconds(self.config.late_mask)))
     }
 

@@ -10,9 +10,9 @@ use crate::slab::Slab;
 /// for room.
 #[derive(Debug, Default)]
 pub(super) struct LateList {
-    pub(super) passes: BTreeMap<PassId, LatePass>,
+    passes: BTreeMap<PassId, LatePass>,
     /// Since when the first of those waits that began since somebody asked.
-    pub(super) begun_ns: Option<u64>,
+    begun_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,11 @@ impl LateList {
         pass.map(|pass| pass.since_ns = now_ns).is_some()
     }
 
+    /// Since when the first waits of those that began since this was asked last.
+    pub(super) const fn take_begun_ns(&mut self) -> Option<u64> {
+        self.begun_ns.take()
+    }
+
     /// The passes that wait for nothing but masks, and since when.
     pub(super) fn awaiting<'a>(
         &'a self,
@@ -58,18 +63,23 @@ impl LateList {
         contexts: &'a Slab<Context>,
     ) -> impl Iterator<Item = (PassId, LatePass, ProcessId, &'a Pass)> {
         self.passes.iter().filter_map(|(&id, &late)| {
-            let context = contexts.get(late.context.0)?;
-            let pass = context.pass.as_ref()?;
-            (pass.id == id && pass.n_late() > 0).then_some((id, late, context.process, pass))
+            let (process, pass) = late.live(id, contexts)?;
+            Some((id, late, process, pass))
         })
     }
 
     /// Forgets passes that ended.
     fn sweep(&mut self, contexts: &Slab<Context>) {
-        self.passes.retain(|id, late| {
-            let context = contexts.get(late.context.0);
-            let pass = context.and_then(|context| context.pass.as_ref());
-            pass.is_some_and(|pass| pass.id == *id && pass.n_late() > 0)
-        });
+        self.passes
+            .retain(|&id, late| late.live(id, contexts).is_some());
+    }
+}
+
+impl LatePass {
+    /// The pass with its process; none where it has ended, or has no such rows any more.
+    fn live(self, id: PassId, contexts: &Slab<Context>) -> Option<(ProcessId, &Pass)> {
+        let context = contexts.get(self.context.0)?;
+        let pass = context.pass.as_ref()?;
+        (pass.id == id && pass.n_late() > 0).then_some((context.process, pass))
     }
 }
