@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -90,7 +90,7 @@ class IsolatedDriver:
         process = self._running()
         if self._n_under_way == 0:
             self._since_s = time.monotonic()
-        with self._losing():
+        with _Losing(self._lost):
             process.end.send(words.data, n_rows)
         self._n_under_way += 1
         return process
@@ -149,22 +149,6 @@ class IsolatedDriver:
             raise DriverLostError("it is not started")
         return self._process
 
-    @contextmanager
-    def _losing(self) -> Iterator[None]:
-        """What is raised between a batch and its answer ends the process.
-
-        Otherwise the next answer would be taken for that of another batch.
-        """
-        try:
-            yield
-        except DriverLostError:
-            raise
-        except Exception as error:
-            raise self._lost(f"could not be spoken with ({type(error).__name__}: {error})") from error
-        except BaseException:
-            self._lost("was interrupted")
-            raise
-
     def _lost(self, reason: str) -> DriverLostError:
         self._n_under_way = 0
         self._end(at_once=True)
@@ -173,7 +157,7 @@ class IsolatedDriver:
     def _answer(self, process: DriverProcess) -> Answer:
         if process is not self._running():
             raise DriverLostError("it was started again meanwhile")
-        with self._losing():
+        with _Losing(self._lost):
             self._wait(process)
             answer = process.end.take()
             if answer is None:
@@ -206,6 +190,30 @@ class IsolatedDriver:
                 raise self._lost(f"did not answer the batch within {self._timeout_s:g} s, engine.driver_timeout_s, and was killed")
             if stopping.is_lost():
                 raise self._lost(Stopping.REASON)
+
+
+class _Losing:
+    """What is raised between a batch and its answer ends the process.
+
+    Otherwise the next answer would be taken for that of another batch.
+    """
+
+    __slots__ = ("_lose",)
+
+    def __init__(self, lose: Callable[[str], DriverLostError]) -> None:
+        """`lose` ends it, for a reason."""
+        self._lose = lose
+
+    def __enter__(self) -> None:
+        """Nothing was raised yet."""
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        """Raises DriverLostError for what was raised; what interrupts goes on."""
+        if error is None or isinstance(error, DriverLostError):
+            return
+        if isinstance(error, Exception):
+            raise self._lose(f"could not be spoken with ({type(error).__name__}: {error})") from error
+        self._lose("was interrupted")
 
 
 def _reasons(text: str) -> dict[int, str]:

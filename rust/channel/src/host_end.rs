@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::N_SLOTS;
 use crate::area::{Area, View};
@@ -25,6 +25,10 @@ pub struct HostEnd {
     row_bytes: usize,
     n_sent: u32,
     n_taken: u32,
+    /// When the answer that is waited for was first waited for.
+    waits_since: Option<Instant>,
+    /// Whether the last answer took so long that looking for it was in vain.
+    is_slow: bool,
 }
 
 /// Why a wait for an answer ended.
@@ -97,6 +101,8 @@ impl HostEnd {
             row_bytes: vocab_size as usize * size_of::<f32>(),
             n_sent: 0,
             n_taken: 0,
+            waits_since: None,
+            is_slow: false,
         })
     }
 
@@ -153,13 +159,14 @@ impl HostEnd {
     }
 
     /// Waits for the answer to the batch that was sent first of those under way: looks for as long as `looking`, then
-    /// sleeps until `timeout` at most. `process` is readable when the process of the driver has ended: a descriptor of
+    /// sleeps until `timeout` at most. It sleeps at once where the last answer took twice as long as that: who looks in
+    /// vain takes a core from the driver. `process` is readable when the process of the driver has ended: a descriptor of
     /// it (pidfd).
     ///
     /// # Errors
     /// Those of the system.
     pub fn wait(
-        &self,
+        &mut self,
         process: BorrowedFd<'_>,
         looking: Duration,
         timeout: Duration,
@@ -174,9 +181,19 @@ impl HostEnd {
             self.drivers.wake(&head.driver_sleeps.0)?;
         }
         let sleeps = &head.host_sleeps.0;
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        let looks = if self.is_slow {
+            Duration::ZERO
+        } else {
+            looking
+        };
         let woken = self
             .own
-            .wait(sleeps, is_there, process, looking, Some(timeout))?;
+            .wait(sleeps, is_there, process, looks, Some(timeout))?;
+        self.is_slow = since.elapsed() > looking.saturating_mul(2);
+        if woken != Woken::TimedOut {
+            self.waits_since = None;
+        }
         Ok(match woken {
             Woken::There => Waited::Answered,
             Woken::Gone => Waited::Lost,

@@ -1,4 +1,4 @@
-//! The threads of a plan: they spin for the next operation for a while, then park.
+//! The threads of a plan: they spin for the next operation for a while, offer their core to others, then park.
 //!
 //! A step is a few hundred operations of microseconds each, so handing one out must cost far less than that: here one
 //! store and one load a thread (0.1 us measured; a general-purpose pool takes 9 to 45 us). Between steps the threads
@@ -27,8 +27,12 @@ use crate::error::{Error, Result};
 use crate::float_env::FloatEnvironment;
 use crate::memory::Disjoint;
 
-/// Polls before a thread parks: about 0.1 ms, longer than the gap between two operations of a step.
-const SPINS_BEFORE_PARK: u32 = 4_000;
+/// Polls before a thread offers its core to others between two polls: about 10 us, longer than the gap between two
+/// operations of a step.
+const SPINS_BEFORE_OFFER: u32 = 300;
+/// Such offers before a thread parks: 0.1 ms or more, longer than the gap between two steps. Who gives out the next
+/// step may run on as many cores as there are threads: one that only looked would keep its core from that.
+const OFFERS_BEFORE_PARK: u32 = 400;
 /// Polls before the caller lets others run, when a thread of the pool seems to have lost its core.
 const SPINS_BEFORE_YIELD: u32 = 1_000;
 
@@ -260,8 +264,12 @@ fn next_epoch(shared: &Shared, parked: &AtomicBool, seen: u64) -> u64 {
             return state;
         }
         spins += 1;
-        if spins <= SPINS_BEFORE_PARK {
+        if spins <= SPINS_BEFORE_OFFER {
             std::hint::spin_loop();
+            continue;
+        }
+        if spins <= SPINS_BEFORE_OFFER + OFFERS_BEFORE_PARK {
+            std::thread::yield_now();
             continue;
         }
         parked.store(true, Ordering::SeqCst);

@@ -78,10 +78,8 @@ impl PyHostEnd {
         let timeout = duration(py, "timeout_s", timeout_s)?;
         // SAFETY: the caller has it open during the call, as the stub asks.
         let process = unsafe { BorrowedFd::borrow_raw(process) };
-        let mut looking = self.looking;
         waiting(py, Some(timeout), |slice| {
-            let looks = std::mem::take(&mut looking);
-            let waited = locked(&self.end).wait(process, looks, slice);
+            let waited = locked(&self.end).wait(process, self.looking, slice);
             Ok(match waited.map_err(failed)? {
                 Waited::Answered => Some(true),
                 Waited::Lost => Some(false),
