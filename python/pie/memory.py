@@ -93,6 +93,8 @@ def driver_bytes(model: ModelConfig) -> int:
         vocab_size = 0  # as below
     # The row of each generation does not count for `max_batch_rows`, and one row more than is wanted has room.
     n_rows = model.max_batch_rows + model.max_batch_seqs + 1
+    # Another process may draw tokens, which stand behind its rows: those of a batch take a row.
+    n_rows += model.isolate
     n_bytes = n_rows * vocab_size * _LOGIT_BYTES
     n_late_bytes = min(model.max_late_rows * vocab_size * _LOGIT_BYTES, model.max_late_bytes)
     return n_late_bytes + (_SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes)

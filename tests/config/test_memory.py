@@ -53,7 +53,7 @@ def test_models_defaults_and_users_together_fit_the_machine(isolated: tuple[bool
     models = [ModelConfig(name=f"m{n}", isolate=isolate, **rows) for n, isolate in enumerate(isolated)]
     taken = ENGINE
     for model in models:
-        n_bytes = (model.max_batch_rows + model.max_batch_seqs + 1) * 4096 * 4
+        n_bytes = (model.max_batch_rows + model.max_batch_seqs + 1 + model.isolate) * 4096 * 4
         taken += 2 * model.kv_bytes + LATE_ROWS + (2 * n_bytes + INTERPRETER if model.isolate else n_bytes)
         taken += (EMBEDDED_FOLDER / "model.safetensors").stat().st_size
     for machine in (2 * GIB, 4 * GIB, 24 * GIB):
@@ -64,7 +64,7 @@ def test_models_defaults_and_users_together_fit_the_machine(isolated: tuple[bool
 
 def test_a_dummy_driver_in_a_process_of_its_own_is_counted() -> None:
     beside, within = (users_bytes([ModelConfig(driver="dummy", isolate=isolate)], machine=4 * GIB) for isolate in (True, False))
-    assert beside == within - (INTERPRETER + LATE_ROWS + 2 * 513 * 4096 * 4) // 4 * 3
+    assert beside == within - (INTERPRETER + LATE_ROWS + 2 * 514 * 4096 * 4) // 4 * 3
 
 
 def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:

@@ -75,9 +75,8 @@ class IsolatedDriver:
     def launch(self, batch: Batch) -> Callable[[], Answer]:
         """Begins a batch; what it answers waits for the answer."""
         n_rows = batch.n_rows
-        if self._capabilities.follows:
-            # Tokens stand behind the rows that are wanted.
-            n_rows += -(-int(batch.row_draws.sum()) // self._vocab_size)
+        # What a driver draws, whether it follows or not, stands behind the rows that are wanted.
+        n_rows += -(-int(batch.row_draws.sum()) // self._vocab_size)
         return partial(self._answer, self._send(batch.words, n_rows))
 
     def command(self, command: Command) -> None:

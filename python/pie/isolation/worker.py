@@ -213,14 +213,15 @@ class _Serving:
         return n_rows
 
     def _put_tokens(self, tokens: Any, room: _Logits, n_rows: int) -> int:
-        """Copies tokens behind the rows; answers how many."""
+        """Copies tokens behind the rows; returns how many."""
         if not isinstance(tokens, np.ndarray) or tokens.dtype != np.uint32 or tokens.ndim != 1:
             found = f"{tokens.dtype} {tokens.shape}" if isinstance(tokens, np.ndarray) else type(tokens).__name__
             raise TypeError(f"the tokens are {found}; answer uint32 [tokens]")
         behind = room.reshape(-1)[n_rows * self._vocab_size :].view(np.uint32)
-        n_tokens = min(len(tokens), len(behind))
-        behind[:n_tokens] = tokens[:n_tokens]
-        return n_tokens
+        if len(tokens) > len(behind):
+            raise ValueError(f"{len(tokens)} tokens were drawn, and {len(behind)} have room; answer as many as row_draws says")
+        behind[: len(tokens)] = tokens
+        return len(tokens)
 
 
 def _raise(error: BaseException) -> _Logits:
