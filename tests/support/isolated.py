@@ -4,6 +4,7 @@ its driver is lost.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, Command, CommandedDriver, Drawn, Driver
+from pie.backends.base import Capabilities, Command, CommandedDriver, Drawn, Driver, DriverError, UnsupportedError
 from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.errors import PieError
@@ -154,6 +155,23 @@ def draws(*, vocab_size: int = VOCAB_SIZE, n_more: int = 0) -> Driver:
 def speechless() -> Driver:
     """The dummy driver without its second verb, which declares adapters."""
     return Doing(dummy(), 0, bool)
+
+
+class Refusing(Doing):
+    """A driver that says of each command what it got, and of each batch that it serves none."""
+
+    def run(self, batch: Batch) -> Any:
+        """Nothing."""
+        raise UnsupportedError("no batches on this driver")
+
+    def command(self, command: Command) -> None:
+        """Repeats it."""
+        raise DriverError(hashlib.sha256(repr(command).encode()).hexdigest())
+
+
+def refuses_all() -> Driver:
+    """Serves neither batches nor commands."""
+    return Refusing(dummy(), 0, bool)
 
 
 def ends_at_a_command(flag: Path) -> Driver:

@@ -83,7 +83,13 @@ class IsolatedDriver:
         """Has the driver carry out a command. Raises what that raises, and DriverLostError."""
         words = wire.command_words(command)
         process = self._send(words, 0)
-        self._answer(process)
+        try:
+            self._answer(process)
+        except DriverError as error:
+            reason = wire.unsupported_reason(str(error))
+            if reason is None:
+                raise
+            raise UnsupportedError(reason) from None
 
     def _send(self, words: U32, n_rows: int) -> DriverProcess:
         process = self._running()
@@ -181,8 +187,7 @@ class IsolatedDriver:
         self._since_s = time.monotonic()
         outcome, slot, n_rows, n_most_rows, n_tokens, text = answer
         if outcome == "failed":
-            reason = wire.unsupported_reason(text)
-            raise DriverError(text) if reason is None else UnsupportedError(reason)
+            raise DriverError(text)
         rows = self._rows.get(slot)
         if rows is None or len(rows) != n_most_rows:
             rows = self._rows[slot] = np.frombuffer(memoryview(process.end.rows(slot)), np.float32).reshape(n_most_rows, self._vocab_size)
