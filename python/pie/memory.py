@@ -83,7 +83,7 @@ def _swap_bytes(model: ModelConfig) -> int:
 def driver_bytes(model: ModelConfig) -> int:
     """What the driver of a model takes at most beside what the model itself needs.
 
-    It needs rows of logits, and a process where it has one of its own.
+    It needs rows of logits, a process where it has one of its own, and rows that wait for their token masks.
     """
     if model.driver == "dummy" and not model.isolate:
         return 0
@@ -93,8 +93,11 @@ def driver_bytes(model: ModelConfig) -> int:
         vocab_size = 0  # as below
     # The row of each generation does not count for `max_batch_rows`, and one row more than is wanted has room.
     n_rows = model.max_batch_rows + model.max_batch_seqs + 1
+    # Another process may draw tokens, which stand behind its rows: those of a batch take a row.
+    n_rows += model.isolate
     n_bytes = n_rows * vocab_size * _LOGIT_BYTES
-    return _SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes
+    n_late_bytes = min(model.max_late_rows * vocab_size * _LOGIT_BYTES, model.max_late_bytes)
+    return n_late_bytes + (_SLOTS * n_bytes + _PROCESS_BYTES if model.isolate else n_bytes)
 
 
 def needed_bytes(model: ModelConfig) -> int:

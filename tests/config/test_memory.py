@@ -43,6 +43,7 @@ def test_what_is_stated_is_taken_where_the_machine_has_it() -> None:
 
 INTERPRETER = 64 << 20
 ENGINE = 256 << 20
+LATE_ROWS = 256 * 4096 * 4
 
 
 @pytest.mark.parametrize("isolated", [(False, False), (True, False), (True, True)])
@@ -52,8 +53,8 @@ def test_models_defaults_and_users_together_fit_the_machine(isolated: tuple[bool
     models = [ModelConfig(name=f"m{n}", isolate=isolate, **rows) for n, isolate in enumerate(isolated)]
     taken = ENGINE
     for model in models:
-        n_bytes = (model.max_batch_rows + model.max_batch_seqs + 1) * 4096 * 4
-        taken += 2 * model.kv_bytes + (2 * n_bytes + INTERPRETER if model.isolate else n_bytes)
+        n_bytes = (model.max_batch_rows + model.max_batch_seqs + 1 + model.isolate) * 4096 * 4
+        taken += 2 * model.kv_bytes + LATE_ROWS + (2 * n_bytes + INTERPRETER if model.isolate else n_bytes)
         taken += (EMBEDDED_FOLDER / "model.safetensors").stat().st_size
     for machine in (2 * GIB, 4 * GIB, 24 * GIB):
         users = users_bytes(models, machine=machine)
@@ -63,7 +64,15 @@ def test_models_defaults_and_users_together_fit_the_machine(isolated: tuple[bool
 
 def test_a_dummy_driver_in_a_process_of_its_own_is_counted() -> None:
     beside, within = (users_bytes([ModelConfig(driver="dummy", isolate=isolate)], machine=4 * GIB) for isolate in (True, False))
-    assert beside == within - (INTERPRETER + 2 * 513 * 4096 * 4) // 4 * 3
+    assert beside == within - (INTERPRETER + LATE_ROWS + 2 * 514 * 4096 * 4) // 4 * 3
+
+
+def test_rows_that_wait_for_masks_are_counted_as_far_as_they_may_wait() -> None:
+    few, many, bounded = (
+        driver_bytes(ModelConfig(max_late_rows=n, max_late_bytes=n_bytes)) for n, n_bytes in [(1, GIB), (4096, GIB), (4096, 8 << 20)]
+    )
+    assert many - few == 4095 * 4096 * 4
+    assert bounded - few == (8 << 20) - 4096 * 4
 
 
 def test_what_is_stated_leaves_room_for_the_processes_of_drivers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pie.backends.base import Driver
+from pie.backends.base import AdapterName, Driver, LoadAdapter
 from pie.config import ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
 from pie.isolation.driver import IsolatedDriver
 from support import isolated
+from support.launching import finish
 
 ADAPTER, COPY = (7, 0), (7, 1)
 
@@ -73,6 +75,37 @@ def test_a_command_is_lost_with_the_process_of_its_driver(tmp_path: Path) -> Non
         engine.start()
         assert fails(lambda: model.load_adapter(ADAPTER, "/adapters/one")) == "driver-lost"
         model.load_adapter(ADAPTER, "/adapters/one")
+
+
+LONGEST = ("\x01" * 4096, "é" * 2048, "語" * 1365, "🦀" * 1024)
+"""Paths of as many bytes as one may have, which take more room the less of them is ASCII."""
+
+
+@pytest.mark.parametrize("path", LONGEST, ids=[repr(path[0]) for path in LONGEST])
+def test_the_longest_command_has_room_whatever_the_sizes_of_batches(path: str) -> None:
+    driver = IsolatedDriver(isolated.refuses_all, isolated.VOCAB_SIZE)
+    least = ModelConfig(max_batch_tokens=1, prefill_chunk=1, max_batch_seqs=1, max_batch_rows=1)
+    with Engine() as engine:
+        model = engine.add_model(driver=driver, options=least)
+        engine.start()
+        with pytest.raises(PieError) as caught:
+            model.load_adapter(ADAPTER, path)
+        asked = LoadAdapter(AdapterName(*ADAPTER), path)
+        assert hashlib.sha256(repr(asked).encode()).hexdigest() in caught.value.message
+
+
+def test_a_batch_that_a_driver_does_not_serve_fails_as_in_this_process() -> None:
+    """It is an error of the driver, which has to serve batches."""
+    messages = []
+    for driver in (isolated.refuses_all(), IsolatedDriver(isolated.refuses_all, isolated.VOCAB_SIZE)):
+        with Engine() as engine:
+            engine.add_model(driver=driver)
+            engine.start()
+            outcome = finish(engine.launch(isolated.COLLECTING, input={"prompt": [5], "n": 1}))
+            messages.append((outcome.code, outcome.message))
+    assert messages[0] == messages[1]
+    assert messages[0][0] == "driver-failed"
+    assert "UnsupportedError: no batches on this driver" in messages[0][1]
 
 
 def test_an_engine_that_stops_tells_who_waits_for_a_command() -> None:

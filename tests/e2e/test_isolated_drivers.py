@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracle.sampler import Sampler
 from pie._engine import Model, Process
 from pie.backends import open_driver
-from pie.backends.base import Driver, DriverLostError, DriverOptions
+from pie.backends.base import Drawn, Driver, DriverError, DriverLostError, DriverOptions
+from pie.batch import Batch
 from pie.config import EMBEDDED_FOLDER, ModelConfig
 from pie.engine import Engine
 from pie.errors import PieError
@@ -34,7 +36,7 @@ from pie.isolation.driver import IsolatedDriver
 from pie.isolation.process import DriverProcess
 from pie.memory import driver_bytes
 from support import isolated
-from support.arenas import Feed, batch
+from support.arenas import Draw, Feed, batch
 from support.engines import started
 from support.isolated import COLLECTING, STEPPING, VOCAB_SIZE, wait_for
 from support.launching import PATIENCE_S, Outcome, finish, python_source, run
@@ -107,6 +109,48 @@ def test_tokens_are_those_of_a_driver_in_this_process(expected: list[list[int]])
         with serving(partial(isolated.dummy, follows=follows)) as (engine, model, _):
             assert [end.value for end in outcomes(launch(engine))] == [[tokens, []] for tokens in expected]
             assert follows == (model.stats()["n_followers"] > 0)
+
+
+def test_one_that_draws_and_does_not_follow_gives_the_same_tokens(expected: list[list[int]]) -> None:
+    with serving(isolated.draws) as (engine, _, _):
+        assert [end.value for end in outcomes(launch(engine))] == [[tokens, []] for tokens in expected]
+
+
+N_DRAWS = 65_536
+"""As many as may be drawn from a row, which take more room than the channel begins with."""
+
+
+def kept_and_drawn_from() -> Batch:
+    """A batch of which every row is wanted, and drawn from many times."""
+    drawn = Draw(Sampler(temperature=1.0), seed=3)
+    plain = batch([Feed([5, 6, 7], [page], rows=[1, 2], draws=[drawn, drawn]) for page in (0, 1)], page_size=16)
+    words = plain.words.copy()
+    Batch(words).row_keep[:] = 1
+    Batch(words).row_draws[:] = N_DRAWS
+    return Batch(words)
+
+
+def test_no_token_is_cut_that_a_driver_draws() -> None:
+    opening = partial(isolated.draws, vocab_size=64)
+    driver = IsolatedDriver(opening, 64)
+    try:
+        found, here = driver.run(kept_and_drawn_from()), opening().run(kept_and_drawn_from())
+        assert isinstance(found, Drawn)
+        assert isinstance(here, Drawn)
+        assert len(found.tokens) == 4 * N_DRAWS
+        assert np.array_equal(found.tokens, here.tokens)
+        assert np.array_equal(found.logits, here.logits)
+    finally:
+        driver.close()
+
+
+def test_a_driver_that_draws_more_than_it_should_is_told_so() -> None:
+    driver = IsolatedDriver(partial(isolated.draws, vocab_size=64, n_more=1 << 20), 64)
+    try:
+        with pytest.raises(DriverError, match=r"^ValueError: 1310720 tokens were drawn, and \d+ have room"):
+            driver.run(kept_and_drawn_from())
+    finally:
+        driver.close()
 
 
 def test_a_real_model_gives_the_same_tokens(tiny: Engine) -> None:

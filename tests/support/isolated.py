@@ -4,10 +4,12 @@ its driver is lost.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pie.backends.base import Capabilities, Command, CommandedDriver, Driver
+from pie.backends.base import Capabilities, Command, CommandedDriver, Drawn, Driver, DriverError, UnsupportedError
 from pie.backends.dummy import DummyDriver
 from pie.batch import Batch
 from pie.errors import PieError
@@ -116,6 +118,21 @@ def dummy(*, follows: bool = False, vocab_size: int = VOCAB_SIZE) -> Driver:
     return DummyDriver("dummy", vocab_size=vocab_size, n_pages=N_PAGES, host_pages=64, follows=follows)
 
 
+class Drawing(Doing):
+    """A driver that draws by itself and does not follow; it answers some tokens more than it was asked for."""
+
+    def __init__(self, driver: Driver, n_more: int) -> None:
+        super().__init__(driver, 0, bool)
+        self._n_more = n_more
+        self.capabilities = replace(driver.capabilities, follows=False)
+
+    def run(self, batch: Batch) -> Drawn:
+        """What it drew."""
+        answer = self._driver.run(batch)
+        assert isinstance(answer, Drawn)
+        return Drawn(np.append(answer.tokens, np.zeros(self._n_more, np.uint32)), answer.logits)
+
+
 class Commanded(Doing):
     """A driver that does something before its first command."""
 
@@ -130,9 +147,31 @@ class Commanded(Doing):
         self._driver.command(command)
 
 
+def draws(*, vocab_size: int = VOCAB_SIZE, n_more: int = 0) -> Driver:
+    """The dummy driver, which draws by itself and does not follow."""
+    return Drawing(dummy(follows=True, vocab_size=vocab_size), n_more)
+
+
 def speechless() -> Driver:
     """The dummy driver without its second verb, which declares adapters."""
     return Doing(dummy(), 0, bool)
+
+
+class Refusing(Doing):
+    """A driver that says of each command what it got, and of each batch that it serves none."""
+
+    def run(self, batch: Batch) -> Any:
+        """Nothing."""
+        raise UnsupportedError("no batches on this driver")
+
+    def command(self, command: Command) -> None:
+        """Repeats it."""
+        raise DriverError(hashlib.sha256(repr(command).encode()).hexdigest())
+
+
+def refuses_all() -> Driver:
+    """Serves neither batches nor commands."""
+    return Refusing(dummy(), 0, bool)
 
 
 def ends_at_a_command(flag: Path) -> Driver:

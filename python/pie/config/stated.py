@@ -193,7 +193,15 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """Requests of one user among them; 0: half of `max_waiting`."""
 
     max_late_rows: int = 256
-    """Rows that may wait for token masks that come late, a quarter of them of one process."""
+    """Rows that may wait for token masks that come late, a quarter of them of one process. `max_late_bytes` may allow
+    fewer.
+    """
+
+    max_user_late_rows: int = 0
+    """Rows of one user among them; 0: half of what may wait."""
+
+    max_late_bytes: int = 268435456
+    """Bytes that the logits of these rows may take, four for each token of the vocabulary."""
 
     late_mask_s: float = 10.0
     """How long a pass of which everything is computed may wait for its token masks until it fails."""

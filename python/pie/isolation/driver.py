@@ -75,16 +75,21 @@ class IsolatedDriver:
     def launch(self, batch: Batch) -> Callable[[], Answer]:
         """Begins a batch; what it answers waits for the answer."""
         n_rows = batch.n_rows
-        if self._capabilities.follows:
-            # Tokens stand behind the rows that are wanted.
-            n_rows += -(-int(batch.row_draws.sum()) // self._vocab_size)
+        # What a driver draws, whether it follows or not, stands behind the rows that are wanted.
+        n_rows += -(-int(batch.row_draws.sum()) // self._vocab_size)
         return partial(self._answer, self._send(batch.words, n_rows))
 
     def command(self, command: Command) -> None:
         """Has the driver carry out a command. Raises what that raises, and DriverLostError."""
         words = wire.command_words(command)
         process = self._send(words, 0)
-        self._answer(process)
+        try:
+            self._answer(process)
+        except DriverError as error:
+            reason = wire.unsupported_reason(str(error))
+            if reason is None:
+                raise
+            raise UnsupportedError(reason) from None
 
     def _send(self, words: U32, n_rows: int) -> DriverProcess:
         process = self._running()
@@ -166,8 +171,7 @@ class IsolatedDriver:
         self._since_s = time.monotonic()
         outcome, slot, n_rows, n_most_rows, n_tokens, text = answer
         if outcome == "failed":
-            reason = wire.unsupported_reason(text)
-            raise DriverError(text) if reason is None else UnsupportedError(reason)
+            raise DriverError(text)
         rows = self._rows.get(slot)
         if rows is None or len(rows) != n_most_rows:
             rows = self._rows[slot] = np.frombuffer(memoryview(process.end.rows(slot)), np.float32).reshape(n_most_rows, self._vocab_size)

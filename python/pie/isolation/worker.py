@@ -119,6 +119,7 @@ class _Begun(NamedTuple):
     room: _Logits
     """Where the rows go."""
     answer: Callable[[], Answer]
+    is_command: bool = False
 
 
 class _Serving:
@@ -160,7 +161,7 @@ class _Serving:
             room = self._rooms[slot] = np.frombuffer(memoryview(self._end.rows(slot)), np.float32).reshape(n_most_rows, self._vocab_size)
         command = wire.read_command(words)
         if command is not None:
-            return _Begun(room, partial(self._carry_out, command))
+            return _Begun(room, partial(self._carry_out, command), is_command=True)
         batch = Batch(words[:n_words])
         if self._follower is not None:
             try:
@@ -194,10 +195,11 @@ class _Serving:
             else:
                 n_rows = len(answer) if answer is begun.room else self._put(answer, begun.room)
                 self._end.answer(n_rows, failures)
-        except UnsupportedError as error:
-            self._end.fail(wire.unsupported(str(error)))
         except BaseException as error:
-            self._end.fail(str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
+            if begun.is_command and isinstance(error, UnsupportedError):
+                self._end.fail(wire.unsupported(str(error)))
+            else:
+                self._end.fail(str(error) if isinstance(error, DriverError) else f"{type(error).__name__}: {error}")
 
     def _put(self, logits: Any, room: _Logits) -> int:
         """Copies rows to where the engine reads them; returns how many."""
@@ -213,14 +215,15 @@ class _Serving:
         return n_rows
 
     def _put_tokens(self, tokens: Any, room: _Logits, n_rows: int) -> int:
-        """Copies tokens behind the rows; answers how many."""
+        """Copies tokens behind the rows; returns how many."""
         if not isinstance(tokens, np.ndarray) or tokens.dtype != np.uint32 or tokens.ndim != 1:
             found = f"{tokens.dtype} {tokens.shape}" if isinstance(tokens, np.ndarray) else type(tokens).__name__
             raise TypeError(f"the tokens are {found}; answer uint32 [tokens]")
         behind = room.reshape(-1)[n_rows * self._vocab_size :].view(np.uint32)
-        n_tokens = min(len(tokens), len(behind))
-        behind[:n_tokens] = tokens[:n_tokens]
-        return n_tokens
+        if len(tokens) > len(behind):
+            raise ValueError(f"{len(tokens)} tokens were drawn, and {len(behind)} have room; answer as many as row_draws says")
+        behind[: len(tokens)] = tokens
+        return len(tokens)
 
 
 def _raise(error: BaseException) -> _Logits:

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::batch::{Capabilities, MAX_BATCH_TOKENS};
+use crate::batch::{Capabilities, MAX_BATCH_TOKENS, MAX_VOCABULARY};
 use crate::errors::{Error, ErrorCode, Result};
 
 /// The most of what an engine counts.
 const MAX_COUNT: u32 = 1 << 20;
+/// A row of logits of the largest vocabulary that there may be.
+const MAX_ROW_BYTES: u64 = (size_of::<f32>() as u64) * (MAX_VOCABULARY as u64);
 /// The shortest time that a mask is waited for.
 const SHORTEST: Duration = Duration::from_micros(1);
 /// The longest time that a batch may be held for or shared, or a mask be waited for.
@@ -40,8 +42,13 @@ crate::settings! {
         max_process_waiting "max_process_waiting": u32 = 0, 0 => MAX_COUNT;
         /// Requests of one user among them; 0: half of `max_waiting`.
         max_user_waiting "max_user_waiting": u32 = 0, 0 => MAX_COUNT;
-        /// Rows that may wait for token masks that come late, a quarter of them of one process.
+        /// Rows that may wait for token masks that come late, a quarter of them of one process. `max_late_bytes` may
+        /// allow fewer.
         max_late_rows "max_late_rows": u32 = 256, 1 => 1 << 16;
+        /// Rows of one user among them; 0: half of what may wait.
+        max_user_late_rows "max_user_late_rows": u32 = 0, 0 => 1 << 16;
+        /// Bytes that the logits of these rows may take, four for each token of the vocabulary.
+        max_late_bytes "max_late_bytes": u64 = 256 << 20, MAX_ROW_BYTES => 1 << 40;
         /// How long a pass of which everything is computed may wait for its token masks until it fails.
         late_mask "late_mask_s": Duration = Duration::from_secs(10), SHORTEST => LONGEST;
         /// How long a batch may wait for programs that step by themselves and are expected back.
@@ -85,6 +92,25 @@ impl Default for SettingNames {
         Self {
             n_pages: "n_pages",
             driver_timeout: "driver_timeout",
+        }
+    }
+}
+
+/// How many rows may wait for their token masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LateLimit {
+    pub(crate) n_rows: u32,
+    /// The setting that says so, and its value.
+    pub(crate) setting: &'static str,
+    pub(crate) value: u64,
+}
+
+impl LateLimit {
+    /// The part of one of so many, rounded up.
+    const fn part(self, divisor: u32) -> Self {
+        Self {
+            n_rows: self.n_rows.div_ceil(divisor),
+            ..self
         }
     }
 }
@@ -141,6 +167,46 @@ impl EngineConfig {
         part(self.max_user_snapshots, self.max_snapshots, 8)
     }
 
+    /// Bytes of a row of logits.
+    pub(crate) const fn row_bytes(&self) -> u64 {
+        size_of::<f32>() as u64 * self.driver.vocab_size as u64
+    }
+
+    /// Rows that may wait for their token masks, and what sets that.
+    pub(crate) fn late_rows(&self) -> LateLimit {
+        let by_bytes = u32::try_from(self.max_late_bytes / self.row_bytes().max(1));
+        match by_bytes {
+            Ok(n_rows) if n_rows < self.max_late_rows => LateLimit {
+                n_rows,
+                setting: "max_late_bytes",
+                value: self.max_late_bytes,
+            },
+            _ => LateLimit {
+                n_rows: self.max_late_rows,
+                setting: "max_late_rows",
+                value: u64::from(self.max_late_rows),
+            },
+        }
+    }
+
+    /// Those of one user among them.
+    pub(crate) fn user_late_rows(&self) -> LateLimit {
+        let (given, all) = (self.max_user_late_rows, self.late_rows());
+        if given == 0 {
+            return all.part(2);
+        }
+        LateLimit {
+            n_rows: given,
+            setting: "max_user_late_rows",
+            value: u64::from(given),
+        }
+    }
+
+    /// Those of one process among them.
+    pub(crate) fn process_late_rows(&self) -> LateLimit {
+        self.late_rows().part(4)
+    }
+
     /// Requests that one process may have entered and not taken.
     pub(crate) const fn process_waiting(&self) -> u32 {
         part(self.max_process_waiting, self.max_waiting, 4)
@@ -188,44 +254,102 @@ const fn part(given: u32, whole: u32, divisor: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{Kind, Setting, Value};
+
+    /// What is just outside of the range of a number or a time.
+    fn outside(setting: &Setting) -> Vec<Value> {
+        match &setting.range {
+            Some((Value::Integer(low), Value::Integer(high))) => {
+                let (below, above) = (low.checked_sub(1), high.checked_add(1));
+                [below, above]
+                    .into_iter()
+                    .flatten()
+                    .map(Value::Integer)
+                    .collect()
+            }
+            Some((Value::Seconds(low), Value::Seconds(high))) => vec![
+                Value::Seconds(low - 1e-7),
+                Value::Seconds(high + 1e-7),
+                Value::Seconds(f64::NAN),
+            ],
+            _ => Vec::new(),
+        }
+    }
 
     #[test]
     fn every_setting_is_checked() {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
+        for setting in EngineConfig::settings() {
+            let set = |value: &Value| {
+                let mut config = good.clone();
+                config
+                    .set(setting.name, value.clone())
+                    .and_then(|()| config.check())
+            };
+            let outside = outside(&setting);
+            assert_eq!(
+                outside.is_empty(),
+                setting.kind == Kind::Flag,
+                "{setting:?}"
+            );
+            for value in outside {
+                let error = set(&value).unwrap_err();
+                assert_eq!(error.code, ErrorCode::InvalidConfig);
+                let named = format!("{}.{} = {value} is outside", setting.section, setting.name);
+                assert!(error.message.starts_with(&named), "{}", error.message);
+            }
+            if let Some((low, high)) = &setting.range {
+                assert_eq!((set(low), set(high)), (Ok(()), Ok(())), "{setting:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_put_into_fields_is_checked_too() {
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 17] = [
-            ("driver.vocab_size", |c| c.driver.vocab_size = 0),
-            ("driver.vocab_size", |c| {
-                c.driver.vocab_size = (1 << 21) + 1;
-            }),
-            ("driver.page_size", |c| c.driver.page_size = 0),
-            ("driver.n_pages", |c| c.driver.n_pages = 0),
-            ("driver.host_pages", |c| {
-                c.driver.host_pages = (1 << 24) + 1;
-            }),
-            ("driver.max_positions", |c| {
-                c.driver.max_positions = u32::MAX;
-            }),
-            ("model.max_batch_tokens", |c| c.max_batch_tokens = 0),
-            ("model.prefill_chunk", |c| c.prefill_chunk = 0),
-            ("model.max_batch_seqs", |c| c.max_batch_seqs = 0),
-            ("model.max_batch_rows", |c| c.max_batch_rows = 0),
-            ("model.max_contexts", |c| c.max_contexts = 0),
-            ("model.max_snapshots", |c| c.max_snapshots = 0),
-            ("model.max_waiting", |c| c.max_waiting = 0),
-            ("model.max_late_rows", |c| c.max_late_rows = 0),
-            ("model.max_user_contexts", |c| c.max_user_contexts = 1 << 21),
-            ("model.hold_s", |c| c.hold = Duration::from_secs(61)),
-            ("end_tokens", |c| c.end_tokens = vec![100]),
+        let spoil: [(&str, Spoil); 4] = [
+            ("model.prefill_chunk = 0", |c| c.prefill_chunk = 0),
+            ("model.hold_s = 61", |c| c.hold = Duration::from_secs(61)),
+            ("driver.n_pages = 0", |c| c.driver.n_pages = 0),
+            ("end_tokens holds 100", |c| c.end_tokens = vec![100]),
         ];
-        for (name, spoil) in spoil {
-            let mut config = good.clone();
+        for (message, spoil) in spoil {
+            let mut config = EngineConfig::new("m", 100);
             spoil(&mut config);
             let error = config.check().unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidConfig);
-            assert!(error.message.contains(name), "{}", error.message);
+            assert!(error.message.starts_with(message), "{}", error.message);
         }
+    }
+
+    #[test]
+    fn rows_wait_for_masks_as_far_as_their_bytes_may() {
+        let mut config = EngineConfig {
+            max_late_rows: 9,
+            ..EngineConfig::new("m", 1 << 20)
+        };
+        let rows = |config: &EngineConfig| {
+            let (all, user) = (config.late_rows(), config.user_late_rows());
+            let process = config.process_late_rows();
+            (
+                all.setting,
+                all.n_rows,
+                (user.setting, user.n_rows),
+                process.n_rows,
+            )
+        };
+        assert_eq!(rows(&config), ("max_late_rows", 9, ("max_late_rows", 5), 3));
+        config.max_late_bytes = (36 << 20) - 1;
+        assert_eq!(
+            rows(&config),
+            ("max_late_bytes", 8, ("max_late_bytes", 4), 2)
+        );
+        config.max_user_late_rows = 7;
+        assert_eq!(
+            rows(&config),
+            ("max_late_bytes", 8, ("max_user_late_rows", 7), 2)
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pie_core::sampling::{Key, Params};
 use pie_core::{
     Answer, Capabilities, ContextId, DriverAnswer, DriverFailure, EngineConfig, Error, ErrorCode,
-    Forward, GeneratorId, Method, ProcessId, RequestId, RowRequest, Sampler, Submission,
+    Forward, GeneratorId, Method, ProcessId, RequestId, RowRequest, Sampler, Submission, UserId,
 };
 use support::sampling::drawn;
 use support::world::{MODEL, World, config, output, prompt};
@@ -461,6 +461,108 @@ fn so_many_rows_may_wait() {
     world.pump();
     world.give_mask(third, 0, &runs(ODD)).unwrap();
     assert_eq!(tokens(&mut world, third), expected(&prompt(4, 2), &[ODD]));
+}
+
+/// A step whose mask comes late, of a new context with that prompt of a process.
+fn step_of(world: &mut World, process: ProcessId, salt: u32) -> Result<RequestId, Error> {
+    let context = world.context_of(process, &prompt(4, salt));
+    let generator = late(world, context, 9);
+    world.engine.next_step(generator).unwrap();
+    world.submit(Submission::Step(generator))
+}
+
+#[test]
+fn whoever_fills_what_may_wait_leaves_room_for_other_users() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_late_rows: 8,
+            ..config()
+        },
+        1,
+    );
+    for (process, user) in [(2, 1), (3, 1), (4, 2), (5, 2)] {
+        world
+            .engine
+            .new_process(ProcessId(process), UserId(user), 0)
+            .unwrap();
+    }
+    let mut own = Vec::new();
+    for process in [2, 2, 3, 3] {
+        own.push(step_of(&mut world, ProcessId(process), own.len() as u32).unwrap());
+    }
+    // The fourth program of the user has none, and the user has half of all.
+    let error = step_of(&mut world, ProcessId(1), 9).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitResources);
+    assert_eq!(
+        error.message,
+        "1 rows are to wait for their token masks, 4 of the user do, and at most 4 may, since max_late_rows is 8; give \
+         the masks of others first, or raise max_late_rows"
+    );
+    for (salt, process) in [4, 4, 5, 5].into_iter().enumerate() {
+        step_of(&mut world, ProcessId(process), 20 + salt as u32).unwrap();
+    }
+    world.pump();
+    assert_eq!(world.engine.stats().n_late_rows, 8);
+    // What runs ahead has the room of its step until its program ends.
+    world.give_mask(own[0], 0, &runs(ODD)).unwrap();
+    assert_eq!(tokens(&mut world, own[0]), expected(&prompt(4, 0), &[ODD]));
+    assert!(step_of(&mut world, ProcessId(1), 10).is_err());
+    world.engine.end_process(ProcessId(2));
+    step_of(&mut world, ProcessId(1), 11).unwrap();
+}
+
+#[test]
+fn the_part_of_a_user_can_be_set() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_late_rows: 8,
+            max_user_late_rows: 1,
+            ..config()
+        },
+        1,
+    );
+    step_of(&mut world, ProcessId(1), 1).unwrap();
+    let error = step_of(&mut world, ProcessId(1), 2).unwrap_err();
+    assert!(
+        error
+            .message
+            .ends_with("at most 1 may, since max_user_late_rows is 1; give the masks of others first, or raise \
+                max_user_late_rows"),
+        "{}",
+        error.message
+    );
+}
+
+#[test]
+fn rows_that_wait_are_charged_by_their_bytes() {
+    let vocab_size = 1 << 20;
+    let mut world = World::with_process(
+        EngineConfig {
+            max_late_bytes: 8 << 20,
+            driver: Capabilities {
+                vocab_size,
+                ..config().driver
+            },
+            ..config()
+        },
+        1,
+    );
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(2), 0)
+        .unwrap();
+    world
+        .engine
+        .new_process(ProcessId(3), UserId(3), 0)
+        .unwrap();
+    step_of(&mut world, ProcessId(1), 1).unwrap();
+    step_of(&mut world, ProcessId(2), 2).unwrap();
+    let error = step_of(&mut world, ProcessId(3), 3).unwrap_err();
+    assert_eq!(
+        error.message,
+        "1 rows are to wait for their token masks, 2 of the engine do, and at most 2 may, since max_late_bytes is \
+         8388608; give the masks of others first, or raise max_late_bytes"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ crate::settings! {
         /// The name of the driver, for messages.
         backend "backend": String = String::new(), 0 => 256;
         /// V, the length of a row of logits; tokens are below it.
-        vocab_size "vocab_size": u32 = 1, 1 => 1 << 21;
+        vocab_size "vocab_size": u32 = 1, 1 => MAX_VOCABULARY;
         /// Positions are below this; it also bounds the length of contexts.
         max_positions "max_positions": u32 = 32_768, 1 => MAX_POSITIONS;
         /// Tokens of a page.
@@ -36,6 +36,8 @@ crate::settings! {
     }
 }
 
+/// The most tokens that a vocabulary may have.
+pub(crate) const MAX_VOCABULARY: u32 = 1 << 21;
 /// The most positions that there may be.
 pub(crate) const MAX_POSITIONS: u32 = 1 << 24;
 /// The most tokens that a batch may have.

@@ -25,7 +25,7 @@ use crate::ids::BatchId;
 pub use answer::{DriverAnswer, NOT_FINITE};
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
-pub(crate) use capabilities::{MAX_BATCH_TOKENS, MAX_POSITIONS};
+pub(crate) use capabilities::{MAX_BATCH_TOKENS, MAX_POSITIONS, MAX_VOCABULARY};
 pub use jobs::{DriverFailure, SampleJobs, Sampled, SequenceRows};
 pub use late::{LateDraw, LateDrawn, LateMask, LateRow};
 pub use page_lists::Pages;

@@ -26,7 +26,7 @@ use crate::config::nanoseconds;
 use crate::context::Pass;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Generator;
-use crate::ids::{ContextId, GeneratorId, PassId, ProcessId, RequestId};
+use crate::ids::{ContextId, GeneratorId, PassId, ProcessId, RequestId, UserId};
 
 impl Engine {
     /// Has the token mask of each step of a generator come late, from the next step on: [`Engine::give_mask`] gives it.
@@ -200,11 +200,26 @@ impl Engine {
         overdue.len()
     }
 
-    /// Rows that wait for their masks, or may have to: those of a process, or all.
-    pub(super) fn n_late_rows_of(&self, process: Option<ProcessId>) -> usize {
+    /// Rows that wait for their masks, or may have to.
+    pub(super) fn n_late_rows(&self) -> usize {
         let live = self.waiting.late.live(&self.owned.contexts);
-        let own = live.filter(|(_, _, owner, _)| process.is_none_or(|process| process == *owner));
-        own.map(|(.., pass)| pass.n_late()).sum()
+        live.map(|(.., pass)| pass.n_late()).sum()
+    }
+
+    /// The same, with those of a process and of a user among them.
+    pub(super) fn late_rows_beside(&self, process: ProcessId, user: UserId) -> LateRows {
+        let mut rows = LateRows::default();
+        for (_, _, owner, pass) in self.waiting.late.live(&self.owned.contexts) {
+            let n = pass.n_late();
+            rows.of_all += n;
+            if owner == process {
+                rows.of_process += n;
+            }
+            if self.owned.processes.get(&owner).map(|owner| owner.user) == Some(user) {
+                rows.of_user += n;
+            }
+        }
+        rows
     }
 
     /// Bytes for the row of a step whose mask comes late, for which there has to be room.
@@ -212,7 +227,7 @@ impl Engine {
         if !generator.masks_late() {
             return Ok(0);
         }
-        let n_bytes = size_of::<f32>() * self.config.driver.vocab_size as usize;
+        let n_bytes = self.config.row_bytes() as usize;
         self.check_room_for_late(generator.process, 1)?;
         self.check_room_for_forward(generator.process, n_bytes)?;
         Ok(n_bytes)
@@ -228,6 +243,14 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Rows that wait for their masks, or may have to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LateRows {
+    pub(super) of_process: usize,
+    pub(super) of_user: usize,
+    pub(super) of_all: usize,
 }
 
 fn not_taken(row: u32, fault: MaskFault) -> Error {

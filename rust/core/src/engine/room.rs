@@ -1,6 +1,7 @@
 //! Room for one thing more: in the engine, and for each process, so that none takes the room of the others.
 
 use super::Engine;
+use crate::config::LateLimit;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId, UserId};
 
@@ -9,8 +10,6 @@ const GENERATORS_PER_CONTEXT: u32 = 4;
 /// What the masks and the kept rows of the passes of one process may take, in bytes; rows that wait for their token
 /// masks count as kept.
 const MAX_FORWARD_BYTES: usize = 256 << 20;
-/// One process may have this part of the rows that may wait for their masks.
-const PROCESS_PART: u32 = 4;
 
 impl Engine {
     /// The user of `process`; `limit-resources` where it may not have another context, `invalid-argument` where it is
@@ -142,29 +141,23 @@ impl Engine {
         ))
     }
 
-    /// `limit-resources` where `n` rows more may not wait for their token masks.
+    /// `limit-resources` where `n` rows more may not wait for their token masks: of the process, of its user, or of
+    /// all.
     pub(super) fn check_room_for_late(&self, process: ProcessId, n: usize) -> Result<()> {
         if n == 0 {
             return Ok(());
         }
-        let limit = self.config.max_late_rows;
-        for (whose, limit, named) in [
-            (Some(process), limit.div_ceil(PROCESS_PART), "the program"),
-            (None, limit, "the engine"),
-        ] {
-            let n_held = self.n_late_rows_of(whose);
-            if n_held + n > limit as usize {
-                return Err(Error::with_values(
-                    ErrorCode::LimitResources,
-                    format!(
-                        "{n} rows are to wait for their token masks, {n_held} of {named} do, and at most {limit} may; \
-                         give the masks of others first, or raise max_late_rows"
-                    ),
-                    &[("rows", (n_held + n) as u64), ("limit", u64::from(limit))],
-                ));
-            }
-        }
-        Ok(())
+        let user = self.owned.process(process)?.user;
+        let held = self.late_rows_beside(process, user);
+        let config = &self.config;
+        check_late(
+            n,
+            held.of_process,
+            config.process_late_rows(),
+            "the program",
+        )?;
+        check_late(n, held.of_user, config.user_late_rows(), "the user")?;
+        check_late(n, held.of_all, config.late_rows(), "the engine")
     }
 
     /// `limit-snapshots` where the user may not have another snapshot.
@@ -192,4 +185,24 @@ fn check_room(code: ErrorCode, what: &str, n: usize, limit: u32, why: &str) -> R
     let why = why.replace("{limit}", &limit.to_string());
     let values = [(what, n as u64), ("limit", u64::from(limit))];
     Err(Error::with_values(code, format!("{n} {why}"), &values))
+}
+
+/// An error where `n_held` rows wait for their token masks, and `n` more may not.
+fn check_late(n: usize, n_held: usize, limit: LateLimit, whose: &str) -> Result<()> {
+    let LateLimit {
+        n_rows,
+        setting,
+        value,
+    } = limit;
+    if n_held + n <= n_rows as usize {
+        return Ok(());
+    }
+    Err(Error::with_values(
+        ErrorCode::LimitResources,
+        format!(
+            "{n} rows are to wait for their token masks, {n_held} of {whose} do, and at most {n_rows} may, since \
+             {setting} is {value}; give the masks of others first, or raise {setting}"
+        ),
+        &[("rows", (n_held + n) as u64), ("limit", u64::from(n_rows))],
+    ))
 }

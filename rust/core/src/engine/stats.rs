@@ -194,7 +194,7 @@ impl Engine {
             n_ahead_dropped: totals.n_ahead_dropped,
             n_followers: totals.n_followers,
             n_followers_dropped: totals.n_followers_dropped,
-            n_late_rows: self.n_late_rows_of(None) as u64,
+            n_late_rows: self.n_late_rows() as u64,
             n_late_masks: totals.n_late_masks,
             n_commands: totals.n_commands,
             n_holds: totals.n_holds,

@@ -201,7 +201,11 @@ impl World {
     }
 
     pub fn context(&mut self, tokens: &[u32]) -> ContextId {
-        let context = self.engine.new_context(ProcessId(1)).unwrap();
+        self.context_of(ProcessId(1), tokens)
+    }
+
+    pub fn context_of(&mut self, process: ProcessId, tokens: &[u32]) -> ContextId {
+        let context = self.engine.new_context(process).unwrap();
         self.engine.append(context, tokens).unwrap();
         context
     }
