@@ -86,7 +86,6 @@ impl Engine {
             Some(LateMask {
                 row: row.row,
                 n_draws: row.n_draws,
-                keep: row.keep,
                 mask: pass.mask_at(row.place)?,
             })
         };
