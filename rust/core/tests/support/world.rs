@@ -8,9 +8,10 @@ use std::time::Duration;
 use pie_core::batch::{ArenaView, NOT_FINITE};
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer, DriverCommand,
-    DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method,
-    NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
+    Adapter, AdapterName, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer,
+    DriverCommand, DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions,
+    LateDraw, Method, NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler,
+    Submission, UserId, dummy,
 };
 
 use super::next_token;
@@ -373,13 +374,15 @@ impl World {
     }
 
     /// The device goes with all that it holds, and an empty one comes.
-    pub fn lose(&mut self) {
+    /// Returns an adapter that is not loaded again.
+    pub fn lose(&mut self) -> Option<AdapterName> {
         self.running.clear();
         self.command = None;
         self.computed.clear();
         self.driver = driver(self.engine.config());
-        self.engine.lose_device("it was killed", self.now_ns);
+        let given_up = self.engine.lose_device("it was killed", self.now_ns);
         self.announce();
+        given_up
     }
 
     pub fn check(&self) {
