@@ -142,7 +142,7 @@ fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a>
     }
 }
 
-/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`. Answers where
+/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`. Returns where
 /// they stand among those of the batch.
 fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32> {
     let first = builder.n_rows() as u32;
@@ -196,7 +196,7 @@ fn add_late(late: &mut Vec<LateRow>, ticket: &Ticket, pass: &Pass, reads: &[Read
 }
 
 /// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`.
-/// Answers the adapter.
+/// Returns the adapter.
 fn add_content(
     builder: &mut ArenaBuilder,
     sequence: Sequence<'_>,

@@ -242,7 +242,7 @@ impl World {
         Ok(request)
     }
 
-    /// Asks for a batch. Answers whether there was one.
+    /// Asks for a batch. Returns whether there was one.
     pub fn plan(&mut self) -> bool {
         let planned = loop {
             match self.engine.next_batch(self.now_ns) {
@@ -364,7 +364,7 @@ impl World {
         self.announce();
     }
 
-    /// Time goes by without an answer. Answers how many batches are waited for no more.
+    /// Time goes by without an answer. Returns how many batches are waited for no more.
     pub fn hang(&mut self, ns: u64) -> usize {
         self.now_ns += ns;
         let n_abandoned = self.engine.abandon_overdue(self.now_ns);
