@@ -10,6 +10,7 @@
 //! (`commands`), `abandon_overdue` (`abandoning`) where it hangs, and `lose_device` (`losing`) where it is gone.
 
 mod abandoning;
+mod adapters;
 mod admitting;
 mod advancing;
 mod ahead;

@@ -141,7 +141,7 @@ fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a>
 }
 
 /// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`, and notes in
-/// `others` what comes of them besides draws. Answers where they stand among those of the batch.
+/// `others` what comes of them besides draws. Returns where they stand among those of the batch.
 fn add_reads(
     builder: &mut ArenaBuilder,
     others: &mut Vec<RowReads>,
@@ -189,7 +189,7 @@ fn add_late(late: &mut Vec<LateRow>, ticket: &Ticket, pass: &Pass, reads: &[Read
 }
 
 /// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`.
-/// Answers the adapter.
+/// Returns the adapter.
 fn add_content(
     builder: &mut ArenaBuilder,
     sequence: Sequence<'_>,
