@@ -18,6 +18,7 @@ pub mod generation;
 pub mod hash;
 pub mod ids;
 mod kv;
+pub mod masks;
 pub mod sampling;
 mod sched;
 pub mod settings;

@@ -12,6 +12,7 @@ use crate::context::{Context, Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Traits};
+use crate::masks;
 use crate::sampling::{Key, Params, Probe};
 
 /// The most rows of a forward pass.
@@ -160,7 +161,7 @@ impl Engine {
                 row.index
             )));
         }
-        check_mask(&forward.token_mask, self.config.driver.vocab_size)?;
+        masks::check(&forward.token_mask, self.config.driver.vocab_size)?;
         if brle::allowed(&forward.token_mask, self.config.driver.vocab_size)
             .next()
             .is_none()
@@ -263,20 +264,9 @@ fn skipped(state: &Context, forward: &Forward) -> u32 {
     }
 }
 
-/// Checks that a mask fits its row, and that it is not long for nothing.
-pub(super) fn check_mask(mask: &[u32], len: u32) -> Result<()> {
-    if mask.len() as u64 > u64::from(len) + 1 {
-        return Err(refused(&format!(
-            "a mask has {} runs and its row {len} elements; leave out runs of 0, so that there is one for each element at most",
-            mask.len()
-        )));
-    }
-    brle::check(mask, len)
-}
-
 /// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
 fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
-    check_mask(mask, end)?;
+    masks::check(mask, end)?;
     if mask.len() > MAX_MASK_RUNS {
         return Err(refused(&format!(
             "the attention mask of the token at {slot} has {} runs, and may have at most {MAX_MASK_RUNS}; allow or forbid longer stretches",
