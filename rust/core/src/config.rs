@@ -143,7 +143,7 @@ impl EngineConfig {
     }
 
     /// The most tokens of a context, which are the positions that the model knows.
-    pub(crate) const fn max_context(&self) -> u32 {
+    pub const fn max_context(&self) -> u32 {
         self.driver.max_positions
     }
 

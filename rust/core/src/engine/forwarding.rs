@@ -16,7 +16,7 @@ use crate::masks;
 use crate::sampling::{Key, Params, Probe};
 
 /// The most rows of a forward pass.
-const MAX_ROWS: usize = 65_536;
+pub const MAX_FORWARD_ROWS: usize = 65_536;
 /// The most probes of one token, and the most distributions among them: each of those goes over the whole vocabulary,
 /// while all others share one such pass.
 const MAX_PROBES: usize = 1024;
@@ -284,8 +284,12 @@ fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
 
 /// Checks that the rows of each token fit a batch, and that the work behind each of them is bounded.
 fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
-    if forward.rows.len() > MAX_ROWS {
-        return Err(too_many_rows("wants", forward.rows.len(), MAX_ROWS as u32));
+    if forward.rows.len() > MAX_FORWARD_ROWS {
+        return Err(too_many_rows(
+            "wants",
+            forward.rows.len(),
+            MAX_FORWARD_ROWS as u32,
+        ));
     }
     let kept = |row: &RowRequest| row.probes.contains(&Probe::Logits);
     let n_kept = forward.rows.iter().filter(|row| kept(row)).count();
