@@ -174,51 +174,6 @@ fn every_kind_of_late_answer_is_dropped() {
 }
 
 #[test]
-fn what_a_batch_brings_back_for_a_pass_is_not_taken_for_that_of_another() {
-    let mut world = World::with_process(
-        EngineConfig {
-            driver: Capabilities {
-                n_pages: 5,
-                host_pages: 16,
-                ..config().driver
-            },
-            ..config()
-        },
-        1,
-    );
-    // A fork has computed the pending token of its parent, which fills a page.
-    let context = world.context(&prompt(7, 0));
-    let generator = world.generator(context, 1);
-    world.run(generator).unwrap();
-    let fork = world.engine.fork(context).unwrap();
-    world.engine.append(fork, &prompt(4, 5)).unwrap();
-    world.flush(fork).unwrap();
-    // All pages go to the host, and three of the pool are taken for a batch that runs.
-    let wide = world.context(&prompt(20, 1));
-    world.flush(wide).unwrap();
-    world.engine.release(wide);
-    let other = world.context(&prompt(12, 2));
-    world.submit(Submission::Flush(other)).unwrap();
-    assert!(world.plan());
-    // What was computed comes back, and there is no room for the rest.
-    world.engine.append(context, &prompt(8, 3)).unwrap();
-    let request = world.submit(Submission::Flush(context)).unwrap();
-    assert!(world.plan());
-    let view = world.running[1].arena.clone();
-    let view = ArenaView::parse(&view).unwrap();
-    assert_eq!((view.n_sequences(), view.swap_ins().count()), (0, 2));
-    // The program goes on in another way before the pages are there.
-    world.engine.cancel(request);
-    world.engine.truncate(context, 1).unwrap();
-    let generator = world.generator(context, 4);
-    let request = world.submit(Submission::Run(generator)).unwrap();
-    let tokens = output(world.wait(request).unwrap()).tokens;
-    let mut all = prompt(7, 0);
-    all.extend(prompt(8, 3));
-    assert_eq!(tokens, expected(&all, 4));
-}
-
-#[test]
 fn forks_share_pages_until_they_write() {
     let mut world = World::with_process(config(), 1);
     let root = world.context(&prompt(41, 0));
