@@ -1,0 +1,187 @@
+//! Generators, and the tokens that each of their requests must draw.
+
+use pie_core::sampling::Key;
+use pie_core::{ErrorCode, FinishReason, GeneratorId, GeneratorOptions, Submission};
+use proptest::prelude::*;
+
+use super::driving::{Outcome, Simulation};
+use super::model::{Generation, GeneratorModel, Model, What};
+use super::ops::{self, END, V};
+use super::support::sampling::drawn;
+use super::support::world::MODEL;
+use super::support::{derived_seed, fold, row_of, write, write_plain};
+
+impl Simulation {
+    pub fn generate(&mut self, at: usize, made: GeneratorOptions) -> Outcome {
+        let page_size = self.config.driver.page_size;
+        let (context, model) = &mut self.contexts[at];
+        let generator = self.world.engine.new_generator(*context, made.clone());
+        if model.request.is_some() {
+            prop_assert_eq!(generator.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        if model.all().is_empty() {
+            prop_assert_eq!(generator.unwrap_err().code, ErrorCode::EmptyContext);
+            return Ok(());
+        }
+        let generator = generator.unwrap();
+        model.settle(page_size);
+        if let Some(older) = model.generator.replace(generator)
+            && self.generators[&older].finish.is_none()
+            && self.generators[&older].max_tokens != Some(0)
+        {
+            prop_assert_eq!(
+                self.world.engine.next_step(older).unwrap_err().code,
+                ErrorCode::GeneratorRetired
+            );
+            prop_assert_eq!(
+                self.world.engine.finish_reason(older).unwrap(),
+                Some(FinishReason::Closed)
+            );
+        }
+        let state = GeneratorModel {
+            params: made.sampler.method.params().unwrap(),
+            seed: made.seed,
+            max_tokens: made.max_tokens,
+            stop: made.stop,
+            adapter: made.adapter,
+            n_accepted: 0,
+            finish: None,
+            counted: false,
+            n_steps: 0,
+            process: model.process,
+            late: false,
+        };
+        self.generators.insert(generator, state);
+        Ok(())
+    }
+
+    /// What a generation must draw from here.
+    pub fn predict(&self, id: GeneratorId, model: &Model, run: bool) -> Generation {
+        let generator = &self.generators[&id];
+        let mut sequence = model.all();
+        let adapter = generator.adapter;
+        let mut slots = model.written(&model.taken(), adapter);
+        let mut read = slots.last().unwrap().clone();
+        if model.taken().is_empty() {
+            // It is read again, as it was written but for the adapter, and stays what it was.
+            let before = &slots[..slots.len() - 1];
+            read = write(before, read.token, read.position, read.seen, adapter);
+        }
+        let origin = (model.path, sequence.clone());
+        let process = &self.processes[model.process];
+        let before = process.counts.get(&origin).copied().unwrap_or(0);
+        let seed = generator
+            .seed
+            .unwrap_or_else(|| derived_seed(process.launch_seed, model.path, &sequence, before));
+        let (cap, limit) = (
+            generator.max_tokens.unwrap_or(u32::MAX),
+            self.config.driver.max_positions as usize,
+        );
+        let mut tokens = Vec::new();
+        let full = |n_drawn: usize, length: usize| {
+            generator.n_accepted as usize + n_drawn >= cap as usize || length >= limit
+        };
+        let mut finish = generator
+            .finish
+            .or(full(0, sequence.len()).then_some(FinishReason::Length));
+        let void = finish.is_some();
+        let mask = (generator.late && !run).then(|| ops::late_mask(fold(seed, slots.len() as u64)));
+        while finish.is_none() {
+            let key = Key {
+                seed,
+                position: slots.len() as u32,
+                slot: 0,
+                draw: 0,
+            };
+            let logits = row_of(MODEL, V, &read);
+            let allowed = mask.as_deref().unwrap_or_default();
+            let token = drawn(&logits, &generator.params, allowed, key).unwrap();
+            read = write_plain(&slots, token, adapter);
+            slots.push(read.clone());
+            sequence.push(token);
+            tokens.push(token);
+            if token == END || generator.stop.contains(&token) {
+                finish = Some(FinishReason::Stop);
+            } else if full(tokens.len(), sequence.len()) {
+                finish = Some(FinishReason::Length);
+            } else if !run || tokens.len() > 200 {
+                break;
+            }
+        }
+        Generation {
+            generator: id,
+            tokens,
+            finish,
+            seed,
+            origin,
+            run,
+            void,
+            mask: mask.filter(|_| !void),
+        }
+    }
+
+    pub fn submit_generation(&mut self, at: usize, run: bool) -> Outcome {
+        let (context, model) = self.contexts[at].clone();
+        let Some(id) = model.generator else {
+            return Ok(());
+        };
+        let mut generation = if model.request.is_none() {
+            Some(self.predict(id, &model, run))
+        } else {
+            None
+        };
+        // Runs without an end would go on until the context is full.
+        if generation
+            .as_ref()
+            .is_some_and(|generation| run && generation.finish.is_none())
+        {
+            return Ok(());
+        }
+        if !run {
+            match self.world.engine.next_step(id) {
+                // At its end nothing is opened; a step that failed is opened again even there.
+                Ok(None) => {
+                    prop_assert!(generation.is_none_or(|generation| generation.void));
+                    // The program saw the end, and it stays.
+                    let seen = self.generators.entry(id);
+                    seen.and_modify(|it| it.finish = it.finish.or(Some(FinishReason::Length)));
+                    return Ok(());
+                }
+                Ok(number) => prop_assert_eq!(number, Some(self.generators[&id].n_steps)),
+                Err(error) => {
+                    prop_assert_eq!(error.code, ErrorCode::ContextBusy);
+                    prop_assert!(model.request.is_some());
+                    return Ok(());
+                }
+            }
+        }
+        let submission = if run {
+            Submission::Run(id)
+        } else {
+            Submission::Step(id)
+        };
+        let submitted = self.world.submit(submission);
+        if model.request.is_some() {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        let generation = generation.take().unwrap();
+        if run && self.generators[&id].late {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::InvalidArgument);
+            return Ok(());
+        }
+        let n_pages = model
+            .all()
+            .len()
+            .div_ceil(self.config.driver.page_size as usize);
+        if !generation.void && n_pages > self.config.driver.n_pages as usize {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::OutOfPages);
+            return Ok(());
+        }
+        let request = submitted.unwrap();
+        self.await_mask(request, 0, generation.mask.as_ref());
+        self.entered(context, request, What::Generation(generation));
+        Ok(())
+    }
+}
