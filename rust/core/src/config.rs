@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::batch::{Capabilities, MAX_BATCH_TOKENS};
+use crate::batch::{Capabilities, DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS};
 use crate::errors::{Error, ErrorCode, Result};
 
 /// The most of what an engine counts.
@@ -98,6 +98,7 @@ impl EngineConfig {
             positions: true,
             adapters: true,
             media: true,
+            embeddings: DUMMY_EMBEDDINGS.min(vocab_size),
             ..Capabilities::default()
         };
         Self {
@@ -153,7 +154,20 @@ impl EngineConfig {
     pub fn check(&self) -> Result<()> {
         self.check_settings()?;
         self.driver.check_settings()?;
-        let vocab_size = self.driver.vocab_size;
+        let (vocab_size, embeddings) = (self.driver.vocab_size, self.driver.embeddings);
+        if embeddings > vocab_size {
+            return Err(Error::with_values(
+                ErrorCode::InvalidConfig,
+                format!(
+                    "driver.embeddings is {embeddings}, and a row of logits has room for {vocab_size} values; give 0 \
+                     where the hidden state does not fit"
+                ),
+                &[
+                    ("embeddings", u64::from(embeddings)),
+                    ("vocab_size", u64::from(vocab_size)),
+                ],
+            ));
+        }
         match self.end_tokens.iter().find(|&&token| token >= vocab_size) {
             None => Ok(()),
             Some(token) => Err(Error::with_values(
@@ -194,7 +208,8 @@ mod tests {
         let good = EngineConfig::new("m", 100);
         assert_eq!(good.check(), Ok(()));
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 17] = [
+        let spoil: [(&str, Spoil); 18] = [
+            ("driver.embeddings", |c| c.driver.embeddings = 101),
             ("driver.vocab_size", |c| c.driver.vocab_size = 0),
             ("driver.vocab_size", |c| {
                 c.driver.vocab_size = (1 << 21) + 1;

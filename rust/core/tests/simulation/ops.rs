@@ -155,6 +155,7 @@ fn probe() -> impl Strategy<Value = Probe> {
         2 => (temperature, k).prop_map(|(temperature, k)| Probe::Distribution { temperature, k }),
         2 => prop::collection::vec(token, 1..5).prop_map(|tokens| Probe::Logprobs(tokens.into())),
         1 => Just(Probe::Entropy),
+        1 => Just(Probe::Embedding),
     ]
 }
 
