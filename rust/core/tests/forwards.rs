@@ -478,6 +478,59 @@ fn working_pages_are_the_programs_to_commit_and_to_drop() {
     assert_eq!(error.code, ErrorCode::OutOfPages);
 }
 
+#[test]
+fn committed_pages_are_dropped_from_the_end_and_stay_with_who_shares_them() {
+    let mut world = World::with_process(config(), 9);
+    let tokens: Vec<u32> = (0..14).collect();
+    let context = world.context(&tokens);
+    world.flush(context).unwrap();
+    let fork = world.engine.fork(context).unwrap();
+    let refused = |world: &mut World, n| {
+        let error = world.engine.drop_committed_pages(context, n).unwrap_err();
+        assert_eq!(error.code, ErrorCode::TruncateRange);
+        error.message
+    };
+    assert!(refused(&mut world, 1).contains("2 tokens stand behind"));
+    world.engine.truncate(context, 2).unwrap();
+    assert!(refused(&mut world, 4).contains("3 are committed"));
+    let generator = world.generator(context, 1);
+    world.engine.reserve_working_pages(context, 2).unwrap();
+    world.engine.drop_committed_pages(context, 2).unwrap();
+    world.check();
+    assert_eq!(world.engine.tail(context, 20).unwrap(), tokens[..4]);
+    let counts = world.engine.page_counts(context).unwrap();
+    let expected = PageCounts {
+        n_committed: 1,
+        n_working: 2,
+        n_last: 0,
+    };
+    assert_eq!(counts, expected);
+    let step = world.step(generator).unwrap_err();
+    assert_eq!(step.code, ErrorCode::GeneratorRetired);
+    // Who shares the pages has them: nothing is computed again but the tokens behind the full ones.
+    let asked = |row| Forward {
+        rows: vec![kept(0)],
+        ..forward(&[row])
+    };
+    let before = world.engine.stats().n_tokens;
+    let rows = run(&mut world, fork, asked(30)).unwrap();
+    assert_eq!(world.engine.stats().n_tokens - before, 1);
+    let whole = slots(&[&tokens[..], &[30]].concat(), Adapter::default());
+    assert_eq!(values(&rows[0]), Some(&logits(&whole[14])[..]));
+    let rows = run(&mut world, context, asked(31)).unwrap();
+    let short = slots(&[&tokens[..4], &[31]].concat(), Adapter::default());
+    assert_eq!(values(&rows[0]), Some(&logits(&short[4])[..]));
+    let request = Submission::Flush(context);
+    world.engine.append(context, &[1]).unwrap();
+    let request = world.submit(request).unwrap();
+    let busy = world.engine.drop_committed_pages(context, 0).unwrap_err();
+    assert_eq!(busy.code, ErrorCode::ContextBusy);
+    world.wait(request).unwrap();
+    world.engine.release(context);
+    let gone = world.engine.drop_committed_pages(context, 0).unwrap_err();
+    assert_eq!(gone.code, ErrorCode::ContextReleased);
+}
+
 /// What a context has cut is in the arena before; what it finds computed in its place is not.
 #[test]
 fn pages_that_come_in_the_place_of_others_are_in_the_next_arena() {

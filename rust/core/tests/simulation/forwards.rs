@@ -326,6 +326,28 @@ impl Simulation {
         Ok(())
     }
 
+    pub fn drop_committed(&mut self, at: usize, n: u32) -> Outcome {
+        let page_size = self.config.driver.page_size as usize;
+        let (context, model) = &mut self.contexts[at];
+        let dropped = self.world.engine.drop_committed_pages(*context, n);
+        if model.request.is_some() {
+            prop_assert_eq!(dropped.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        model.settle(page_size as u32);
+        let n_committed = model.n_committed / page_size;
+        if model.seq_len() > model.n_committed || n as usize > n_committed {
+            prop_assert_eq!(dropped.unwrap_err().code, ErrorCode::TruncateRange);
+            return Ok(());
+        }
+        dropped.unwrap();
+        let n_reserved = model.n_pages(page_size) - n_committed;
+        let n_left = n_committed - n as usize;
+        (model.n_committed, model.n_reserved) = (n_left * page_size, n_left + n_reserved);
+        model.drop_tokens(n as usize * page_size);
+        Ok(())
+    }
+
     pub fn page_counts(&self, model: &Model) -> PageCounts {
         let page_size = self.config.driver.page_size as usize;
         let n_working = model.slots.len() - model.n_committed;
