@@ -39,13 +39,10 @@ crate::settings! {
     }
 }
 
-<<<<<<< HEAD
 /// The most tokens that a vocabulary may have.
 pub(crate) const MAX_VOCABULARY: u32 = 1 << 21;
-=======
 /// Values of a hidden state of the dummy driver, where a row has room for them.
 pub(crate) const DUMMY_EMBEDDINGS: u32 = 8;
->>>>>>> probes
 /// The most positions that there may be.
 pub(crate) const MAX_POSITIONS: u32 = 1 << 24;
 /// The most tokens that a batch may have.

@@ -25,9 +25,7 @@ use crate::ids::BatchId;
 pub use answer::{DriverAnswer, NOT_FINITE};
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
-pub(crate) use capabilities::{
-    DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS, MAX_POSITIONS, MAX_VOCABULARY,
-};
+pub(crate) use capabilities::{DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS, MAX_POSITIONS, MAX_VOCABULARY};
 pub(crate) use jobs::RowReads;
 pub use jobs::{DriverFailure, RowResult, SampleJobs, Sampled, SequenceRows};
 pub use late::{LateDraw, LateDrawn, LateMask, LateRow};
