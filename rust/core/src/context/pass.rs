@@ -55,6 +55,8 @@ pub(crate) struct Pass {
     pub(crate) budget: Option<TokenBudget>,
     tokens: Tokens,
     phase: Phase,
+    /// It draws no token, though it is a step: the program says which ones follow.
+    is_cleared: bool,
     /// Batches ran a part of it and none its end: what it holds is not taken away before one did.
     is_partway: bool,
     /// Since when it waits for its first batch at the wish of a program, in nanoseconds; none where it does not.
@@ -81,10 +83,19 @@ impl Pass {
             budget: None,
             tokens,
             phase,
+            is_cleared: false,
             is_partway: false,
             asked_ns: None,
             n_found: 0,
             n_bytes: 0,
+        }
+    }
+
+    /// The same, of a step that draws nothing.
+    pub(crate) fn cleared(self) -> Self {
+        Self {
+            is_cleared: true,
+            ..self
         }
     }
 
@@ -169,10 +180,16 @@ impl Pass {
         !matches!(self.kind, PassKind::Forward { commits: false })
     }
 
+    /// Whether it is a generation that draws its next token.
+    pub(crate) const fn draws(&self) -> bool {
+        self.kind.generator().is_some() && !self.is_cleared
+    }
+
     /// What it wants of the batches that run it.
     pub(crate) const fn wants(&self) -> Wants {
         match self.kind {
             PassKind::Flush => Wants::Tokens,
+            PassKind::Step(_) if self.is_cleared => Wants::Rows,
             // None drafts yet.
             PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
             PassKind::Forward { .. } => Wants::Rows,
@@ -437,12 +454,12 @@ impl Pass {
         &self,
         generator: GeneratorId,
         template: &Template,
-        pending: Option<u32>,
+        pending: &[u32],
     ) -> bool {
         matches!(self.phase, Phase::Ahead(_))
             && self.kind == PassKind::Step(generator)
             && self.reads.last().is_some_and(|read| template.makes(read))
-            && self.content().tokens().first().copied() == pending
+            && self.tokens.not_drawn() == pending
     }
 
     /// A program asks for what ran ahead.

@@ -280,7 +280,7 @@ proptest! {
     ) {
         let mut taken: Vec<u32> = pending.into_iter().collect();
         taken.extend(&buffer);
-        let tokens = Tokens::taken(10, pending, &buffer);
+        let tokens = Tokens::taken(10, pending.as_slice(), &buffer);
         let mut pass = Pass::new(PassId(3), REQUEST, PassKind::Step(GeneratorId(1)), tokens);
         let mut oracle = Oracle {
             phase: "waiting",

@@ -20,9 +20,9 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Behind `slot` others: a pending token, and what is buffered.
-    pub(crate) fn taken(slot: u32, pending: Option<u32>, buffer: &[u32]) -> Self {
-        let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
+    /// Behind `slot` others: what is pending, and what is buffered.
+    pub(crate) fn taken(slot: u32, pending: &[u32], buffer: &[u32]) -> Self {
+        let tokens = [pending, buffer].concat();
         Self::given(slot, Content::plain(tokens), buffer.len(), 0)
     }
 
@@ -75,6 +75,11 @@ impl Tokens {
 
     pub(super) const fn n_given(&self) -> u32 {
         self.n_given
+    }
+
+    /// Those that were not drawn.
+    pub(super) fn not_drawn(&self) -> &[u32] {
+        &self.content.tokens()[..self.n_taken as usize]
     }
 
     /// Those that were drawn, up to the one at index `end`.

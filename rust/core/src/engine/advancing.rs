@@ -189,8 +189,8 @@ fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults)
             false => Became::Resting,
         };
     }
-    match (pass.kind.generator(), judged.next) {
-        (None, _) if is_whole => {
+    match judged.next {
+        None if is_whole && !pass.draws() => {
             let answers = pass.answer(None, false);
             faults.expect(answers, "what a batch ran is answered already");
             Became::Answered {
@@ -198,7 +198,7 @@ fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults)
                 runs_ahead: false,
             }
         }
-        (_, None) => Became::Going,
-        (_, Some(next)) => follow_verdict(pass, next, judged.runs_ahead, faults),
+        None => Became::Going,
+        Some(next) => follow_verdict(pass, next, judged.runs_ahead, faults),
     }
 }

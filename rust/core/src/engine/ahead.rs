@@ -37,8 +37,11 @@ impl Engine {
         let generator = self.owned.generators.get(id.0)?;
         let state = self.owned.live(context).ok()?;
         let (pass, template) = (state.pass.as_ref()?, generator.template.as_ref()?);
+        if generator.step.is_cleared {
+            return Some(false);
+        }
         let end = generator.end(state.length(), self.config.max_context());
-        let fits = pass.fits(id, template, state.pending);
+        let fits = pass.fits(id, template, &state.pending);
         Some(fits && state.buffer.is_empty() && end.is_none())
     }
 

@@ -113,16 +113,31 @@ impl Engine {
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is
-    /// opened again.
+    /// opened again. What the last step accepted is final then.
     ///
     /// # Errors
-    /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under
-    /// way.
+    /// `step-pending` when a step was opened and not run, or when the last one drew nothing and nobody said what
+    /// follows; `generator-retired`; `context-busy` while a step is under way.
     pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
         let (length, max_context) = (self.owned.length_of(generator), self.config.max_context());
-        self.owned
-            .idle_generator(generator)?
-            .open(length, max_context)
+        let state = self.owned.idle_generator(generator)?;
+        let (opened, context) = (state.open(length, max_context)?, state.context);
+        if let Some(context) = self.owned.contexts.get_mut(context.0)
+            && context.generator == Some(generator)
+        {
+            context.provisional = None;
+        }
+        Ok(opened)
+    }
+
+    /// The open step draws nothing: it computes what there is, and [`Engine::accept`] is to say which tokens follow.
+    ///
+    /// # Errors
+    /// `step-pending` where no step is open; `generator-retired`; `context-busy` while a step is under way.
+    pub fn clear_sampler(&mut self, generator: GeneratorId) -> Result<()> {
+        let state = self.owned.idle_generator(generator)?;
+        state.open_step()?.is_cleared = true;
+        Ok(())
     }
 
     /// Tokens accepted so far.

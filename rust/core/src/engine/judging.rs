@@ -21,6 +21,7 @@ pub(super) fn standing<'a>(
 ) -> Standing<'a> {
     let budget = pass.budget.as_ref();
     Standing {
+        n_replaced: 0,
         n_drawn: pass.drawn().len() as u32,
         length: context.end(),
         max_context: config.max_context(),

@@ -83,12 +83,15 @@ impl Engine {
         let template = self.owned.generator(id)?.template;
         let (pass, template) = match self.owned.generator(id)?.end(length, max_context) {
             Some(reason) => {
-                let tokens = Tokens::taken(length, None, &[]);
+                let tokens = Tokens::taken(length, &[], &[]);
                 let mut pass = Pass::new(self.next_pass(), request, kind, tokens);
                 let answers = pass.answer(Some(reason), false);
                 let faults = &mut self.totals.faults;
                 faults.expect(answers, "a pass that was made does not wait");
                 (pass, template)
+            }
+            None if one_step && self.owned.generator(id)?.step.is_cleared => {
+                (self.cleared_pass(request, id)?, template)
             }
             None => {
                 let (pass, template) = self.generation_pass(request, id, kind)?;
@@ -154,6 +157,15 @@ impl Engine {
         Ok((pass, template))
     }
 
+    /// A step that computes what there is and draws nothing.
+    fn cleared_pass(&mut self, request: RequestId, id: GeneratorId) -> Result<Pass> {
+        let generator = self.owned.generator(id)?;
+        let state = self.owned.live(generator.context)?;
+        let (tokens, adapter) = (state.to_take(), generator.adapter);
+        let pass = Pass::new(self.next_pass(), request, PassKind::Step(id), tokens);
+        Ok(pass.with_adapter(adapter).cleared())
+    }
+
     /// The name of the next pass.
     pub(super) const fn next_pass(&mut self) -> PassId {
         self.n_passes += 1;
@@ -174,7 +186,7 @@ impl Engine {
         if n_needed > n_pages {
             return Err(never_fits(n_needed, n_pages, &self.config));
         }
-        if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
+        if pass.is_waiting() && pass.n_tokens() == 0 && !pass.wants_rows() {
             let answers = pass.answer(None, false);
             let faults = &mut self.totals.faults;
             faults.expect(answers, "a pass that was made does not wait");

@@ -1,6 +1,6 @@
 //! The state machine of a generator.
 
-use super::{FinishReason, Next, Standing, StopSet, Template};
+use super::{FinishReason, Next, Standing, StepOptions, StopSet, Template};
 use crate::batch::Adapter;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
@@ -37,6 +37,10 @@ pub(crate) struct Generator {
     pub(crate) stop: StopSet,
     pub(crate) adapter: Adapter,
     pub(crate) state: StepState,
+    /// What the program wants of the step that is open, or that was undone.
+    pub(crate) step: StepOptions,
+    /// The last step drew nothing, at the wish of the program, which has not said what follows.
+    lacks_tokens: bool,
     pub(crate) retired: bool,
     /// The program dropped it. It ends when its pass is over.
     pub(crate) dropped: bool,
@@ -54,7 +58,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         process: ProcessId,
         context: ContextId,
         params: Params,
@@ -76,6 +80,8 @@ impl Generator {
                 zo_seed: None,
             },
             state: StepState::Closed,
+            step: StepOptions::default(),
+            lacks_tokens: false,
             retired: false,
             dropped: false,
             counted: false,
@@ -149,7 +155,7 @@ impl Generator {
         let n_drawn = standing.n_drawn + n;
         let capped = self
             .max_tokens
-            .is_some_and(|cap| self.n_accepted + n_drawn >= cap);
+            .is_some_and(|cap| self.n_accepted - standing.n_replaced + n_drawn >= cap);
         if capped || standing.length + n >= standing.max_context {
             return Next::Done(FinishReason::Length);
         }
@@ -206,6 +212,7 @@ impl Generator {
     /// Opens the next step: its number, counted from 0, or none after the end.
     pub(crate) fn open(&mut self, length: u32, max_context: u32) -> Result<Option<u32>> {
         self.check_idle()?;
+        self.check_tokens_known()?;
         if self.state == StepState::Opened {
             return Err(self.step_pending(
                 "was opened and never executed; execute it before opening the next one",
@@ -219,12 +226,38 @@ impl Generator {
             return Ok(None);
         }
         self.state = StepState::Opened;
+        self.step = StepOptions::default();
         Ok(Some(self.n_steps))
+    }
+
+    /// What is wanted of the step that is open, to be changed.
+    pub(crate) fn open_step(&mut self) -> Result<&mut StepOptions> {
+        self.check_idle()?;
+        if self.state != StepState::Opened {
+            return Err(
+                self.step_pending("is not open; open it before you say what is wanted of it")
+            );
+        }
+        Ok(&mut self.step)
+    }
+
+    /// The program said what follows the last step, if it had to.
+    fn check_tokens_known(&self) -> Result<()> {
+        if !self.lacks_tokens {
+            return Ok(());
+        }
+        let message = format!(
+            "step {} of this generator drew nothing, since its sampler was cleared; say which tokens follow it by \
+             accept, which may be none, right after the step, or make another generator",
+            self.n_steps.saturating_sub(1)
+        );
+        Err(Error::new(ErrorCode::StepPending, message))
     }
 
     /// Checks that a pass may be submitted: of one step, or to the end.
     pub(crate) fn check_step(&self, one_step: bool) -> Result<()> {
         self.check_idle()?;
+        self.check_tokens_known()?;
         match (one_step, self.state) {
             (true, StepState::Closed) => {
                 Err(self.step_pending("is not open; open it before executing it"))
@@ -254,12 +287,20 @@ impl Generator {
         self.seed = self.template.map(|template| template.seed).or(self.seed);
     }
 
-    /// Folds the result of a pass in.
-    pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>) {
+    /// Folds the result of a pass in. `drew` tells whether anything was to be drawn.
+    pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>, drew: bool) {
         self.n_accepted += n_drawn;
-        self.n_steps += n_drawn;
+        self.n_steps += 1;
         self.finish = self.finish.or(finish);
         self.state = StepState::Closed;
+        self.lacks_tokens = !drew;
+    }
+
+    /// In place of the last `n_before` tokens that it accepted stand `n` others, with what comes of them.
+    pub(crate) fn refold(&mut self, n_before: u32, n: u32, finish: Option<FinishReason>) {
+        self.n_accepted = self.n_accepted - n_before + n;
+        self.finish = finish;
+        self.lacks_tokens = false;
     }
 
     fn step_pending(&self, what: &str) -> Error {

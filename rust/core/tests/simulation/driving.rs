@@ -43,6 +43,15 @@ pub struct Simulation {
     pub n_given: u64,
 }
 
+/// How a generator goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Step,
+    /// A step that draws nothing.
+    Cleared,
+    Run,
+}
+
 /// Contexts that live at once.
 const MAX_CONTEXTS: usize = 6;
 
@@ -356,13 +365,23 @@ impl Simulation {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, false)?;
+                self.submit_generation(at, How::Step)?;
+            }
+            Op::ClearedStep(which) => {
+                if let Some(at) = self.pick(which) {
+                    self.submit_generation(at, How::Cleared)?;
+                }
+            }
+            Op::Accept(which, n_kept, tokens) => {
+                if let Some(at) = self.pick(which) {
+                    self.accept(at, n_kept, &tokens)?;
+                }
             }
             Op::Run(which) => {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, true)?;
+                self.submit_generation(at, How::Run)?;
             }
             Op::Forward(which, op) => {
                 if let Some(at) = self.pick(which) {
@@ -663,6 +682,7 @@ impl Simulation {
             finish: None,
             counted: false,
             n_steps: 0,
+            lacks_tokens: false,
             process: model.process,
             late: false,
         };
@@ -671,7 +691,8 @@ impl Simulation {
     }
 
     /// What a generation must draw from here.
-    fn predict(&self, id: GeneratorId, model: &Model, run: bool) -> Generation {
+    fn predict(&self, id: GeneratorId, model: &Model, how: How) -> Generation {
+        let (run, is_cleared) = (how == How::Run, how == How::Cleared);
         let generator = &self.generators[&id];
         let mut sequence = model.all();
         let adapter = generator.adapter;
@@ -700,8 +721,9 @@ impl Simulation {
             .finish
             .or(full(0, sequence.len()).then_some(FinishReason::Length));
         let void = finish.is_some();
-        let mask = (generator.late && !run).then(|| ops::late_mask(fold(seed, slots.len() as u64)));
-        while finish.is_none() {
+        let mask = (generator.late && how == How::Step)
+            .then(|| ops::late_mask(fold(seed, slots.len() as u64)));
+        while finish.is_none() && !is_cleared {
             let key = Key {
                 seed,
                 position: slots.len() as u32,
@@ -731,17 +753,19 @@ impl Simulation {
             origin,
             run,
             void,
+            is_cleared: is_cleared && !void,
             mask: mask.filter(|_| !void),
         }
     }
 
-    fn submit_generation(&mut self, at: usize, run: bool) -> Outcome {
+    fn submit_generation(&mut self, at: usize, how: How) -> Outcome {
+        let run = how == How::Run;
         let (context, model) = self.contexts[at].clone();
         let Some(id) = model.generator else {
             return Ok(());
         };
         let mut generation = if model.request.is_none() {
-            Some(self.predict(id, &model, run))
+            Some(self.predict(id, &model, how))
         } else {
             None
         };
@@ -760,9 +784,17 @@ impl Simulation {
                     // The program saw the end, and it stays.
                     let seen = self.generators.entry(id);
                     seen.and_modify(|it| it.finish = it.finish.or(Some(FinishReason::Length)));
+                    self.contexts[at].1.provisional = None;
                     return Ok(());
                 }
-                Ok(number) => prop_assert_eq!(number, Some(self.generators[&id].n_steps)),
+                Ok(number) => {
+                    prop_assert_eq!(number, Some(self.generators[&id].n_steps));
+                    self.contexts[at].1.provisional = None;
+                }
+                Err(error) if self.generators[&id].lacks_tokens => {
+                    prop_assert_eq!(error.code, ErrorCode::StepPending);
+                    return Ok(());
+                }
                 Err(error) => {
                     prop_assert_eq!(error.code, ErrorCode::ContextBusy);
                     prop_assert!(model.request.is_some());
@@ -770,12 +802,19 @@ impl Simulation {
                 }
             }
         }
+        if how == How::Cleared {
+            self.world.engine.clear_sampler(id).unwrap();
+        }
         let submission = if run {
             Submission::Run(id)
         } else {
             Submission::Step(id)
         };
         let submitted = self.world.submit(submission);
+        if run && self.generators[&id].lacks_tokens {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::StepPending);
+            return Ok(());
+        }
         if model.request.is_some() {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::ContextBusy);
             return Ok(());
@@ -796,6 +835,67 @@ impl Simulation {
         let request = submitted.unwrap();
         self.await_mask(request, 0, generation.mask.as_ref());
         self.entered(context, request, What::Generation(generation));
+        Ok(())
+    }
+
+    /// Replaces what the last step accepted: the first `n_kept` tokens of it stay, and others follow.
+    fn accept(&mut self, at: usize, n_kept: usize, tokens: &[u32]) -> Outcome {
+        let (context, model) = self.contexts[at].clone();
+        let Some(id) = model.generator else {
+            return Ok(());
+        };
+        let seq_len = model.seq_len();
+        let n_before = model.provisional.unwrap_or(0);
+        let before = model.all()[seq_len - n_before..seq_len].to_vec();
+        let mut said = before[..n_kept.min(n_before)].to_vec();
+        said.extend(tokens);
+        let accepted = self.world.engine.accept(id, &said);
+        let Some(n_before) = model.provisional.filter(|_| model.request.is_none()) else {
+            let code = accepted.unwrap_err().code;
+            prop_assert!(
+                code == ErrorCode::StepPending
+                    || code == ErrorCode::ContextBusy && model.request.is_some()
+            );
+            return Ok(());
+        };
+        let generator = self.generators.get_mut(&id).unwrap();
+        let n_others = generator.n_accepted as usize - n_before;
+        let (mut kept, mut finish) = (Vec::new(), None);
+        let (length, limit) = (
+            model.all().len() - n_before,
+            self.config.driver.max_positions,
+        );
+        for &token in &said {
+            kept.push(token);
+            let n = n_others + kept.len();
+            if token == END || generator.stop.contains(&token) {
+                finish = Some(FinishReason::Stop);
+            } else if generator.max_tokens.is_some_and(|cap| n >= cap as usize)
+                || length + kept.len() >= limit as usize
+            {
+                finish = Some(FinishReason::Length);
+            }
+            if finish.is_some() {
+                break;
+            }
+        }
+        prop_assert_eq!(&accepted.unwrap(), &kept);
+        generator.n_accepted = (n_others + kept.len()) as u32;
+        (generator.finish, generator.lacks_tokens) = (finish, false);
+        // The newest token has no keys and values, whatever was computed.
+        let n_computed = n_before - model.pending.len().min(n_before);
+        let alike = before[..n_computed]
+            .iter()
+            .zip(&kept)
+            .take_while(|(old, new)| old == new);
+        let n_left = alike.count().min(kept.len().saturating_sub(1));
+        let model = self.model(context);
+        model
+            .slots
+            .truncate(model.slots.len() - (n_computed - n_left));
+        model.n_final = model.n_final.min(model.slots.len());
+        model.pending = kept.split_off(n_left);
+        model.provisional = Some(n_left + model.pending.len());
         Ok(())
     }
 
@@ -854,8 +954,8 @@ impl Simulation {
             What::Flush => {
                 prop_assert_eq!(answer, Answer::Flushed);
                 // With nothing to compute there is no pass, and working pages stay what they are.
-                let pending = self.model(expected.context).pending;
-                if pending.is_some() || expected.n_buffered > 0 {
+                let is_pending = !self.model(expected.context).pending.is_empty();
+                if is_pending || expected.n_buffered > 0 {
                     self.compute(&expected, &[], Adapter::default());
                 }
                 let page_size = self.config.driver.page_size;
@@ -870,13 +970,24 @@ impl Simulation {
         {
             let adapter = self.generators[&generation.generator].adapter;
             self.compute(&expected, computed, adapter);
-            self.model(expected.context).pending = Some(*last);
+            self.model(expected.context).pending = vec![*last];
+        }
+        if generation.is_cleared {
+            let is_pending = !self.model(expected.context).pending.is_empty();
+            if is_pending || expected.n_buffered > 0 {
+                let adapter = self.generators[&generation.generator].adapter;
+                self.compute(&expected, &[], adapter);
+            }
+        }
+        if !generation.run && !generation.void {
+            self.model(expected.context).provisional = Some(generation.tokens.len());
         }
         let generator = self.generators.get_mut(&generation.generator).unwrap();
         generator.n_accepted += generation.tokens.len() as u32;
-        generator.n_steps += generation.tokens.len() as u32;
+        generator.n_steps += u32::from(!generation.void);
+        generator.lacks_tokens = generation.is_cleared;
         generator.finish = generator.finish.or(generation.finish);
-        if !generator.counted && !generation.void {
+        if !generator.counted && !generation.void && !generation.is_cleared {
             generator.counted = true;
             generator.seed = Some(generation.seed);
             let counts = &mut self.processes[generator.process].counts;
@@ -888,7 +999,7 @@ impl Simulation {
     /// What a pass took and drew was computed.
     fn compute(&mut self, expected: &Expected, drawn: &[u32], adapter: Adapter) {
         let model = self.model(expected.context);
-        let mut tokens: Vec<u32> = model.pending.into_iter().collect();
+        let mut tokens = model.pending.clone();
         tokens.extend(&model.buffer[..expected.n_buffered]);
         tokens.extend(drawn);
         let slots = model.written(&tokens, adapter);
