@@ -175,7 +175,7 @@ def absent(rows: Iterable[Row], area: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command; answers the exit code."""
+    """Runs the command; returns the exit code."""
     try:
         rows = surface.read_rows(ROWS.read_text(encoding="utf-8"))
         if len(arguments) == 2 and arguments[0] == "--absent":

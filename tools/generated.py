@@ -40,7 +40,7 @@ def main(files: Mapping[Path, str], *, source: str, description: str | None) -> 
 
     It writes those that differ, or with `--check` names them and fails.
 
-    `source` is what they are generated from. Answers the exit code.
+    `source` is what they are generated from. Returns the exit code.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a file is out of step")

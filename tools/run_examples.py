@@ -27,7 +27,7 @@ def forms(example: str) -> list[tuple[str, Path]]:
 
 
 def main() -> int:
-    """Runs them one after the other; answers 1 if one failed."""
+    """Runs them one after the other; returns 1 if one failed."""
     failed = []
     for example, arguments in EXAMPLES.items():
         for language, path in forms(example):

@@ -86,7 +86,7 @@ def in_turns(ours: Callable[[], float], peer: Callable[[], float], rounds: int =
 
 
 def save(row: Row, figures: Iterable[Figure]) -> dict[str, Figure]:
-    """Writes the figures of a row for the table; answers them by case."""
+    """Writes the figures of a row for the table; returns them by case."""
     figures = list(figures)
     folder = BUILD / "results"
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def environment() -> dict[str, Any]:
 
 
 def rust_bench(name: str, *arguments: str, package: str = "pie-host", timeout_s: float) -> list[dict[str, Any]]:
-    """Runs a benchmark of a Rust package; answers its lines."""
+    """Runs a benchmark of a Rust package; returns its lines."""
     command = ["cargo", "bench", "--quiet", "--profile", "release", "-p", package, "--bench", name, "--", *arguments]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=timeout_s, text=True, check=False)
     if done.returncode != 0:

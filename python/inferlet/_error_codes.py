@@ -28,6 +28,8 @@ class ErrorCode(StrEnum):
     """A token id lies outside the vocabulary of the model."""
     INVALID_SAMPLER = "invalid-sampler"
     """A parameter of a sampler is out of its range."""
+    INVALID_PROBE = "invalid-probe"
+    """A parameter of a probe is out of its range."""
     EMPTY_CONTEXT = "empty-context"
     """There is nothing to generate from."""
     CONTEXT_BUSY = "context-busy"

@@ -39,7 +39,7 @@ ENDED = RUNNING | {"pid": 5, "state": "ended", "attached": False, "ended": 1e9 +
 
 @contextmanager
 def serving(script: Callable[[Peer], Awaitable[None]]) -> Iterator[str]:
-    """A fake server on a thread of its own; answers its address, and raises what its script raised."""
+    """A fake server on a thread of its own; returns its address, and raises what its script raised."""
     addresses: list[str] = []
     up, loop, over = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
     failures: list[BaseException] = []

@@ -80,7 +80,7 @@ class Peer:
         await self.tell({"id": request["id"], "error": {"code": code, "message": message}})
 
     async def event(self, pid: int, kind: str, **fields: Any) -> int:
-        """Sends the next event of a process, and answers its number."""
+        """Sends the next event of a process, and returns its number."""
         seq = self._seqs[pid] = self._seqs.get(pid, 0) + 1
         header = {"type": "event", "pid": pid, "seq": seq, "kind": kind}
         if kind == "file":
@@ -123,7 +123,7 @@ def unpack(frame: str | bytes) -> dict[str, Any]:
 
 @asynccontextmanager
 async def fake_server(script: Callable[[Peer], Awaitable[None]], *, limits: dict[str, int] | None = None) -> AsyncIterator[str]:
-    """A server that greets, then runs `script` for its one connection; answers its address.
+    """A server that greets, then runs `script` for its one connection; returns its address.
 
     At the end the script must have ended by itself, or be cancelled where it still serves; what it raised is raised
     here.

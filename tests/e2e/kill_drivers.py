@@ -174,7 +174,7 @@ def drawing(losses: Losses, kinds: list[int]) -> None:
 
 
 def counting(losses: Losses, kinds: list[int], n_tokens: int) -> int:
-    """The second round; answers the passes that were lost."""
+    """The second round; returns the passes that were lost."""
     n_lost, each = 0, -(-n_tokens // N_PROGRAMS)
     # Spread over the whole run.
     n_batches = max(1, 2 * each // max(1, len(kinds)))

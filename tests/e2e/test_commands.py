@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -106,6 +108,22 @@ def test_a_batch_that_a_driver_does_not_serve_fails_as_in_this_process() -> None
     assert messages[0] == messages[1]
     assert messages[0][0] == "driver-failed"
     assert "UnsupportedError: no batches on this driver" in messages[0][1]
+
+
+def test_a_driver_that_is_started_again_has_its_adapters() -> None:
+    driver = IsolatedDriver(isolated.dummy, isolated.VOCAB_SIZE)
+    with Engine() as engine:
+        model = engine.add_model(driver=driver)
+        engine.start()
+        model.load_adapter(ADAPTER, "/adapters/one")
+        model.copy_adapter(ADAPTER, COPY)
+        assert driver.pid is not None
+        os.kill(driver.pid, signal.SIGKILL)
+        isolated.wait_for(lambda: model.stats()["n_device_losses"] == 1 and model.state[0] == "serving", "a new driver")
+        # The dummy driver drops what it has, and nothing else.
+        model.drop_adapter(COPY)
+        model.drop_adapter(ADAPTER)
+        assert fails(lambda: model.drop_adapter(ADAPTER)) == "driver-failed"
 
 
 def test_an_engine_that_stops_tells_who_waits_for_a_command() -> None:

@@ -16,7 +16,7 @@ SHAPES = [(64, 64), (96, 130), (1000, 256), (256, 1024)]
 
 
 def linear(library: Path, dtype: str, shape: tuple[int, int], *, isa: str = "auto", n_threads: int = 1) -> tuple[Plan, int, np.ndarray]:
-    """A plan with one linear; answers the weights as float64."""
+    """A plan with one linear; returns the weights as float64."""
     random = np.random.default_rng(sum(shape))
     weights = (random.standard_normal(shape) * 0.1).astype(np.float32)
     words = weights.view(np.uint32) & 0xFFFF0000

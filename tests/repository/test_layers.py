@@ -20,7 +20,7 @@ CORE_LAYERS = [
     {"sched/", "generation/", "kv/"},
     {"context/"},
     # What the engine is made of, below what it does: forward passes and snapshots as values, then its three parts.
-    {"engine/faults.rs", "engine/histogram.rs", "engine/costs.rs", "engine/forward.rs", "engine/kept.rs"},
+    {"engine/faults.rs", "engine/histogram.rs", "engine/costs.rs", "engine/forward.rs", "engine/kept.rs", "engine/adapters.rs"},
     {"engine/command_queue.rs", "engine/late_list.rs"},
     {"engine/requests.rs", "engine/idle.rs", "engine/totals.rs"},
     {"engine/owned.rs", "engine/waiting.rs", "engine/device.rs"},

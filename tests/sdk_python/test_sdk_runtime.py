@@ -15,7 +15,7 @@ from sdk_python.fakes import Clock
 
 @pytest.fixture
 def launch(monkeypatch):
-    """Runs files as a program and answers with the parsed JSON; modules and streams are as before afterwards."""
+    """Runs files as a program and returns the parsed JSON; modules and streams are as before afterwards."""
     before, streams = dict(sys.modules), (sys.stdout, sys.stderr)
     bundles = []
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
-    """Writes files below `root` by their paths, which `/` separates; answers `root`."""
+    """Writes files below `root` by their paths, which `/` separates; returns `root`."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

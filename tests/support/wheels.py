@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def wheel(folder: Path, name: str, files: dict[str, str]) -> str:
-    """A wheel that says of itself that it is pure; answers the name of the file."""
+    """A wheel that says of itself that it is pure; returns the name of the file."""
     path = folder / f"{name}-1-py3-none-any.whl"
     info = f"{name}-1.dist-info"
     described = {

@@ -24,6 +24,8 @@ export const ERROR_CODES = [
   'invalid-token',
   /** A parameter of a sampler is out of its range. */
   'invalid-sampler',
+  /** A parameter of a probe is out of its range. */
+  'invalid-probe',
   /** There is nothing to generate from. */
   'empty-context',
   /** A pass of the context is under way, so that its state cannot be read or changed by this call. */

@@ -200,4 +200,4 @@ class WritingDriver(Driver, Protocol):
     """A driver that writes its rows where they are wanted, so that they need not be copied."""
 
     def run_into(self, batch: Batch, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Does what `run` does with the rows in `logits`, float32 [R, V], C-contiguous, and answers that."""
+        """Does what `run` does with the rows in `logits`, float32 [R, V], C-contiguous, and returns that."""

@@ -13,7 +13,7 @@ _MIN_BYTES = 4 << 20
 _N_ROUNDS = 4
 
 Copy = Callable[[int, int], object]
-"""Copies a page, and answers when that is done: `(source, destination)`."""
+"""Copies a page, and returns when that is done: `(source, destination)`."""
 
 
 def measure_copy_ns(swap_out: Copy, swap_in: Copy, limits: Capabilities, page_bytes: int) -> int:

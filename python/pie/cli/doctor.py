@@ -35,7 +35,7 @@ class Finding:
 
 
 def examine(flags: Flags) -> int:
-    """Prints a line for each thing that was looked at; answers 1 where one of them fails."""
+    """Prints a line for each thing that was looked at; returns 1 where one of them fails."""
     from pie.cli.serve import isolated
     from pie.config import load
 

@@ -73,7 +73,7 @@ class IsolatedDriver:
         return self.launch(batch)()
 
     def launch(self, batch: Batch) -> Callable[[], Answer]:
-        """Begins a batch; what it answers waits for the answer."""
+        """Begins a batch; the function that it returns waits for the answer."""
         n_rows = batch.n_rows
         # What a driver draws, whether it follows or not, stands behind the rows that are wanted.
         n_rows += -(-int(batch.row_draws.sum()) // self._vocab_size)

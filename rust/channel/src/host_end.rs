@@ -10,7 +10,7 @@ use crate::area::{Area, View};
 use crate::control::{Control, slot_idx};
 use crate::event::{Event, Woken};
 
-/// Bytes that an area begins with, whatever the sizes of batches are. A batch or a command that is longer makes it grow.
+/// Bytes that an area begins with, whatever the sizes of batches are. What is longer makes it grow.
 const FIRST_BYTES: usize = 64 << 10;
 
 /// Hands batches over and takes answers.

@@ -55,7 +55,7 @@ fn engine(n_sequences: u32, vocab_size: u32, method: Method) -> Engine {
     engine
 }
 
-/// Runs one batch; answers its width, and the seconds of the engine without and within drawing.
+/// Runs one batch; returns its width, and the seconds of the engine without and within drawing.
 fn step(engine: &mut Engine, logits: &[f32]) -> (usize, f64, f64) {
     let start = Instant::now();
     let NextWork::Batch(batch) = engine.next_batch(0) else {

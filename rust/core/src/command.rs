@@ -42,6 +42,8 @@ pub struct DriverCommand {
     pub id: CommandId,
     /// What to do.
     pub command: Command,
+    /// Nobody asked for it: the driver that was lost had the adapter.
+    pub again: bool,
 }
 
 /// Why a driver did not carry out a command; it changed nothing.

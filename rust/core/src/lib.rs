@@ -25,7 +25,7 @@ mod slab;
 
 pub use batch::{
     Adapter, Batch, Capabilities, DriverAnswer, DriverFailure, LateDraw, LateDrawn, LateMask,
-    LateRow, RowOutput, SampleJobs, Sampled, SequenceRows,
+    LateRow, RowOutput, RowResult, SampleJobs, Sampled, SequenceRows,
 };
 pub use budget::TokenBudget;
 pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
@@ -39,4 +39,4 @@ pub use generation::{FinishReason, GeneratorOptions, Output};
 pub use ids::{
     BatchId, CommandId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId,
 };
-pub use sampling::{Method, Sampler};
+pub use sampling::{Method, Probe, Reading, Sampler};

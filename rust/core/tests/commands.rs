@@ -12,8 +12,8 @@ mod support;
 use std::time::Duration;
 
 use pie_core::{
-    AdapterName, Answer, Capabilities, Command, CommandFailure, EngineConfig, Error, ErrorCode,
-    ProcessId, RequestId, Submission,
+    AdapterName, Answer, Capabilities, Command, CommandFailure, DriverCommand, EngineConfig, Error,
+    ErrorCode, ProcessId, RequestId, Submission,
 };
 use support::world::{World, config, expected, output, prompt};
 
@@ -220,17 +220,18 @@ fn a_command_that_hangs_fails_and_nothing_is_given_until_the_driver_answers() {
 #[test]
 fn a_command_is_lost_with_its_device_and_those_that_wait_go_on_with_the_next() {
     let mut world = world(config());
-    let drop = Command::DropAdapter { adapter: name(1) };
+    let drop = |id| Command::DropAdapter { adapter: name(id) };
     ask(&mut world, load(1));
     world.pump();
     let lost = ask(&mut world, load(2));
-    let waits = ask(&mut world, drop);
+    let waits = [1, 2].map(|id| ask(&mut world, drop(id)));
     assert!(world.plan());
     world.lose();
     assert_eq!(failed(&mut world, lost).code, ErrorCode::DriverLost);
     world.pump();
-    // The next device has no adapter.
-    assert_eq!(failed(&mut world, waits).code, ErrorCode::DriverFailed);
+    // The next device has what was loaded, and not what was about to be.
+    assert_eq!(taken(&mut world, waits[0]), Ok(Answer::Commanded));
+    assert_eq!(failed(&mut world, waits[1]).code, ErrorCode::DriverFailed);
     let refused = ask(&mut world, load(1));
     let reason = Error::new(ErrorCode::ModelUnavailable, "it ends too often");
     world.engine.refuse(Some(reason));
@@ -240,6 +241,136 @@ fn a_command_is_lost_with_its_device_and_those_that_wait_go_on_with_the_next() {
     );
     let later = world.submit(Submission::Command(None, load(1)));
     assert_eq!(later.unwrap_err().code, ErrorCode::ModelUnavailable);
+}
+
+/// What the driver is given next: the adapter that it loads again, from its path.
+fn loads_again(world: &mut World) -> Option<(u64, String)> {
+    assert!(world.plan());
+    match world.command.clone() {
+        Some(DriverCommand {
+            command: Command::LoadAdapter { adapter, path },
+            again: true,
+            ..
+        }) => Some((adapter.id, path)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_device_that_comes_next_is_given_all_adapters_before_anything_else() {
+    for follows in [false, true] {
+        let driver = Capabilities {
+            follows,
+            ..config().driver
+        };
+        let mut world = world(EngineConfig { driver, ..config() });
+        let elsewhere = Command::LoadAdapter {
+            adapter: name(2),
+            path: "/elsewhere".to_owned(),
+        };
+        let (from, to) = (name(2), name(4));
+        let copy = Command::CopyAdapter { from, to };
+        let drop = Command::DropAdapter { adapter: name(3) };
+        for command in [load(1), load(2), load(3), elsewhere, copy, drop] {
+            let request = ask(&mut world, command);
+            world.pump();
+            assert_eq!(taken(&mut world, request), Ok(Answer::Commanded));
+        }
+        let tokens = prompt(5, 1);
+        let context = world.context(&tokens);
+        let generator = world.generator(context, 4);
+        let run = world.submit(Submission::Run(generator)).unwrap();
+        let waits = ask(&mut world, Command::DropAdapter { adapter: to });
+        world.lose();
+        // A second loss begins anew.
+        assert!(loads_again(&mut world).is_some());
+        world.finish_command();
+        world.lose();
+        for (id, path) in [(1, "/adapters/it"), (2, "/elsewhere"), (4, "/elsewhere")] {
+            assert_eq!(loads_again(&mut world), Some((id, path.to_owned())));
+            assert!(!world.plan(), "nothing runs beside a command");
+            world.finish_command();
+        }
+        world.pump();
+        assert_eq!(taken(&mut world, waits), Ok(Answer::Commanded));
+        let answer = taken(&mut world, run).unwrap();
+        assert_eq!(output(answer).tokens, expected(&tokens, 4));
+        // What was dropped meanwhile stays away.
+        world.lose();
+        for id in [1, 2] {
+            assert_eq!(loads_again(&mut world).map(|(id, _)| id), Some(id));
+            world.finish_command();
+        }
+        assert!(!world.plan());
+    }
+}
+
+#[test]
+fn an_adapter_that_cannot_be_loaded_again_is_forgotten() {
+    let mut world = world(config());
+    for id in [1, 2, 3] {
+        ask(&mut world, load(id));
+    }
+    world.pump();
+    world.lose();
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        let (id, _) = loads_again(&mut world).unwrap();
+        found.push(id);
+        if id == 2 {
+            let command = world.command.take().unwrap();
+            let failure = CommandFailure::Failed("its file is gone".to_owned());
+            let outcome = world.engine.complete_command(command.id, Err(failure), 0);
+            assert_eq!(outcome, Ok(()));
+        } else {
+            world.finish_command();
+        }
+    }
+    world.lose();
+    // The first of those that are left ends each driver that loads it.
+    for _ in 0..2 {
+        assert_eq!(loads_again(&mut world).map(|(id, _)| id), Some(1));
+        assert_eq!(world.lose(), None);
+    }
+    assert_eq!(loads_again(&mut world).map(|(id, _)| id), Some(1));
+    assert_eq!(world.lose(), Some(name(1)));
+    assert_eq!(loads_again(&mut world).map(|(id, _)| id), Some(3));
+    world.finish_command();
+    assert_eq!(found, [1, 2, 3]);
+    assert!(!world.plan());
+}
+
+#[test]
+fn losses_count_only_in_a_row() {
+    let mut world = world(config());
+    ask(&mut world, load(1));
+    world.pump();
+    for _ in 0..4 {
+        for _ in 0..3 {
+            assert_eq!(world.lose(), None);
+            assert!(loads_again(&mut world).is_some());
+        }
+        world.finish_command();
+    }
+}
+
+#[test]
+fn an_adapter_that_is_loaded_again_too_slowly_is_there_once_it_is_loaded() {
+    let mut world = world(EngineConfig {
+        driver_timeout: Duration::from_nanos(1000),
+        ..config()
+    });
+    ask(&mut world, load(1));
+    world.pump();
+    world.lose();
+    assert!(loads_again(&mut world).is_some());
+    assert_eq!(world.hang(1000), 1);
+    assert!(world.engine.is_stuck() && !world.plan());
+    world.finish_command();
+    assert!(!world.engine.is_stuck());
+    let drop = ask(&mut world, Command::DropAdapter { adapter: name(1) });
+    world.pump();
+    assert_eq!(taken(&mut world, drop), Ok(Answer::Commanded));
 }
 
 #[test]

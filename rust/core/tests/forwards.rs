@@ -15,8 +15,8 @@ use pie_core::batch::ArenaView;
 use pie_core::sampling::{Key, Params};
 use pie_core::{
     Adapter, Answer, Capabilities, ContextId, EngineConfig, Error, ErrorCode, Forward, Input,
-    Method, PageCounts, ProcessId, RequestId, RowOutput, RowRequest, Sampler, Submission,
-    TokenBudget,
+    Method, PageCounts, Probe, ProcessId, Reading, RequestId, RowOutput, RowRequest, Sampler,
+    Submission, TokenBudget,
 };
 use support::sampling::drawn as sampled;
 use support::world::{MODEL, World, config, expected, output, prompt};
@@ -44,7 +44,7 @@ fn kept(index: u32) -> RowRequest {
     RowRequest {
         index,
         sampler: None,
-        keep: true,
+        probes: vec![Probe::Logits],
         late_mask: false,
     }
 }
@@ -53,7 +53,7 @@ fn drawn(index: u32, method: Method, seed: Option<u64>) -> RowRequest {
     RowRequest {
         index,
         sampler: Some(Sampler { method, seed }),
-        keep: false,
+        probes: vec![],
         late_mask: false,
     }
 }
@@ -64,6 +64,14 @@ fn run(world: &mut World, context: ContextId, forward: Forward) -> Result<Vec<Ro
         Answer::Forwarded(rows) => Ok(rows),
         other => panic!("a forward pass was answered with {other:?}"),
     }
+}
+
+/// The row itself, where it was read.
+fn values(row: &RowOutput) -> Option<&[f32]> {
+    row.readings.iter().find_map(|reading| match reading {
+        Reading::Logits(values) => Some(&**values),
+        _ => None,
+    })
 }
 
 fn code(outcome: Result<Vec<RowOutput>, Error>) -> ErrorCode {
@@ -113,7 +121,7 @@ fn rows_come_in_the_order_in_which_they_were_asked_for_and_each_has_a_slot_of_it
         sampled(&logits(row), params, &[], key).unwrap()
     };
     assert_eq!(rows[0].tokens, [token(&slots[4], &params, 5, 0)]);
-    assert_eq!(rows[1].logits.as_deref(), Some(&logits(&slots[3])[..]));
+    assert_eq!(values(&rows[1]), Some(&logits(&slots[3])[..]));
     assert_eq!(rows[2].tokens, [token(&slots[3], &Params::ARGMAX, 4, 1)]);
     assert_eq!(rows[3].tokens, [token(&slots[4], &params, 5, 2)]);
     assert_eq!(world.engine.tail(context, 10).unwrap(), [1, 2, 3, 4, 5]);
@@ -136,7 +144,7 @@ fn positions_masks_and_adapters_reach_the_driver_and_stay_with_their_tokens() {
     expected.push(write(&expected, 4, 40, vec![false, true, true, true], LORA));
     let seen = vec![true, false, false, false, true];
     expected.push(write(&expected, 5, 4, seen, LORA));
-    assert_eq!(rows[0].logits.as_deref(), Some(&logits(&expected[4])[..]));
+    assert_eq!(values(&rows[0]), Some(&logits(&expected[4])[..]));
     // A later pass without an adapter sees them as they were written, also when they have to be computed again.
     world.engine.suspend(context).unwrap();
     let others = world.context(&[7; 1020]);
@@ -148,7 +156,7 @@ fn positions_masks_and_adapters_reach_the_driver_and_stay_with_their_tokens() {
     };
     let rows = run(&mut world, context, asked).unwrap();
     let last = write_plain(&expected, 6, Adapter::default());
-    assert_eq!(rows[0].logits.as_deref(), Some(&logits(&last)[..]));
+    assert_eq!(values(&rows[0]), Some(&logits(&last)[..]));
 }
 
 #[test]
@@ -193,7 +201,7 @@ fn tokens_whose_rows_are_wanted_are_computed_though_they_are_known() {
     // Pages of 4: the first two are there, and from the page of the wanted row on the batch computes.
     assert_eq!(world.engine.stats().n_tokens - before, 8);
     let slots = slots(&tokens, Adapter::default());
-    assert_eq!(rows[0].logits.as_deref(), Some(&logits(&slots[9])[..]));
+    assert_eq!(values(&rows[0]), Some(&logits(&slots[9])[..]));
 }
 
 #[test]
@@ -387,7 +395,7 @@ fn pages_that_come_in_the_place_of_others_are_in_the_next_arena() {
     let rows = run(&mut world, context, asked).unwrap();
     let whole = slots(&[1, 2, 3, 4, 9, 9, 9, 9, 8], Adapter::default());
     let expected = row_of(MODEL, 50, &whole[8]);
-    assert_eq!(rows[0].logits.as_deref(), Some(&expected[..]));
+    assert_eq!(values(&rows[0]), Some(&expected[..]));
 }
 
 #[test]
@@ -484,7 +492,7 @@ fn an_attention_mask_that_allows_everything_is_none() {
         };
         let rows = run(&mut world, context, asked).unwrap();
         let slots = slots(&prompt(8, 0), Adapter::default());
-        assert_eq!(rows[0].logits.as_deref(), Some(&logits(&slots[7])[..]));
+        assert_eq!(values(&rows[0]), Some(&logits(&slots[7])[..]));
         assert_eq!(world.engine.stats().n_reused, n);
     }
 }

@@ -9,12 +9,14 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pie_core::sampling::{Key, Params};
 use pie_core::{
     Answer, Capabilities, ContextId, DriverAnswer, DriverFailure, EngineConfig, Error, ErrorCode,
-    Forward, GeneratorId, Method, ProcessId, RequestId, RowRequest, Sampler, Submission, UserId,
+    Forward, GeneratorId, Method, Probe, ProcessId, Reading, RequestId, RowRequest, Sampler,
+    Submission, UserId,
 };
 use support::sampling::drawn;
 use support::world::{MODEL, World, config, output, prompt};
@@ -274,20 +276,20 @@ fn a_pass_waits_for_its_masks_for_so_long() {
 
 /// Rows behind the tokens 0 and 1, the first of which waits for its mask.
 fn rows() -> Forward {
-    let row = |index, late_mask, keep| RowRequest {
+    let row = |index, late_mask, probes| RowRequest {
         index,
         sampler: Some(Sampler {
             method: Method::Argmax,
             seed: None,
         }),
-        keep,
+        probes,
         late_mask,
     };
     Forward {
         rows: vec![
-            row(1, false, false),
-            row(0, true, true),
-            row(1, true, false),
+            row(1, false, vec![]),
+            row(0, true, vec![Probe::Logits]),
+            row(1, true, vec![]),
         ],
         token_mask: runs(EVEN),
         ..Forward::default()
@@ -318,15 +320,10 @@ fn rows_of_a_forward_pass_wait_each_for_its_own_mask() {
         expected(&own, &[ODD]),
     ];
     assert_eq!(drawn, wanted.concat());
-    let kept: Vec<bool> = outputs
-        .iter()
-        .map(|output| output.logits.is_some())
-        .collect();
-    assert_eq!(kept, [false, true, false]);
-    assert_eq!(
-        outputs[1].logits.as_deref(),
-        Some(&*support::row(MODEL, 50, &own[..1]))
-    );
+    let n_read = outputs.iter().map(|output| output.readings.len());
+    assert_eq!(n_read.collect::<Vec<_>>(), [0, 1, 0]);
+    let row = support::row(MODEL, 50, &own[..1]);
+    assert_eq!(outputs[1].readings, [Reading::Logits(Arc::from(row))]);
 }
 
 #[test]

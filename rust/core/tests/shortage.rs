@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use pie_core::batch::ArenaView;
 use pie_core::{
-    Capabilities, ContextId, EngineConfig, ErrorCode, Forward, GeneratorId, Input, ProcessId,
-    RequestId, RowRequest, Submission, UserId,
+    Capabilities, ContextId, EngineConfig, ErrorCode, Forward, GeneratorId, Input, Method,
+    ProcessId, RequestId, RowRequest, Sampler, Submission, UserId,
 };
 use support::world::{World, config, output, prompt};
 
@@ -140,10 +140,14 @@ fn who_wants_many_rows_gets_its_turn() {
             token,
             position: None,
         });
+        let sampler = Sampler {
+            method: Method::Argmax,
+            seed: None,
+        };
         let row = RowRequest {
             index: 0,
-            sampler: None,
-            keep: true,
+            sampler: Some(sampler),
+            probes: vec![],
             late_mask: false,
         };
         Box::new(Forward {

@@ -67,7 +67,7 @@ pub(crate) fn engine() -> &'static Engine {
 }
 
 impl Engine {
-    /// Runs a program to its end; answers the code of its error.
+    /// Runs a program to its end; returns the code of its error.
     ///
     /// # Panics
     /// Where it does not end, ends in an error of the engine, or leaves something behind.

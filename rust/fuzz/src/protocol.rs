@@ -427,7 +427,7 @@ fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Says it step by step, closes this side, and answers all that the server sends until it closes its own.
+/// Says it step by step, closes this side, and returns all that the server sends until it closes its own.
 fn talk(served: &Served, steps: &[Step]) -> Vec<u8> {
     let mut stream = TcpStream::connect(served.server.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

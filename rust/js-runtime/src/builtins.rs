@@ -34,7 +34,7 @@ fn take_block(rest: &mut &'static [u8]) -> Option<&'static [u8]> {
     Some(block)
 }
 
-/// Loads and runs a module of the runtime that awaits nothing; answers its exports.
+/// Loads and runs a module of the runtime that awaits nothing; returns its exports.
 pub(crate) fn import_now<'js>(ctx: &Ctx<'js>, name: &str) -> Result<Object<'js>> {
     let (module, finished) = load_builtin(ctx, name)?.eval()?;
     // Such a module has finished already, so that no job of the program runs here.

@@ -167,7 +167,7 @@ impl EventLoop {
         WaitHandle { wait }
     }
 
-    /// Calls back after `delay_ms`, once or again and again; answers the timer's number.
+    /// Calls back after `delay_ms`, once or again and again; returns the timer's number.
     pub(crate) fn start_timer<'js>(
         &self,
         ctx: &Ctx<'js>,
@@ -324,7 +324,7 @@ impl EventLoop {
     }
 }
 
-/// Sleeps until one of the waits is ready or a timer is due; answers the ready ones, in the order in which they began.
+/// Sleeps until one of the waits is ready or a timer is due; returns the ready ones, in the order in which they began.
 fn ready(waits: &[Rc<Wait>], next_due: Option<u64>) -> Vec<Rc<Wait>> {
     let handles: Vec<_> = waits.iter().map(|wait| wait.handles.borrow()).collect();
     let mut pollables: Vec<&Pollable> = handles

@@ -29,7 +29,7 @@ enum Work {
     Spin,
 }
 
-/// Answers the number of tokens, or the checksum of a kernel.
+/// Returns the number of tokens, or the checksum of a kernel.
 #[inferlet::main]
 async fn main(work: Work) -> Result<u64> {
     match work {

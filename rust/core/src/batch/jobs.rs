@@ -10,13 +10,25 @@ use super::view::{ArenaView, RowView};
 use crate::brle;
 use crate::errors::{Error, ErrorCode};
 use crate::ids::BatchId;
-use crate::sampling::{RowFault, Scratch, sample_many};
+use crate::sampling::{Probe, Reading, RowFault, Scratch, read_row, sample_many};
 
 /// The draws of a batch. They are read from its arena, so that a driver that draws on its device sees the same.
 #[derive(Clone, Debug)]
 pub struct SampleJobs {
     arena: Arc<[u32]>,
     vocab_size: u32,
+    /// What comes of rows besides draws, in their order.
+    pub(super) reads: Vec<RowReads>,
+}
+
+/// What comes of a row besides what is drawn from it. Few rows have any of it.
+#[derive(Clone, Debug)]
+pub(crate) struct RowReads {
+    /// Which row of the batch it is.
+    pub(crate) row: u32,
+    pub(crate) probes: Option<Arc<[Probe]>>,
+    /// It was planned without its token mask: where that has not come, the row is kept.
+    pub(crate) awaits_mask: bool,
 }
 
 /// What came of the draws of a batch. The tokens of all rows lie in one array, so that a batch of one row a sequence
@@ -31,7 +43,9 @@ pub struct Sampled {
     tokens: Vec<u32>,
     /// Why sequences failed, by their index. Few do, so that what the others cost is two words each.
     failed: BTreeMap<usize, Error>,
-    /// The rows that are kept, by their index.
+    /// What was read of rows that have probes, by their index.
+    readings: BTreeMap<usize, Arc<[Reading]>>,
+    /// The rows that are kept until their masks come, by their index.
     kept: BTreeMap<usize, Arc<[f32]>>,
 }
 
@@ -43,6 +57,17 @@ pub struct SequenceRows<'a> {
     rows: (usize, usize),
 }
 
+/// What came of one row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RowResult<'a> {
+    /// The tokens that were drawn from it, one for each draw, in order.
+    pub tokens: &'a [u32],
+    /// What its probes read, in their order.
+    pub readings: &'a [Reading],
+    /// The row, float32 `[V]`, where it waits for its mask.
+    pub kept: Option<&'a Arc<[f32]>>,
+}
+
 /// A driver could not run a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFailure {
@@ -51,9 +76,13 @@ pub struct DriverFailure {
 }
 
 impl SampleJobs {
-    /// The draws that an arena of an [`ArenaBuilder`](super::ArenaBuilder) asks for.
-    pub(crate) const fn new(arena: Arc<[u32]>, vocab_size: u32) -> Self {
-        Self { arena, vocab_size }
+    /// The draws that an arena of an [`ArenaBuilder`](super::ArenaBuilder) asks for, and what else is read of its rows.
+    pub(crate) const fn new(arena: Arc<[u32]>, vocab_size: u32, reads: Vec<RowReads>) -> Self {
+        Self {
+            arena,
+            vocab_size,
+            reads,
+        }
     }
 
     /// Rows of logits that the batch wants.
@@ -67,7 +96,7 @@ impl SampleJobs {
         self.conclude(DriverAnswer::Logits(logits), &[], failures)
     }
 
-    /// Draws from the rows that the driver answered with, or takes what it drew. `masks` are those that came late, in
+    /// Draws from the rows that the driver answered with, or takes what it drew, and evaluates probes. `masks` are those that came late, in
     /// the order of their rows; a late row without one is kept. `failures` names sequences of the batch that the driver
     /// could not compute, by index, with a reason each.
     ///
@@ -89,10 +118,12 @@ impl SampleJobs {
             rows: Vec::with_capacity(view.n_rows()),
             tokens: Vec::with_capacity(view.n_rows()),
             failed: BTreeMap::new(),
+            readings: BTreeMap::new(),
             kept: BTreeMap::new(),
         };
         let mut reader = AnswerReader::new(answer, &view, self.vocab_size as usize);
         let mut masks = masks.iter().peekable();
+        let mut reads = self.reads.iter().peekable();
         let mut scratch = Scratch::default();
         let tokens = view.field(Field::RowToken);
         let mut rows = view.rows().enumerate();
@@ -106,9 +137,11 @@ impl SampleJobs {
             n_taken += n_own;
             for (index, row) in rows.by_ref().take(n_own) {
                 let late = masks.next_if(|late| late.row as usize == index);
+                let reads = reads.next_if(|reads| reads.row as usize == index);
                 let drawn = match reader.next(&row) {
                     Some(answered) => self
                         .take_row(&mut sampled, answered, &row, late, &mut scratch)
+                        .map(|()| sampled.read(index, answered, reads, late, &mut scratch))
                         .map_err(|fault| row_fault(index, fault)),
                     None => Err(self.shape_error(answer)),
                 };
@@ -125,7 +158,7 @@ impl SampleJobs {
         sampled
     }
 
-    /// Draws from one row, or takes what was drawn from it, and keeps the row where that is wanted.
+    /// Draws from one row, or takes what was drawn from it.
     fn take_row(
         &self,
         sampled: &mut Sampled,
@@ -139,7 +172,6 @@ impl SampleJobs {
                 let row = RowView {
                     mask: &late.mask,
                     n_draws: late.n_draws,
-                    keep: late.keep,
                     ..*row
                 };
                 Ok(sampled.draw(logits, &row, scratch)?)
@@ -200,7 +232,27 @@ impl SampleJobs {
 }
 
 impl Sampled {
-    /// Draws from one row, and keeps it where that is wanted.
+    /// Reads what is wanted of a row that was checked, and keeps it where its mask has not come.
+    fn read(
+        &mut self,
+        index: usize,
+        answered: AnsweredRow<'_>,
+        reads: Option<&RowReads>,
+        late: Option<&LateMask>,
+        scratch: &mut Scratch,
+    ) {
+        let Some(reads) = reads else { return };
+        let logits = answered.logits.unwrap_or_default();
+        if let Some(probes) = &reads.probes {
+            let read = read_row(logits, &[], probes, scratch);
+            self.readings.insert(index, read);
+        }
+        if reads.awaits_mask && late.is_none() {
+            self.kept.insert(index, Arc::from(logits));
+        }
+    }
+
+    /// Draws from one row.
     fn draw(
         &mut self,
         logits: &[f32],
@@ -220,8 +272,6 @@ impl Sampled {
         if drawn.is_err() {
             // They would be those of the next row.
             self.tokens.truncate(first);
-        } else if row.keep {
-            self.kept.insert(self.rows.len(), Arc::from(logits));
         }
         self.rows.push(self.tokens.len() as u32);
         drawn
@@ -261,18 +311,22 @@ impl Sampled {
         }
     }
 
-    /// The tokens that were drawn from a row, and the row itself where it is kept.
-    fn row(&self, index: usize) -> (&[u32], Option<&Arc<[f32]>>) {
+    /// What came of a row.
+    fn row(&self, index: usize) -> RowResult<'_> {
         let (start, end) = entry(&self.rows, index);
-        let drawn = self.tokens.get(start..end).unwrap_or_default();
-        (drawn, self.kept.get(&index))
+        let tokens = self.tokens.get(start..end).unwrap_or_default();
+        let readings = self.readings.get(&index).map(|readings| &**readings);
+        RowResult {
+            tokens,
+            readings: readings.unwrap_or_default(),
+            kept: self.kept.get(&index),
+        }
     }
 }
 
 impl<'a> SequenceRows<'a> {
-    /// Of each row the tokens that were drawn from it, one for each draw, in order; and the row itself, float32 `[V]`,
-    /// where it was to be kept.
-    pub fn outputs(&self) -> impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)> + use<'a> {
+    /// What came of each row.
+    pub fn outputs(&self) -> impl Iterator<Item = RowResult<'a>> + use<'a> {
         let (sampled, (start, end)) = (self.sampled, self.rows);
         (start..end).map(move |index| sampled.row(index))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::errors::ErrorCode;
 use crate::ids::{BatchId, ContextId, PageId, RequestId};
-use crate::sampling::{Key, Params, Scratch, sample};
+use crate::sampling::{Key, Params, Probe, Reading, Scratch, sample};
 
 const V: u32 = 6;
 
@@ -58,7 +58,15 @@ fn jobs(sequences: &[Vec<Row<'_>>]) -> SampleJobs {
             builder.add_row(row);
         }
     }
-    SampleJobs::new(builder.finish(BatchId(5)), V)
+    // Every row that is kept is read.
+    let rows = sequences.iter().flatten().zip(0..);
+    let reads = rows.filter(|(row, _)| row.keep).map(|(_, row)| RowReads {
+        row,
+        probes: Some(Arc::from([Probe::Logits])),
+        awaits_mask: false,
+    });
+    let reads = reads.collect();
+    SampleJobs::new(builder.finish(BatchId(5)), V, reads)
 }
 
 /// A row of logits whose greatest is that of `best`.
@@ -74,6 +82,14 @@ fn logits(best: u32) -> Vec<f32> {
         .collect()
 }
 
+/// The row itself, where it was read.
+fn values_of(row: &RowResult<'_>) -> Option<Vec<f32>> {
+    row.readings.first().map(|reading| match reading {
+        Reading::Logits(values) => values.to_vec(),
+        other => panic!("{other:?}"),
+    })
+}
+
 #[test]
 fn each_sequence_gets_the_tokens_of_its_rows() {
     let jobs = jobs(&[vec![row(2)], vec![], vec![row(0), row(2), row(2)]]);
@@ -82,7 +98,7 @@ fn each_sequence_gets_the_tokens_of_its_rows() {
     assert_eq!(sampled.n_sequences(), 3);
     let tokens = |index: usize| -> Vec<u32> {
         let outputs = sampled.rows(index).unwrap().outputs();
-        outputs.flat_map(|(tokens, _)| tokens.to_vec()).collect()
+        outputs.flat_map(|row| row.tokens.to_vec()).collect()
     };
     assert_eq!(
         (tokens(0), tokens(1), tokens(2)),
@@ -101,7 +117,7 @@ fn several_draws_of_a_row_are_those_of_their_keys() {
     };
     let row = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
     let sampled = jobs(&[vec![many]]).sample(&row, &[]);
-    let (drawn, _) = sampled.rows(0).unwrap().outputs().next().unwrap();
+    let drawn = sampled.rows(0).unwrap().outputs().next().unwrap().tokens;
     let mut scratch = Scratch::default();
     let expected: Vec<u32> = (0..20)
         .map(|draw| sample(&row, &RANDOM, &[], Key { draw, ..key(2) }, &mut scratch).unwrap())
@@ -125,10 +141,10 @@ fn a_token_mask_restricts_the_draw_and_not_the_kept_row() {
     let values = [logits(5), logits(2)].concat();
     let sampled = jobs(&[vec![masked, kept_alone]]).sample(&values, &[]);
     let rows: Vec<_> = sampled.rows(0).unwrap().outputs().collect();
-    assert_eq!(rows[0].0, [3]);
-    assert_eq!(rows[0].1.map(|row| &row[..]), Some(&logits(5)[..]));
-    assert!(rows[1].0.is_empty());
-    assert_eq!(rows[1].1.map(|row| &row[..]), Some(&logits(2)[..]));
+    assert_eq!(rows[0].tokens, [3]);
+    assert_eq!(values_of(&rows[0]), Some(logits(5)));
+    assert!(rows[1].tokens.is_empty());
+    assert_eq!(values_of(&rows[1]), Some(logits(2)));
 }
 
 #[test]
@@ -163,7 +179,7 @@ fn a_bad_row_fails_its_sequence_alone() {
 fn rows_that_are_missing_or_cannot_be_told_apart_fail_their_sequences() {
     let jobs = jobs(&[vec![row(0)], vec![], vec![row(0)]]);
     let short = jobs.sample(&logits(1), &[]);
-    let (drawn, _) = short.rows(0).unwrap().outputs().next().unwrap();
+    let drawn = short.rows(0).unwrap().outputs().next().unwrap().tokens;
     assert_eq!(drawn, [1]);
     assert_eq!(short.rows(2).unwrap_err().code, ErrorCode::BadLogits);
     for n in [3, 13, 18] {
@@ -221,7 +237,7 @@ fn what_a_driver_drew_is_taken_as_what_would_be_drawn() {
         let rows = sampled.rows(index).unwrap();
         let outputs = rows.outputs();
         outputs
-            .map(|(tokens, row)| (tokens.to_vec(), row.map(|row| row.to_vec())))
+            .map(|row| (row.tokens.to_vec(), values_of(&row)))
             .collect()
     };
     let tokens: Vec<u32> = [0, 2]
@@ -271,15 +287,22 @@ fn a_row_whose_mask_came_is_drawn_by_it_and_one_whose_mask_did_not_come_is_kept(
         keep: true,
         ..row(token_idx)
     };
-    let jobs = jobs(&[vec![row(0), late(1)], vec![late(2), late(2)]]);
+    let mut jobs = jobs(&[vec![row(0), late(1)], vec![late(2), late(2)]]);
+    let probes = |row| (row == 3).then(|| Arc::from([Probe::Entropy]));
+    jobs.reads = (1..4)
+        .map(|row| RowReads {
+            row,
+            probes: probes(row),
+            awaits_mask: true,
+        })
+        .collect();
     let values = [1, 5, 5, 4].map(logits);
-    let mask = |row, keep| LateMask {
+    let mask = |row| LateMask {
         row,
         n_draws: 1,
-        keep,
         mask: Arc::from([0, 3]),
     };
-    let masks = [mask(1, false), mask(3, true)];
+    let masks = [mask(1), mask(3)];
     let wanted = values[1..].concat();
     let drawn = DriverAnswer::Drawn {
         tokens: &[1],
@@ -287,13 +310,13 @@ fn a_row_whose_mask_came_is_drawn_by_it_and_one_whose_mask_did_not_come_is_kept(
     };
     for answer in [DriverAnswer::Logits(&values.concat()), drawn] {
         let sampled = jobs.conclude(answer, &masks, &[]);
-        let outputs = |index: usize| -> Vec<(Vec<u32>, bool)> {
+        let outputs = |index: usize| -> Vec<(Vec<u32>, bool, usize)> {
             let outputs = sampled.rows(index).unwrap().outputs();
             outputs
-                .map(|(tokens, row)| (tokens.to_vec(), row.is_some()))
+                .map(|row| (row.tokens.to_vec(), row.kept.is_some(), row.readings.len()))
                 .collect()
         };
-        assert_eq!(outputs(0), [(vec![1], false), (vec![2], false)]);
-        assert_eq!(outputs(1), [(vec![], true), (vec![2], true)]);
+        assert_eq!(outputs(0), [(vec![1], false, 0), (vec![2], false, 0)]);
+        assert_eq!(outputs(1), [(vec![], true, 0), (vec![2], false, 1)]);
     }
 }

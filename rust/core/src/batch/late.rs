@@ -20,8 +20,6 @@ pub struct LateRow {
     /// Which row of its pass it is, by the slots of their tokens.
     pub(crate) place: usize,
     pub(crate) n_draws: u32,
-    /// The program wants the row itself, too.
-    pub(crate) keep: bool,
 }
 
 /// A late row of a batch, with its mask, which has come.
@@ -29,7 +27,6 @@ pub struct LateRow {
 pub struct LateMask {
     pub(crate) row: u32,
     pub(crate) n_draws: u32,
-    pub(crate) keep: bool,
     pub(crate) mask: Arc<[u32]>,
 }
 

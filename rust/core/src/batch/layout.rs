@@ -64,7 +64,7 @@ pub enum Field {
     /// `[B, 3]` flag (1: perturb the adapter), and the seed of the perturbation.
     SeqZoSeed,
     /// `[R]` indices into the tokens whose rows of logits are wanted, never descending. A token may want several rows,
-    /// each with a sampler of its own.
+    /// each with a sampler of its own: they lie side by side, and a driver may compute them once.
     RowToken,
     /// `[T + 1]` the mask of token t is `mask_runs[mask_indptr[t]..mask_indptr[t + 1]]`.
     MaskIndptr,

@@ -80,7 +80,7 @@ impl PageLists {
         self.n_ids as usize
     }
 
-    /// Adds those of the next sequence: `pages`, and `last` behind them. Answers the end of its ids among those of all.
+    /// Adds those of the next sequence: `pages`, and `last` behind them. Returns the end of its ids among those of all.
     pub(super) fn add(&mut self, pages: Pages<'_>, last: &[PageId]) -> u32 {
         if self.lists.is_empty() && self.before.is_none() {
             self.before = self.choose();

@@ -111,7 +111,7 @@ impl Lists {
     }
 }
 
-/// Writes a batch of all lists that are in it. Answers it with the pages of its sequences.
+/// Writes a batch of all lists that are in it. Returns it with the pages of its sequences.
 fn write(
     builder: &mut ArenaBuilder,
     lists: &Lists,

@@ -284,7 +284,7 @@ fn a_batch_may_consist_of_copies_alone() {
         (0, 0, 0)
     );
     assert!(view.swap_outs().eq([(1, 2)]));
-    let sampled = SampleJobs::new(words, 10).sample(&[], &[]);
+    let sampled = SampleJobs::new(words, 10, Vec::new()).sample(&[], &[]);
     assert_eq!(sampled.n_sequences(), 0);
 }
 

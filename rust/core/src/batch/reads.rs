@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::sampling::{Key, Params};
+use super::jobs::RowResult;
+use crate::sampling::{Key, Params, Probe, Reading};
 
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,15 +14,15 @@ pub(crate) struct Read {
     /// How tokens are drawn from it, and by which key.
     pub(crate) params: Params,
     pub(crate) key: Key,
-    /// 0 where the row alone is wanted.
+    /// 0 where nothing is drawn.
     pub(crate) n_draws: u32,
     /// The tokens that may be drawn, as run lengths over the vocabulary; none: any, or where the mask comes late, it
     /// has not come.
     pub(crate) mask: Option<Arc<[u32]>>,
     /// The mask may come after the forward has been launched.
     pub(crate) is_late: bool,
-    /// Whether the row itself is wanted.
-    pub(crate) keep: bool,
+    /// What is read of it besides.
+    pub(crate) probes: Option<Arc<[Probe]>>,
 }
 
 impl Read {
@@ -47,6 +48,12 @@ impl Read {
     pub(crate) const fn awaits_mask(&self) -> bool {
         self.is_late && self.mask.is_none()
     }
+
+    /// Whether it is the logits that is read of it.
+    pub(crate) fn probes_logits(&self) -> bool {
+        let probes = self.probes.as_deref().unwrap_or_default();
+        probes.iter().any(Probe::reads_logits)
+    }
 }
 
 /// What came of a row.
@@ -54,8 +61,8 @@ impl Read {
 pub struct RowOutput {
     /// One token for each draw.
     pub tokens: Vec<u32>,
-    /// Float32 `[V]`, before anything was done to it; none where it was not wanted.
-    pub logits: Option<Arc<[f32]>>,
+    /// One for each probe.
+    pub readings: Vec<Reading>,
 }
 
 /// All rows of a pass. A batch answers those of the tokens that it computed, and since tokens are computed in their
@@ -73,21 +80,32 @@ pub(crate) enum Reads {
     Many(Box<Many>),
 }
 
-/// Any number of rows.
+/// Any number of rows. What a program asks for of one token is one row, unless tokens are drawn from it in several
+/// ways.
 #[derive(Debug, Default)]
 pub(crate) struct Many {
     /// By the slots of their tokens.
     reads: Vec<Read>,
-    /// Which of the program's each of them is; empty where they stand in its order.
-    order: Vec<usize>,
+    /// What each of the program's is of these; empty where they are the same, in the same order.
+    parts: Vec<Part>,
     /// The tokens that were drawn from the first of them, one row after the other.
     drawn: Vec<u32>,
-    /// What came of the first of them: where its tokens end in `drawn`, and the row.
-    answers: Vec<(usize, Option<Arc<[f32]>>)>,
+    /// What came of the first of them: where its tokens end in `drawn`, and what was read.
+    answers: Vec<(usize, Vec<Reading>)>,
     /// Those that were answered without their mask.
     kept: Vec<KeptRow>,
     /// Rows whose mask comes late and that were not drawn from yet.
     n_late: usize,
+}
+
+/// What a row that a program asked for is of those that batches answer.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    /// Where the row stands whose tokens are its own; none where it draws nothing.
+    drawn: Option<usize>,
+    /// The first row of its token, which has the probes of all, and which of the readings are its own.
+    read: usize,
+    readings: Range<usize>,
 }
 
 /// A row that is kept until its mask comes.
@@ -113,51 +131,44 @@ pub(crate) enum MaskFault {
 
 impl Many {
     /// A batch answered the next row.
-    fn answer(&mut self, tokens: &[u32], logits: Option<&Arc<[f32]>>) {
+    fn answer(&mut self, row: &RowResult<'_>) {
         let place = self.answers.len();
-        let (is_late, keep) = self
-            .reads
-            .get(place)
-            .map_or((false, true), |read| (read.is_late, read.keep));
-        if is_late && tokens.is_empty() {
-            debug_assert!(logits.is_some(), "a late row is drawn from or kept");
+        let is_late = self.reads.get(place).is_some_and(|read| read.is_late);
+        if is_late && row.tokens.is_empty() {
+            debug_assert!(row.kept.is_some(), "a late row is drawn from or kept");
             self.kept.push(KeptRow {
                 place,
-                logits: logits.cloned().unwrap_or_default(),
+                logits: row.kept.cloned().unwrap_or_default(),
                 is_drawn: false,
             });
         }
-        self.n_late -= usize::from(is_late && !tokens.is_empty());
-        self.drawn.extend_from_slice(tokens);
-        let logits = logits.filter(|_| keep || !is_late);
-        self.answers.push((self.drawn.len(), logits.cloned()));
+        self.n_late -= usize::from(is_late && !row.tokens.is_empty());
+        self.drawn.extend_from_slice(row.tokens);
+        self.answers.push((self.drawn.len(), row.readings.to_vec()));
     }
 }
 
 impl Reads {
     /// Rows in the order of the program.
-    pub(crate) fn new(reads: Vec<Read>) -> Self {
-        let n_late = reads.iter().filter(|read| read.is_late).count();
-        if reads.is_sorted_by_key(|read| read.slot) {
-            return Self::Many(Box::new(Many {
-                reads,
-                n_late,
-                ..Many::default()
-            }));
-        }
-        let mut order: Vec<usize> = (0..reads.len()).collect();
-        order.sort_by_key(|&index| reads[index].slot);
+    pub(crate) fn new(asked: Vec<Read>) -> Self {
+        let n_late = asked.iter().filter(|read| read.is_late).count();
+        let ascend = asked.windows(2).all(|pair| pair[0].slot < pair[1].slot);
+        let (reads, parts) = if ascend {
+            (asked, Vec::new())
+        } else {
+            merged(&asked)
+        };
         Self::Many(Box::new(Many {
-            reads: order.iter().map(|&index| reads[index].clone()).collect(),
-            order,
+            reads,
+            parts,
             n_late,
             ..Many::default()
         }))
     }
 
-    /// A row from which one token is drawn, and which is not wanted itself.
+    /// A row from which one token is drawn.
     pub(crate) fn one(read: Read) -> Self {
-        if read.is_late {
+        if read.is_late || read.probes.is_some() {
             Self::new(vec![read])
         } else {
             Self::One { read, drawn: None }
@@ -230,19 +241,16 @@ impl Reads {
     }
 
     /// A batch answered the next rows.
-    pub(crate) fn answer<'a>(
-        &mut self,
-        mut rows: impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)>,
-    ) {
+    pub(crate) fn answer<'a>(&mut self, mut rows: impl Iterator<Item = RowResult<'a>>) {
         match self {
             Self::None | Self::One { drawn: Some(_), .. } => {}
             Self::One { drawn, .. } => {
-                *drawn = rows.next().and_then(|(tokens, _)| tokens.first().copied());
+                *drawn = rows.next().and_then(|row| row.tokens.first().copied());
             }
             Self::Many(many) => {
                 let n_left = many.reads.len() - many.answers.len();
-                for (tokens, logits) in rows.take(n_left) {
-                    many.answer(tokens, logits);
+                for row in rows.take(n_left) {
+                    many.answer(&row);
                 }
             }
         }
@@ -264,8 +272,11 @@ impl Reads {
                 _ => MaskFault::NoRow,
             });
         };
-        let place = many.order.iter().position(|&index| index == row);
-        let place = place.unwrap_or(row);
+        let place = match many.parts.get(row) {
+            Some(part) => part.drawn.ok_or(MaskFault::NotLate)?,
+            None if many.parts.is_empty() => row,
+            None => return Err(MaskFault::NoRow),
+        };
         let read = many.reads.get_mut(place).ok_or(MaskFault::NoRow)?;
         if !read.is_late {
             return Err(MaskFault::NotLate);
@@ -333,23 +344,65 @@ impl Reads {
             Self::One { drawn, .. } => {
                 return vec![RowOutput {
                     tokens: drawn.into_iter().collect(),
-                    logits: None,
+                    readings: Vec::new(),
                 }];
             }
             Self::Many(many) => *many,
         };
-        let mut outputs = vec![RowOutput::default(); many.reads.len()];
         let mut start = 0;
-        for (place, (end, logits)) in many.answers.into_iter().enumerate() {
-            let index = many.order.get(place).copied().unwrap_or(place);
-            outputs[index] = RowOutput {
-                tokens: many.drawn[start..end].to_vec(),
-                logits,
-            };
+        let answers = many.answers.into_iter().map(|(end, readings)| {
+            let tokens = many.drawn[start..end].to_vec();
             start = end;
+            RowOutput { tokens, readings }
+        });
+        let mut answers: Vec<RowOutput> = answers.collect();
+        answers.resize(many.reads.len(), RowOutput::default());
+        if many.parts.is_empty() {
+            return answers;
         }
-        outputs
+        let parts = many.parts.into_iter().map(|part| {
+            let drawn = part.drawn.and_then(|place| answers.get_mut(place));
+            let tokens = drawn.map(|answer| std::mem::take(&mut answer.tokens));
+            let read = answers.get(part.read);
+            let readings = read.and_then(|answer| answer.readings.get(part.readings));
+            RowOutput {
+                tokens: tokens.unwrap_or_default(),
+                readings: readings.unwrap_or_default().to_vec(),
+            }
+        });
+        parts.collect()
     }
+}
+
+/// Rows by the slots of their tokens, each with the probes of those of the same token from which nothing is drawn; and
+/// what each that was asked for is of them.
+fn merged(asked: &[Read]) -> (Vec<Read>, Vec<Part>) {
+    let mut order: Vec<usize> = (0..asked.len()).collect();
+    order.sort_by_key(|&index| asked[index].slot);
+    let (mut reads, mut parts) = (Vec::new(), vec![Part::default(); asked.len()]);
+    for of_token in order.chunk_by(|&a, &b| asked[a].slot == asked[b].slot) {
+        let first = reads.len();
+        let bare = |index: usize| Read {
+            probes: None,
+            ..asked[index].clone()
+        };
+        let mut probes = Vec::new();
+        for &index in of_token {
+            let (read, part) = (&asked[index], &mut parts[index]);
+            if read.n_draws > 0 {
+                part.drawn = Some(reads.len());
+                reads.push(bare(index));
+            }
+            let own = read.probes.as_deref().unwrap_or_default();
+            (part.read, part.readings) = (first, probes.len()..probes.len() + own.len());
+            probes.extend_from_slice(own);
+        }
+        if reads.len() == first {
+            reads.push(bare(of_token[0]));
+        }
+        reads[first].probes = (!probes.is_empty()).then(|| Arc::from(probes));
+    }
+    (reads, parts)
 }
 
 #[cfg(test)]
@@ -371,7 +424,7 @@ mod tests {
             n_draws: 1,
             mask: None,
             is_late: false,
-            keep: false,
+            probes: None,
         }
     }
 
@@ -382,14 +435,23 @@ mod tests {
         }
     }
 
+    fn row<'a>(tokens: &'a [u32], kept: Option<&'a Arc<[f32]>>) -> RowResult<'a> {
+        RowResult {
+            tokens,
+            readings: &[],
+            kept,
+        }
+    }
+
     #[test]
     fn a_late_row_is_kept_until_its_mask_comes_and_its_tokens_stand_in_their_place() {
         let mut reads = Reads::new(vec![late(7), read(3, 2), late(5)]);
-        let row: Arc<[f32]> = Arc::from([1.0, 2.0]);
+        let values: Arc<[f32]> = Arc::from([1.0, 2.0]);
         let (mask, other): (Arc<[u32]>, Arc<[u32]>) = (Arc::from([1, 1]), Arc::from([0, 1]));
         assert_eq!(reads.give_mask(3, mask.clone()), Err(MaskFault::NoRow));
         assert_eq!(reads.give_mask(1, mask.clone()), Err(MaskFault::NotLate));
-        let rows = [(&[9][..], None), (&[], Some(&row)), (&[], Some(&row))];
+        let kept = row(&[], Some(&values));
+        let rows = [row(&[9], None), kept, kept];
         reads.answer(rows.into_iter());
         assert!(reads.is_done() && reads.next_draw().is_none());
         assert_eq!((reads.n_late(), reads.drawn()), (2, &[9][..]));
@@ -398,7 +460,7 @@ mod tests {
         let (place, kept, how) = reads.next_draw().unwrap();
         assert_eq!(
             (place, kept, how.mask.clone()),
-            (2, row.clone(), Some(mask))
+            (2, values.clone(), Some(mask))
         );
         assert!(reads.next_draw().is_none(), "it is drawn from once");
         assert!(reads.answer_late(2, &[4]));
@@ -410,7 +472,7 @@ mod tests {
         let outputs = reads.into_outputs();
         let tokens: Vec<&[u32]> = outputs.iter().map(|output| &output.tokens[..]).collect();
         assert_eq!(tokens, [&[4][..], &[9], &[6, 8]]);
-        assert!(outputs.iter().all(|output| output.logits.is_none()));
+        assert!(outputs.iter().all(|output| output.readings.is_empty()));
     }
 
     #[test]
@@ -419,7 +481,7 @@ mod tests {
         assert!(reads.within(0..5)[0].awaits_mask());
         assert_eq!(reads.give_mask(0, Arc::from([2, 1])), Ok(()));
         assert!(!reads.within(0..5)[0].awaits_mask());
-        reads.answer([(&[2][..], None)].into_iter());
+        reads.answer([row(&[2], None)].into_iter());
         assert_eq!((reads.n_late(), reads.drawn()), (0, &[2][..]));
         assert!(reads.follow(5));
         assert_eq!(reads.within(0..6), &[late(5)]);
@@ -446,7 +508,7 @@ mod tests {
         assert_eq!((reads.next_slot(), reads.is_done()), (Some(9), false));
         assert_eq!(reads.within(0..9), &[]);
         assert_eq!(reads.within(0..10), &[read(9, 3)]);
-        let rows = |token: &'static [u32]| [(token, None)].into_iter();
+        let rows = |tokens: &'static [u32]| [row(tokens, None)].into_iter();
         reads.answer(rows(&[5]));
         reads.answer(rows(&[6]));
         assert_eq!((reads.drawn(), reads.is_done()), (&[5][..], true));
@@ -456,7 +518,7 @@ mod tests {
         );
         let output = RowOutput {
             tokens: vec![5],
-            logits: None,
+            readings: Vec::new(),
         };
         assert_eq!(reads.into_outputs(), [output]);
     }
@@ -464,7 +526,7 @@ mod tests {
     #[test]
     fn what_follows_is_drawn_alike_and_not_answered() {
         let mut one = Reads::one(read(9, 3));
-        one.answer([(&[5][..], None)].into_iter());
+        one.answer([row(&[5], None)].into_iter());
         for mut reads in [one, Reads::new(vec![read(4, 1), read(9, 3)])] {
             assert!(reads.follow(10));
             assert_eq!(reads.within(0..20), &[read(10, 3)]);
@@ -476,15 +538,86 @@ mod tests {
     #[test]
     fn rows_are_answered_in_the_order_of_their_tokens_and_told_in_that_of_the_program() {
         let mut reads = Reads::new(vec![read(7, 1), read(3, 2), read(7, 3)]);
-        let logits: Arc<[f32]> = Arc::from([1.0]);
-        reads.answer([(&[1, 2][..], Some(&logits))].into_iter());
+        let readings = [Reading::Entropy(1.0)];
+        let first = RowResult {
+            readings: &readings,
+            ..row(&[1, 2], None)
+        };
+        reads.answer([first].into_iter());
         assert_eq!((reads.next_slot(), reads.drawn()), (Some(7), &[1, 2][..]));
-        reads.answer([(&[][..], None), (&[4][..], None), (&[5][..], None)].into_iter());
+        reads.answer([row(&[], None), row(&[4], None), row(&[5], None)].into_iter());
         assert!(reads.is_done());
         let outputs = reads.into_outputs();
         let tokens: Vec<&[u32]> = outputs.iter().map(|output| &output.tokens[..]).collect();
         assert_eq!(tokens, [&[][..], &[1, 2], &[4]]);
-        assert_eq!(outputs[1].logits, Some(logits));
+        // The one at 3 reads nothing: only what was asked for is told.
+        assert!(outputs.iter().all(|output| output.readings.is_empty()));
+    }
+
+    #[test]
+    fn what_is_read_of_a_token_is_read_of_one_row() {
+        let entropy = [Probe::Entropy];
+        let probing = |slot, probes: &[Probe]| Read {
+            n_draws: 0,
+            probes: Some(Arc::from(probes)),
+            ..read(slot, 0)
+        };
+        let drawing = Read {
+            n_draws: 1,
+            ..probing(7, &[Probe::Logits])
+        };
+        let asked = [
+            probing(7, &entropy),
+            read(7, 5),
+            drawing,
+            probing(3, &[Probe::Entropy, Probe::Logits]),
+            probing(3, &entropy),
+            late(3),
+        ];
+        let mut reads = Reads::new(asked.to_vec());
+        let rows = reads.within(0..8);
+        let all = |read: &Read| read.probes.as_deref().unwrap_or_default().to_vec();
+        let (logits, entropies) = (Probe::Logits, Probe::Entropy);
+        assert_eq!(
+            rows.iter().map(|row| row.slot).collect::<Vec<_>>(),
+            [3, 7, 7]
+        );
+        assert_eq!(
+            all(&rows[0]),
+            [entropies.clone(), logits.clone(), entropies.clone()]
+        );
+        assert_eq!(
+            (all(&rows[1]), all(&rows[2])),
+            (vec![entropies, logits], vec![])
+        );
+        assert!(rows[0].is_late);
+        let mask: Arc<[u32]> = Arc::from([0, 1]);
+        assert_eq!(reads.give_mask(3, mask.clone()), Err(MaskFault::NotLate));
+        assert_eq!(reads.give_mask(5, mask), Ok(()));
+        let (one, two) = (
+            [1.0, 2.0, 3.0].map(Reading::Entropy),
+            [4.0, 5.0].map(Reading::Entropy),
+        );
+        let rows = [(&[9][..], &one[..]), (&[8], &two), (&[6], &[])];
+        let rows = rows.map(|(tokens, readings)| RowResult {
+            readings,
+            ..row(tokens, None)
+        });
+        reads.answer(rows.into_iter());
+        let outputs = reads.into_outputs();
+        let output = |tokens: &[u32], readings: &[Reading]| RowOutput {
+            tokens: tokens.to_vec(),
+            readings: readings.to_vec(),
+        };
+        let expected = [
+            output(&[], &two[..1]),
+            output(&[8], &[]),
+            output(&[6], &two[1..]),
+            output(&[], &one[..2]),
+            output(&[], &one[2..]),
+            output(&[9], &[]),
+        ];
+        assert_eq!(outputs, expected);
     }
 
     proptest! {

@@ -370,7 +370,7 @@ impl Context {
         self.suspend(store);
     }
 
-    /// The batch that used the pages is done. Answers whether the program wished them gone, and nothing was asked of
+    /// The batch that used the pages is done. Returns whether the program wished them gone, and nothing was asked of
     /// the context since.
     pub(crate) fn is_to_go(&mut self) -> bool {
         std::mem::take(&mut self.gives_up) && self.pass.is_none()

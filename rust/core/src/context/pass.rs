@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::batch::{Adapter, MaskFault, Read, Reads};
+use crate::batch::{Adapter, MaskFault, Read, Reads, RowResult};
 use crate::budget::TokenBudget;
 use crate::errors::Error;
 use crate::generation::{FinishReason, Template};
@@ -356,10 +356,7 @@ impl Pass {
     }
 
     /// The batch answered the next of its rows.
-    pub(crate) fn read<'a>(
-        &mut self,
-        rows: impl Iterator<Item = (&'a [u32], Option<&'a Arc<[f32]>>)>,
-    ) {
+    pub(crate) fn read<'a>(&mut self, rows: impl Iterator<Item = RowResult<'a>>) {
         self.reads.answer(rows);
     }
 

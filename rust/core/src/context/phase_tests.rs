@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::pass::{Pass, PassKind};
 use super::phase::{Ahead, Phase};
 use super::tokens::Tokens;
+use crate::batch::RowResult;
 use crate::errors::{Error, ErrorCode};
 use crate::generation::{FinishReason, Template};
 use crate::ids::{GeneratorId, PassId, RequestId};
@@ -249,7 +250,11 @@ fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
         "stop" => pass.stop(0),
         "draw" => {
             pass.want_next(&TEMPLATE);
-            pass.read([(&[token][..], None)].into_iter());
+            let row = RowResult {
+                tokens: &[token],
+                ..RowResult::default()
+            };
+            pass.read([row].into_iter());
             pass.stop(1)
         }
         "answer" => pass.answer(finish(flag), false),

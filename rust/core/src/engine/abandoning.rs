@@ -30,7 +30,7 @@ impl Engine {
 
     /// Gives up waiting for every batch or command that is overdue: its requests become ready, each with an error of
     /// its own, and their contexts are as they were before. The pages that the batch uses stay reserved until
-    /// [`Engine::complete`], and until then no batch is given. Answers how many batches there were.
+    /// [`Engine::complete`], and until then no batch is given. Returns how many batches there were.
     pub fn abandon_overdue(&mut self, now_ns: u64) -> usize {
         let limit_ns = nanoseconds(self.config.driver_timeout);
         if limit_ns == 0 {

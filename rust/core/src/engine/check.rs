@@ -167,7 +167,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Every pass that somebody asked for is that of its request. Answers how many wait, and how many were asked for.
+    /// Every pass that somebody asked for is that of its request. Returns how many wait, and how many were asked for.
     fn check_passes(&self) -> Result<(usize, usize), String> {
         let (mut n_waiting, mut n_asked) = (0, 0);
         for (id, context) in self.owned.contexts.iter() {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::adapters::Adapters;
 use crate::command::Command;
 use crate::ids::{CommandId, RequestId};
 
@@ -11,16 +12,19 @@ pub(super) struct Commands {
     /// Those that were entered and not given, in order.
     pub(super) waiting: VecDeque<(RequestId, Command)>,
     pub(super) running: Option<RunningCommand>,
+    pub(super) adapters: Adapters,
     /// A command was given since the last batch.
     pub(super) yields: bool,
     pub(super) n_given: u64,
 }
 
 /// A command that a driver carries out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct RunningCommand {
     pub(super) id: CommandId,
-    pub(super) request: RequestId,
+    /// None: an adapter is loaded again, and nobody waits for that.
+    pub(super) request: Option<RequestId>,
+    pub(super) command: Command,
     pub(super) since_ns: u64,
     /// Its request has failed, and the driver has not answered yet.
     pub(super) abandoned: bool,
@@ -29,13 +33,15 @@ pub(super) struct RunningCommand {
 impl Commands {
     /// When the one that runs is overdue after `limit_ns`; none where none can be.
     pub(super) fn due_ns(&self, limit_ns: u64) -> Option<u64> {
-        let waited_for = self.running.filter(|running| !running.abandoned);
+        let waited_for = self.running.as_ref();
+        let waited_for = waited_for.filter(|running| !running.abandoned);
         waited_for.map(|running| running.since_ns.saturating_add(limit_ns))
     }
 
     /// Whether one was abandoned that the driver has not answered.
     pub(super) fn is_stuck(&self) -> bool {
-        self.running.is_some_and(|running| running.abandoned)
+        let running = self.running.as_ref();
+        running.is_some_and(|running| running.abandoned)
     }
 
     /// A batch is given.

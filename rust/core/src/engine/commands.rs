@@ -7,14 +7,14 @@
 //!
 //! A command counts as a batch where a driver hangs or is lost: it fails with `driver-failed` after
 //! `driver_timeout_ns`, the engine gives nothing until the driver answers, and that answer is dropped; with
-//! `driver-lost` where the device goes. Commands that wait go on with the device that comes next, which knows nothing
-//! of those before.
+//! `driver-lost` where the device goes. The device that comes next is first given the adapters that the one before had
+//! ([`super::adapters`]); then commands that wait go on.
 
 use super::command_queue::RunningCommand;
 use super::forwarding::refused;
 use super::requests::{Progress, RequestState};
 use super::{Engine, NextWork};
-use crate::command::{Command, CommandFailure, DriverCommand};
+use crate::command::{AdapterName, Command, CommandFailure, DriverCommand};
 use crate::config::nanoseconds;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{CommandId, ProcessId, RequestId};
@@ -64,6 +64,9 @@ impl Engine {
         if commands.running.is_some() {
             return Some(NextWork::Idle);
         }
+        if commands.adapters.are_missing() {
+            return Some(self.next_command(now_ns).unwrap_or(NextWork::Idle));
+        }
         if commands.waiting.is_empty() || commands.yields && self.waiting.queue.len() > 0 {
             return None;
         }
@@ -77,18 +80,26 @@ impl Engine {
             return None;
         }
         let commands = &mut self.device.commands;
-        let (request, command) = commands.waiting.pop_front()?;
+        let (request, command) = match commands.adapters.load_next() {
+            Some(command) => (None, command),
+            None => {
+                let (request, command) = commands.waiting.pop_front()?;
+                (Some(request), command)
+            }
+        };
         commands.n_given += 1;
-        commands.yields = true;
-        let id = CommandId(commands.n_given);
+        // A batch goes first behind what somebody asked for.
+        commands.yields = request.is_some();
+        let (id, again) = (CommandId(commands.n_given), request.is_none());
         commands.running = Some(RunningCommand {
             id,
             request,
+            command: command.clone(),
             since_ns: now_ns,
             abandoned: false,
         });
         self.totals.n_commands += 1;
-        Some(NextWork::Command(DriverCommand { id, command }))
+        Some(NextWork::Command(DriverCommand { id, command, again }))
     }
 
     /// The driver has carried out a command, or says why not: whoever asked can take the answer. That to a command that
@@ -102,12 +113,20 @@ impl Engine {
         outcome: std::result::Result<(), CommandFailure>,
         now_ns: u64,
     ) -> Result<()> {
-        let running = self.device.commands.running;
-        let Some(running) = running.filter(|running| running.id == command) else {
+        let commands = &mut self.device.commands;
+        let Some(running) = commands.running.take_if(|running| running.id == command) else {
             return Err(Error::internal(format!("{command:?} does not run")));
         };
         self.now_ns = now_ns;
-        self.device.commands.running = None;
+        // What an answer says that comes too late is so all the same.
+        match (&outcome, running.request) {
+            (Ok(()), _) => commands.adapters.note(&running.command),
+            (Err(_), None) => {
+                let again = running.command.adapters();
+                again.for_each(|adapter| commands.adapters.forget(adapter));
+            }
+            (Err(_), Some(_)) => {}
+        }
         if !running.abandoned {
             let outcome = outcome.map_err(|failure| command_failed(&failure));
             self.end_command(running.request, outcome);
@@ -116,7 +135,8 @@ impl Engine {
     }
 
     /// The request of a command is answered, where somebody waits for it still.
-    fn end_command(&mut self, request: RequestId, outcome: Result<()>) {
+    fn end_command(&mut self, request: Option<RequestId>, outcome: Result<()>) {
+        let Some(request) = request else { return };
         if let Some(RequestState::Commanded { answer, .. }) = self.owned.requests.get_mut(&request)
         {
             *answer = Some(outcome);
@@ -124,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// Gives up waiting for the command that runs, where it is overdue. Answers whether it is.
+    /// Gives up waiting for the command that runs, where it is overdue. Returns whether it is.
     pub(super) fn abandon_command(&mut self, error: impl FnOnce() -> Error) -> bool {
         let (limit_ns, now_ns) = (nanoseconds(self.config.driver_timeout), self.now_ns);
         let commands = &mut self.device.commands;
@@ -137,19 +157,24 @@ impl Engine {
         true
     }
 
-    /// The device is gone with the command that it carried out.
-    pub(super) fn lose_command(&mut self, error: impl FnOnce() -> Error) {
-        if let Some(running) = self.device.commands.running.take()
-            && !running.abandoned
-        {
+    /// The device is gone with its adapters, and with the command that it carried out. Returns the adapter that is not
+    /// loaded again, where that command was the last attempt.
+    pub(super) fn lose_command(&mut self, error: impl FnOnce() -> Error) -> Option<AdapterName> {
+        let commands = &mut self.device.commands;
+        let running = commands.running.take();
+        let again = running.as_ref().filter(|it| it.request.is_none());
+        let again = again.and_then(|it| it.command.adapters().next());
+        let given_up = commands.adapters.lose(again);
+        if let Some(running) = running.filter(|it| !it.abandoned) {
             self.end_command(running.request, Err(error()));
         }
+        given_up
     }
 
     /// Every command that waits fails.
     pub(super) fn refuse_commands(&mut self, refusal: &Error) {
         for (request, _) in std::mem::take(&mut self.device.commands.waiting) {
-            self.end_command(request, Err(refusal.clone()));
+            self.end_command(Some(request), Err(refusal.clone()));
         }
     }
 
@@ -167,15 +192,16 @@ impl Engine {
             _ => None,
         };
         let commands = &self.device.commands;
+        commands.adapters.check()?;
         for (request, _) in &commands.waiting {
             if is_open(request) != Some(true) {
                 return Err(format!("the command of {request:?} waits for nobody"));
             }
         }
-        let n_running = commands
-            .running
-            .iter()
-            .filter(|running| !running.abandoned && is_open(&running.request) == Some(true));
+        let waited_for = commands.running.iter().filter(|it| !it.abandoned);
+        let n_running = waited_for
+            .filter_map(|it| is_open(&it.request?))
+            .filter(|&is_open| is_open);
         let n_open = n_running.count() + commands.waiting.len();
         let n_asked = self.owned.requests.keys().filter_map(is_open);
         let n_asked = n_asked.filter(|&is_open| is_open).count();

@@ -90,7 +90,7 @@ impl Engine {
             .ended(self.ready.len() - n_ready, since_ns, now_ns);
     }
 
-    /// Notes what a batch cost that ended. Answers its outcome: none that comes after the batch was abandoned counts.
+    /// Notes what a batch cost that ended. Returns its outcome: none that comes after the batch was abandoned counts.
     fn note_end(
         &mut self,
         batch: &InFlight,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::command_queue::Commands;
-use crate::batch::{ArenaBuilder, LateRow};
+use crate::batch::{ArenaBuilder, LateRow, RowReads};
 use crate::ids::{BatchId, ContextId, PageId, PassId};
 use crate::kv::{Lane, Moves, PageCopy, PageStore};
 use crate::sched::Work;
@@ -27,6 +27,8 @@ pub(super) struct InFlight {
     pub(super) moves: Moves,
     /// Its rows whose token masks have not come, until it is launched.
     pub(super) late: Vec<LateRow>,
+    /// What comes of its rows besides draws.
+    pub(super) reads: Vec<RowReads>,
     pub(super) work: Work,
     pub(super) n_tokens: u32,
     /// The batch that some of its sequences follow.
@@ -69,6 +71,7 @@ impl InFlight {
             restores: Vec::new(),
             moves: Moves::default(),
             late: Vec::new(),
+            reads: Vec::new(),
             work: Work::default(),
             n_tokens: 0,
             before: None,

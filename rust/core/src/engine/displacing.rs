@@ -45,7 +45,7 @@ impl Engine {
 
 impl Planner<'_> {
     /// Makes ready what of the request's tokens is to be had without computing it, and room for all others; displaces
-    /// contexts where pages are short. Answers the copy that the batch has to make.
+    /// contexts where pages are short. Returns the copy that the batch has to make.
     pub(super) fn make_ready(
         &mut self,
         ticket: &Ticket,

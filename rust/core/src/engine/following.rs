@@ -17,7 +17,7 @@ use crate::kv::pages_for;
 use crate::sched::{Admission, Ticket};
 
 impl Engine {
-    /// Enters what can follow the batch that runs into the queue, for one plan. Answers that batch where anything can.
+    /// Enters what can follow the batch that runs into the queue, for one plan. Returns that batch where anything can.
     pub(super) fn enter_followers(&mut self) -> Option<BatchId> {
         let [batch] = self.device.in_flight.as_slice() else {
             return None;

@@ -2,7 +2,7 @@
 //! and which rows it reads.
 
 use crate::batch::Adapter;
-use crate::sampling::Sampler;
+use crate::sampling::{Probe, Sampler};
 
 /// A forward pass over the pending token, the buffer and tokens of its own, in this order.
 ///
@@ -16,7 +16,8 @@ pub struct Forward {
     pub masks: Vec<Vec<u32>>,
     /// What all tokens of the pass are computed with.
     pub adapter: Adapter,
-    /// Rows of logits that are wanted. A row that is kept takes `4 V` bytes until its answer is taken.
+    /// Rows of logits that are wanted. What is read of them takes memory until its answer is taken
+    /// ([`Probe::n_bytes`]).
     pub rows: Vec<RowRequest>,
     /// The tokens that may be drawn, as run lengths over the vocabulary, for all rows; empty: any.
     pub token_mask: Vec<u32>,
@@ -33,27 +34,29 @@ pub struct Input {
     pub position: Option<u32>,
 }
 
-/// A row of logits that a forward pass wants.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A row of logits that a forward pass wants. Several of one token are computed once.
+#[derive(Clone, Debug, PartialEq)]
 pub struct RowRequest {
     /// Behind which token, counted from 0.
     pub index: u32,
     /// How tokens are drawn from it; none: none are.
     pub sampler: Option<Sampler>,
-    /// Whether the row itself is wanted.
-    pub keep: bool,
+    /// What is read of it, whatever is drawn.
+    pub probes: Vec<Probe>,
     /// Its token mask, which stands in place of that of the pass, comes later, by [`Engine::give_mask`]: tokens are
     /// drawn when it is there.
     pub late_mask: bool,
 }
 
 impl Forward {
-    /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens: masks, and
-    /// rows of logits.
-    pub(super) fn n_bytes(&self, vocab_size: u32) -> usize {
-        let n_kept = self.rows.iter().filter(|row| row.keep || row.late_mask);
-        let n_kept = n_kept.count();
+    /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens and hidden
+    /// states of `hidden_size` values: masks, what is read, and rows that wait for their masks.
+    pub(super) fn n_bytes(&self, vocab_size: u32, hidden_size: u32) -> usize {
+        let n_late = self.rows.iter().filter(|row| row.late_mask).count();
         let n_runs: usize = self.masks.iter().map(Vec::len).sum();
-        size_of::<u32>() * (n_kept * vocab_size as usize + n_runs + self.token_mask.len())
+        let n_words = n_late * vocab_size as usize + n_runs + self.token_mask.len();
+        let probes = self.rows.iter().flat_map(|row| &row.probes);
+        let n_read: usize = probes.map(|it| it.n_bytes(vocab_size, hidden_size)).sum();
+        size_of::<u32>() * n_words + n_read
     }
 }

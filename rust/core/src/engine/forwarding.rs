@@ -1,9 +1,10 @@
 //! A forward pass that a program put together is checked, and entered.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Engine;
-use super::forward::Forward;
+use super::forward::{Forward, RowRequest};
 use super::requests::Progress;
 use crate::batch::{Adapter, Read, Reads};
 use crate::brle;
@@ -11,10 +12,14 @@ use crate::context::{Context, Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Traits};
-use crate::sampling::{Key, Params};
+use crate::sampling::{Key, Params, Probe};
 
 /// The most rows of a forward pass.
 const MAX_ROWS: usize = 65_536;
+/// The most probes of one token, and the most distributions among them: each of those goes over the whole vocabulary,
+/// while all others share one such pass.
+const MAX_PROBES: usize = 1024;
+const MAX_DISTRIBUTIONS: usize = 16;
 /// The most runs of the attention mask of a token: it is kept as long as the page of the token is.
 const MAX_MASK_RUNS: usize = 1024;
 
@@ -90,7 +95,7 @@ impl Engine {
                 n_draws,
                 mask: mask.clone().filter(|_| n_draws > 0 && !row.late_mask),
                 is_late: row.late_mask,
-                keep: row.keep,
+                probes: (!row.probes.is_empty()).then(|| Arc::from(&row.probes[..])),
             });
             n_sampled += u32::from(n_draws > 0);
         }
@@ -108,7 +113,7 @@ impl Engine {
         self.idle_context(context, "passed through the model")?;
         let state = self.owned.live(context)?;
         self.check_forward(state, forward)?;
-        let n_bytes = forward.n_bytes(self.config.driver.vocab_size);
+        let n_bytes = forward.n_bytes(self.config.driver.vocab_size, 0);
         self.check_room_for_forward(state.process, n_bytes)?;
         let n_late = forward.rows.iter().filter(|row| row.late_mask).count();
         self.check_room_for_late(state.process, n_late)?;
@@ -164,6 +169,10 @@ impl Engine {
                 "the token mask allows nothing; allow at least one token",
             ));
         }
+        let probes = forward.rows.iter().flat_map(|row| &row.probes);
+        for probe in probes {
+            self.check_probe(probe)?;
+        }
         self.check_served(forward)?;
         check_rows(forward, self.config.max_batch_rows)
     }
@@ -210,6 +219,15 @@ impl Engine {
             }
         }
         self.check_adapter(forward.adapter)
+    }
+
+    /// Whether a row can be read so.
+    pub(super) fn check_probe(&self, probe: &Probe) -> Result<()> {
+        probe.check(self.config.driver.vocab_size)?;
+        match probe {
+            Probe::Embedding => Err(self.unsupported("embeddings")),
+            _ => Ok(()),
+        }
     }
 
     /// Whether tokens can be computed with an adapter.
@@ -274,22 +292,48 @@ fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
     Ok(mask)
 }
 
-/// Checks that the rows of each token fit a batch.
+/// Checks that the rows of each token fit a batch, and that the work behind each of them is bounded.
 fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     if forward.rows.len() > MAX_ROWS {
         return Err(too_many_rows("wants", forward.rows.len(), MAX_ROWS as u32));
     }
-    let n_kept = forward.rows.iter().filter(|row| row.keep).count();
+    let kept = |row: &RowRequest| row.probes.contains(&Probe::Logits);
+    let n_kept = forward.rows.iter().filter(|row| kept(row)).count();
     if n_kept > limit as usize {
         return Err(too_many_rows("keeps", n_kept, limit));
     }
     let mut indices: Vec<u32> = forward.rows.iter().map(|row| row.index).collect();
     indices.sort_unstable();
     let of_token = indices.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
-    match of_token {
-        Some(n) if n > limit as usize => Err(too_many_rows("wants of one token", n, limit)),
-        _ => Ok(()),
+    if let Some(n) = of_token.filter(|&n| n > limit as usize) {
+        return Err(too_many_rows("wants of one token", n, limit));
     }
+    check_probes(forward)
+}
+
+/// Checks that what is read of each token is bounded.
+fn check_probes(forward: &Forward) -> Result<()> {
+    let is_distribution = |probe: &&Probe| matches!(probe, Probe::Distribution { .. });
+    let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for row in forward.rows.iter().filter(|row| !row.probes.is_empty()) {
+        let (n, n_distributions) = counts.entry(row.index).or_default();
+        *n += row.probes.len();
+        *n_distributions += row.probes.iter().filter(is_distribution).count();
+    }
+    for (index, (n, n_distributions)) in counts {
+        for (n, limit, what) in [
+            (n, MAX_PROBES, "probes"),
+            (n_distributions, MAX_DISTRIBUTIONS, "distributions"),
+        ] {
+            if n > limit {
+                return Err(refused(&format!(
+                    "{n} {what} of the row behind token {index} are wanted, and one token may have at most {limit}; \
+                     read the others in another pass"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {

@@ -57,7 +57,7 @@ impl Snapshots {
         self.by_user.get_mut(&user)?.get_mut(name)
     }
 
-    /// Answers the one that had the name before.
+    /// Returns the one that had the name before.
     pub(super) fn insert(
         &mut self,
         user: UserId,
@@ -79,7 +79,7 @@ impl Snapshots {
         Some(removed)
     }
 
-    /// Notes that one is used; answers which use that is.
+    /// Notes that one is used; returns which use that is.
     pub(super) const fn note_use(&mut self) -> u64 {
         self.n_uses += 1;
         self.n_uses

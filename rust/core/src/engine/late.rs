@@ -86,7 +86,6 @@ impl Engine {
             Some(LateMask {
                 row: row.row,
                 n_draws: row.n_draws,
-                keep: row.keep,
                 mask: pass.mask_at(row.place)?,
             })
         };
@@ -184,7 +183,7 @@ impl Engine {
         Some(since_ns.saturating_add(nanoseconds(self.config.late_mask)))
     }
 
-    /// Fails every pass whose masks are overdue. Answers how many there were.
+    /// Fails every pass whose masks are overdue. Returns how many there were.
     pub fn fail_overdue_masks(&mut self, now_ns: u64) -> usize {
         self.now_ns = now_ns;
         let limit_ns = nanoseconds(self.config.late_mask);

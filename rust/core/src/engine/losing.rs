@@ -5,6 +5,7 @@
 //! computed again. Programs see nothing else of it.
 
 use super::Engine;
+use crate::command::AdapterName;
 use crate::errors::{Error, ErrorCode};
 use crate::ids::{BatchId, ContextId};
 use crate::sched::Ticket;
@@ -12,8 +13,9 @@ use crate::sched::Ticket;
 impl Engine {
     /// The device is gone, its pages, and those in the memory of its host. Nothing may use it any more. The requests of
     /// the batches that run become ready, each with the error `driver-lost`, and their contexts are as they were; a
-    /// batch is not answered afterwards. Requests that wait go on with the device that comes next, which holds nothing.
-    pub fn lose_device(&mut self, message: &str, now_ns: u64) {
+    /// batch is not answered afterwards. Requests that wait go on with the device that comes next, which holds nothing:
+    /// the adapters are loaded again first. Returns one that is not, since several devices in a row were lost over it.
+    pub fn lose_device(&mut self, message: &str, now_ns: u64) -> Option<AdapterName> {
         self.now_ns = now_ns;
         self.totals.n_device_losses += 1;
         let mut running: Vec<BatchId> =
@@ -25,7 +27,7 @@ impl Engine {
                 self.end_batch(index, Err(lost(message)), now_ns);
             }
         }
-        self.lose_command(|| lost_command(message));
+        let given_up = self.lose_command(|| lost_command(message));
         for id in self.owned.contexts.ids() {
             if let Some(context) = self.owned.contexts.get_mut(id) {
                 context.lane.reset(&mut self.device.store);
@@ -35,6 +37,7 @@ impl Engine {
         for id in self.owned.contexts.ids() {
             self.renew_ticket(ContextId(id));
         }
+        given_up
     }
 
     /// Nothing may be asked of the driver from now on, for the reason that is given: whatever waits fails with it, and
@@ -56,7 +59,7 @@ fn lost_command(message: &str) -> Error {
     Error::new(
         ErrorCode::DriverLost,
         format!(
-            "the process of the driver was lost: {message}; what commands made there is gone, try the command again"
+            "the process of the driver was lost: {message}; adapters that were loaded are loaded again, try the command again"
         ),
     )
 }

@@ -2,7 +2,8 @@
 //!
 //! It has three parts: what is `owned` by users, what is `waiting` for the device, and the `device`.
 //!
-//! Calls of programs (`contexts`, `generators`, `accepting`) take effect at once and take microseconds. What waits for a batch is a
+//! Calls of programs (`contexts`, `generators`, `accepting`) take effect at once and take microseconds. What waits for a
+//! batch is a
 //! request (`requests`): it is entered (`submitting`, or `ahead` where it ran ahead), and its answer is taken
 //! (`folding`). The driver's side is `next_batch` (`planning`: a `planner` has `admitting` give places, `displacing`
 //! find pages, `writing` fill the arena, and `following` look a batch ahead), `complete` (`completing`: each pass goes
@@ -11,6 +12,7 @@
 
 mod abandoning;
 mod accepting;
+mod adapters;
 mod admitting;
 mod advancing;
 mod ahead;

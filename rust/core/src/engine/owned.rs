@@ -190,7 +190,7 @@ impl Owned {
         Some(state)
     }
 
-    /// A process ends; answers all that it owned. None: it is unknown.
+    /// A process ends; returns all that it owned. None: it is unknown.
     pub(super) fn remove_process(&mut self, process: ProcessId) -> Option<Process> {
         let ended = self.processes.remove(&process)?;
         if let Entry::Occupied(mut entry) = self.users.entry(ended.user) {

@@ -196,11 +196,12 @@ impl Engine {
             self.device.builder.follow(before);
         }
         let (id, late) = (batch.id, std::mem::take(&mut batch.late));
+        let reads = std::mem::take(&mut batch.reads);
         self.device.in_flight.push(batch);
         let arena = self.device.builder.finish(id);
         Batch {
             id,
-            jobs: SampleJobs::new(arena.clone(), self.config.driver.vocab_size),
+            jobs: SampleJobs::new(arena.clone(), self.config.driver.vocab_size, reads),
             arena,
             late,
         }

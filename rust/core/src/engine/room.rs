@@ -131,8 +131,8 @@ impl Engine {
         Err(Error::with_values(
             ErrorCode::LimitResources,
             format!(
-                "the masks and kept rows of a pass take {n_bytes} bytes, those of the program's other passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; \
-                 take the answers of others first, or keep fewer rows"
+                "the masks of a pass and what is read of its rows take {n_bytes} bytes, those of the program's other passes {n_held}, and together they may take {MAX_FORWARD_BYTES}; \
+                 take the answers of others first, or read less"
             ),
             &[
                 ("bytes", (n_held + n_bytes) as u64),

@@ -36,7 +36,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Keeps a copy of the context under a name that is made up, and answers the name. It follows from the launch seed
+    /// Keeps a copy of the context under a name that is made up, and returns the name. It follows from the launch seed
     /// and the path of the context, with a number behind it where the user has that name already.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Engine {
             .collect())
     }
 
-    /// Whether a process may have a context of that snapshot. Answers the user.
+    /// Whether a process may have a context of that snapshot. Returns the user.
     fn check_opening(&self, process: ProcessId, name: &str) -> Result<UserId> {
         check_name(name)?;
         let user = self.owned.process(process)?.user;

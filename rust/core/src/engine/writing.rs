@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::device::Running;
 use super::planner::{Chunk, Planner};
-use crate::batch::{Adapter, ArenaBuilder, LateRow, Masks, Pages, Positions, Read, Row, Sequence};
+use crate::batch::{
+    Adapter, ArenaBuilder, LateRow, Masks, Pages, Positions, Read, Row, RowReads, Sequence,
+};
 use crate::context::{Context, Pass};
 use crate::ids::{PageId, RequestId};
 use crate::kv::{Content, PageStore, Traits};
@@ -45,14 +47,9 @@ impl Planner<'_> {
         // of the pass.
         let is_read = adapter == pass.adapter();
         let read = if is_read { slots.clone() } else { 0..0 };
-        let rows = add_rows(
-            builder,
-            &mut self.batch.late,
-            ticket,
-            pass,
-            read,
-            slots.start,
-        );
+        let reads = pass.reads_within(read);
+        let rows = add_reads(builder, &mut self.batch.reads, reads, slots.start);
+        add_late(&mut self.batch.late, ticket, pass, reads, rows.start);
         if pass.counts_reads() {
             self.n_reads += rows.len() as u32;
         }
@@ -93,7 +90,8 @@ impl Planner<'_> {
             follows: ticket.follows,
             ..sequence(ticket, pass, slots.clone())
         });
-        let rows = add_reads(&mut self.device.builder, &[read], slots.start);
+        let builder = &mut self.device.builder;
+        let rows = add_reads(builder, &mut self.batch.reads, &[read], slots.start);
         context.lease = Some(self.demand.batch);
         self.batch.work.add(slots.start, 1);
         self.totals.n_followers += 1;
@@ -142,39 +140,35 @@ fn sequence<'a>(ticket: &Ticket, pass: &Pass, slots: Range<u32>) -> Sequence<'a>
     }
 }
 
-/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`. Answers where
-/// they stand among those of the batch.
-fn add_reads(builder: &mut ArenaBuilder, reads: &[Read], slot: u32) -> Range<u32> {
+/// Asks for rows of the sequence that was added last, whose first token in this batch lies at `slot`, and notes in
+/// `others` what comes of them besides draws. Returns where they stand among those of the batch.
+fn add_reads(
+    builder: &mut ArenaBuilder,
+    others: &mut Vec<RowReads>,
+    reads: &[Read],
+    slot: u32,
+) -> Range<u32> {
     let first = builder.n_rows() as u32;
-    for read in reads {
+    for (row, read) in (first..).zip(reads) {
         // What cannot be drawn yet is wanted itself.
-        let awaits = read.awaits_mask();
+        let awaits_mask = read.awaits_mask();
+        if awaits_mask || read.probes.is_some() {
+            others.push(RowReads {
+                row,
+                probes: read.probes.clone(),
+                awaits_mask,
+            });
+        }
         builder.add_row(&Row {
             token_idx: read.slot - slot,
             params: read.params,
             key: read.key,
-            n_draws: if awaits { 0 } else { read.n_draws },
+            n_draws: if awaits_mask { 0 } else { read.n_draws },
             mask: read.mask.as_deref().unwrap_or_default(),
-            keep: read.keep || awaits,
+            keep: awaits_mask || read.probes_logits(),
         });
     }
     first..builder.n_rows() as u32
-}
-
-/// Asks for the rows that a pass wants of some slots of the sequence that was added last, and notes in `late` those
-/// whose masks have not come.
-fn add_rows(
-    builder: &mut ArenaBuilder,
-    late: &mut Vec<LateRow>,
-    ticket: &Ticket,
-    pass: &Pass,
-    slots: Range<u32>,
-    slot: u32,
-) -> Range<u32> {
-    let reads = pass.reads_within(slots);
-    let rows = add_reads(builder, reads, slot);
-    add_late(late, ticket, pass, reads, rows.start);
-    rows
 }
 
 /// Adds those of the rows of a pass whose masks have not come. The first of the rows is that row of the batch.
@@ -191,12 +185,11 @@ fn add_late(late: &mut Vec<LateRow>, ticket: &Ticket, pass: &Pass, reads: &[Read
         pass: ticket.pass,
         place: place + index,
         n_draws: read.n_draws,
-        keep: read.keep,
     }));
 }
 
 /// Adds a sequence whose tokens, alike in adapter and medium, are this content. The first of them lies at `slot`.
-/// Answers the adapter.
+/// Returns the adapter.
 fn add_content(
     builder: &mut ArenaBuilder,
     sequence: Sequence<'_>,
@@ -237,7 +230,7 @@ mod tests {
     use super::*;
     use crate::batch::ArenaView;
     use crate::ids::{BatchId, ContextId};
-    use crate::sampling::{Key, Params};
+    use crate::sampling::{Key, Params, Probe};
 
     #[test]
     fn each_row_has_its_own_mask_key_and_draws() {
@@ -253,7 +246,7 @@ mod tests {
             n_draws,
             mask: (!mask.is_empty()).then(|| Arc::from(mask)),
             is_late: false,
-            keep: n_draws == 0,
+            probes: (n_draws == 0).then(|| Arc::from([Probe::Logits])),
         };
         let reads = [
             read(4, 1, 1, &[2, 3]),
@@ -282,8 +275,16 @@ mod tests {
                 follows: None,
             });
             let before = builder.n_rows() as u32;
-            let rows = add_reads(&mut builder, reads, first);
+            let mut others = Vec::new();
+            let rows = add_reads(&mut builder, &mut others, reads, first);
             assert_eq!(rows, before..before + reads.len() as u32);
+            let probed = others.iter().map(|other| (other.row, other.awaits_mask));
+            let n_before = if first == 4 {
+                vec![(before + 1, false)]
+            } else {
+                vec![]
+            };
+            assert_eq!(probed.collect::<Vec<_>>(), n_before);
         }
         let words = builder.finish(BatchId(1));
         let view = ArenaView::parse(&words).expect("the arena is well-formed");
@@ -293,7 +294,7 @@ mod tests {
             assert_eq!(row.token, token);
             assert_eq!(row.mask, read.mask.as_deref().unwrap_or_default());
             assert_eq!((row.key.seed, row.n_draws), (read.key.seed, read.n_draws));
-            assert_eq!(row.keep, read.keep);
+            assert_eq!(row.keep, read.probes.is_some());
         }
         assert_eq!(view.rows().count(), wanted.len());
     }

@@ -24,6 +24,8 @@ pub enum ErrorCode {
     InvalidToken,
     /// A parameter of a sampler is out of its range.
     InvalidSampler,
+    /// A parameter of a probe is out of its range.
+    InvalidProbe,
     /// There is nothing to generate from.
     EmptyContext,
     /// A pass of the context is under way, so that its state cannot be read or changed by this call.
@@ -173,6 +175,7 @@ impl ErrorCode {
         Self::InvalidArgument,
         Self::InvalidToken,
         Self::InvalidSampler,
+        Self::InvalidProbe,
         Self::EmptyContext,
         Self::ContextBusy,
         Self::ContextReleased,
@@ -255,6 +258,7 @@ impl ErrorCode {
             Self::InvalidArgument => "invalid-argument",
             Self::InvalidToken => "invalid-token",
             Self::InvalidSampler => "invalid-sampler",
+            Self::InvalidProbe => "invalid-probe",
             Self::EmptyContext => "empty-context",
             Self::ContextBusy => "context-busy",
             Self::ContextReleased => "context-released",

@@ -14,7 +14,7 @@ pub(crate) struct Template {
 
 impl Template {
     /// The row behind the token at `slot`, from which the next one is drawn.
-    pub(crate) const fn read(&self, slot: u32) -> Read {
+    pub(crate) fn read(&self, slot: u32) -> Read {
         Read {
             slot,
             params: self.params,
@@ -27,7 +27,7 @@ impl Template {
             n_draws: 1,
             mask: None,
             is_late: self.masks_late,
-            keep: false,
+            probes: None,
         }
     }
 

@@ -2,6 +2,10 @@
 
 mod method;
 mod philox;
+mod probe;
+mod reading;
+#[cfg(test)]
+mod reading_tests;
 mod sampler;
 #[cfg(test)]
 mod sampler_tests;
@@ -9,5 +13,7 @@ mod weight;
 
 pub use method::{Method, Params, Sampler};
 pub use philox::{Key, philox};
+pub use probe::{MAX_PROBED_TOKENS, Probe, Reading};
+pub(crate) use reading::read_row;
 pub use sampler::{RowFault, Scratch, sample, sample_many};
 pub use weight::{ONE, weight};

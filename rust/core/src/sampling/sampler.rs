@@ -173,7 +173,7 @@ const LANES: usize = 16;
 
 /// The greatest of the values, minus infinity when there are none; nothing when one of them is not finite. One pass,
 /// since a batch of rows is larger than the caches.
-fn greatest(row: &[f32]) -> Option<f32> {
+pub(super) fn greatest(row: &[f32]) -> Option<f32> {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
     let mut tops = [f32::NEG_INFINITY; LANES];
     // Zero times a finite value is zero; times any other it is NaN, which stays.
@@ -232,6 +232,18 @@ fn keep_top_k(logits: &[f32], mask: &[u32], k: usize, kept: &mut Vec<Candidate>)
         kept.truncate(k);
     }
     kept.sort_unstable_by_key(|candidate| candidate.id);
+}
+
+/// The `k` most probable tokens with their logits, the most probable first, among equals the lower id.
+pub(super) fn most_probable<'a>(
+    logits: &[f32],
+    k: usize,
+    scratch: &'a mut Scratch,
+) -> impl Iterator<Item = (u32, f32)> + Clone + use<'a> {
+    let kept = &mut scratch.kept;
+    keep_top_k(logits, &[], k, kept);
+    kept.sort_unstable_by(Candidate::rank);
+    kept.iter().map(|candidate| (candidate.id, candidate.logit))
 }
 
 /// Keeps the fewest candidates, first by rank, whose weights reach the share `p` of the total. The order of ids stays.

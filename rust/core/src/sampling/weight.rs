@@ -41,8 +41,21 @@ const WHOLE: f64 = 4_503_599_627_370_496.0;
 /// same bits on every machine, which the `exp` of a platform's library does not promise.
 #[inline]
 pub fn weight(x: f64) -> u64 {
-    // Below -40 the weight is 0 as well, and the exponent of `scale` stays positive.
+    // Below -40 the weight is 0 as well, and the exponent stays positive.
     let x = if x > -40.0 { x } else { -40.0 };
+    (scaled::<42>(x) + WHOLE).to_bits() - WHOLE.to_bits()
+}
+
+/// `exp(x)` for `x <= 0`, to the last bits of a double; 0 below -700.
+#[inline]
+pub(super) fn exponential(x: f64) -> f64 {
+    let exact = scaled::<0>(if x > -700.0 { x } else { -700.0 });
+    if x > -700.0 { exact } else { 0.0 }
+}
+
+/// `2^SHIFT * exp(x)`, for x from -700 to 0.
+#[inline]
+fn scaled<const SHIFT: u64>(x: f64) -> f64 {
     let rounded = x * std::f64::consts::LOG2_E + ROUNDER;
     let n = rounded - ROUNDER;
     let rest = (x - n * LN2_HIGH) - n * LN2_LOW;
@@ -50,9 +63,27 @@ pub fn weight(x: f64) -> u64 {
     for coefficient in INVERSE_FACTORIALS {
         sum = sum * rest + coefficient;
     }
-    // The low bits of `rounded` are n: shifted into the exponent they make 2^(n + 42).
-    let scale = f64::from_bits(rounded.to_bits().wrapping_add(42 + 1023) << 52);
-    (sum * scale + WHOLE).to_bits() - WHOLE.to_bits()
+    // The low bits of `rounded` are n: shifted into the exponent they make 2^(n + SHIFT).
+    sum * f64::from_bits(rounded.to_bits().wrapping_add(SHIFT + 1023) << 52)
+}
+
+/// The natural logarithm of `x >= 1`, to the last bits of a double: `x = 2^n * m` with m around 1, and
+/// `ln m = 2 artanh((m - 1) / (m + 1))` by its series.
+pub(super) fn logarithm(x: f64) -> f64 {
+    let exponent = (x.to_bits() >> 52) as i64 - 1023;
+    let fraction = f64::from_bits((x.to_bits() & ((1 << 52) - 1)) | (1023 << 52));
+    let (n, m) = if fraction > std::f64::consts::SQRT_2 {
+        (exponent + 1, fraction / 2.0)
+    } else {
+        (exponent, fraction)
+    };
+    let z = (m - 1.0) / (m + 1.0);
+    let square = z * z;
+    // |z| is below 0.172, so that what is left out is below 2^-60 of the whole.
+    let series = (0..=10).rev().fold(0.0, |sum, index| {
+        sum * square + 1.0 / f64::from(2 * index + 1)
+    });
+    n as f64 * LN2_HIGH + (2.0 * z * series + n as f64 * LN2_LOW)
 }
 
 #[cfg(test)]
@@ -69,6 +100,17 @@ mod tests {
         assert_eq!(weight(-1e300), 0);
         assert_eq!(weight(f64::NEG_INFINITY), 0);
         assert_eq!(weight(-std::f64::consts::LN_2), ONE / 2);
+    }
+
+    #[test]
+    fn the_ends_of_the_range_of_doubles() {
+        assert_eq!((exponential(0.0), exponential(-0.0)), (1.0, 1.0));
+        assert_eq!((exponential(-701.0), exponential(-1e300)), (0.0, 0.0));
+        assert_eq!(exponential(f64::NEG_INFINITY), 0.0);
+        assert_eq!(
+            (logarithm(1.0), logarithm(2.0)),
+            (0.0, std::f64::consts::LN_2)
+        );
     }
 
     /// What is rounded is rounded to the nearest: a token has a weight down to 2^-43, and none below.
@@ -88,6 +130,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn exponentials_and_logarithms_are_those_of_doubles(x in -690.0f64..=0.0, y in 1.0f64..1e9) {
+            prop_assert!((exponential(x) / x.exp() - 1.0).abs() < 1e-14, "{} against {}", exponential(x), x.exp());
+            for y in [y, 1.0 + y / 1e10] {
+                prop_assert!((logarithm(y) - y.ln()).abs() <= 1e-15 * y.ln().max(0.1), "{} against {}", logarithm(y), y.ln());
+            }
+        }
+
         #[test]
         fn is_the_exponential_to_the_last_unit(x in -32.0f64..=0.0) {
             let exact = x.exp() * ONE as f64;

@@ -513,7 +513,7 @@ impl World {
     }
 }
 
-/// Takes the place that an offer was given; answers its tokens.
+/// Takes the place that an offer was given; returns its tokens.
 fn take_place(left: &mut BatchRoom, said: Admission) -> u32 {
     let Admission::Planned(n @ 1..) = said else {
         return 0;

@@ -1,8 +1,10 @@
 //! Commands to the driver, and what each of them must answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pie_core::{AdapterName, Answer, Command, ErrorCode, ProcessId, RequestId, Submission};
+use pie_core::{
+    AdapterName, Answer, Command, DriverCommand, ErrorCode, ProcessId, RequestId, Submission,
+};
 use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
@@ -30,8 +32,24 @@ enum Stands {
     },
 }
 
-/// What the driver has loaded, written naively.
+/// What the driver should have loaded, written naively.
 pub type Loaded = BTreeSet<AdapterName>;
+
+/// What a driver that has come in the place of another has to load again.
+#[derive(Debug, Default)]
+pub struct Again {
+    missing: Loaded,
+    /// Drivers in a row that were lost while they loaded an adapter.
+    n_losses: BTreeMap<AdapterName, u32>,
+}
+
+/// The adapter that a command leaves in its last state.
+const fn named(command: &Command) -> AdapterName {
+    match command {
+        Command::LoadAdapter { adapter, .. } | Command::DropAdapter { adapter } => *adapter,
+        Command::CopyAdapter { to, .. } => *to,
+    }
+}
 
 /// Whether a command succeeds.
 fn carry_out(loaded: &mut Loaded, command: &Command) -> bool {
@@ -82,12 +100,19 @@ impl Simulation {
         let running = |it: &Commanded| matches!(it.stands, Stands::Running { .. });
         let Some(given) = &self.world.command else {
             prop_assert!(!self.commands.iter().any(running));
+            let is_idle = self.world.running.is_empty() || self.again.missing.is_empty();
+            prop_assert!(is_idle, "a batch runs before adapters are loaded again");
             return Ok(());
         };
         if self.n_given == given.id.0 {
             return Ok(());
         }
         self.n_given = given.id.0;
+        if given.again {
+            prop_assert!(self.again.missing.remove(&named(&given.command)));
+            return Ok(());
+        }
+        prop_assert!(self.again.missing.is_empty());
         let mut waiting = self.commands.iter_mut();
         let first = waiting.find(|it| it.stands == Stands::Waiting).unwrap();
         prop_assert_eq!(&given.command, &first.command);
@@ -101,6 +126,9 @@ impl Simulation {
         };
         self.world.finish_command();
         let succeeds = carry_out(&mut self.loaded, &command.command);
+        if succeeds {
+            self.again.n_losses.remove(&named(&command.command));
+        }
         for it in &mut self.commands {
             if let Stands::Running { may_fail } = it.stands {
                 let error = (!succeeds).then_some(ErrorCode::DriverFailed);
@@ -118,9 +146,22 @@ impl Simulation {
         }
     }
 
+    /// The device goes with its adapters, which the next one is given, unless several were lost over one.
+    pub fn lose_adapters(&mut self, given: Option<&DriverCommand>) {
+        if let Some(again) = given.filter(|given| given.again) {
+            let adapter = named(&again.command);
+            let n_losses = self.again.n_losses.entry(adapter).or_default();
+            *n_losses += 1;
+            if *n_losses == 3 {
+                self.again.n_losses.remove(&adapter);
+                self.loaded.remove(&adapter);
+            }
+        }
+        self.again.missing = self.loaded.clone();
+    }
+
     /// The device goes; what waits may be refused.
     pub fn lose_commands(&mut self, refuses: bool) {
-        self.loaded.clear();
         for it in &mut self.commands {
             let code = match it.stands {
                 Stands::Running { .. } => ErrorCode::DriverLost,

@@ -12,7 +12,7 @@ use pie_core::{
 };
 use proptest::prelude::*;
 
-use super::commands::{Commanded, Loaded};
+use super::commands::{Again, Commanded, Loaded};
 use super::model::{Awaited, Expected, Generation, GeneratorModel, Kept, Model, Process, What};
 use super::ops::{self, END, MAX_SNAPSHOTS, MAX_USER_SNAPSHOTS, NAMES, Op, PROCESSES, V};
 use super::support::sampling::drawn;
@@ -39,6 +39,7 @@ pub struct Simulation {
     /// Commands whose answers were not taken, in the order in which they were entered.
     pub commands: Vec<Commanded>,
     pub loaded: Loaded,
+    pub again: Again,
     /// The command that the driver was given last.
     pub n_given: u64,
 }
@@ -74,6 +75,7 @@ impl Simulation {
             tired: HashSet::new(),
             commands: Vec::new(),
             loaded: Loaded::new(),
+            again: Again::default(),
             n_given: 0,
         };
         simulation.world.holds_draws = true;
@@ -548,6 +550,8 @@ impl Simulation {
         for batch in running.drain(..) {
             self.may_fail(&batch.arena);
         }
+        let given = self.world.command.clone();
+        self.lose_adapters(given.as_ref());
         self.world.lose();
         self.lose_commands(refuses);
         let stats = self.world.engine.stats();

@@ -1,16 +1,16 @@
 //! Forward passes and working pages.
 
-use std::sync::Arc;
-
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Answer, ErrorCode, Forward, Input, PageCounts, RowOutput, RowRequest, Sampler, Submission,
+    Answer, ErrorCode, Forward, Input, PageCounts, Probe, RowOutput, RowRequest, Sampler,
+    Submission,
 };
 use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
 use super::model::{Expected, Forwarded, Model, What};
 use super::ops::{ForwardOp, RowOp, V};
+use super::support::probing::{near, read};
 use super::support::sampling::drawn;
 use super::support::world::MODEL;
 use super::support::{derived_seed, row_of, write};
@@ -40,7 +40,7 @@ impl Simulation {
                 .map(|row| RowRequest {
                     index: row.index,
                     sampler: row.sampler.map(|(method, seed)| Sampler { method, seed }),
-                    keep: row.keep,
+                    probes: row.probes.clone(),
                     late_mask: row.late.is_some(),
                 })
                 .collect(),
@@ -105,9 +105,25 @@ impl Simulation {
         let config = &self.config;
         let most = config.max_batch_rows.min(config.driver.max_batch_tokens) as usize;
         refuse(
-            op.rows.iter().filter(|row| row.keep).count() > most,
+            op.rows
+                .iter()
+                .filter(|row| row.probes.contains(&Probe::Logits))
+                .count()
+                > most,
             invalid,
         );
+        for probe in op.rows.iter().flat_map(|row| &row.probes) {
+            match probe {
+                Probe::Distribution { temperature, k } => {
+                    refuse(*temperature <= 0.0 || *k > V, ErrorCode::InvalidProbe);
+                }
+                Probe::Logprobs(tokens) => {
+                    let foreign = tokens.iter().any(|&token| token >= V);
+                    refuse(foreign, ErrorCode::InvalidToken);
+                }
+                Probe::Logits | Probe::Entropy | Probe::Embedding => {}
+            }
+        }
         let n_of = |index| op.rows.iter().filter(|row| row.index == index).count();
         refuse((0..8).any(|index| n_of(index) > most), invalid);
         refuse(
@@ -175,7 +191,11 @@ impl Simulation {
             }
             rows.push(RowOutput {
                 tokens,
-                logits: row.keep.then(|| Arc::from(logits)),
+                readings: row
+                    .probes
+                    .iter()
+                    .map(|probe| read(&logits, probe))
+                    .collect(),
             });
         }
         Ok(Forwarded {
@@ -194,7 +214,16 @@ impl Simulation {
         forwarded: Forwarded,
         answer: Answer,
     ) -> Outcome {
-        prop_assert_eq!(answer, Answer::Forwarded(forwarded.rows));
+        let Answer::Forwarded(rows) = answer else {
+            return Err(TestCaseError::fail(format!("{answer:?}")));
+        };
+        prop_assert_eq!(rows.len(), forwarded.rows.len());
+        for (row, wanted) in rows.iter().zip(&forwarded.rows) {
+            prop_assert_eq!(&row.tokens, &wanted.tokens);
+            prop_assert_eq!(row.readings.len(), wanted.readings.len());
+            let mut both = row.readings.iter().zip(&wanted.readings);
+            prop_assert!(both.all(|(a, b)| near(a, b)), "{row:?} against {wanted:?}");
+        }
         let page_size = self.config.driver.page_size;
         let model = self.model(expected.context);
         model.take(forwarded.slots, expected.n_buffered);

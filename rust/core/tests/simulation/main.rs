@@ -125,7 +125,7 @@ impl AddAssign for Happened {
     }
 }
 
-/// Runs what follows from a seed, and answers what happened.
+/// Runs what follows from a seed, and returns what happened.
 fn run(seed: u64, checks: bool) -> Happened {
     let config = ProptestConfig {
         max_shrink_iters: 400_000,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pie_core::{Adapter, AdapterName, Capabilities, Command, EngineConfig, Method};
+use pie_core::{Adapter, AdapterName, Capabilities, Command, EngineConfig, Method, Probe};
 use proptest::prelude::*;
 
 use super::support::fold;
@@ -118,7 +118,7 @@ pub struct ForwardOp {
 pub struct RowOp {
     pub index: u32,
     pub sampler: Option<(Method, Option<u64>)>,
-    pub keep: bool,
+    pub probes: Vec<Probe>,
     /// The token mask that is given later.
     pub late: Option<Vec<bool>>,
 }
@@ -149,6 +149,19 @@ fn method() -> impl Strategy<Value = Method> {
     ]
 }
 
+/// Mostly one that can be read.
+fn probe() -> impl Strategy<Value = Probe> {
+    let temperature = prop_oneof![30 => 0.3f32..3.0, 5 => Just(1.0f32), 1 => Just(0.0f32)];
+    let k = prop_oneof![2 => Just(0u32), 8 => 1..8u32, 2 => Just(V), 1 => Just(V + 1)];
+    let token = prop_oneof![60 => 0..V, 1 => Just(V)];
+    prop_oneof![
+        2 => Just(Probe::Logits),
+        2 => (temperature, k).prop_map(|(temperature, k)| Probe::Distribution { temperature, k }),
+        2 => prop::collection::vec(token, 1..5).prop_map(|tokens| Probe::Logprobs(tokens.into())),
+        1 => Just(Probe::Entropy),
+    ]
+}
+
 fn forward() -> impl Strategy<Value = ForwardOp> {
     // Few tokens and few positions, so that contexts come to share pages that differ in one thing.
     let token = || prop_oneof![6 => Just(0u32), 2 => 0..4u32, 1 => 0..V];
@@ -169,7 +182,7 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
     let row = (
         0u32..8,
         prop::option::weighted(0.8, (draws, prop::option::weighted(0.3, any::<u64>()))),
-        prop::bool::weighted(0.3),
+        prop_oneof![2 => Just(vec![]), 1 => prop::collection::vec(probe(), 1..4)],
         prop::option::weighted(0.3, any::<u64>().prop_map(late_mask)),
     );
     (
@@ -178,7 +191,7 @@ fn forward() -> impl Strategy<Value = ForwardOp> {
         prop::bool::weighted(0.03),
         adapter(),
         prop::collection::vec(
-            row.prop_map(|(index, sampler, keep, late)| RowOp { index, sampler, keep, late }),
+            row.prop_map(|(index, sampler, probes, late)| RowOp { index, sampler, probes, late }),
             0..5,
         ),
         prop_oneof![3 => Just(vec![]), 1 => prop_oneof![20 => Just(V as usize), 1 => 0..V as usize + 2].prop_flat_map(|n| prop::collection::vec(prop::bool::weighted(0.3), n))],

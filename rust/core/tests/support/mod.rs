@@ -6,6 +6,7 @@
     reason = "each test file is a crate of its own and uses a part"
 )]
 
+pub mod probing;
 pub mod sampling;
 pub mod world;
 

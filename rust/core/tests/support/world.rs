@@ -8,9 +8,10 @@ use std::time::Duration;
 use pie_core::batch::{ArenaView, NOT_FINITE};
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer, DriverCommand,
-    DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions, LateDraw, Method,
-    NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler, Submission, UserId, dummy,
+    Adapter, AdapterName, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer,
+    DriverCommand, DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions,
+    LateDraw, Method, NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler,
+    Submission, UserId, dummy,
 };
 
 use super::next_token;
@@ -241,7 +242,7 @@ impl World {
         Ok(request)
     }
 
-    /// Asks for a batch. Answers whether there was one.
+    /// Asks for a batch. Returns whether there was one.
     pub fn plan(&mut self) -> bool {
         let planned = loop {
             match self.engine.next_batch(self.now_ns) {
@@ -363,7 +364,7 @@ impl World {
         self.announce();
     }
 
-    /// Time goes by without an answer. Answers how many batches are waited for no more.
+    /// Time goes by without an answer. Returns how many batches are waited for no more.
     pub fn hang(&mut self, ns: u64) -> usize {
         self.now_ns += ns;
         let n_abandoned = self.engine.abandon_overdue(self.now_ns);
@@ -373,13 +374,15 @@ impl World {
     }
 
     /// The device goes with all that it holds, and an empty one comes.
-    pub fn lose(&mut self) {
+    /// Returns an adapter that is not loaded again.
+    pub fn lose(&mut self) -> Option<AdapterName> {
         self.running.clear();
         self.command = None;
         self.computed.clear();
         self.driver = driver(self.engine.config());
-        self.engine.lose_device("it was killed", self.now_ns);
+        let given_up = self.engine.lose_device("it was killed", self.now_ns);
         self.announce();
+        given_up
     }
 
     pub fn check(&self) {

@@ -207,11 +207,18 @@ impl Model {
     }
 
     /// The driver is gone, with all pages. The requests of the batches that run fail, each with the error
-    /// `driver-lost`, and so does a command; those that wait go on with the driver that comes next. What it had is not
-    /// answered: it is dropped.
+    /// `driver-lost`, and so does a command; those that wait go on with the driver that comes next, which is
+    /// given the adapters first. What it had is not answered: it is dropped.
     pub fn lose_device(&self, message: &str) {
         let now_ns = self.now_ns();
-        self.with_engine(|engine| engine.lose_device(message, now_ns));
+        let given_up = self.with_engine(|engine| engine.lose_device(message, now_ns));
+        if let Some(adapter) = given_up {
+            tracing::error!(
+                model = self.name(),
+                ?adapter,
+                "drivers are lost while they load the adapter; it is not loaded again"
+            );
+        }
     }
 
     fn conclude(
@@ -230,6 +237,15 @@ impl Model {
         command: &DriverCommand,
         outcome: Result<(), CommandFailure>,
     ) -> Result<(), Error> {
+        if let (true, Err(failure)) = (command.again, &outcome) {
+            let (model, command) = (self.name(), &command.command);
+            tracing::error!(
+                model,
+                ?command,
+                ?failure,
+                "the adapter could not be loaded again"
+            );
+        }
         let now_ns = self.now_ns();
         let concluded =
             self.with_engine(|engine| engine.complete_command(command.id, outcome, now_ns));

@@ -14,7 +14,7 @@ mod snapshots;
 pub(crate) mod state;
 mod tokens;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,9 +78,11 @@ pub struct Model {
     /// The state of the model. It is locked for microseconds and never while a driver runs.
     engine: Mutex<Engine>,
     inbox: Inbox,
-    /// Woken where a batch begins while none ran.
+    /// Woken where a batch or a command begins while neither ran.
     watch: Arc<OverdueSignal>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
+    /// Those of them that wait for a command, and that the end of the model wakes.
+    commanded: Mutex<HashSet<RequestId>>,
     state: Mutex<ModelState>,
     /// Set while nothing may be asked of it.
     refuses: AtomicBool,
@@ -122,6 +124,7 @@ impl Model {
             watch: Arc::default(),
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
+            commanded: Mutex::default(),
             state: Mutex::default(),
             refuses: AtomicBool::new(false),
             next_request: AtomicU64::new(1),
@@ -165,9 +168,11 @@ impl Model {
             .map_err(Error::internal)
     }
 
-    /// Ends the driving of the model: drivers that wait are woken and get no more batches.
+    /// Ends the driving of the model: drivers that wait are woken and get no more batches, and whoever waits for a
+    /// command is told so.
     pub fn stop(&self) {
         self.inbox.stop();
+        self.wake_commanded();
     }
 
     /// True after [`Model::stop`].

@@ -1,9 +1,10 @@
 //! Notices a driver that hangs.
 //!
 //! The thread of the driver cannot: it is the one that does not come back. So each model has a thread that sleeps until
-//! the batch that runs for the longest is overdue. It looks when that time has come, not when a batch begins or ends,
-//! so that a driver that answers costs it nothing; only where no batch ran when it looked last does the next one wake
-//! it. Passes that wait for token masks are looked after by the same thread, which is told when the first is overdue.
+//! the batch or the command that runs for the longest is overdue. It looks when that time has come, not when a batch or
+//! a command begins or ends, so that a driver that answers costs it nothing. Only where neither ran when it looked last
+//! does the next one wake it. Passes that wait for token masks are looked after by the same thread, which is told when
+//! the first is overdue.
 
 use std::sync::Arc;
 use std::thread;
@@ -44,7 +45,7 @@ pub(crate) fn start(model: &Arc<Model>) -> Result<(), Error> {
 }
 
 impl Model {
-    /// Fails the requests of batches and commands that are overdue, and passes whose token masks are. Answers when the
+    /// Fails the requests of batches and commands that are overdue, and passes whose token masks are. Returns when the
     /// next one is; none where nothing is waited for.
     fn abandon_overdue(&self) -> Option<Instant> {
         let now_ns = self.now_ns();

@@ -14,7 +14,7 @@ pub(crate) struct OverdueSignal {
 
 #[derive(Debug, Default)]
 struct State {
-    /// No batch began since the thread looked last.
+    /// No batch and no command began since the thread looked last.
     idle: bool,
     /// Something else is overdue then, as was said since the thread looked last.
     due: Option<Instant>,
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl OverdueSignal {
-    /// A batch begins.
+    /// A batch or a command begins.
     pub(crate) fn begin(&self) {
         let mut state = lock(&self.state);
         if std::mem::take(&mut state.idle) {
@@ -47,7 +47,7 @@ impl OverdueSignal {
         self.changed.notify_one();
     }
 
-    /// The thread is about to look: a batch that begins from now on may be missed.
+    /// The thread is about to look: what begins from now on may be missed.
     pub(super) fn look(&self) {
         let mut state = lock(&self.state);
         (state.idle, state.due) = (true, None);

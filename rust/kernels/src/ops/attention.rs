@@ -176,7 +176,7 @@ impl<E: Element> Kernel for UnitRows<'_, E> {
 }
 
 impl<E: Element> Job<'_, E> {
-    /// Attention of R rows of one sequence; answers R. Of more than one row none is masked.
+    /// Attention of R rows of one sequence; returns R. Of more than one row none is masked.
     #[inline(always)]
     fn rows<S: Simd, const R: usize>(
         &self,

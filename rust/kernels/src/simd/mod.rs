@@ -38,7 +38,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Calls `f` compiled with the instructions of this implementation, as far as it is inlined.
     fn vectorize<R, F: FnOnce() -> R>(self, f: F) -> R;
 
-    /// Calls `f` where [`Simd::dot_bf16`] is exact. `f` does no other arithmetic on floats, and answers all that it
+    /// Calls `f` where [`Simd::dot_bf16`] is exact. `f` does no other arithmetic on floats, and returns all that it
     /// computes.
     #[inline(always)]
     fn flushing<R, F: FnOnce() -> R>(self, f: F) -> R {

@@ -362,7 +362,7 @@ impl Index {
         ))
     }
 
-    /// Adds a program; answers its serial number, and true when it replaced one.
+    /// Adds a program; returns its serial number, and true when it replaced one.
     fn add(&mut self, user: String, name: String, mut installed: Installed) -> (u64, bool) {
         self.last_serial += 1;
         installed.serial = self.last_serial;

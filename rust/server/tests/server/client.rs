@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; answers its id.
+    /// Sends a request; returns its id.
     pub(crate) async fn ask(&mut self, mut request: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -139,7 +139,7 @@ impl Client {
         self.answer(id).await
     }
 
-    /// Uploads bytes in one part; answers the digest.
+    /// Uploads bytes in one part; returns the digest.
     pub(crate) async fn upload(&mut self, bytes: &[u8]) -> String {
         let digest = digest(bytes);
         let id = self.next_id;
@@ -159,7 +159,7 @@ impl Client {
         self.request(request).await.unwrap()
     }
 
-    /// Launches a program, attached; answers its number.
+    /// Launches a program, attached; returns its number.
     pub(crate) async fn launch(&mut self, program: &str) -> u64 {
         let launched = self
             .request(json!({"type": "launch", "program": program, "attach": true}))
