@@ -35,7 +35,7 @@ pub use engine::{
     RowRequest, Stats, Submission, UserStats,
 };
 pub use errors::{Error, ErrorCode, Result};
-pub use generation::{FinishReason, GeneratorOptions, Output};
+pub use generation::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
 pub use ids::{
     BatchId, CommandId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId,
 };

@@ -17,6 +17,8 @@ pub(crate) struct Tokens {
     n_buffered: usize,
     /// Those that were given with the pass itself.
     n_given: u32,
+    /// Those that come last, and of which nobody knows yet whether they will be drawn.
+    n_drafts: u32,
 }
 
 impl Tokens {
@@ -34,6 +36,7 @@ impl Tokens {
             content,
             n_buffered,
             n_given,
+            n_drafts: 0,
         }
     }
 
@@ -53,6 +56,7 @@ impl Tokens {
             n_taken,
             n_buffered: 0,
             n_given: 0,
+            n_drafts: 0,
         }
     }
 
@@ -94,6 +98,32 @@ impl Tokens {
         tokens
             .get(start as usize..(slots.end - self.slot) as usize)
             .filter(|_| self.content.is_plain())
+    }
+
+    /// Those that may turn out not to be drawn.
+    pub(super) fn drafts(&self) -> &[u32] {
+        let tokens = self.content.tokens();
+        &tokens[tokens.len() - self.n_drafts as usize..]
+    }
+
+    pub(super) const fn n_drafts(&self) -> u32 {
+        self.n_drafts
+    }
+
+    /// Adds some that may turn out not to be drawn.
+    pub(super) fn add_drafts(&mut self, drafts: &[u32], adapter: Adapter) {
+        for &token in drafts {
+            self.push(token, adapter);
+        }
+        self.n_drafts += drafts.len() as u32;
+    }
+
+    /// Drops those that may turn out not to be drawn.
+    pub(super) fn drop_drafts(&mut self) {
+        let n_drafts = std::mem::take(&mut self.n_drafts);
+        if n_drafts > 0 {
+            self.truncate(self.len() - n_drafts);
+        }
     }
 
     /// Adds one that was drawn.

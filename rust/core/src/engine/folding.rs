@@ -119,7 +119,12 @@ impl Engine {
             None => self.totals.faults.count("a generation has no generator"),
         }
         self.drop_if_asked(id);
-        Answer::Generated(Output { tokens, finish })
+        Answer::Generated(Output {
+            tokens,
+            finish,
+            readings: pass.readings(),
+            speculation: pass.speculation(),
+        })
     }
 
     /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.

@@ -161,14 +161,7 @@ impl Engine {
             )));
         }
         check_mask(&forward.token_mask, self.config.driver.vocab_size)?;
-        if brle::allowed(&forward.token_mask, self.config.driver.vocab_size)
-            .next()
-            .is_none()
-        {
-            return Err(refused(
-                "the token mask allows nothing; allow at least one token",
-            ));
-        }
+        check_allows(&forward.token_mask, self.config.driver.vocab_size)?;
         let probes = forward.rows.iter().flat_map(|row| &row.probes);
         for probe in probes {
             self.check_probe(probe)?;
@@ -232,8 +225,8 @@ impl Engine {
 
     /// Whether tokens can be computed with an adapter.
     pub(super) fn check_adapter(&self, adapter: Adapter) -> Result<()> {
-        if adapter != Adapter::default() && !self.config.driver.adapters {
-            return Err(self.unsupported("adapters"));
+        if adapter != Adapter::default() {
+            self.check_adapters_served()?;
         }
         if adapter.zo_seed.is_some() && adapter.id == 0 {
             return Err(refused(
@@ -241,6 +234,14 @@ impl Engine {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the driver serves adapters.
+    pub(super) fn check_adapters_served(&self) -> Result<()> {
+        if self.config.driver.adapters {
+            return Ok(());
+        }
+        Err(self.unsupported("adapters"))
     }
 
     fn unsupported(&self, what: &str) -> Error {
@@ -272,6 +273,16 @@ pub(super) fn check_mask(mask: &[u32], len: u32) -> Result<()> {
         )));
     }
     brle::check(mask, len)
+}
+
+/// Whether a token mask allows a token at least.
+pub(super) fn check_allows(mask: &[u32], vocab_size: u32) -> Result<()> {
+    if brle::allowed(mask, vocab_size).next().is_some() {
+        return Ok(());
+    }
+    Err(refused(
+        "the token mask allows nothing; allow at least one token",
+    ))
 }
 
 /// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
@@ -308,17 +319,18 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     if let Some(n) = of_token.filter(|&n| n > limit as usize) {
         return Err(too_many_rows("wants of one token", n, limit));
     }
-    check_probes(forward)
+    let rows = forward.rows.iter();
+    check_probes(rows.map(|row| (row.index, &row.probes[..])))
 }
 
 /// Checks that what is read of each token is bounded.
-fn check_probes(forward: &Forward) -> Result<()> {
+pub(super) fn check_probes<'a>(rows: impl Iterator<Item = (u32, &'a [Probe])>) -> Result<()> {
     let is_distribution = |probe: &&Probe| matches!(probe, Probe::Distribution { .. });
     let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for row in forward.rows.iter().filter(|row| !row.probes.is_empty()) {
-        let (n, n_distributions) = counts.entry(row.index).or_default();
-        *n += row.probes.len();
-        *n_distributions += row.probes.iter().filter(is_distribution).count();
+    for (index, probes) in rows.filter(|(_, probes)| !probes.is_empty()) {
+        let (n, n_distributions) = counts.entry(index).or_default();
+        *n += probes.len();
+        *n_distributions += probes.iter().filter(is_distribution).count();
     }
     for (index, (n, n_distributions)) in counts {
         for (n, limit, what) in [

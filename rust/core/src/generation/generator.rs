@@ -1,6 +1,8 @@
 //! The state machine of a generator.
 
-use super::{FinishReason, Next, Standing, StepOptions, StopSet, Template};
+use std::sync::Arc;
+
+use super::{Drafter, FinishReason, Next, RowProbe, Standing, StepOptions, StopSet, Template};
 use crate::batch::Adapter;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
@@ -31,8 +33,16 @@ pub(crate) struct Generator {
     pub(crate) has_sampler_seed: bool,
     /// The token mask of each of its steps may come late.
     masks_late: bool,
-    /// What makes the rows of its passes. Until its first step has succeeded, those of the pass under way.
-    pub(crate) template: Option<Template>,
+    /// The tokens that may be drawn in every step, as run lengths; none: any.
+    pub(crate) mask: Option<Arc<[u32]>>,
+    /// What is read of every step.
+    pub(crate) probes: Option<Arc<[RowProbe]>>,
+    /// Makes drafts for it.
+    pub(crate) drafter: Option<Box<Drafter>>,
+    /// The seed of the pass under way.
+    pub(crate) drawing_seed: Option<u64>,
+    /// Tokens that the program thinks it will become.
+    pub(crate) horizon: Option<u32>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) stop: StopSet,
     pub(crate) adapter: Adapter,
@@ -71,7 +81,11 @@ impl Generator {
             seed: None,
             has_sampler_seed: false,
             masks_late: false,
-            template: None,
+            mask: None,
+            probes: None,
+            drafter: None,
+            drawing_seed: None,
+            horizon: None,
             max_tokens: None,
             stop,
             adapter: Adapter {
@@ -120,13 +134,52 @@ impl Generator {
         }
     }
 
-    /// What a pass draws by: as it drew before, or else by the given seed, or by a derived one.
-    pub(crate) fn draws_by(&self, derived: impl FnOnce() -> u64) -> Template {
+    /// What a pass draws by: as it drew before, or else by the given seed, or by a derived one. Nobody looks at what
+    /// the steps of a run read.
+    pub(crate) fn draws_by(&self, one_step: bool, derived: impl FnOnce() -> u64) -> Template {
         Template {
             params: self.params,
             seed: self.seed.unwrap_or_else(derived),
+            mask: self.mask.clone(),
             masks_late: self.masks_late,
+            probes: self.probes.clone().filter(|_| one_step),
         }
+    }
+
+    /// What the next step draws by if it is as every step; none before the first one succeeded.
+    pub(crate) fn next_template(&self) -> Option<Template> {
+        let seed = self.seed.filter(|_| self.counted)?;
+        Some(self.draws_by(true, || seed))
+    }
+
+    /// What makes drafts for it, unless its program is asked for the mask of each step.
+    pub(crate) fn drafter(&mut self) -> Option<&mut Drafter> {
+        self.drafter.as_deref_mut().filter(|_| !self.masks_late)
+    }
+
+    /// Whether drafts may be made for it.
+    pub(crate) const fn has_drafter(&self) -> bool {
+        self.drafter.is_some() && !self.masks_late
+    }
+
+    /// Whether drafts may be made for its token after the next one.
+    pub(crate) fn may_draft(&self) -> bool {
+        self.has_drafter()
+            && self
+                .drafter
+                .as_ref()
+                .is_some_and(|drafter| !drafter.rests())
+    }
+
+    /// Bytes of what its program gave it, and of what makes its drafts.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
+        let probes = self.probes.iter().flat_map(|probes| probes.iter());
+        let probes: usize = probes
+            .map(|(_, probe)| size_of::<RowProbe>() + probe.list_bytes())
+            .sum();
+        let drafter = self.drafter.as_ref().map_or(0, |_| Drafter::N_BYTES);
+        self.stop.held_bytes() + mask + probes + drafter
     }
 
     /// Whether the token mask of each of its steps may come late.
@@ -135,11 +188,8 @@ impl Generator {
     }
 
     /// The same, from the next step on. What ran ahead of it then draws by another template.
-    pub(crate) fn set_masks_late(&mut self, masks_late: bool) {
+    pub(crate) const fn set_masks_late(&mut self, masks_late: bool) {
         self.masks_late = masks_late;
-        if let Some(template) = &mut self.template {
-            template.masks_late = masks_late;
-        }
     }
 
     /// What comes after the token that is the `n`-th which a pass draws from where it stands.
@@ -279,12 +329,15 @@ impl Generator {
             };
         }
         self.answered_ns = None;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.undo();
+        }
     }
 
     /// The first pass that drew succeeded: whatever is drawn later, it is by the same seed.
     pub(crate) fn settle_seed(&mut self) {
         self.counted = true;
-        self.seed = self.template.map(|template| template.seed).or(self.seed);
+        self.seed = self.drawing_seed.or(self.seed);
     }
 
     /// Folds the result of a pass in. `drew` tells whether anything was to be drawn.
@@ -294,6 +347,9 @@ impl Generator {
         self.finish = self.finish.or(finish);
         self.state = StepState::Closed;
         self.lacks_tokens = !drew;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.keep();
+        }
     }
 
     /// In place of the last `n_before` tokens that it accepted stand `n` others, with what comes of them.
@@ -301,6 +357,9 @@ impl Generator {
         self.n_accepted = self.n_accepted - n_before + n;
         self.finish = finish;
         self.lacks_tokens = false;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.forget();
+        }
     }
 
     fn step_pending(&self, what: &str) -> Error {
