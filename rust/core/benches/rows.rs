@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use pie_core::hash::mix;
 use pie_core::masks;
-use pie_core::sampling::{Key, Params, Scratch, sample};
+use pie_core::sampling::{Key, Params, Probe, Scratch, read_row, sample};
 use serde_json::json;
 
 const VOCAB_SIZE: u32 = 151_936;
@@ -91,8 +91,33 @@ fn main() {
                 key.position += 1;
                 black_box(sample(&row, &params, &mask, key, &mut scratch).unwrap());
             });
-            let line = json!({"case": format!("{name}, {masked}"), "unit": "us", "ours": ours, "peer": []});
-            println!("{line}");
+            print(&format!("{name}, {masked}"), &ours);
         }
     }
+    let probes = [
+        ("entropy", Probe::Entropy),
+        ("logprobs of 10 tokens", Probe::Logprobs((0..10).collect())),
+        (
+            "distribution of the first 20",
+            Probe::Distribution {
+                temperature: 1.0,
+                k: 20,
+            },
+        ),
+        ("logits", Probe::Logits),
+    ];
+    for (name, probe) in probes {
+        let probe = [probe];
+        let ours = timed(|| {
+            black_box(read_row(black_box(&row), &[], &probe, &mut scratch));
+        });
+        print(&format!("probe: {name}"), &ours);
+    }
+}
+
+fn print(case: &str, ours: &[f64]) {
+    println!(
+        "{}",
+        json!({"case": case, "unit": "us", "ours": ours, "peer": []})
+    );
 }

@@ -41,14 +41,14 @@ const WHOLE: f64 = 4_503_599_627_370_496.0;
 /// same bits on every machine, which the `exp` of a platform's library does not promise.
 #[inline]
 pub fn weight(x: f64) -> u64 {
-    // Below -40 the weight is 0 as well, and the exponent stays positive.
-    let x = if x > -40.0 { x } else { -40.0 };
-    (scaled::<42>(x) + WHOLE).to_bits() - WHOLE.to_bits()
+    let [weight] = weights([x]);
+    weight
 }
 
 /// [`weight`] of some distances, step by step for all of them, so that the compiler can use vectors.
 #[inline(always)]
 pub(super) fn weights<const N: usize>(x: [f64; N]) -> [u64; N] {
+    // Below -40 the weight is 0 as well, and the exponent stays positive.
     let x = x.map(|x| if x > -40.0 { x } else { -40.0 });
     lanes::<42, N>(x).map(|exact| (exact + WHOLE).to_bits() - WHOLE.to_bits())
 }
@@ -78,14 +78,17 @@ fn lanes<const SHIFT: u64, const N: usize>(x: [f64; N]) -> [f64; N] {
 /// `exp(x)` for `x <= 0`, to the last bits of a double; 0 below -700.
 #[inline]
 pub(super) fn exponential(x: f64) -> f64 {
-    let exact = scaled::<0>(if x > -700.0 { x } else { -700.0 });
-    if x > -700.0 { exact } else { 0.0 }
+    let [exact] = exponentials([x]);
+    exact
 }
 
-/// `2^SHIFT * exp(x)`, for x from -700 to 0.
-#[inline]
-fn scaled<const SHIFT: u64>(x: f64) -> f64 {
-    let [exact] = lanes::<SHIFT, 1>([x]);
+/// The same of some numbers, step by step for all of them, so that the compiler can use vectors.
+#[inline(always)]
+pub(super) fn exponentials<const N: usize>(x: [f64; N]) -> [f64; N] {
+    let mut exact = lanes::<0, N>(x.map(|x| if x > -700.0 { x } else { -700.0 }));
+    for (exact, x) in exact.iter_mut().zip(x) {
+        *exact = if x > -700.0 { *exact } else { 0.0 };
+    }
     exact
 }
 
