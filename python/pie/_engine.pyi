@@ -183,7 +183,6 @@ def read_manifest(text: str, file: str = "Pie.toml") -> str:
     Raises PieError `invalid-manifest`, naming `file`, line, field, value and what is expected.
     """
 
-@final
 def draw(
     logits: Buffer,
     sampler: tuple[float, int, float, float],
@@ -203,6 +202,7 @@ def draw(
     and for more than 2^24 draws.
     """
 
+@final
 class Engine:
     """One engine: models are added to it, programs launched in it. Several live in one process and share nothing."""
 
