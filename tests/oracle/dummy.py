@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate
 
 import numpy as np
@@ -72,6 +72,7 @@ def extend(hashes: list[int], tokens: Iterable[int]) -> None:
         append(hashes, Write(token, len(hashes)))
 
 
+@lru_cache(maxsize=512)
 def logits(model: str, vocab_size: int, last: int) -> npt.NDArray[np.float32]:
     """The logits, float32 [V] in [-8, 8), of the row of a token whose h is `last`."""
     name = model.encode()
