@@ -34,4 +34,7 @@ class Speculator(Protocol):
         """Undoes the last `n` drafts of a step, which were not kept. Called where there were any."""
 
     def reset(self) -> None:
-        """Forgets everything. Called when a generation begins to use it, and where `Generator.accept` replaced tokens."""
+        """Goes back to how it began.
+
+        Called when a generation begins to use it, and where `Generator.accept` replaced tokens.
+        """

@@ -1,4 +1,6 @@
-"""Forward passes, handles and probes: what crosses to the engine, and what is made of its answers, on a faked engine."""
+"""Forward passes, handles and probes: what crosses to the engine, and what is made of its answers, on a faked
+engine.
+"""
 
 import struct
 import types as python_types
