@@ -39,10 +39,9 @@ def _constraint_of(name: str, given: object, model: Model) -> Constraint:
 class Steering:
     """The constraints and the speculator of one generator, and what they answered for the step that is open."""
 
-    def __init__(self, raw: _generation.Generator, model: Model, logit_mask: list[int]) -> None:
+    def __init__(self, raw: _generation.Generator, model: Model) -> None:
         self._raw = raw
         self._model = model
-        self._logit_mask = logit_mask
         self._constraints: list[Constraint] = []
         self._speculator: Speculator | None = None
         self._accepted: list[int] = []
@@ -117,14 +116,13 @@ class Steering:
         self._n_drafted = len(tokens)
 
     def _mask(self) -> list[int]:
-        """What all constraints allow in this step."""
+        """What all constraints allow in this step; the engine adds the mask of the options."""
         for constraint in self._constraints[len(self._masks) :]:
             given = constraint.step(list(self._accepted))
             self._masks.append([] if given is None else _arguments.runs("step()", given))
-        masks = [*self._masks, self._logit_mask] if self._logit_mask else self._masks
-        if len(masks) == 1:
-            return masks[0]
-        return host(_masks.intersection, masks, self._model.tokenizer().vocab_size())
+        if len(self._masks) == 1:
+            return self._masks[0]
+        return host(_masks.intersection, self._masks, self._model.tokenizer().vocab_size())
 
     def _call_if_there(self, method: str, *arguments: int) -> None:
         function = getattr(self._speculator, method, None)

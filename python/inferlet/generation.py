@@ -149,7 +149,7 @@ class Generator:
         raw_options = _raw_options(options)
         constraints = constraints_of(options.get("constrain"), owner.model)
         raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
-        made = cls(raw, owner, Steering(raw, owner.model, raw_options.logit_mask))
+        made = cls(raw, owner, Steering(raw, owner.model))
         made._steering.constrain(constraints)
         speculator, adapter = options.get("speculator"), options.get("adapter")
         zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
