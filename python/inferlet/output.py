@@ -77,6 +77,8 @@ class StepSlots:
     Handles of every step belong to `every_step`, the others to this.
     """
 
+    __slots__ = ("draws", "every_step", "n_every_step", "n_probes")
+
     def __init__(self, every_step: object) -> None:
         self.every_step = every_step
         self.n_every_step = 0
@@ -113,21 +115,16 @@ class Output:
     """What a step of a generator accepted; a stop token is the last. Empty for a forward pass."""
     finish_reason: FinishReason | None = None
     """Set when this step ended the generation."""
-    _answer: _Answer | None = field(default=None, init=False, repr=False, compare=False)
-    _slots: PassSlots | StepSlots | None = field(default=None, init=False, repr=False, compare=False)
+    _answer: _Answer | None = field(default=None, repr=False, compare=False)
+    _slots: PassSlots | StepSlots | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def _of_step(cls, answer: _generation.Output, slots: StepSlots) -> Output:
-        return cls(list(answer.tokens), FinishReason._of(answer.finish))._with(answer, slots)
+        return cls(list(answer.tokens), FinishReason._of(answer.finish), answer, slots)
 
     @classmethod
-    def _of_pass(cls, answer: _Answer, slots: PassSlots) -> Output:
-        return cls()._with(answer, slots)
-
-    def _with(self, answer: _Answer, slots: PassSlots | StepSlots) -> Output:
-        object.__setattr__(self, "_answer", answer)
-        object.__setattr__(self, "_slots", slots)
-        return self
+    def _of_pass(cls, answer: _forward.PassOutput, slots: PassSlots) -> Output:
+        return cls([], None, answer, slots)
 
     def _raw_finish(self) -> _generation.FinishReason | None:
         reason = self.finish_reason

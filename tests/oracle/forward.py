@@ -121,7 +121,7 @@ class ForwardOps:
         n_rows, derived = 0, seeds.derive(self.launch_seed, start, self.counts[start])
         for name, one in made.attached:
             if "probe" in one:
-                found[name] = probes.read(self.row(hashes[first + one["index"]]), one["probe"])
+                found[name] = self.reading(hashes[first + one["index"]], one["probe"])
                 continue
             sampler, tokens, n_draws = sampler_of(one["sampler"], most_draws=65_536), [], one["sampler"].get("draws", 1)
             seed = one["sampler"].get("seed", derived)
@@ -138,6 +138,12 @@ class ForwardOps:
     def row(self, last: int) -> Any:
         """The logits behind a slot."""
         return dummy.logits(self.model.name, self.model.vocab_size, last)
+
+    def reading(self, last: int, probe: Op) -> Op:
+        """What a probe reads behind a slot."""
+        if probe["kind"] == "embedding":
+            return {"embedding": dummy.embedding(self.model.name, self.model.vocab_size, last)}
+        return probes.read(self.row(last), probe)
 
     def op_read(self, op: Op) -> Op:
         """A handle of another pass gives nothing."""

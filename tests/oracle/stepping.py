@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import dummy, masks, probes, seeds
+from . import dummy, masks, seeds
 from .errors import RefusedError
 from .forward import checked_probe, fitting, masked, sampler_of
 from .sampler import Sampler, draw
@@ -156,14 +156,14 @@ class GeneratorOps:
             checked_probe(one["probe"], self.model.vocab_size)
         if any(one["index"] > 0 for _, one in attached):
             raise RefusedError("invalid-argument")
-        tokens, row = self.run_step(generation, draws=not op.get("clear", False))
+        tokens, last = self.run_step(generation, draws=not op.get("clear", False))
         if "as" in op:
-            found = {name: probes.read(row, one["probe"]) for name, one in attached}
+            found = {name: self.reading(last, one["probe"]) for name, one in attached}
             self.outputs[op["as"]] = ({"auto": {"token": tokens[0], "tokens": tokens}} if tokens else {}) | found
         return {"tokens": tokens, "finish": generation.finish}
 
-    def run_step(self, generation: Generation, *, draws: bool = True) -> tuple[list[int], Any]:
-        """Asks, draws, accepts, and decides whether it ends. Returns the tokens and the first row."""
+    def run_step(self, generation: Generation, *, draws: bool = True) -> tuple[list[int], int]:
+        """Asks, draws, accepts, and decides whether it ends. Returns the tokens, and the h of the slot it reads."""
         context, speculator = generation.context, generation.speculator
         if generation.zo_seed is not None:
             raise RefusedError("invalid-argument")
@@ -181,7 +181,7 @@ class GeneratorOps:
         generation.opened = True
         self.count(generation)
         hashes = context.hashes()
-        first = self.row(hashes[-1])
+        first = hashes[-1]
         self.compute(context)
         tokens: list[int] = []
         if draws:

@@ -35,10 +35,13 @@ def reading_of(out, handle):
         "logits": out.logits(handle),
         "logprobs": out.logprobs(handle),
         "entropy": out.entropy(handle),
+        "embedding": out.embedding(handle),
     }
     found = {name: value for name, value in found.items() if value is not None}
     if "logits" in found:
         found["logits"] = summed(array.array("f", found["logits"]))
+    if "embedding" in found:
+        found["embedding"] = list(array.array("f", found["embedding"]))
     if "distribution" in found:
         tokens, values = found["distribution"]
         found["distribution"] = [tokens, values] if len(tokens) <= 8 else [summed(tokens), summed(values)]

@@ -196,6 +196,8 @@ def forward_probes() -> list[Op]:
         "some": probe(logprobs(17, 0, V - 1, 17), 1),
         "entropy": probe(ENTROPY, 1),
         "drawn": sample(WARM | {"seed": 3}, 1, 0),
+        "state": probe({"kind": "embedding"}, 1),
+        "state before": probe({"kind": "embedding"}, 0),
         "before": probe(LOGITS, 0),
         "one before": probe(logprobs(17), 0),
     }

@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from tests.vectors import passes  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors import passes, stepping  # noqa: E402  # the root of the repository must be on the path first
 from tests.vectors.ops import (  # noqa: E402
     ARGMAX,
     MODEL,
@@ -434,6 +434,7 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         {"messages": ["one"], "files": [[0, 1, 254, 255], []], "events": [[0, 255, 10, 195], "between", []]},
     ),
 } | passes.VECTORS
+VECTORS |= stepping.VECTORS
 SHOWS = {
     "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
     "steps": "JS-046 JS-048 JS-068..070 JS-078 JS-098 PY-043..044 PY-065..067 PY-074 PY-094 RS-064 RS-066 RS-079..080 RS-082..083 RS-106",
@@ -462,12 +463,13 @@ SHOWS = {
     "masks": "RS-138",
     "session": "JS-183 PY-175 RS-206 RS-208 SES-001 SES-015..016 SES-018 SES-021",
     "files": "JS-182 JS-184 PY-174 PY-176 RS-205 RS-207 SES-001 SES-013 SES-017 SES-019",
-}
+} | stepping.SHOWS
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
 
 
 DOCS = (
     passes.DOCS
+    | stepping.DOCS
     | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}
     | {
         "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
