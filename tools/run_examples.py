@@ -14,6 +14,7 @@ EXAMPLES: dict[str, list[str]] = {
     "chat": ["--prompt", "Tell me a short story about a fox.", "--max-tokens", "96"],
     "branches": ["--prompt", "Name an animal.", "--branches", "4"],
     "agent": ["--prompt", "How much does a guitar cost?"],
+    "beam_search": ["--prompt", "Name an animal.", "--beams", "3"],
 }
 
 

@@ -4,7 +4,7 @@
  */
 
 import {
-  type Constraint, Context, Distribution, Entropy, type Forward, type GenerateOptions, Generator, Logits, Logprob, Logprobs, Model, type Output,
+  type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Logits, Logprob, Logprobs, Model, type Output,
   type Probe, ProbeHandle, SampleHandle, Sampler, type Speculator, brle, chat, runtime, session,
 } from 'inferlet';
 
@@ -18,7 +18,7 @@ interface SamplerSpec {
 }
 
 interface ProbeSpec {
-  kind: 'logits' | 'distribution' | 'logprob' | 'logprobs' | 'entropy';
+  kind: 'logits' | 'distribution' | 'logprob' | 'logprobs' | 'entropy' | 'embedding';
   temperature?: number;
   k?: number;
   token?: number;
@@ -104,6 +104,8 @@ function probeOf({ kind, temperature, k, token, tokens }: ProbeSpec): Probe {
       return Logprobs(tokens!);
     case 'entropy':
       return Entropy();
+    case 'embedding':
+      return Embedding();
   }
 }
 
@@ -115,14 +117,17 @@ function summed(values: Float32Array | Uint32Array): number[] {
 function readingOf(out: Output, handle: SampleHandle | ProbeHandle): object {
   const logits = out.logits(handle);
   const distribution = out.distribution(handle);
+  const floats = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+  const embedding = out.embedding(handle);
   const few = distribution !== undefined && distribution[0].length <= 8;
   const found = {
     token: out.token(handle),
     tokens: out.tokensAt(handle),
     distribution: few ? distribution : distribution?.map(summed),
-    logits: logits && summed(new Float32Array(logits.buffer, logits.byteOffset, logits.byteLength / 4)),
+    logits: logits && summed(floats(logits)),
     logprobs: out.logprobs(handle),
     entropy: out.entropy(handle),
+    embedding: embedding && floats(embedding),
   };
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
 }

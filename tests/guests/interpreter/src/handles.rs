@@ -174,9 +174,11 @@ fn reading(output: &Output, handle: impl Handle) -> Value {
         found.insert("distribution".into(), shown);
     }
     if let Some(bytes) = output.logits(handle) {
-        let floats = bytes.as_chunks::<4>().0.iter();
-        let floats = floats.map(|bytes| f64::from(f32::from_le_bytes(*bytes)));
-        found.insert("logits".into(), json!(summed(floats)));
+        found.insert("logits".into(), json!(summed(floats(bytes))));
+    }
+    if let Some(bytes) = output.embedding(handle) {
+        let values: Vec<f64> = floats(bytes).collect();
+        found.insert("embedding".into(), json!(values));
     }
     if let Some(values) = output.logprobs(handle) {
         found.insert("logprobs".into(), json!(values));
@@ -185,6 +187,12 @@ fn reading(output: &Output, handle: impl Handle) -> Value {
         found.insert("entropy".into(), json!(value));
     }
     Value::Object(found)
+}
+
+/// The numbers of their bytes.
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f64> {
+    let floats = bytes.as_chunks::<4>().0.iter();
+    floats.map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
 }
 
 /// How many, the first, the last, and their sum.

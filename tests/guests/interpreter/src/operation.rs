@@ -1,6 +1,8 @@
 //! The operations as they stand in a file.
 
-use inferlet::sample::{Distribution, Entropy, Logits, Logprob, Logprobs, Probe, Seeded};
+use inferlet::sample::{
+    Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe, Seeded,
+};
 use inferlet::{Context, Generator, Sampler};
 use serde::Deserialize;
 
@@ -376,6 +378,7 @@ pub enum Reading {
     Logprob { token: u32 },
     Logprobs { tokens: Vec<u32> },
     Entropy {},
+    Embedding {},
 }
 
 impl Reading {
@@ -390,6 +393,7 @@ impl Reading {
             Self::Logprob { token } => Logprob(*token).to_raw(),
             Self::Logprobs { tokens } => Logprobs(tokens.clone()).to_raw(),
             Self::Entropy {} => Entropy.to_raw(),
+            Self::Embedding {} => Embedding.to_raw(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Forward passes and pages as the reference documents print them: one function a snippet, with what the document
 //! leaves out completed.
 
+mod bad;
+
 use inferlet::inference::ForwardPass;
 use inferlet::prelude::*;
 use inferlet::sample::{Distribution, Entropy, Logits, Logprob, Logprobs, Slot};
@@ -24,7 +26,10 @@ async fn main(snippet: String) -> Result<Value> {
         "schema" => schema(&model),
         "late speculation" => late_speculation(&model).await,
         "both propose" => both_propose(&model),
-        other => Err(format!("there is no snippet {other}")),
+        other => match other.strip_prefix("bad ") {
+            Some(name) => bad::report(&model, name).await,
+            None => Err(format!("there is no snippet {other}")),
+        },
     }
 }
 
