@@ -313,11 +313,11 @@ def _reading(type_: Record | Enum | Variant) -> list[str]:
             ]
         case Variant(name=name, cases=values):
             body = ["let object: Object<'js> = value.get()?;", 'match &*field::<String>(ctx, &object, "type")? {']
-            body += [
-                f'"{case}" => Ok(Self::{pascal(case)}),' if held is None else f'"{case}" => Ok(Self::{pascal(case)}(field(ctx, &object, "value")?)),'
-                for case, held in values
-            ]
-            body += [f'other => Err(unknown(ctx, "{name}", other, &[{", ".join(f"{chr(34)}{case}{chr(34)}" for case, _ in values)}])),', "}"]
+            for case, held in values:
+                content = "" if held is None else '(field(ctx, &object, "value")?)'
+                body.append(f'"{case}" => Ok(Self::{pascal(case)}{content}),')
+            listed_cases = ", ".join(f'"{case}"' for case, _ in values)
+            body += [f'other => Err(unknown(ctx, "{name}", other, &[{listed_cases}])),', "}"]
     return [*head, *body, "}", "}"]
 
 

@@ -40,6 +40,8 @@ class ErrorCode(StrEnum):
     """The context would become longer than the model allows."""
     SNAPSHOT_MISSING = "snapshot-missing"
     """The user has no snapshot of that name."""
+    ADAPTER_MISSING = "adapter-missing"
+    """The user has no adapter of that name."""
     LIMIT_SNAPSHOTS = "limit-snapshots"
     """Too many snapshots are kept, of this user or in all."""
     TRUNCATE_RANGE = "truncate-range"

@@ -36,6 +36,8 @@ export const ERROR_CODES = [
   'context-full',
   /** The user has no snapshot of that name. */
   'snapshot-missing',
+  /** The user has no adapter of that name. */
+  'adapter-missing',
   /** Too many snapshots are kept, of this user or in all. */
   'limit-snapshots',
   /** More tokens were to be dropped than lie outside committed pages. */

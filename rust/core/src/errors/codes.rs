@@ -36,6 +36,8 @@ pub enum ErrorCode {
     ContextFull,
     /// The user has no snapshot of that name.
     SnapshotMissing,
+    /// The user has no adapter of that name.
+    AdapterMissing,
     /// Too many snapshots are kept, of this user or in all.
     LimitSnapshots,
     /// More tokens were to be dropped than lie outside committed pages.
@@ -181,6 +183,7 @@ impl ErrorCode {
         Self::ContextReleased,
         Self::ContextFull,
         Self::SnapshotMissing,
+        Self::AdapterMissing,
         Self::LimitSnapshots,
         Self::TruncateRange,
         Self::OutOfPages,
@@ -264,6 +267,7 @@ impl ErrorCode {
             Self::ContextReleased => "context-released",
             Self::ContextFull => "context-full",
             Self::SnapshotMissing => "snapshot-missing",
+            Self::AdapterMissing => "adapter-missing",
             Self::LimitSnapshots => "limit-snapshots",
             Self::TruncateRange => "truncate-range",
             Self::OutOfPages => "out-of-pages",
