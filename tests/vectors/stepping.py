@@ -23,8 +23,8 @@ def probed(name: str, probe: Op, index: int = 0) -> Op:
 
 
 def token_masks() -> list[Op]:
-    """A mask in the options restricts every step, step by step and collected; one that allows nothing or does not fit is
-    refused when the generator is made.
+    """A mask in the options restricts every step, step by step and collected; one that allows nothing or does not fit
+    is refused when the generator is made.
     """
     ops = []
     for name, mask in {"none": [], "all": [0, V], "half": [V // 2, V // 2], "one": [1234, 1], "few": [100, 3, 7, 1, 2, 2]}.items():
