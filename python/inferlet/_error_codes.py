@@ -51,7 +51,7 @@ class ErrorCode(StrEnum):
     GENERATOR_RETIRED = "generator-retired"
     """A newer generator, a truncation or a release retired this generator."""
     STEP_PENDING = "step-pending"
-    """A step was opened and never executed, or executed without being opened."""
+    """A step was opened and never executed, executed without being opened, or cannot be accepted in this place."""
     FUTURE_TAKEN = "future-taken"
     """The answer of this future was taken before."""
     SESSION_CLOSED = "session-closed"

@@ -123,6 +123,12 @@ class ModelStats(TypedDict):
     n_followers_dropped: int
     """Those of them whose token was of no use: it had ended its generation, or the batch before had failed."""
 
+    n_drafted: int
+    """Tokens that were drafted, and computed beside the token before them."""
+
+    n_drafts_accepted: int
+    """Those of them that were drawn as well, and accepted."""
+
     n_late_rows: int
     """Rows that wait for token masks that come late, those included that are not computed yet."""
 

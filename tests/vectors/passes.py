@@ -313,7 +313,7 @@ def masks() -> list[Op]:
 
 
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
-    make.__name__: (make(), {"languages": ["python"]})
+    make.__name__: (make(), {})
     for make in (
         forward_order,
         forward_positions,

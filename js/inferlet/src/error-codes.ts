@@ -46,7 +46,7 @@ export const ERROR_CODES = [
   'unsupported',
   /** A newer generator, a truncation or a release retired this generator. */
   'generator-retired',
-  /** A step was opened and never executed, or executed without being opened. */
+  /** A step was opened and never executed, executed without being opened, or cannot be accepted in this place. */
   'step-pending',
   /** The answer of this future was taken before. */
   'future-taken',

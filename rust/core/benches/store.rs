@@ -107,6 +107,8 @@ impl World {
             max_tokens,
             stop: Vec::new(),
             template_stop: Vec::new(),
+            token_mask: Vec::new(),
+            drafting: pie_core::Drafting::None,
             adapter: Adapter::default(),
         };
         let generator = self.engine.new_generator(context, options).unwrap();

@@ -46,6 +46,8 @@ fn engine(n_sequences: u32, vocab_size: u32, method: Method) -> Engine {
             max_tokens: None,
             stop: Vec::new(),
             template_stop: Vec::new(),
+            token_mask: Vec::new(),
+            drafting: pie_core::Drafting::None,
         };
         let generator = engine.new_generator(context, options).unwrap();
         engine

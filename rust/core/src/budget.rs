@@ -9,7 +9,8 @@ use crate::errors::{Error, ErrorCode, Result};
 ///
 /// Tokens enter with an append and when the result of a generation is taken; whether their keys and values are
 /// computed, copied or shared makes no difference. Forks share what has entered. What is cancelled, fails or is
-/// truncated gives nothing back and, where it never entered, costs nothing.
+/// truncated gives nothing back and, where it never entered, costs nothing. Where a program puts other tokens in place
+/// of those that a step accepted, these count instead.
 #[derive(Clone, Debug)]
 pub struct TokenBudget(Arc<State>);
 
@@ -56,6 +57,16 @@ impl TokenBudget {
         spent.map(drop).map_err(|_| self.exhausted(n as u64))
     }
 
+    /// Gives `n` tokens back that had entered, and that others were put in place of.
+    pub(crate) fn refund(&self, n: usize) {
+        let back = |used: u64| Some(used.saturating_sub(n as u64));
+        let refunded = self
+            .0
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
+        debug_assert!(refunded.is_ok(), "it always has a new value");
+    }
+
     /// The error of `n` tokens that do not fit.
     pub(crate) fn exhausted(&self, n: u64) -> Error {
         let (limit, left) = (self.0.limit, self.left());
@@ -85,5 +96,7 @@ mod tests {
         assert_eq!(budget.left(), 0);
         assert!(budget.spend(usize::MAX).is_err());
         budget.spend(0).unwrap();
+        budget.refund(3);
+        assert_eq!((same.left(), same.n_used()), (3, 7));
     }
 }

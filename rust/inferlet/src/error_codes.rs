@@ -46,7 +46,7 @@ pub enum ErrorCode {
     Unsupported,
     /// A newer generator, a truncation or a release retired this generator.
     GeneratorRetired,
-    /// A step was opened and never executed, or executed without being opened.
+    /// A step was opened and never executed, executed without being opened, or cannot be accepted in this place.
     StepPending,
     /// The answer of this future was taken before.
     FutureTaken,

@@ -30,8 +30,12 @@ pub(crate) struct Context {
     n_tokens: u32,
     /// Those of them behind the last full page.
     tail: Content,
-    /// The newest token of a generation, which was not computed.
-    pub(crate) pending: Option<u32>,
+    /// The newest tokens of a generation, which were not computed: one that was drawn, or those that a program put in
+    /// its place.
+    pub(crate) pending: Vec<u32>,
+    /// So many of the last tokens, the buffer apart, are what the last step accepted, and can be replaced; none once
+    /// the program has gone on.
+    pub(crate) provisional: Option<u32>,
     /// Those of its tokens that passes found computed.
     pub(crate) n_cached: u32,
     /// What the program appended and no pass has taken.
@@ -75,7 +79,8 @@ impl Context {
             process,
             n_tokens: 0,
             tail: Content::default(),
-            pending: None,
+            pending: Vec::new(),
+            provisional: None,
             n_cached: 0,
             buffer: Arc::default(),
             n_committed: 0,
@@ -111,7 +116,7 @@ impl Context {
         Self {
             n_tokens,
             tail: self.tail.clone(),
-            pending: self.pending,
+            pending: self.pending.clone(),
             n_cached: self.n_cached,
             buffer: self.buffer.clone(),
             n_committed: self.n_committed,
@@ -145,12 +150,12 @@ impl Context {
         self.n_tokens
     }
 
-    /// Tokens that were computed, and the pending one.
-    pub(crate) fn seq_len(&self) -> u32 {
-        self.n_tokens + u32::from(self.pending.is_some())
+    /// Tokens that were computed, and the pending ones.
+    pub(crate) const fn seq_len(&self) -> u32 {
+        self.n_tokens + self.pending.len() as u32
     }
 
-    /// Tokens that were computed, the pending one, and those in the buffer.
+    /// Tokens that were computed, the pending ones, and those in the buffer.
     pub(crate) fn length(&self) -> u32 {
         self.seq_len() + self.buffer.len() as u32
     }
@@ -165,9 +170,9 @@ impl Context {
         self.end().saturating_sub(self.lane.n_ready()).max(1)
     }
 
-    /// What the next pass takes: the pending token and the buffer.
+    /// What the next pass takes: the pending tokens and the buffer.
     pub(crate) fn to_take(&self) -> Tokens {
-        Tokens::taken(self.n_tokens, self.pending, &self.buffer)
+        Tokens::taken(self.n_tokens, &self.pending, &self.buffer)
     }
 
     /// Digest of the fork path and of all tokens.
@@ -315,8 +320,9 @@ impl Context {
         })
     }
 
-    /// Makes what was folded in final: its full pages cannot be truncated any more.
+    /// Makes what was folded in final: it cannot be replaced, nor its full pages truncated any more.
     pub(crate) fn settle(&mut self, page_size: u32) {
+        self.provisional = None;
         self.n_committed = self.n_committed.max(self.n_final / page_size);
     }
 
@@ -395,7 +401,9 @@ impl Context {
         }
         let page_size = store.page_size();
         let n_computed = pass.n_computed();
-        self.pending = pass.uncomputed();
+        // In place: every step of every generation comes by here.
+        self.pending.clear();
+        self.pending.extend(pass.uncomputed());
         let first = self.n_tokens - self.tail.len();
         self.tail.extend(pass.content(), 0..n_computed, first);
         self.n_tokens += n_computed;
@@ -408,6 +416,31 @@ impl Context {
         }
         // What was found may lie beyond: it ran ahead.
         self.n_cached = (self.n_cached + pass.n_found).min(self.n_tokens - self.tail.len());
+    }
+
+    /// The last `n` tokens, the buffer apart.
+    pub(crate) fn accepted(&self, store: &PageStore, n: u32) -> Vec<u32> {
+        let n_behind = self.buffer.len();
+        let mut last = self.last_tokens(store, n as usize + n_behind);
+        last.truncate(last.len() - n_behind);
+        last
+    }
+
+    /// Puts `tokens` in place of the last `n`, the buffer apart. What is computed of them stays, but for the last: the
+    /// newest token of a generation is pending.
+    pub(crate) fn replace_last(&mut self, store: &mut PageStore, n: u32, tokens: &[u32]) {
+        let n_computed = n.saturating_sub(self.pending.len() as u32);
+        let start = self.n_tokens - n_computed;
+        let computed = self.content_at(store, start..self.n_tokens);
+        let alike = computed.tokens().iter().zip(tokens);
+        let n_alike = alike.take_while(|(old, new)| old == new).count();
+        let n_kept = n_alike.min(tokens.len().saturating_sub(1));
+        let n_dropped = n_computed - n_kept as u32;
+        self.pending.clear();
+        self.pending.extend_from_slice(&tokens[n_kept..]);
+        if n_dropped > 0 {
+            self.drop_last(store, n_dropped);
+        }
     }
 
     /// Drops the last `n` computed tokens.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::batch::{Adapter, MaskFault, Read, Reads, RowResult};
 use crate::budget::TokenBudget;
 use crate::errors::Error;
-use crate::generation::{FinishReason, Template};
+use crate::generation::{FinishReason, RowProbe, Speculation, Template};
 use crate::ids::{GeneratorId, PassId, RequestId};
 use crate::kv::Content;
+use crate::sampling::Reading;
 use crate::sched::Wants;
 
 use super::phase::Phase;
@@ -54,7 +55,17 @@ pub(crate) struct Pass {
     /// What its tokens are charged to, when they are taken.
     pub(crate) budget: Option<TokenBudget>,
     tokens: Tokens,
+    /// What makes its rows, where it is a generation that has not ended.
+    template: Option<Template>,
+    /// The row of each of its probes, and what they read once it is answered.
+    rows_probed: Vec<u32>,
+    readings: Vec<Reading>,
+    speculation: Speculation,
+    /// Tokens that it may draw at most, where it is a step.
+    n_drawn_most: u32,
     phase: Phase,
+    /// It draws no token, though it is a step: the program says which ones follow.
+    is_cleared: bool,
     /// Batches ran a part of it and none its end: what it holds is not taken away before one did.
     is_partway: bool,
     /// Since when it waits for its first batch at the wish of a program, in nanoseconds; none where it does not.
@@ -80,11 +91,25 @@ impl Pass {
             adapter: Adapter::default(),
             budget: None,
             tokens,
+            template: None,
+            rows_probed: Vec::new(),
+            readings: Vec::new(),
+            speculation: Speculation::default(),
+            n_drawn_most: 1,
             phase,
+            is_cleared: false,
             is_partway: false,
             asked_ns: None,
             n_found: 0,
             n_bytes: 0,
+        }
+    }
+
+    /// The same, of a step that draws nothing.
+    pub(crate) fn cleared(self) -> Self {
+        Self {
+            is_cleared: true,
+            ..self
         }
     }
 
@@ -131,11 +156,11 @@ impl Pass {
     fn n_asked(&self) -> u32 {
         match self.phase {
             Phase::Answered { n_tokens, .. } => n_tokens,
-            _ => self.tokens.len(),
+            _ => self.tokens.len() - self.tokens.drafts().len() as u32,
         }
     }
 
-    /// Its tokens: those taken and those drawn.
+    /// Its tokens: those taken, those drawn, and drafts.
     pub(crate) fn n_tokens(&self) -> u32 {
         self.tokens.len()
     }
@@ -150,11 +175,11 @@ impl Pass {
         self.drawn().last().copied()
     }
 
-    /// Tokens that the context will hold beyond those that it shows: given to the pass, or the first that it draws.
+    /// Tokens that the context will hold beyond those that it shows: given to the pass, or as many as a step may draw.
     pub(crate) const fn n_to_come(&self) -> u32 {
         match self.kind {
             PassKind::Flush => 0,
-            PassKind::Step(_) | PassKind::Run(_) => 1,
+            PassKind::Step(_) | PassKind::Run(_) => self.n_drawn_most,
             PassKind::Forward { .. } => self.tokens.n_given(),
         }
     }
@@ -169,12 +194,19 @@ impl Pass {
         !matches!(self.kind, PassKind::Forward { commits: false })
     }
 
+    /// Whether it is a generation that draws its next token.
+    pub(crate) const fn draws(&self) -> bool {
+        self.kind.generator().is_some() && !self.is_cleared
+    }
+
     /// What it wants of the batches that run it.
     pub(crate) const fn wants(&self) -> Wants {
         match self.kind {
             PassKind::Flush => Wants::Tokens,
-            // None drafts yet.
-            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw { n_drafts: 0 },
+            PassKind::Step(_) if self.is_cleared => Wants::Rows,
+            PassKind::Step(_) | PassKind::Run(_) => Wants::Draw {
+                n_drafts: self.tokens.n_drafts(),
+            },
             PassKind::Forward { .. } => Wants::Rows,
         }
     }
@@ -190,8 +222,8 @@ impl Pass {
     }
 
     /// Whether its rows count against those that a batch may have: the one of a generation does not.
-    pub(crate) const fn counts_reads(&self) -> bool {
-        self.kind.generator().is_none()
+    pub(crate) fn counts_reads(&self) -> bool {
+        self.kind.generator().is_none() || self.reads.n_rows() > 1
     }
 
     /// Rows whose masks come late and that were not drawn from yet.
@@ -209,11 +241,11 @@ impl Pass {
         self.reads.next_draw()
     }
 
-    /// Whether the token that it draws can be fed into the next batch: not where its mask may come late, or its row is
-    /// two rows.
+    /// Whether the token that it draws can be fed into the next batch: not where its mask may come late, where drafts
+    /// decide how many are drawn, or where the row is read besides.
     pub(crate) fn can_be_followed(&self) -> bool {
-        let last = self.reads.last();
-        last.is_some_and(|read| !read.is_late && !read.embeds())
+        let is_late = |read: &Read| read.is_late || read.probes.is_some();
+        self.tokens.n_drafts() == 0 && self.reads.last().is_some_and(|read| !is_late(read))
     }
 
     /// The row that the next batch but one answers, where its next token is drawn by the next one.
@@ -223,11 +255,11 @@ impl Pass {
     }
 
     /// Tokens from this slot on have to be computed, though somebody else has done so: rows of theirs are wanted. The
-    /// last token of a generation is read again instead.
+    /// last token of a generation is read again instead, unless rows behind drafts are wanted with it.
     pub(crate) fn first_read(&self) -> u32 {
         let slot = match self.kind.generator() {
-            Some(_) => None,
-            None => self.reads.next_slot(),
+            Some(_) if self.reads.n_rows() <= 1 => None,
+            _ => self.reads.next_slot(),
         };
         slot.unwrap_or(u32::MAX)
     }
@@ -241,9 +273,23 @@ impl Pass {
         }
     }
 
-    /// The tokens that were drawn from its rows.
+    /// The tokens that were drawn from its rows, where all of them were answered.
     pub(crate) fn rows_drawn(&self) -> &[u32] {
-        self.reads.drawn()
+        if self.reads.is_done() {
+            self.reads.drawn()
+        } else {
+            &[]
+        }
+    }
+
+    /// Tokens of which nobody knows yet whether they will be drawn.
+    pub(crate) fn drafts(&self) -> &[u32] {
+        self.tokens.drafts()
+    }
+
+    /// What was drafted and accepted so far.
+    pub(crate) const fn speculation(&self) -> Speculation {
+        self.speculation
     }
 
     /// Its tokens in these slots, where all of them are its own and plain.
@@ -382,6 +428,14 @@ impl Pass {
     }
 
     fn push_drawn(&mut self, n_accepted: u32) {
+        let drafts = self.tokens.drafts();
+        if !drafts.is_empty() {
+            let drawn = self.reads.drawn().iter().take(n_accepted as usize);
+            let alike = drafts.iter().zip(drawn);
+            let n_alike = alike.take_while(|(draft, token)| draft == token).count();
+            self.speculation.n_accepted += n_alike as u32;
+            self.tokens.drop_drafts();
+        }
         for &token in self.reads.drawn().iter().take(n_accepted as usize) {
             self.tokens.push(token, self.adapter);
         }
@@ -390,19 +444,70 @@ impl Pass {
     /// It wants the row behind its last token, drawn as the one before. False: it had none.
     pub(crate) fn want_following(&mut self) -> bool {
         let slot = self.tokens.end().checked_sub(1);
-        slot.is_some_and(|slot| self.reads.follow(slot))
+        let (Some(slot), Some(template)) = (slot, &self.template) else {
+            return false;
+        };
+        if !self.reads.follow(slot) {
+            self.rows_probed = template.rows_probed(&[]).collect();
+            self.reads = template.reads(slot, 0, &[]);
+        }
+        true
     }
 
-    /// It wants the row behind its last token.
-    pub(crate) fn want_next(&mut self, template: &Template) {
+    /// It wants the row behind its last token, and those behind drafts, with probes of its own.
+    pub(crate) fn want_next(&mut self, template: Template, drafts: &[u32], probes: &[RowProbe]) {
+        let n_drafts = drafts.len() as u32;
         if let Some(slot) = self.tokens.end().checked_sub(1) {
-            self.reads = Reads::one(template.read(slot));
+            self.reads = if self.is_cleared {
+                template.reads_only(slot, probes)
+            } else {
+                template.reads(slot, n_drafts, probes)
+            };
         }
+        self.rows_probed = template.rows_probed(probes).collect();
+        self.template = Some(template);
+        self.n_drawn_most = 1 + n_drafts;
+        self.speculation.n_drafted += n_drafts;
+        self.tokens.add_drafts(drafts, self.adapter);
+    }
+
+    /// It wants the rows behind drafts too, which follow its last token.
+    pub(crate) fn draft(&mut self, drafts: &[u32]) {
+        if let Some(template) = self.template.take() {
+            self.want_next(template, drafts, &[]);
+        }
+    }
+
+    /// Drops the drafts of a step that draws nothing.
+    pub(crate) fn drop_drafts(&mut self) {
+        self.tokens.drop_drafts();
     }
 
     /// The answer is ready. `goes_ahead` tells whether the pass goes on.
     pub(crate) fn answer(&mut self, finish: Option<FinishReason>, goes_ahead: bool) -> bool {
-        self.phase.answer(self.tokens.len(), finish, goes_ahead)
+        let answers = self.phase.answer(self.tokens.len(), finish, goes_ahead);
+        if answers && !self.rows_probed.is_empty() {
+            self.readings = self.take_readings();
+        }
+        answers
+    }
+
+    /// What its probes read, in their order.
+    fn take_readings(&mut self) -> Vec<Reading> {
+        let rows = std::mem::take(&mut self.reads).into_outputs();
+        let mut rows: Vec<_> = rows
+            .into_iter()
+            .map(|row| row.readings.into_iter())
+            .collect();
+        let probed = std::mem::take(&mut self.rows_probed).into_iter();
+        probed
+            .filter_map(|row| rows.get_mut(row as usize)?.next())
+            .collect()
+    }
+
+    /// What its probes read, where it is answered.
+    pub(crate) fn readings(&mut self) -> Vec<Reading> {
+        std::mem::take(&mut self.readings)
     }
 
     /// Forgets what ran ahead of the answer, and goes no further.
@@ -423,6 +528,8 @@ impl Pass {
         let tokens = self.tokens.split(n_computed, self.n_asked() - n_computed);
         Some(Self {
             reads: std::mem::take(&mut self.reads),
+            template: self.template.take(),
+            rows_probed: std::mem::take(&mut self.rows_probed),
             adapter: self.adapter,
             budget: self.budget.clone(),
             is_partway: self.is_partway,
@@ -436,12 +543,12 @@ impl Pass {
         &self,
         generator: GeneratorId,
         template: &Template,
-        pending: Option<u32>,
+        pending: &[u32],
     ) -> bool {
         matches!(self.phase, Phase::Ahead(_))
             && self.kind == PassKind::Step(generator)
             && self.reads.last().is_some_and(|read| template.makes(read))
-            && self.content().tokens().first().copied() == pending
+            && self.tokens.not_drawn() == pending
     }
 
     /// A program asks for what ran ahead.

@@ -18,7 +18,9 @@ const LATER: RequestId = RequestId(8);
 const TEMPLATE: Template = Template {
     params: Params::ARGMAX,
     seed: 1,
+    mask: None,
     masks_late: false,
+    probes: None,
 };
 
 /// The rows of the table: from, by, to.
@@ -249,7 +251,7 @@ fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
         "start" => pass.start(flag),
         "stop" => pass.stop(0),
         "draw" => {
-            pass.want_next(&TEMPLATE);
+            pass.want_next(TEMPLATE, &[], &[]);
             let row = RowResult {
                 tokens: &[token],
                 ..RowResult::default()
@@ -285,7 +287,7 @@ proptest! {
     ) {
         let mut taken: Vec<u32> = pending.into_iter().collect();
         taken.extend(&buffer);
-        let tokens = Tokens::taken(10, pending, &buffer);
+        let tokens = Tokens::taken(10, pending.as_slice(), &buffer);
         let mut pass = Pass::new(PassId(3), REQUEST, PassKind::Step(GeneratorId(1)), tokens);
         let mut oracle = Oracle {
             phase: "waiting",

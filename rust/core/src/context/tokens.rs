@@ -17,12 +17,14 @@ pub(crate) struct Tokens {
     n_buffered: usize,
     /// Those that were given with the pass itself.
     n_given: u32,
+    /// Those that come last, and of which nobody knows yet whether they will be drawn.
+    n_drafts: u32,
 }
 
 impl Tokens {
-    /// Behind `slot` others: a pending token, and what is buffered.
-    pub(crate) fn taken(slot: u32, pending: Option<u32>, buffer: &[u32]) -> Self {
-        let tokens: Vec<u32> = pending.iter().chain(buffer).copied().collect();
+    /// Behind `slot` others: what is pending, and what is buffered.
+    pub(crate) fn taken(slot: u32, pending: &[u32], buffer: &[u32]) -> Self {
+        let tokens = [pending, buffer].concat();
         Self::given(slot, Content::plain(tokens), buffer.len(), 0)
     }
 
@@ -34,6 +36,7 @@ impl Tokens {
             content,
             n_buffered,
             n_given,
+            n_drafts: 0,
         }
     }
 
@@ -53,6 +56,7 @@ impl Tokens {
             n_taken,
             n_buffered: 0,
             n_given: 0,
+            n_drafts: 0,
         }
     }
 
@@ -77,6 +81,11 @@ impl Tokens {
         self.n_given
     }
 
+    /// Those that were not drawn.
+    pub(super) fn not_drawn(&self) -> &[u32] {
+        &self.content.tokens()[..self.n_taken as usize]
+    }
+
     /// Those that were drawn, up to the one at index `end`.
     pub(super) fn drawn(&self, end: u32) -> &[u32] {
         &self.content.tokens()[self.n_taken as usize..end as usize]
@@ -89,6 +98,32 @@ impl Tokens {
         tokens
             .get(start as usize..(slots.end - self.slot) as usize)
             .filter(|_| self.content.is_plain())
+    }
+
+    /// Those that may turn out not to be drawn.
+    pub(super) fn drafts(&self) -> &[u32] {
+        let tokens = self.content.tokens();
+        &tokens[tokens.len() - self.n_drafts as usize..]
+    }
+
+    pub(super) const fn n_drafts(&self) -> u32 {
+        self.n_drafts
+    }
+
+    /// Adds some that may turn out not to be drawn.
+    pub(super) fn add_drafts(&mut self, drafts: &[u32], adapter: Adapter) {
+        for &token in drafts {
+            self.push(token, adapter);
+        }
+        self.n_drafts += drafts.len() as u32;
+    }
+
+    /// Drops those that may turn out not to be drawn.
+    pub(super) fn drop_drafts(&mut self) {
+        let n_drafts = std::mem::take(&mut self.n_drafts);
+        if n_drafts > 0 {
+            self.truncate(self.len() - n_drafts);
+        }
     }
 
     /// Adds one that was drawn.

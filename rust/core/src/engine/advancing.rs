@@ -2,12 +2,13 @@
 
 use super::Engine;
 use super::device::Running;
+use super::drafts::drafts_to_come;
 use super::faults::Faults;
 use super::judging::{Became, Judged, follow_verdict, judge};
 use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;
-use crate::generation::FinishReason;
+use crate::generation::{FinishReason, Generator, Next};
 use crate::ids::{BatchId, ContextId, GeneratorId, PassId};
 
 impl Engine {
@@ -39,15 +40,34 @@ impl Engine {
             self.device.lend(next, &context.lane);
         }
         let length = sequence.length - judged.n_rejected;
-        context.advance(&mut self.device.store, length);
+        // Drafts that turn out not to be drawn may have been ready before.
+        if judged.n_rejected == 0 || length > context.lane.n_ready() {
+            context.advance(&mut self.device.store, length);
+        }
         let is_whole = context.lane.n_ready() >= context.end();
         let faults = &mut self.totals.faults;
         let Some(pass) = context.pass.as_mut() else {
             return faults.count("what a batch ran has no pass");
         };
+        let n_drafts = pass.drafts().len() as u32;
+        let n_before = pass.speculation().n_accepted;
         let stops = pass.stop(judged.n_accepted);
         faults.expect(stops, "what a batch ran does not run");
+        let (judged, drafts) = match n_drafts > 0 || judged.is_drafted {
+            true => self.end_drafts(id, (n_drafts, n_before), is_whole, judged),
+            false => (judged, Vec::new()),
+        };
+        let faults = &mut self.totals.faults;
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return faults.count("what a batch ran has no context");
+        };
+        let Some(pass) = context.pass.as_mut() else {
+            return faults.count("what a batch ran has no pass");
+        };
         let became = became(pass, &judged, is_whole, faults);
+        if matches!(became, Became::Going) && !drafts.is_empty() {
+            pass.draft(&drafts);
+        }
         let n_late = pass.n_late();
         if matches!(became, Became::Going) && n_late == 0 {
             // Most do: they are not looked up again.
@@ -57,6 +77,47 @@ impl Engine {
             self.keep_late(id, now_ns);
         }
         self.go_by(id, sequence.pass, became, batch.0, now_ns);
+    }
+
+    /// What was drafted for a pass may have been judged: pages of drafts that were not drawn are given back. Returns
+    /// what is drafted next. There were `n_drafts`, and `n_before` had been accepted before. Where there are drafts for the next step, it is not computed ahead without them.
+    fn end_drafts(
+        &mut self,
+        id: ContextId,
+        (n_drafts, n_before): (u32, u32),
+        is_whole: bool,
+        mut judged: Judged,
+    ) -> (Judged, Vec<u32>) {
+        let Some(context) = self.owned.contexts.get_mut(id.0) else {
+            return (judged, Vec::new());
+        };
+        let n_tokens = context.n_tokens();
+        let Some(pass) = context.pass.as_mut() else {
+            return (judged, Vec::new());
+        };
+        if is_whole && !pass.draws() {
+            pass.drop_drafts();
+        }
+        let (n_computed, kind) = (n_tokens + pass.n_computed(), pass.kind);
+        let n_accepted = pass.speculation().n_accepted - n_before;
+        if n_drafts > 0 && pass.drafts().is_empty() {
+            self.totals.n_drafted += u64::from(n_drafts);
+            self.totals.n_drafts_accepted += u64::from(n_accepted);
+            context.lane.roll_back(&mut self.device.store, n_computed);
+            let generator = kind.generator();
+            let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));
+            if let Some(drafter) = generator.and_then(Generator::drafter) {
+                drafter.note(n_drafts, n_accepted);
+            }
+        }
+        let goes_on = judged.runs_ahead || matches!(kind, PassKind::Run(_));
+        let mut drafts = Vec::new();
+        if judged.is_drafted && judged.next == Some(Next::Go) && goes_on {
+            let generators = &mut self.owned.generators;
+            drafts = drafts_to_come(&self.config, generators, context, &self.device.store);
+            judged.runs_ahead &= drafts.is_empty();
+        }
+        (judged, drafts)
     }
 
     /// Of a pass rows may have been kept, since their masks had not come when their batch was answered: by masks that
@@ -189,8 +250,8 @@ fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults)
             false => Became::Resting,
         };
     }
-    match (pass.kind.generator(), judged.next) {
-        (None, _) if is_whole => {
+    match judged.next {
+        None if is_whole && !pass.draws() => {
             let answers = pass.answer(None, false);
             faults.expect(answers, "what a batch ran is answered already");
             Became::Answered {
@@ -198,7 +259,7 @@ fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults)
                 runs_ahead: false,
             }
         }
-        (_, None) => Became::Going,
-        (_, Some(next)) => follow_verdict(pass, next, judged.runs_ahead, faults),
+        None => Became::Going,
+        Some(next) => follow_verdict(pass, next, judged.runs_ahead, faults),
     }
 }

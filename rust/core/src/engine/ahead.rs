@@ -1,6 +1,7 @@
 //! What runs ahead of a program that takes part in each step: the next step takes it over, or it is dropped.
 
 use super::Engine;
+use super::drafts::drafts_to_come;
 use super::judging::{Became, follow_verdict, verdict};
 use super::requests::{Progress, never_fits, ticket};
 use crate::context::PassKind;
@@ -36,9 +37,9 @@ impl Engine {
     fn ran_ahead(&self, id: GeneratorId, context: ContextId) -> Option<bool> {
         let generator = self.owned.generators.get(id.0)?;
         let state = self.owned.live(context).ok()?;
-        let (pass, template) = (state.pass.as_ref()?, generator.template.as_ref()?);
+        let (pass, template) = (state.pass.as_ref()?, generator.next_template()?);
         let end = generator.end(state.length(), self.config.max_context());
-        let fits = pass.fits(id, template, state.pending);
+        let fits = generator.step.is_plain() && pass.fits(id, &template, &state.pending);
         Some(fits && state.buffer.is_empty() && end.is_none())
     }
 
@@ -101,9 +102,24 @@ impl Engine {
             return Progress::Waiting;
         }
         let judged = verdict(&self.config, &self.owned.generators, state, 1);
-        let next = judged.and_then(|judged| Some((judged.next?, judged.runs_ahead)));
-        let Some(((next, runs_ahead), pass)) = next.zip(state.pass.as_mut()) else {
+        let next = judged.and_then(|judged| Some((judged.next?, judged)));
+        let Some((next, judged)) = next else {
             faults.count("what was drawn ahead has no verdict");
+            return Progress::Ready;
+        };
+        // Where there are drafts for the next step, it is not computed without them.
+        let drafts = match judged.runs_ahead && judged.is_drafted {
+            true => drafts_to_come(
+                &self.config,
+                &mut self.owned.generators,
+                state,
+                &self.device.store,
+            ),
+            false => Vec::new(),
+        };
+        let runs_ahead = judged.runs_ahead && drafts.is_empty();
+        let Some(pass) = state.pass.as_mut() else {
+            faults.count("what was drawn ahead is gone");
             return Progress::Ready;
         };
         let id = pass.id;

@@ -86,8 +86,13 @@ impl Engine {
                 state.absorb(&self.device.store, &pass);
             }
             state.pass = ahead;
-            if pass.kind.generator().is_none() {
-                state.settle(page_size);
+            match pass.kind {
+                PassKind::Flush | PassKind::Forward { .. } => state.settle(page_size),
+                // Where it had ended before, there is nothing to replace.
+                PassKind::Step(_) if pass.n_tokens() > 0 || !pass.draws() => {
+                    state.provisional = Some(pass.drawn().len() as u32);
+                }
+                PassKind::Step(_) | PassKind::Run(_) => {}
             }
             state.trim(&mut self.device.store);
             if let Some(origin) = pass.origin
@@ -106,7 +111,7 @@ impl Engine {
         let (tokens, finish) = (pass.drawn().to_vec(), pass.finish());
         match self.owned.generators.get_mut(id.0) {
             Some(generator) => {
-                generator.fold(tokens.len() as u32, finish);
+                generator.fold(tokens.len() as u32, finish, pass.draws());
                 if pass.origin.is_some() {
                     generator.settle_seed();
                 }
@@ -114,7 +119,12 @@ impl Engine {
             None => self.totals.faults.count("a generation has no generator"),
         }
         self.drop_if_asked(id);
-        Answer::Generated(Output { tokens, finish })
+        Answer::Generated(Output {
+            tokens,
+            finish,
+            readings: pass.readings(),
+            speculation: pass.speculation(),
+        })
     }
 
     /// Cancels a request, ready or not: what the program sees is as it was before it. An unknown request is none.

@@ -55,6 +55,8 @@ impl Engine {
         let id = pass.kind.generator()?;
         let row = running.rows.clone().next_back()?;
         let generator = self.owned.generators.get(id.0).filter(|_| runs)?;
+        // Of what is drafted next nothing is known yet.
+        let runs_alone = !generator.may_draft();
         let is_step = matches!(pass.kind, PassKind::Step(_));
         // Whatever the token is that is to be drawn.
         let goes_on = generator.after_any(1, &standing(&self.config, context, pass)) == Next::Go
@@ -62,7 +64,7 @@ impl Engine {
         let fits = pages_for(context.end() + 1, self.config.driver.page_size)
             <= self.device.store.n_pages();
         let ticket = ticket(running.context, context, batch.id.0)?;
-        (goes_on && fits).then_some(Ticket {
+        (goes_on && fits && runs_alone).then_some(Ticket {
             n_tokens: 1,
             // Nobody has asked for it yet.
             is_ahead: is_step,

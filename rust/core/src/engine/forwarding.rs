@@ -162,14 +162,7 @@ impl Engine {
             )));
         }
         masks::check(&forward.token_mask, self.config.driver.vocab_size)?;
-        if brle::allowed(&forward.token_mask, self.config.driver.vocab_size)
-            .next()
-            .is_none()
-        {
-            return Err(refused(
-                "the token mask allows nothing; allow at least one token",
-            ));
-        }
+        check_allows(&forward.token_mask, self.config.driver.vocab_size)?;
         let probes = forward.rows.iter().flat_map(|row| &row.probes);
         for probe in probes {
             self.check_probe(probe)?;
@@ -235,8 +228,8 @@ impl Engine {
 
     /// Whether tokens can be computed with an adapter.
     pub(super) fn check_adapter(&self, adapter: Adapter) -> Result<()> {
-        if adapter != Adapter::default() && !self.config.driver.adapters {
-            return Err(self.unsupported("adapters"));
+        if adapter != Adapter::default() {
+            self.check_adapters_served()?;
         }
         if adapter.zo_seed.is_some() && adapter.id == 0 {
             return Err(refused(
@@ -244,6 +237,14 @@ impl Engine {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the driver serves adapters.
+    pub(super) fn check_adapters_served(&self) -> Result<()> {
+        if self.config.driver.adapters {
+            return Ok(());
+        }
+        Err(self.unsupported("adapters"))
     }
 
     fn unsupported(&self, what: &str) -> Error {
@@ -264,6 +265,16 @@ fn skipped(state: &Context, forward: &Forward) -> u32 {
     } else {
         state.length() - state.n_tokens()
     }
+}
+
+/// Whether a token mask allows a token at least.
+pub(super) fn check_allows(mask: &[u32], vocab_size: u32) -> Result<()> {
+    if brle::allowed(mask, vocab_size).next().is_some() {
+        return Ok(());
+    }
+    Err(refused(
+        "the token mask allows nothing; allow at least one token",
+    ))
 }
 
 /// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
@@ -300,7 +311,9 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     }
     let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
     for row in &forward.rows {
-        of_tokens.entry(row.index).or_default().add(row);
+        let rows = of_tokens.entry(row.index).or_default();
+        rows.n_draws += usize::from(row.sampler.is_some());
+        rows.add(&row.probes);
     }
     for (index, rows) in of_tokens {
         rows.check(index)?;
@@ -310,6 +323,17 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     }
     Ok(())
 }
+
+/// Checks that what is read of each token is bounded.
+pub(super) fn check_probes<'a>(rows: impl Iterator<Item = (u32, &'a [Probe])>) -> Result<()> {
+    let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
+    for (index, probes) in rows.filter(|(_, probes)| !probes.is_empty()) {
+        of_tokens.entry(index).or_default().add(probes);
+    }
+    let mut rows = of_tokens.iter();
+    rows.try_for_each(|(&index, rows)| rows.check(index))
+}
+
 /// What is wanted of one token.
 #[derive(Debug, Default)]
 struct TokenRows {
@@ -320,10 +344,9 @@ struct TokenRows {
 }
 
 impl TokenRows {
-    fn add(&mut self, row: &RowRequest) {
-        self.n_draws += usize::from(row.sampler.is_some());
-        self.n_probes += row.probes.len();
-        for probe in &row.probes {
+    fn add(&mut self, probes: &[Probe]) {
+        self.n_probes += probes.len();
+        for probe in probes {
             match probe {
                 Probe::Distribution { .. } => self.n_distributions += 1,
                 Probe::Embedding => self.n_embeddings += 1,

@@ -2,14 +2,16 @@
 
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{FinishReason, Generator, GeneratorOptions, StepState, StopSet};
+use crate::generation::{
+    Drafter, Drafting, FinishReason, Generator, GeneratorOptions, StepState, StopSet,
+};
 use crate::ids::{ContextId, GeneratorId};
 
 impl Engine {
     /// A generator on a context. It runs nothing; an idle older one of the context is retired.
     ///
     /// # Errors
-    /// `invalid-sampler`, `unsupported` for an adapter that the driver does not serve, `invalid-token` for a stop token
+    /// `invalid-sampler`, `invalid-argument` for a token mask that is malformed or allows nothing, `unsupported` for an adapter that the driver does not serve, `invalid-token` for a stop token
     /// outside the vocabulary, `empty-context` where there is nothing to generate from, `context-busy`,
     /// `context-released`, `limit-resources`.
     pub fn new_generator(
@@ -21,6 +23,7 @@ impl Engine {
         self.check_adapter(options.adapter)?;
         self.check_tokens(&options.stop)?;
         self.check_tokens(&options.template_stop)?;
+        let mask = self.token_mask(&options.token_mask)?;
         if self.idle_context(context, "generated from")?.length() == 0 {
             return Err(Error::new(
                 ErrorCode::EmptyContext,
@@ -42,6 +45,11 @@ impl Engine {
         generator.has_sampler_seed = options.sampler.seed.is_some();
         generator.max_tokens = options.max_tokens;
         generator.adapter = options.adapter;
+        generator.mask = mask;
+        generator.drafter = match options.drafting {
+            Drafting::None => None,
+            Drafting::NGram => Some(Box::new(Drafter::new())),
+        };
         let id = GeneratorId(self.owned.generators.insert(generator));
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
             state.generator = Some(id);
@@ -104,25 +112,30 @@ impl Engine {
         self.owned.idle_generator(generator)?.set_seed(seed)
     }
 
-    /// Bytes of the stop tokens of a generator.
+    /// Bytes of the options of a generator: stop tokens, token mask, probes, and what makes its drafts.
     ///
     /// # Errors
     /// `generator-retired` after it was dropped.
-    pub fn stop_bytes(&self, generator: GeneratorId) -> Result<usize> {
-        Ok(self.owned.generator(generator)?.stop.held_bytes())
+    pub fn option_bytes(&self, generator: GeneratorId) -> Result<usize> {
+        Ok(self.owned.generator(generator)?.held_bytes())
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is
-    /// opened again.
+    /// opened again. What the last step accepted is final then.
     ///
     /// # Errors
-    /// `step-pending` when a step was opened and not run; `generator-retired`; `context-busy` while a step is under
-    /// way.
+    /// `step-pending` when a step was opened and not run, or when the last one drew nothing and nobody said what
+    /// follows; `generator-retired`; `context-busy` while a step is under way.
     pub fn next_step(&mut self, generator: GeneratorId) -> Result<Option<u32>> {
         let (length, max_context) = (self.owned.length_of(generator), self.config.max_context());
-        self.owned
-            .idle_generator(generator)?
-            .open(length, max_context)
+        let state = self.owned.idle_generator(generator)?;
+        let (opened, context) = (state.open(length, max_context)?, state.context);
+        if let Some(context) = self.owned.contexts.get_mut(context.0)
+            && context.generator == Some(generator)
+        {
+            context.provisional = None;
+        }
+        Ok(opened)
     }
 
     /// Tokens accepted so far.

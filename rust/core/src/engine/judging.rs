@@ -21,8 +21,9 @@ pub(super) fn standing<'a>(
 ) -> Standing<'a> {
     let budget = pass.budget.as_ref();
     Standing {
+        n_replaced: 0,
         n_drawn: pass.drawn().len() as u32,
-        length: context.end(),
+        length: context.end() - pass.drafts().len() as u32,
         max_context: config.max_context(),
         end_tokens: &config.end_tokens,
         budget: budget
@@ -47,6 +48,8 @@ pub(super) struct Judged {
     pub(super) next: Option<Next>,
     /// The next token is computed and drawn before its program asks.
     pub(super) runs_ahead: bool,
+    /// The engine may make drafts for it.
+    pub(super) is_drafted: bool,
 }
 
 /// The verdict on what was drawn from the rows of the pass of a context; none where nothing was, or it is no
@@ -67,7 +70,7 @@ pub(super) fn verdict(
         ..standing
     };
     let drawn = Drawn {
-        drafts: &[],
+        drafts: pass.drafts(),
         tokens,
     };
     let verdict = fold(generator, drawn, &before);
@@ -76,6 +79,7 @@ pub(super) fn verdict(
         n_rejected: verdict.n_rejected,
         next: Some(verdict.next),
         runs_ahead: matches!(pass.kind, PassKind::Step(_)) && runs_ahead(config, generator),
+        is_drafted: generator.has_drafter(),
     })
 }
 
@@ -94,6 +98,7 @@ pub(super) fn judge(
         n_rejected: 0,
         next: None,
         runs_ahead: false,
+        is_drafted: false,
     })
 }
 

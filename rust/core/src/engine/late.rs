@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::forwarding::refused;
+use super::forwarding::{check_allows, refused};
 use super::judging::{Became, follow_verdict, judge};
 use super::requests::RequestState;
 use crate::batch::{LateDraw, LateDrawn, LateMask, LateRow, MaskFault};
@@ -46,7 +46,8 @@ impl Engine {
     ///
     /// # Errors
     /// `invalid-argument` for an unknown request or row, for a row whose mask does not come late or was given before,
-    /// and for a mask that is malformed or allows nothing; the row then waits for another one.
+    /// and for a mask that is malformed or allows nothing, with that of the generator; the row then waits for another
+    /// one.
     pub fn give_mask(&mut self, request: RequestId, row: u32, mask: &[u32]) -> Result<()> {
         let context = match self.owned.requests.get(&request) {
             Some(RequestState::Active(context)) => *context,
@@ -55,11 +56,9 @@ impl Engine {
         };
         let vocab_size = self.config.driver.vocab_size;
         masks::check(mask, vocab_size)?;
-        if brle::allowed(mask, vocab_size).next().is_none() {
-            return Err(refused(
-                "the token mask allows nothing; allow at least one token",
-            ));
-        }
+        let own = self.mask_of_generator(context);
+        let mask = brle::and(mask, own.as_deref().unwrap_or_default(), vocab_size);
+        check_allows(&mask, vocab_size)?;
         let state = self.owned.contexts.get_mut(context.0);
         let Some(pass) = state.and_then(|state| state.pass.as_mut()) else {
             self.totals.faults.count("a request has no pass");
@@ -71,11 +70,21 @@ impl Engine {
         if pass.is_ready() {
             return Err(not_taken(row, MaskFault::Given));
         }
-        let mask: Arc<[u32]> = Arc::from(brle::shortest(mask, vocab_size));
+        let mask: Arc<[u32]> = Arc::from(brle::shortest(&mask, vocab_size));
         pass.give_mask(row as usize, mask)
             .map_err(|fault| not_taken(row, fault))?;
         self.add_draws(context);
         Ok(())
+    }
+
+    /// The token mask of the generator of a step under way, which restricts it beside that of the step.
+    fn mask_of_generator(&self, id: ContextId) -> Option<Arc<[u32]>> {
+        let pass = self.owned.contexts.get(id.0)?.pass.as_ref()?;
+        self.owned
+            .generators
+            .get(pass.kind.generator()?.0)?
+            .mask
+            .clone()
     }
 
     /// The masks that have come of late rows of a batch, in the order of the rows. A driver that draws by itself gets

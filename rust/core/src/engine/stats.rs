@@ -109,6 +109,10 @@ stats! {
         pub n_followers: u64,
         /// Those of them whose token was of no use: it had ended its generation, or the batch before had failed.
         pub n_followers_dropped: u64,
+        /// Tokens that were drafted, and computed beside the token before them.
+        pub n_drafted: u64,
+        /// Those of them that were drawn as well, and accepted.
+        pub n_drafts_accepted: u64,
         /// Rows that wait for token masks that come late, those included that are not computed yet.
         pub n_late_rows: u64,
         /// Passes that failed, or ran ahead in vain, because their token masks did not come in time.
@@ -195,6 +199,8 @@ impl Engine {
             n_followers: totals.n_followers,
             n_followers_dropped: totals.n_followers_dropped,
             n_late_rows: self.n_late_rows() as u64,
+            n_drafted: totals.n_drafted,
+            n_drafts_accepted: totals.n_drafts_accepted,
             n_late_masks: totals.n_late_masks,
             n_commands: totals.n_commands,
             n_holds: totals.n_holds,

@@ -1,12 +1,14 @@
 //! A request is entered: its pass takes what is pending and buffered, and waits.
 
 use super::Engine;
+use super::drafts::DraftRoom;
 use super::forwarding::refused;
 use super::requests::{Progress, Submission, never_fits, ticket};
+use crate::budget::TokenBudget;
 use crate::config::nanoseconds;
 use crate::context::{Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{StepState, Template};
+use crate::generation::{Generator, RowProbe, StepState, Template};
 use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
 use crate::kv::pages_for;
 use crate::sched::smoothed;
@@ -80,25 +82,27 @@ impl Engine {
                 "the token masks of this generator come late, one for each step; step it, or have it ask for none",
             ));
         }
-        let template = self.owned.generator(id)?.template;
-        let (pass, template) = match self.owned.generator(id)?.end(length, max_context) {
+        let (pass, seed) = match self.owned.generator(id)?.end(length, max_context) {
             Some(reason) => {
-                let tokens = Tokens::taken(length, None, &[]);
+                let tokens = Tokens::taken(length, &[], &[]);
                 let mut pass = Pass::new(self.next_pass(), request, kind, tokens);
                 let answers = pass.answer(Some(reason), false);
                 let faults = &mut self.totals.faults;
                 faults.expect(answers, "a pass that was made does not wait");
-                (pass, template)
+                (pass, None)
+            }
+            None if one_step && self.owned.generator(id)?.step.is_cleared => {
+                (self.cleared_pass(request, id)?, None)
             }
             None => {
-                let (pass, template) = self.generation_pass(request, id, kind)?;
-                (pass, Some(template))
+                let (pass, seed) = self.generation_pass(request, id, kind)?;
+                (pass, Some(seed))
             }
         };
         let progress = self.enter(context, pass, now_ns)?;
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.state = StepState::Running;
-            generator.template = template;
+            generator.drawing_seed = seed.or(generator.drawing_seed);
         }
         Ok(progress)
     }
@@ -122,36 +126,117 @@ impl Engine {
         }
     }
 
-    /// A pass of a generator that has not ended, and what it draws by.
+    /// A pass of a generator that has not ended, and the seed that it draws by.
     fn generation_pass(
         &mut self,
         request: RequestId,
         id: GeneratorId,
         kind: PassKind,
-    ) -> Result<(Pass, Template)> {
-        let generator = self.owned.generator(id)?;
-        if let Some(budget) = self.owned.budget(generator.process) {
+    ) -> Result<(Pass, u64)> {
+        let one_step = matches!(kind, PassKind::Step(_));
+        let process = self.owned.generator(id)?.process;
+        let budget = self.owned.budget(process).cloned();
+        if let Some(budget) = budget.as_ref().filter(|budget| budget.left() == 0) {
             // A generation draws a token at least; one that could not enter is not drawn.
-            if budget.left() == 0 {
-                return Err(budget.exhausted(1));
-            }
+            return Err(budget.exhausted(1));
         }
+        let (name, drafts) = (self.next_pass(), self.drafts_of(id, one_step)?);
+        let generator = self.owned.generator(id)?;
         let state = self.owned.live(generator.context)?;
-        let n_bytes = self.room_for_late_step(generator)?;
         let origin = (!generator.counted).then(|| state.origin(&self.device.store));
-        let process = self.owned.processes.get(&generator.process);
-        let template = generator.draws_by(|| {
+        let process = self.owned.processes.get(&process);
+        let template = generator.draws_by(one_step, || {
             let derived = process.zip(origin);
             derived.map_or(0, |(process, origin)| process.seeds.seed(origin))
         });
-        let (tokens, adapter) = (state.to_take(), generator.adapter);
-        let budget = self.owned.budget(generator.process).cloned();
-        let pass = Pass::new(self.next_pass(), request, kind, tokens);
-        let mut pass = pass.with_adapter(adapter);
-        (pass.budget, pass.origin) = (budget, origin);
+        let probes = if one_step {
+            &generator.step.probes[..]
+        } else {
+            &[]
+        };
+        self.check_adapter(generator.adapter)?;
+        check_rows_probed(&template, probes, drafts.len())?;
+        let n_bytes = self.room_for_late_step(generator)?
+            + self.room_for_readings(generator, &template, probes)?;
+        let tokens = state.to_take();
+        let mut pass = Pass::new(name, request, kind, tokens);
+        pass = pass.with_adapter(generator.adapter);
+        (pass.budget, pass.origin, pass.n_bytes) = (budget, origin, n_bytes);
+        let seed = template.seed;
+        pass.want_next(template, &drafts, probes);
+        Ok((pass, seed))
+    }
+
+    /// A step that computes and reads what there is, and draws nothing.
+    fn cleared_pass(&mut self, request: RequestId, id: GeneratorId) -> Result<Pass> {
+        let (name, drafts) = (self.next_pass(), self.drafts_of(id, true)?);
+        let generator = self.owned.generator(id)?;
+        let state = self.owned.live(generator.context)?;
+        let (template, probes) = (generator.draws_by(true, || 0), &generator.step.probes[..]);
+        self.check_adapter(generator.adapter)?;
+        check_rows_probed(&template, probes, drafts.len())?;
+        let n_bytes = self.room_for_readings(generator, &template, probes)?;
+        let tokens = state.to_take();
+        let pass = Pass::new(name, request, PassKind::Step(id), tokens);
+        let mut pass = pass.with_adapter(generator.adapter).cleared();
         pass.n_bytes = n_bytes;
-        pass.want_next(&template);
-        Ok((pass, template))
+        pass.want_next(template, &drafts, probes);
+        Ok(pass)
+    }
+
+    /// Bytes for what the probes of a step read, for which there has to be room.
+    fn room_for_readings(
+        &self,
+        generator: &Generator,
+        template: &Template,
+        probes: &[RowProbe],
+    ) -> Result<usize> {
+        let vocab_size = self.config.driver.vocab_size;
+        let probes = template.probes().iter().chain(probes);
+        let n_bytes = probes.map(|(_, probe)| probe.n_bytes(vocab_size, 0)).sum();
+        if n_bytes > 0 {
+            self.check_room_for_forward(generator.process, n_bytes)?;
+        }
+        Ok(n_bytes)
+    }
+
+    /// What is drafted for the next pass of a generator: what its program proposed for the step, or what the engine
+    /// does. Beside masks that are asked for nothing is, and nothing where no token is left to compute: then the last
+    /// one is read again, alone.
+    fn drafts_of(&mut self, id: GeneratorId, one_step: bool) -> Result<Vec<u32>> {
+        let generator = self.owned.generators.get_mut(id.0);
+        let generator =
+            generator.ok_or_else(|| Error::internal("a generator that was found is gone"))?;
+        let is_proposed = one_step && !generator.step.drafts.is_empty();
+        if generator.masks_late() || !(is_proposed || generator.has_drafter()) {
+            return Ok(Vec::new());
+        }
+        let context = self.owned.contexts.get(generator.context.0);
+        let context = context.ok_or_else(super::owned::released)?;
+        if context.length() == context.n_tokens() {
+            return Ok(Vec::new());
+        }
+        let processes = &self.owned.processes;
+        let budget = processes
+            .get(&context.process)
+            .and_then(|it| it.budget.as_ref());
+        let room = DraftRoom {
+            length: context.length(),
+            n_drawn: 0,
+            budget: budget.map(TokenBudget::left),
+            n_pages: self.device.store.n_pages(),
+        };
+        let room = room.of(&self.config, generator);
+        if is_proposed {
+            let n_drafts = generator.step.drafts.len().min(room as usize);
+            return Ok(generator.step.drafts[..n_drafts].to_vec());
+        }
+        let (length, store) = (context.length(), &self.device.store);
+        let is_cleared = one_step && generator.step.is_cleared;
+        let drafter = generator.drafter().filter(|_| !is_cleared);
+        Ok(drafter.map_or_else(Vec::new, |drafter| {
+            drafter.make(length, room, |n| context.last_tokens(store, n as usize))
+        }))
     }
 
     /// The name of the next pass.
@@ -174,7 +259,7 @@ impl Engine {
         if n_needed > n_pages {
             return Err(never_fits(n_needed, n_pages, &self.config));
         }
-        if pass.kind == PassKind::Flush && pass.n_tokens() == 0 {
+        if pass.is_waiting() && pass.n_tokens() == 0 && !pass.wants_rows() {
             let answers = pass.answer(None, false);
             let faults = &mut self.totals.faults;
             faults.expect(answers, "a pass that was made does not wait");
@@ -205,4 +290,17 @@ impl Engine {
             Progress::Ready
         })
     }
+}
+
+/// Whether a step with so many drafts has the rows that are read of it.
+fn check_rows_probed(template: &Template, probes: &[RowProbe], n_drafts: usize) -> Result<()> {
+    let missing = template
+        .rows_probed(probes)
+        .find(|row| *row as usize > n_drafts);
+    missing.map_or(Ok(()), |row| {
+        Err(refused(&format!(
+            "row {row} of a step is read, and the step has {} rows; read row 0, or draft tokens that are of use there",
+            n_drafts + 1
+        )))
+    })
 }

@@ -18,6 +18,8 @@ pub(super) struct Totals {
     pub(super) n_followers_dropped: u64,
     pub(super) n_ahead_used: u64,
     pub(super) n_ahead_dropped: u64,
+    pub(super) n_drafted: u64,
+    pub(super) n_drafts_accepted: u64,
     pub(super) n_late_masks: u64,
     pub(super) n_commands: u64,
     pub(super) n_suspended: u64,

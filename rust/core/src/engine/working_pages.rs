@@ -89,7 +89,7 @@ impl Engine {
         let n_pages = state.n_pages(page_size);
         let n_kept = n_pages.saturating_sub(n).max(state.n_committed);
         let n_slots = n_kept.saturating_mul(page_size);
-        // A pending token lies in no page: it goes where one before it goes.
+        // Pending tokens lie in no page: they go where one before them goes.
         let n_left = if n_slots < state.n_tokens() {
             n_slots
         } else {
@@ -153,11 +153,13 @@ impl Engine {
         self.drop_tokens(context, n * page_size)
     }
 
-    /// Drops the last `n` tokens, the pending one first, and retires the generator that would have gone on from them.
+    /// Drops the last `n` tokens, the pending ones first, and retires the generator that would have gone on from them.
     pub(super) fn drop_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
         let state = self.owned.live_mut(context)?;
         let generator = state.generator.take();
-        let n_pending = u32::from(n > 0 && state.pending.take().is_some());
+        let n_pending = n.min(state.pending.len() as u32);
+        let n_left = state.pending.len() - n_pending as usize;
+        state.pending.truncate(n_left);
         state.drop_last(&mut self.device.store, n - n_pending);
         if let Some(generator) = generator {
             self.retire(generator);

@@ -54,6 +54,7 @@ mod tests {
     }
 
     const STANDING: Standing<'_> = Standing {
+        n_replaced: 0,
         n_drawn: 0,
         length: 10,
         max_context: 100,

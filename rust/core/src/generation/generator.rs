@@ -1,6 +1,8 @@
 //! The state machine of a generator.
 
-use super::{FinishReason, Next, Standing, StopSet, Template};
+use std::sync::Arc;
+
+use super::{Drafter, FinishReason, Next, RowProbe, Standing, StepOptions, StopSet, Template};
 use crate::batch::Adapter;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
@@ -31,12 +33,24 @@ pub(crate) struct Generator {
     pub(crate) has_sampler_seed: bool,
     /// The token mask of each of its steps may come late.
     masks_late: bool,
-    /// What makes the rows of its passes. Until its first step has succeeded, those of the pass under way.
-    pub(crate) template: Option<Template>,
+    /// The tokens that may be drawn in every step, as run lengths; none: any.
+    pub(crate) mask: Option<Arc<[u32]>>,
+    /// What is read of every step.
+    pub(crate) probes: Option<Arc<[RowProbe]>>,
+    /// Makes drafts for it.
+    pub(crate) drafter: Option<Box<Drafter>>,
+    /// The seed of the pass under way.
+    pub(crate) drawing_seed: Option<u64>,
+    /// Tokens that the program thinks it will become.
+    pub(crate) horizon: Option<u32>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) stop: StopSet,
     pub(crate) adapter: Adapter,
     pub(crate) state: StepState,
+    /// What the program wants of the step that is open, or that was undone.
+    pub(crate) step: StepOptions,
+    /// The last step drew nothing, at the wish of the program, which has not said what follows.
+    lacks_tokens: bool,
     pub(crate) retired: bool,
     /// The program dropped it. It ends when its pass is over.
     pub(crate) dropped: bool,
@@ -54,7 +68,7 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         process: ProcessId,
         context: ContextId,
         params: Params,
@@ -67,7 +81,11 @@ impl Generator {
             seed: None,
             has_sampler_seed: false,
             masks_late: false,
-            template: None,
+            mask: None,
+            probes: None,
+            drafter: None,
+            drawing_seed: None,
+            horizon: None,
             max_tokens: None,
             stop,
             adapter: Adapter {
@@ -76,6 +94,8 @@ impl Generator {
                 zo_seed: None,
             },
             state: StepState::Closed,
+            step: StepOptions::default(),
+            lacks_tokens: false,
             retired: false,
             dropped: false,
             counted: false,
@@ -114,13 +134,52 @@ impl Generator {
         }
     }
 
-    /// What a pass draws by: as it drew before, or else by the given seed, or by a derived one.
-    pub(crate) fn draws_by(&self, derived: impl FnOnce() -> u64) -> Template {
+    /// What a pass draws by: as it drew before, or else by the given seed, or by a derived one. Nobody looks at what
+    /// the steps of a run read.
+    pub(crate) fn draws_by(&self, one_step: bool, derived: impl FnOnce() -> u64) -> Template {
         Template {
             params: self.params,
             seed: self.seed.unwrap_or_else(derived),
+            mask: self.mask.clone(),
             masks_late: self.masks_late,
+            probes: self.probes.clone().filter(|_| one_step),
         }
+    }
+
+    /// What the next step draws by if it is as every step; none before the first one succeeded.
+    pub(crate) fn next_template(&self) -> Option<Template> {
+        let seed = self.seed.filter(|_| self.counted)?;
+        Some(self.draws_by(true, || seed))
+    }
+
+    /// What makes drafts for it, unless its program is asked for the mask of each step.
+    pub(crate) fn drafter(&mut self) -> Option<&mut Drafter> {
+        self.drafter.as_deref_mut().filter(|_| !self.masks_late)
+    }
+
+    /// Whether drafts may be made for it.
+    pub(crate) const fn has_drafter(&self) -> bool {
+        self.drafter.is_some() && !self.masks_late
+    }
+
+    /// Whether drafts may be made for its token after the next one.
+    pub(crate) fn may_draft(&self) -> bool {
+        self.has_drafter()
+            && self
+                .drafter
+                .as_ref()
+                .is_some_and(|drafter| !drafter.rests())
+    }
+
+    /// Bytes of what its program gave it, and of what makes its drafts.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
+        let probes = self.probes.iter().flat_map(|probes| probes.iter());
+        let probes: usize = probes
+            .map(|(_, probe)| size_of::<RowProbe>() + probe.list_bytes())
+            .sum();
+        let drafter = self.drafter.as_ref().map_or(0, |_| Drafter::N_BYTES);
+        self.stop.held_bytes() + mask + probes + drafter
     }
 
     /// Whether the token mask of each of its steps may come late.
@@ -129,11 +188,8 @@ impl Generator {
     }
 
     /// The same, from the next step on. What ran ahead of it then draws by another template.
-    pub(crate) fn set_masks_late(&mut self, masks_late: bool) {
+    pub(crate) const fn set_masks_late(&mut self, masks_late: bool) {
         self.masks_late = masks_late;
-        if let Some(template) = &mut self.template {
-            template.masks_late = masks_late;
-        }
     }
 
     /// What comes after the token that is the `n`-th which a pass draws from where it stands.
@@ -149,7 +205,7 @@ impl Generator {
         let n_drawn = standing.n_drawn + n;
         let capped = self
             .max_tokens
-            .is_some_and(|cap| self.n_accepted + n_drawn >= cap);
+            .is_some_and(|cap| self.n_accepted - standing.n_replaced + n_drawn >= cap);
         if capped || standing.length + n >= standing.max_context {
             return Next::Done(FinishReason::Length);
         }
@@ -206,6 +262,7 @@ impl Generator {
     /// Opens the next step: its number, counted from 0, or none after the end.
     pub(crate) fn open(&mut self, length: u32, max_context: u32) -> Result<Option<u32>> {
         self.check_idle()?;
+        self.check_tokens_known()?;
         if self.state == StepState::Opened {
             return Err(self.step_pending(
                 "was opened and never executed; execute it before opening the next one",
@@ -219,12 +276,38 @@ impl Generator {
             return Ok(None);
         }
         self.state = StepState::Opened;
+        self.step = StepOptions::default();
         Ok(Some(self.n_steps))
+    }
+
+    /// What is wanted of the step that is open, to be changed.
+    pub(crate) fn open_step(&mut self) -> Result<&mut StepOptions> {
+        self.check_idle()?;
+        if self.state != StepState::Opened {
+            return Err(
+                self.step_pending("is not open; open it before you say what is wanted of it")
+            );
+        }
+        Ok(&mut self.step)
+    }
+
+    /// The program said what follows the last step, if it had to.
+    fn check_tokens_known(&self) -> Result<()> {
+        if !self.lacks_tokens {
+            return Ok(());
+        }
+        let message = format!(
+            "step {} of this generator drew nothing, since its sampler was cleared; say which tokens follow it by \
+             accept, which may be none, right after the step, or make another generator",
+            self.n_steps.saturating_sub(1)
+        );
+        Err(Error::new(ErrorCode::StepPending, message))
     }
 
     /// Checks that a pass may be submitted: of one step, or to the end.
     pub(crate) fn check_step(&self, one_step: bool) -> Result<()> {
         self.check_idle()?;
+        self.check_tokens_known()?;
         match (one_step, self.state) {
             (true, StepState::Closed) => {
                 Err(self.step_pending("is not open; open it before executing it"))
@@ -246,20 +329,37 @@ impl Generator {
             };
         }
         self.answered_ns = None;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.undo();
+        }
     }
 
     /// The first pass that drew succeeded: whatever is drawn later, it is by the same seed.
     pub(crate) fn settle_seed(&mut self) {
         self.counted = true;
-        self.seed = self.template.map(|template| template.seed).or(self.seed);
+        self.seed = self.drawing_seed.or(self.seed);
     }
 
-    /// Folds the result of a pass in.
-    pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>) {
+    /// Folds the result of a pass in. `drew` tells whether anything was to be drawn.
+    pub(crate) fn fold(&mut self, n_drawn: u32, finish: Option<FinishReason>, drew: bool) {
         self.n_accepted += n_drawn;
-        self.n_steps += n_drawn;
+        self.n_steps += 1;
         self.finish = self.finish.or(finish);
         self.state = StepState::Closed;
+        self.lacks_tokens = !drew;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.keep();
+        }
+    }
+
+    /// In place of the last `n_before` tokens that it accepted stand `n` others, with what comes of them.
+    pub(crate) fn refold(&mut self, n_before: u32, n: u32, finish: Option<FinishReason>) {
+        self.n_accepted = self.n_accepted - n_before + n;
+        self.finish = finish;
+        self.lacks_tokens = false;
+        if let Some(drafter) = &mut self.drafter {
+            drafter.forget();
+        }
     }
 
     fn step_pending(&self, what: &str) -> Error {

@@ -40,7 +40,7 @@ fn a_step_is_opened_run_and_folded() {
         generator.open(5, ROOM).unwrap_err().code,
         ErrorCode::ContextBusy
     );
-    generator.fold(1, None);
+    generator.fold(1, None, true);
     assert_eq!(generator.open(6, ROOM), Ok(Some(1)));
 }
 
@@ -61,6 +61,7 @@ fn caps_stops_and_room_end_it() {
     // Of a token behind `length` others, of which the pass drew `n_drawn`.
     let judge = |generator: &Generator, token, n_drawn, length| {
         let standing = Standing {
+            n_replaced: 0,
             n_drawn,
             length,
             max_context: ROOM,
@@ -81,7 +82,7 @@ fn caps_stops_and_room_end_it() {
     generator.max_tokens = Some(3);
     assert_eq!(judge(&generator, 1, 1, 5), Next::Go);
     assert_eq!(judge(&generator, 1, 2, 5), full);
-    generator.fold(2, None);
+    generator.fold(2, None, true);
     assert_eq!(generator.end(7, ROOM), None);
     generator.max_tokens = Some(2);
     assert_eq!(generator.open(7, ROOM), Ok(None));
@@ -98,7 +99,7 @@ fn a_retired_one_is_closed_unless_it_had_ended() {
     );
     assert_eq!(retired.finish_reason(5, ROOM), Some(FinishReason::Closed));
     let mut ended = generator();
-    ended.fold(1, Some(FinishReason::Stop));
+    ended.fold(1, Some(FinishReason::Stop), true);
     ended.retired = true;
     assert_eq!(ended.open(5, ROOM), Ok(None));
     assert_eq!(ended.finish_reason(5, ROOM), Some(FinishReason::Stop));
@@ -129,7 +130,7 @@ proptest! {
                     state = StepState::Undone;
                 }
                 (3, StepState::Running) => {
-                    generator.fold(1, None);
+                    generator.fold(1, None, true);
                     n_folded += 1;
                     state = StepState::Closed;
                 }

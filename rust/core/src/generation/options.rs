@@ -1,7 +1,7 @@
 //! What a generator is made with, and what it returns.
 
 use crate::batch::Adapter;
-use crate::sampling::Sampler;
+use crate::sampling::{Reading, Sampler};
 
 /// What a generator is made with.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,20 @@ pub struct GeneratorOptions {
     pub stop: Vec<u32>,
     /// Stop tokens of the chat template; empty where the template takes no part.
     pub template_stop: Vec<u32>,
+    /// The tokens that may be drawn in every step, as run lengths over the vocabulary, forbidden first; empty: any.
+    pub token_mask: Vec<u32>,
+    /// Who proposes tokens that are computed together. It never changes a token.
+    pub drafting: Drafting,
+}
+
+/// Who proposes tokens that a step computes together, and accepts while they are what the sampler draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Drafting {
+    /// Nobody but the program, step by step.
+    #[default]
+    None,
+    /// The engine, from what stood in the context before.
+    NGram,
 }
 
 /// Why a generation ended.
@@ -34,10 +48,23 @@ pub enum FinishReason {
 }
 
 /// What a step or a run accepted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
     /// Accepted tokens, a stop token included as the last.
     pub tokens: Vec<u32>,
     /// Set when this ended the generation.
     pub finish: Option<FinishReason>,
+    /// Of a step, one for each probe: those of every step, then its own, each in the order in which they were attached.
+    pub readings: Vec<Reading>,
+    /// What was drafted.
+    pub speculation: Speculation,
+}
+
+/// Tokens that were proposed and computed together, and how many of them the sampler drew as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Speculation {
+    /// Tokens that were proposed.
+    pub n_drafted: u32,
+    /// Those of them that were accepted.
+    pub n_accepted: u32,
 }

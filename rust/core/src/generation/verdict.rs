@@ -5,6 +5,8 @@ use super::FinishReason;
 /// Where a generation stands, and what may stop it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing<'a> {
+    /// Tokens that the generator accepted and that are judged anew.
+    pub(crate) n_replaced: u32,
     /// Tokens that the pass drew before.
     pub(crate) n_drawn: u32,
     /// Tokens of the context with those.

@@ -105,6 +105,14 @@ impl Probe {
         }
     }
 
+    /// Bytes of the list that it names.
+    pub(crate) fn list_bytes(&self) -> usize {
+        match self {
+            Self::Logprobs(tokens) => size_of_val(&**tokens),
+            _ => 0,
+        }
+    }
+
     /// Whether it is read of the logits.
     pub(crate) const fn reads_logits(&self) -> bool {
         !matches!(self, Self::Embedding)

@@ -11,6 +11,7 @@ use pie_core::{
 use proptest::prelude::*;
 
 use super::commands::{Again, Commanded, Loaded};
+use super::generating::How;
 use super::model::{Awaited, Expected, GeneratorModel, Kept, Model, Process, What};
 use super::ops::{NAMES, Op, PROCESSES, V};
 use super::support::fold;
@@ -264,13 +265,23 @@ impl Simulation {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, false)?;
+                self.submit_generation(at, How::Step)?;
+            }
+            Op::ClearedStep(which) => {
+                if let Some(at) = self.pick(which) {
+                    self.submit_generation(at, How::Cleared)?;
+                }
+            }
+            Op::Accept(which, n_kept, tokens) => {
+                if let Some(at) = self.pick(which) {
+                    self.accept(at, n_kept, &tokens)?;
+                }
             }
             Op::Run(which) => {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, true)?;
+                self.submit_generation(at, How::Run)?;
             }
             Op::Forward(which, op) => {
                 if let Some(at) = self.pick(which) {

@@ -11,6 +11,15 @@ use super::support::sampling::drawn;
 use super::support::world::MODEL;
 use super::support::{derived_seed, fold, row_of, write, write_plain};
 
+/// How a generator goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Step,
+    /// A step that draws nothing.
+    Cleared,
+    Run,
+}
+
 impl Simulation {
     pub fn generate(&mut self, at: usize, made: GeneratorOptions) -> Outcome {
         let page_size = self.config.driver.page_size;
@@ -49,6 +58,7 @@ impl Simulation {
             finish: None,
             counted: false,
             n_steps: 0,
+            lacks_tokens: false,
             process: model.process,
             late: false,
         };
@@ -57,7 +67,8 @@ impl Simulation {
     }
 
     /// What a generation must draw from here.
-    pub fn predict(&self, id: GeneratorId, model: &Model, run: bool) -> Generation {
+    pub fn predict(&self, id: GeneratorId, model: &Model, how: How) -> Generation {
+        let (run, is_cleared) = (how == How::Run, how == How::Cleared);
         let generator = &self.generators[&id];
         let mut sequence = model.all();
         let adapter = generator.adapter;
@@ -86,8 +97,9 @@ impl Simulation {
             .finish
             .or(full(0, sequence.len()).then_some(FinishReason::Length));
         let void = finish.is_some();
-        let mask = (generator.late && !run).then(|| ops::late_mask(fold(seed, slots.len() as u64)));
-        while finish.is_none() {
+        let mask = (generator.late && how == How::Step)
+            .then(|| ops::late_mask(fold(seed, slots.len() as u64)));
+        while finish.is_none() && !is_cleared {
             let key = Key {
                 seed,
                 position: slots.len() as u32,
@@ -117,17 +129,19 @@ impl Simulation {
             origin,
             run,
             void,
+            is_cleared: is_cleared && !void,
             mask: mask.filter(|_| !void),
         }
     }
 
-    pub fn submit_generation(&mut self, at: usize, run: bool) -> Outcome {
+    pub fn submit_generation(&mut self, at: usize, how: How) -> Outcome {
+        let run = how == How::Run;
         let (context, model) = self.contexts[at].clone();
         let Some(id) = model.generator else {
             return Ok(());
         };
         let mut generation = if model.request.is_none() {
-            Some(self.predict(id, &model, run))
+            Some(self.predict(id, &model, how))
         } else {
             None
         };
@@ -146,9 +160,17 @@ impl Simulation {
                     // The program saw the end, and it stays.
                     let seen = self.generators.entry(id);
                     seen.and_modify(|it| it.finish = it.finish.or(Some(FinishReason::Length)));
+                    self.contexts[at].1.provisional = None;
                     return Ok(());
                 }
-                Ok(number) => prop_assert_eq!(number, Some(self.generators[&id].n_steps)),
+                Ok(number) => {
+                    prop_assert_eq!(number, Some(self.generators[&id].n_steps));
+                    self.contexts[at].1.provisional = None;
+                }
+                Err(error) if self.generators[&id].lacks_tokens => {
+                    prop_assert_eq!(error.code, ErrorCode::StepPending);
+                    return Ok(());
+                }
                 Err(error) => {
                     prop_assert_eq!(error.code, ErrorCode::ContextBusy);
                     prop_assert!(model.request.is_some());
@@ -156,12 +178,19 @@ impl Simulation {
                 }
             }
         }
+        if how == How::Cleared {
+            self.world.engine.clear_sampler(id).unwrap();
+        }
         let submission = if run {
             Submission::Run(id)
         } else {
             Submission::Step(id)
         };
         let submitted = self.world.submit(submission);
+        if run && self.generators[&id].lacks_tokens {
+            prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::StepPending);
+            return Ok(());
+        }
         if model.request.is_some() {
             prop_assert_eq!(submitted.unwrap_err().code, ErrorCode::ContextBusy);
             return Ok(());
@@ -182,6 +211,67 @@ impl Simulation {
         let request = submitted.unwrap();
         self.await_mask(request, 0, generation.mask.as_ref());
         self.entered(context, request, What::Generation(generation));
+        Ok(())
+    }
+
+    /// Replaces what the last step accepted: the first `n_kept` tokens of it stay, and others follow.
+    pub fn accept(&mut self, at: usize, n_kept: usize, tokens: &[u32]) -> Outcome {
+        let (context, model) = self.contexts[at].clone();
+        let Some(id) = model.generator else {
+            return Ok(());
+        };
+        let seq_len = model.seq_len();
+        let n_before = model.provisional.unwrap_or(0);
+        let before = model.all()[seq_len - n_before..seq_len].to_vec();
+        let mut said = before[..n_kept.min(n_before)].to_vec();
+        said.extend(tokens);
+        let accepted = self.world.engine.accept(id, &said);
+        let Some(n_before) = model.provisional.filter(|_| model.request.is_none()) else {
+            let code = accepted.unwrap_err().code;
+            prop_assert!(
+                code == ErrorCode::StepPending
+                    || code == ErrorCode::ContextBusy && model.request.is_some()
+            );
+            return Ok(());
+        };
+        let generator = self.generators.get_mut(&id).unwrap();
+        let n_others = generator.n_accepted as usize - n_before;
+        let (mut kept, mut finish) = (Vec::new(), None);
+        let (length, limit) = (
+            model.all().len() - n_before,
+            self.config.driver.max_positions,
+        );
+        for &token in &said {
+            kept.push(token);
+            let n = n_others + kept.len();
+            if token == END || generator.stop.contains(&token) {
+                finish = Some(FinishReason::Stop);
+            } else if generator.max_tokens.is_some_and(|cap| n >= cap as usize)
+                || length + kept.len() >= limit as usize
+            {
+                finish = Some(FinishReason::Length);
+            }
+            if finish.is_some() {
+                break;
+            }
+        }
+        prop_assert_eq!(&accepted.unwrap(), &kept);
+        generator.n_accepted = (n_others + kept.len()) as u32;
+        (generator.finish, generator.lacks_tokens) = (finish, false);
+        // The newest token has no keys and values, whatever was computed.
+        let n_computed = n_before - model.pending.len().min(n_before);
+        let alike = before[..n_computed]
+            .iter()
+            .zip(&kept)
+            .take_while(|(old, new)| old == new);
+        let n_left = alike.count().min(kept.len().saturating_sub(1));
+        let model = self.model(context);
+        model
+            .slots
+            .truncate(model.slots.len() - (n_computed - n_left));
+        model.n_final = model.n_final.min(model.slots.len());
+        model.pending = kept.split_off(n_left);
+        model.provisional = Some(n_left + model.pending.len());
         Ok(())
     }
 }

@@ -13,7 +13,9 @@ pub struct Model {
     pub process: usize,
     /// What was computed.
     pub slots: Vec<Slot>,
-    pub pending: Option<u32>,
+    pub pending: Vec<u32>,
+    /// So many of the last tokens, the buffer apart, can be replaced.
+    pub provisional: Option<usize>,
     pub buffer: Vec<u32>,
     pub n_committed: usize,
     /// Tokens whose full pages are committed when the program goes on.
@@ -39,7 +41,7 @@ impl Model {
     }
 
     pub fn seq_len(&self) -> usize {
-        self.slots.len() + usize::from(self.pending.is_some())
+        self.slots.len() + self.pending.len()
     }
 
     pub fn n_pages(&self, page_size: usize) -> usize {
@@ -47,6 +49,7 @@ impl Model {
     }
 
     pub fn settle(&mut self, page_size: u32) {
+        self.provisional = None;
         let page_size = page_size as usize;
         self.n_committed = self.n_committed.max(self.n_final / page_size * page_size);
     }
@@ -60,16 +63,17 @@ impl Model {
         slots
     }
 
-    /// A pass took the pending token and so much of the buffer, and left these slots.
+    /// A pass took the pending tokens and so much of the buffer, and left these slots.
     pub fn take(&mut self, slots: Vec<Slot>, n_buffered: usize) {
-        self.pending = None;
+        self.pending.clear();
         self.buffer.drain(..n_buffered);
         self.slots = slots;
     }
 
-    /// Drops the last tokens, the pending one first.
+    /// Drops the last tokens, the pending ones first.
     pub fn drop_tokens(&mut self, n: usize) {
-        let n_pending = usize::from(n > 0 && self.pending.take().is_some());
+        let n_pending = n.min(self.pending.len());
+        self.pending.truncate(self.pending.len() - n_pending);
         self.slots.truncate(self.slots.len() - (n - n_pending));
         self.n_final = self.n_final.min(self.slots.len());
         self.generator = None;
@@ -87,6 +91,8 @@ pub struct GeneratorModel {
     pub finish: Option<FinishReason>,
     pub counted: bool,
     pub n_steps: u32,
+    /// Its last step drew nothing, and what follows was not said.
+    pub lacks_tokens: bool,
     pub process: usize,
     /// The token masks of its steps come late.
     pub late: bool,
@@ -125,6 +131,8 @@ pub struct Generation {
     pub run: bool,
     /// There was nothing to run.
     pub void: bool,
+    /// It was to draw nothing.
+    pub is_cleared: bool,
     /// The token mask of a step, where it comes late.
     pub mask: Option<Vec<bool>>,
 }

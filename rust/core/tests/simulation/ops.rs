@@ -53,6 +53,10 @@ pub enum Op {
         adapter: Adapter,
     },
     Step(usize),
+    /// One that draws nothing.
+    ClearedStep(usize),
+    /// What the last step accepted is replaced, or first tokens of it are kept and others follow.
+    Accept(usize, usize, Vec<u32>),
     Run(usize),
     Forward(usize, ForwardOp),
     Reserve(usize, u32),
@@ -242,6 +246,8 @@ pub fn op() -> impl Strategy<Value = Op> {
         3 => generate.prop_map(|(context, method, seed, max_tokens, stop, adapter)| Op::Generate { context, method, seed, max_tokens, stop, adapter }),
         5 => (0usize..6).prop_map(Op::Step),
         2 => (0usize..6).prop_map(Op::Run),
+        1 => (0usize..6).prop_map(Op::ClearedStep),
+        4 => (0usize..6, 0usize..4, prop::collection::vec(0..V, 0..5)).prop_map(|(context, n_kept, tokens)| Op::Accept(context, n_kept, tokens)),
         5 => (0usize..6, forward()).prop_map(|(context, forward)| Op::Forward(context, forward)),
         1 => (0usize..6, 0u32..4).prop_map(|(context, n)| Op::Reserve(context, n)),
         1 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::Commit(context, n)),

@@ -50,8 +50,8 @@ impl Simulation {
             What::Flush => {
                 prop_assert_eq!(answer, Answer::Flushed);
                 // With nothing to compute there is no pass, and working pages stay what they are.
-                let pending = self.model(expected.context).pending;
-                if pending.is_some() || expected.n_buffered > 0 {
+                let is_pending = !self.model(expected.context).pending.is_empty();
+                if is_pending || expected.n_buffered > 0 {
                     self.compute(&expected, &[], Adapter::default());
                 }
                 let page_size = self.config.driver.page_size;
@@ -66,13 +66,24 @@ impl Simulation {
         {
             let adapter = self.generators[&generation.generator].adapter;
             self.compute(&expected, computed, adapter);
-            self.model(expected.context).pending = Some(*last);
+            self.model(expected.context).pending = vec![*last];
+        }
+        if generation.is_cleared {
+            let is_pending = !self.model(expected.context).pending.is_empty();
+            if is_pending || expected.n_buffered > 0 {
+                let adapter = self.generators[&generation.generator].adapter;
+                self.compute(&expected, &[], adapter);
+            }
+        }
+        if !generation.run && !generation.void {
+            self.model(expected.context).provisional = Some(generation.tokens.len());
         }
         let generator = self.generators.get_mut(&generation.generator).unwrap();
         generator.n_accepted += generation.tokens.len() as u32;
-        generator.n_steps += generation.tokens.len() as u32;
+        generator.n_steps += u32::from(!generation.void);
+        generator.lacks_tokens = generation.is_cleared;
         generator.finish = generator.finish.or(generation.finish);
-        if !generator.counted && !generation.void {
+        if !generator.counted && !generation.void && !generation.is_cleared {
             generator.counted = true;
             generator.seed = Some(generation.seed);
             let counts = &mut self.processes[generator.process].counts;
@@ -84,7 +95,7 @@ impl Simulation {
     /// What a pass took and drew was computed.
     fn compute(&mut self, expected: &Expected, drawn: &[u32], adapter: Adapter) {
         let model = self.model(expected.context);
-        let mut tokens: Vec<u32> = model.pending.into_iter().collect();
+        let mut tokens = model.pending.clone();
         tokens.extend(&model.buffer[..expected.n_buffered]);
         tokens.extend(drawn);
         let slots = model.written(&tokens, adapter);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pie_core::batch::{ArenaView, NOT_FINITE};
 use pie_core::sampling::{Key, Params};
 use pie_core::{
-    Adapter, AdapterName, Answer, Batch, BatchId, Capabilities, ContextId, DriverAnswer,
+    Adapter, AdapterName, Answer, Batch, BatchId, Capabilities, ContextId, Drafting, DriverAnswer,
     DriverCommand, DriverFailure, Engine, EngineConfig, Error, GeneratorId, GeneratorOptions,
     LateDraw, Method, NextWork, Output, ProcessId, Progress, RequestId, Sampled, Sampler,
     Submission, UserId, dummy,
@@ -107,6 +107,8 @@ pub fn options(method: Method) -> GeneratorOptions {
         max_tokens: None,
         stop: vec![],
         template_stop: vec![],
+        token_mask: vec![],
+        drafting: Drafting::None,
     }
 }
 

@@ -52,7 +52,7 @@ impl Generator {
     /// `limit-engine-memory`, `generator-retired`.
     fn recharge(&self) -> Result<(), Error> {
         let model = &self.context.model;
-        let n_bytes = model.with_engine(|engine| engine.stop_bytes(self.id))?;
+        let n_bytes = model.with_engine(|engine| engine.option_bytes(self.id))?;
         lock(&self.charge).resize(n_bytes as u64)
     }
 
@@ -302,6 +302,8 @@ impl HostGenerator for Generators<'_> {
             max_tokens: options.max_tokens,
             stop: options.stop,
             template_stop,
+            token_mask: Vec::new(),
+            drafting: pie_core::Drafting::None,
         };
         let id = context.model.with_engine(|engine| {
             let id = engine.new_generator(context.id, made)?;
