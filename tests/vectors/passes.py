@@ -13,10 +13,7 @@ ENTROPY = {"kind": "entropy"}
 
 
 def forward(ctx: str, name: str, *parts: Op, **handles: Op) -> list[Op]:
-    """A pass with its parts, executed; what each of the handles gives.
-
-    A handle is a sampler or a probe at its index.
-    """
+    """A pass with its parts, executed; what each handle gives. A handle is a sampler or a probe at its index."""
     ops = [op("forward", ctx=ctx, as_=name), *(part | {"fwd": name} for part in parts)]
     ops += [attached | {"fwd": name, "as": f"{name}/{handle}"} for handle, attached in handles.items()]
     return [*ops, op("execute", fwd=name, as_=name), *(op("read", out=name, handle=f"{name}/{handle}") for handle in handles)]
@@ -224,9 +221,8 @@ def forward_probes() -> list[Op]:
 
 
 def forward_mistakes() -> list[Op]:
-    """Every mistake has its code, at the earliest moment: the pass does not run, and the context is as before.
-
-    A pass is executed once.
+    """Every mistake has its code, at the earliest moment: the pass does not run, and the context is as before. A pass
+    is executed once.
     """
     ops = [op("context", as_="c"), *forward("c", "empty")]
     ops += [
