@@ -26,6 +26,7 @@ fn arrays() -> Arrays {
         (array::KV_INDICES, vec![3, 1, 6]),
         (array::KV_LAST_PAGE_LEN, vec![3, 2]),
         (array::ROW_TOKEN, vec![2, 3]),
+        (array::ROW_KEEP, vec![0, 2]),
         (array::MASK_INDPTR, vec![0, 2, 2, 2, 2]),
         (array::MASK_RUNS, vec![0, 1]),
         (array::COPY_SRC, vec![0]),
@@ -95,6 +96,7 @@ fn a_batch_is_read_in_place() {
     assert_eq!(slots[3], Some(Slot { page: 6, idx: 1 }));
     assert!(batch.is_masked(0) && !batch.is_masked(1));
     assert!(batch.allowed(1, 2).eq(std::iter::once(0..2)));
+    assert_eq!(batch.embedded_rows().collect::<Vec<_>>(), [1]);
 }
 
 #[test]
@@ -104,6 +106,7 @@ fn a_reread_token_is_not_written_and_may_share_its_page() {
         (array::POSITIONS, vec![2, 5]),
         (array::QO_INDPTR, vec![0, 1, 2]),
         (array::ROW_TOKEN, vec![0, 1]),
+        (array::ROW_KEEP, vec![0, 0]),
         (array::MASK_INDPTR, vec![0, 2, 2]),
         (array::KV_INDICES, vec![3, 1, 3]),
         (array::KV_LAST_PAGE_LEN, vec![3, 3]),
