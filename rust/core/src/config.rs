@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+<<<<<<< HEAD
 use crate::batch::{Capabilities, MAX_BATCH_TOKENS, MAX_VOCABULARY};
+=======
+use crate::batch::{Capabilities, DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS};
+>>>>>>> probes
 use crate::errors::{Error, ErrorCode, Result};
 
 /// The most of what an engine counts.
@@ -124,6 +128,7 @@ impl EngineConfig {
             positions: true,
             adapters: true,
             media: true,
+            embeddings: DUMMY_EMBEDDINGS.min(vocab_size),
             ..Capabilities::default()
         };
         Self {
@@ -219,7 +224,20 @@ impl EngineConfig {
     pub fn check(&self) -> Result<()> {
         self.check_settings()?;
         self.driver.check_settings()?;
-        let vocab_size = self.driver.vocab_size;
+        let (vocab_size, embeddings) = (self.driver.vocab_size, self.driver.embeddings);
+        if embeddings > vocab_size {
+            return Err(Error::with_values(
+                ErrorCode::InvalidConfig,
+                format!(
+                    "driver.embeddings is {embeddings}, and a row of logits has room for {vocab_size} values; give 0 \
+                     where the hidden state does not fit"
+                ),
+                &[
+                    ("embeddings", u64::from(embeddings)),
+                    ("vocab_size", u64::from(vocab_size)),
+                ],
+            ));
+        }
         match self.end_tokens.iter().find(|&&token| token >= vocab_size) {
             None => Ok(()),
             Some(token) => Err(Error::with_values(
@@ -308,11 +326,39 @@ mod tests {
     #[test]
     fn what_was_put_into_fields_is_checked_too() {
         type Spoil = fn(&mut EngineConfig);
+<<<<<<< HEAD
         let spoil: [(&str, Spoil); 4] = [
             ("model.prefill_chunk = 0", |c| c.prefill_chunk = 0),
             ("model.hold_s = 61", |c| c.hold = Duration::from_secs(61)),
             ("driver.n_pages = 0", |c| c.driver.n_pages = 0),
             ("end_tokens holds 100", |c| c.end_tokens = vec![100]),
+=======
+        let spoil: [(&str, Spoil); 18] = [
+            ("driver.embeddings", |c| c.driver.embeddings = 101),
+            ("driver.vocab_size", |c| c.driver.vocab_size = 0),
+            ("driver.vocab_size", |c| {
+                c.driver.vocab_size = (1 << 21) + 1;
+            }),
+            ("driver.page_size", |c| c.driver.page_size = 0),
+            ("driver.n_pages", |c| c.driver.n_pages = 0),
+            ("driver.host_pages", |c| {
+                c.driver.host_pages = (1 << 24) + 1;
+            }),
+            ("driver.max_positions", |c| {
+                c.driver.max_positions = u32::MAX;
+            }),
+            ("model.max_batch_tokens", |c| c.max_batch_tokens = 0),
+            ("model.prefill_chunk", |c| c.prefill_chunk = 0),
+            ("model.max_batch_seqs", |c| c.max_batch_seqs = 0),
+            ("model.max_batch_rows", |c| c.max_batch_rows = 0),
+            ("model.max_contexts", |c| c.max_contexts = 0),
+            ("model.max_snapshots", |c| c.max_snapshots = 0),
+            ("model.max_waiting", |c| c.max_waiting = 0),
+            ("model.max_late_rows", |c| c.max_late_rows = 0),
+            ("model.max_user_contexts", |c| c.max_user_contexts = 1 << 21),
+            ("model.hold_s", |c| c.hold = Duration::from_secs(61)),
+            ("end_tokens", |c| c.end_tokens = vec![100]),
+>>>>>>> probes
         ];
         for (message, spoil) in spoil {
             let mut config = EngineConfig::new("m", 100);

@@ -25,10 +25,15 @@ use crate::ids::BatchId;
 pub use answer::{DriverAnswer, NOT_FINITE};
 pub use builder::{Adapter, ArenaBuilder, Masks, Positions, Row, Sequence};
 pub use capabilities::Capabilities;
+<<<<<<< HEAD
 pub(crate) use capabilities::{MAX_BATCH_TOKENS, MAX_POSITIONS, MAX_VOCABULARY};
+=======
+pub(crate) use capabilities::{DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS, MAX_POSITIONS};
+>>>>>>> probes
 pub(crate) use jobs::RowReads;
 pub use jobs::{DriverFailure, RowResult, SampleJobs, Sampled, SequenceRows};
 pub use late::{LateDraw, LateDrawn, LateMask, LateRow};
+pub use layout::Keep;
 pub use page_lists::Pages;
 pub use reads::RowOutput;
 pub(crate) use reads::{MaskFault, Read, Reads};

@@ -209,9 +209,11 @@ impl Pass {
         self.reads.next_draw()
     }
 
-    /// Whether the token that it draws can be fed into the next batch: not where its mask may come late.
+    /// Whether the token that it draws can be fed into the next batch: not where its mask may come late, or its row is
+    /// two rows.
     pub(crate) fn can_be_followed(&self) -> bool {
-        self.reads.last().is_some_and(|read| !read.is_late)
+        let last = self.reads.last();
+        last.is_some_and(|read| !read.is_late && !read.embeds())
     }
 
     /// The row that the next batch but one answers, where its next token is drawn by the next one.

@@ -114,7 +114,7 @@ impl Engine {
         self.idle_context(context, "passed through the model")?;
         let state = self.owned.live(context)?;
         self.check_forward(state, forward)?;
-        let n_bytes = forward.n_bytes(self.config.driver.vocab_size, 0);
+        let n_bytes = forward.n_bytes(&self.config.driver);
         self.check_room_for_forward(state.process, n_bytes)?;
         let n_late = forward.rows.iter().filter(|row| row.late_mask).count();
         self.check_room_for_late(state.process, n_late)?;
@@ -226,7 +226,9 @@ impl Engine {
     pub(super) fn check_probe(&self, probe: &Probe) -> Result<()> {
         probe.check(self.config.driver.vocab_size)?;
         match probe {
-            Probe::Embedding => Err(self.unsupported("embeddings")),
+            Probe::Embedding if self.config.driver.embeddings == 0 => {
+                Err(self.unsupported("embeddings"))
+            }
             _ => Ok(()),
         }
     }
@@ -296,28 +298,53 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     if n_kept > limit as usize {
         return Err(too_many_rows("keeps", n_kept, limit));
     }
-    let mut indices: Vec<u32> = forward.rows.iter().map(|row| row.index).collect();
-    indices.sort_unstable();
-    let of_token = indices.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
-    if let Some(n) = of_token.filter(|&n| n > limit as usize) {
-        return Err(too_many_rows("wants of one token", n, limit));
+    let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
+    for row in &forward.rows {
+        of_tokens.entry(row.index).or_default().add(row);
     }
-    check_probes(forward)
+    for (index, rows) in of_tokens {
+        rows.check(index)?;
+        if rows.n() > limit as usize {
+            return Err(too_many_rows("wants of one token", rows.n(), limit));
+        }
+    }
+    Ok(())
+}
+/// What is wanted of one token.
+#[derive(Debug, Default)]
+struct TokenRows {
+    n_draws: usize,
+    n_probes: usize,
+    n_distributions: usize,
+    n_embeddings: usize,
 }
 
-/// Checks that what is read of each token is bounded.
-fn check_probes(forward: &Forward) -> Result<()> {
-    let is_distribution = |probe: &&Probe| matches!(probe, Probe::Distribution { .. });
-    let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for row in forward.rows.iter().filter(|row| !row.probes.is_empty()) {
-        let (n, n_distributions) = counts.entry(row.index).or_default();
-        *n += row.probes.len();
-        *n_distributions += row.probes.iter().filter(is_distribution).count();
+impl TokenRows {
+    fn add(&mut self, row: &RowRequest) {
+        self.n_draws += usize::from(row.sampler.is_some());
+        self.n_probes += row.probes.len();
+        for probe in &row.probes {
+            match probe {
+                Probe::Distribution { .. } => self.n_distributions += 1,
+                Probe::Embedding => self.n_embeddings += 1,
+                _ => {}
+            }
+        }
     }
-    for (index, (n, n_distributions)) in counts {
+
+    /// Rows of the batch: one for each way of drawing, or for what is read of the logits alone, and one for the hidden
+    /// state.
+    fn n(&self) -> usize {
+        let embeds = self.n_embeddings > 0;
+        let reads = self.n_probes > self.n_embeddings;
+        self.n_draws.max(usize::from(reads || !embeds)) + usize::from(embeds)
+    }
+
+    /// Whether the work behind it is bounded.
+    fn check(&self, index: u32) -> Result<()> {
         for (n, limit, what) in [
-            (n, MAX_PROBES, "probes"),
-            (n_distributions, MAX_DISTRIBUTIONS, "distributions"),
+            (self.n_probes, MAX_PROBES, "probes"),
+            (self.n_distributions, MAX_DISTRIBUTIONS, "distributions"),
         ] {
             if n > limit {
                 return Err(refused(&format!(
@@ -326,8 +353,8 @@ fn check_probes(forward: &Forward) -> Result<()> {
                 )));
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {

@@ -297,6 +297,11 @@ impl Simulation {
                     self.truncate_working(at, n)?;
                 }
             }
+            Op::DropCommitted(which, n) => {
+                if let Some(at) = self.pick(which) {
+                    self.drop_committed(at, n)?;
+                }
+            }
             Op::Take(which) => {
                 if !self.expected.is_empty() {
                     self.take(which % self.expected.len())?;

@@ -59,6 +59,7 @@ pub enum Op {
     Commit(usize, u32),
     ReleasePages(usize, u32),
     TruncateWorking(usize, u32),
+    DropCommitted(usize, u32),
     Take(usize),
     Cancel(usize),
     /// A request is cancelled, perhaps under way, and what is planned then overtakes its batch.
@@ -155,6 +156,7 @@ fn probe() -> impl Strategy<Value = Probe> {
         2 => (temperature, k).prop_map(|(temperature, k)| Probe::Distribution { temperature, k }),
         2 => prop::collection::vec(token, 1..5).prop_map(|tokens| Probe::Logprobs(tokens.into())),
         1 => Just(Probe::Entropy),
+        1 => Just(Probe::Embedding),
     ]
 }
 
@@ -245,6 +247,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::Commit(context, n)),
         1 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::ReleasePages(context, n)),
         1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::TruncateWorking(context, n)),
+        2 => (0usize..6, 0u32..3).prop_map(|(context, n)| Op::DropCommitted(context, n)),
         5 => (0usize..6).prop_map(Op::Take),
         2 => (0usize..6).prop_map(Op::Cancel),
         2 => (0usize..6).prop_map(Op::Overtake),

@@ -226,11 +226,7 @@ impl HostContext for Contexts<'_> {
     }
 
     fn drop_committed_pages(&mut self, this: Resource<ContextHandle>, n: u32) -> CallResult<()> {
-        self.drop_tokens(&this, |_, _| {
-            Err(super::generation::not_yet(&format!(
-                "drop-committed-pages({n})"
-            )))
-        })
+        self.drop_tokens(&this, |engine, id| engine.drop_committed_pages(id, n))
     }
 
     fn committed_page_count(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {

@@ -456,7 +456,7 @@ host_future!(
 host_future!(Generators<'_>, HostFutureTokens, FutureTokens, Vec<u32>);
 host_future!(Generators<'_>, HostFutureText, FutureText, String);
 
-pub(super) fn not_yet(what: &str) -> Error {
+fn not_yet(what: &str) -> Error {
     Error::new(
         pie_core::ErrorCode::Unsupported,
         format!("{what} is not served by this engine; leave it out"),
