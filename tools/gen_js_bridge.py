@@ -23,9 +23,9 @@ TYPINGS = ROOT / "js" / "inferlet" / "src" / "host.d.ts"
 BRIDGE = ROOT / "rust" / "js-runtime" / "src" / "bridge" / "engine.rs"
 HEADER = "Generated from wit/ by tools/gen_js_bridge.py; do not edit."
 
-TS_PRIMITIVES = {"bool": "boolean", "u32": "number", "f32": "number", "u64": "bigint", "string": "string"}
-TS_ARRAYS = {"u8": "Uint8Array", "u32": "Uint32Array"}
-RUST_PRIMITIVES = {"bool": "bool", "u8": "u8", "u32": "u32", "f32": "f32", "u64": "u64", "string": "String"}
+TS_PRIMITIVES = {"bool": "boolean", "u32": "number", "f32": "number", "u64": "bigint", "s64": "bigint", "string": "string"}
+TS_ARRAYS = {"u8": "Uint8Array", "u32": "Uint32Array", "f32": "Float32Array"}
+RUST_PRIMITIVES = {"bool": "bool", "u8": "u8", "u32": "u32", "f32": "f32", "u64": "u64", "s64": "i64", "string": "String"}
 
 
 def snake(name: str) -> str:
@@ -102,6 +102,13 @@ def taken(every: Iterable[Function]) -> list[Record | Enum | Variant]:
 def given(every: Iterable[Function]) -> list[Record | Enum | Variant]:
     """What crosses to JavaScript."""
     return named(answer_of(future) if (future := awaited(function)) else function.result for function in every)
+
+
+def listed(every: Iterable[Function]) -> list[Record | Enum | Variant]:
+    """What crosses to JavaScript in a list."""
+    results = (answer_of(future) if (future := awaited(function)) else function.result for function in every)
+    lists = (part.item for type_ in results for part in parts(type_) if isinstance(part, List))
+    return list(dict.fromkeys(item for item in lists if isinstance(item, Record | Enum | Variant)))
 
 
 def typings(every: tuple[Interface, ...]) -> str:
@@ -193,7 +200,7 @@ def bridge(every: tuple[Interface, ...]) -> str:
         "",
         "use super::Export;",
         "use super::held::{Held, awaited, handle, wait};",
-        "use super::values::{Read, Write, field, read, unknown, variant};",
+        "use super::values::{Read, Write, field, listed, read, unknown, variant};",
     ]
     for package in sorted({interface.package for interface in every}):
         modules = sorted(snake(interface.name) for interface in every if interface.package == package and interface.name != "types")
@@ -223,6 +230,7 @@ def bridge(every: tuple[Interface, ...]) -> str:
         lines += [*_reading(type_), ""]
     for type_ in given(functions):
         lines += [*_writing(type_), ""]
+    lines += [f"listed!({rust(type_)});" for type_ in listed(functions)]
     return _formatted("\n".join(lines))
 
 
@@ -303,8 +311,13 @@ def _reading(type_: Record | Enum | Variant) -> list[str]:
                 f'other => Err(unknown(ctx, "{name}", other, &[{", ".join(f"{chr(34)}{case}{chr(34)}" for case in cases)}])),',
                 "}",
             ]
-        case Variant(name=name):
-            raise NotImplementedError(f"no program has had to hand over a variant as {name} yet")
+        case Variant(name=name, cases=values):
+            body = ["let object: Object<'js> = value.get()?;", 'match &*field::<String>(ctx, &object, "type")? {']
+            body += [
+                f'"{case}" => Ok(Self::{pascal(case)}),' if held is None else f'"{case}" => Ok(Self::{pascal(case)}(field(ctx, &object, "value")?)),'
+                for case, held in values
+            ]
+            body += [f'other => Err(unknown(ctx, "{name}", other, &[{", ".join(f"{chr(34)}{case}{chr(34)}" for case, _ in values)}])),', "}"]
     return [*head, *body, "}", "}"]
 
 

@@ -65,7 +65,7 @@ class Decoder:
         Its stop token is not shown, and where the step was the last of the generation, its turn ends with it.
         """
         _arguments.of_type("output", output, Output)
-        return _event(host(self._raw.feed_output, output._raw()))
+        return _event(host(self._raw.feed_output, output.tokens, output._raw_finish()))
 
     def finish(self) -> AnyEvent:
         """Ends a turn that was begun: a character that was torn is shown as U+FFFD.

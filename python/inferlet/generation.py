@@ -43,6 +43,8 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
         seed=None if seed is None else _arguments.seed("seed", seed),
         auto_flush=bool(options.get("auto_flush", True)),
         ignore_eos=bool(options.get("ignore_eos", False)),
+        logit_mask=[],
+        drafting=_generation.Drafting_None_(),
     )
 
 

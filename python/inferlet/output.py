@@ -40,6 +40,6 @@ class Output:
     def _of(cls, raw: _generation.Output) -> Output:
         return cls(list(raw.tokens), FinishReason._of(raw.finish))
 
-    def _raw(self) -> _generation.Output:
+    def _raw_finish(self) -> _generation.FinishReason | None:
         reason = self.finish_reason
-        return _generation.Output(self.tokens, None if reason is None else _generation.FinishReason[reason.name])
+        return None if reason is None else _generation.FinishReason[reason.name]

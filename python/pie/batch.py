@@ -23,6 +23,8 @@ U64: TypeAlias = npt.NDArray[np.uint64]
 MAGIC = 0x42454950
 LAYOUT_VERSION = 3
 HEADER_WORDS = 96
+EMBEDDING = 2
+"""The word of `row_keep` by which the hidden state of a token is wanted in place of its logits."""
 ARRAYS = (
     "tokens",
     "positions",
@@ -238,7 +240,7 @@ class Batch:
 
     @property
     def row_keep(self) -> U32:
-        """1 where the row itself is wanted, beside what is drawn from it [R]."""
+        """1 where the row itself is wanted, beside what is drawn from it; EMBEDDING where it is a hidden state [R]."""
         return self.array("row_keep")
 
     @property

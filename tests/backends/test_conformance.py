@@ -114,6 +114,25 @@ def test_rows_are_float32_in_order_and_true(asked: Subject, driver: Driver) -> N
     assert driver.run(batch(Feed([1], [2]))).shape == (0, VOCAB_SIZE)
 
 
+def test_it_answers_hidden_states_in_the_place_of_rows(asked: Subject, whole: Whole) -> None:
+    """The other rows are as they were; a state is followed by zeros."""
+    opened = asked.open()
+    n_values, states = opened.capabilities.embeddings, asked.states(TEXT)
+    if n_values:
+        rows = [3, 17, 17, 44]
+        answer = opened.run(batch(TEXT.feed(range(N_EACH), 0, LENGTH, rows=rows, embeds=[1, 3])))
+        answered = answer.logits if isinstance(answer, Drawn) else answer[[1, 3]]
+        assert answered.shape == (2, VOCAB_SIZE)
+        assert asked.is_true(answered[:, :n_values], states[[17, 44]])
+        assert not answered[:, n_values:].any()
+        if isinstance(answer, Drawn):
+            assert len(answer.tokens) == 2
+        else:
+            assert asked.same(answer[[0, 2]], whole(TEXT)[[3, 17]])
+    opened.close()
+    assert n_values in (0, states.shape[1])
+
+
 def test_a_token_may_want_several_rows(asked: Subject, driver: Driver, whole: Whole) -> None:
     rows = [0, 5, 5, 5, 30]
     assert asked.same(driver.run(batch(TEXT.feed(range(N_EACH), 0, LENGTH, rows=rows))), whole(TEXT)[rows])

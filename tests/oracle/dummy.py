@@ -74,7 +74,19 @@ def extend(hashes: list[int], tokens: Iterable[int]) -> None:
 
 def logits(model: str, vocab_size: int, last: int) -> npt.NDArray[np.float32]:
     """The logits, float32 [V] in [-8, 8), of the row of a token whose h is `last`."""
+    return _values(_base(model, last), vocab_size)
+
+
+def state(model: str, vocab_size: int, last: int) -> npt.NDArray[np.float32]:
+    """The hidden state, float32 of at most 8 values, of a token whose h is `last`."""
+    return _values(fold(_base(model, last), 1), min(8, vocab_size))
+
+
+def _base(model: str, last: int) -> int:
     name = model.encode()
-    base = fold(last, fold_all(fold(0, len(name)), name))
-    bits = np.array([mix((base + n * GOLDEN) & MASK) >> 40 for n in range(1, vocab_size + 1)], dtype=np.float32)
+    return fold(last, fold_all(fold(0, len(name)), name))
+
+
+def _values(base: int, n: int) -> npt.NDArray[np.float32]:
+    bits = np.array([mix((base + index * GOLDEN) & MASK) >> 40 for index in range(1, n + 1)], dtype=np.float32)
     return bits * np.float32(2.0**-20) - np.float32(8.0)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE_LAYERS = [
     {"ids.rs", "slab.rs", "hash.rs", "errors/"},
     {"brle.rs", "budget.rs", "settings.rs", "command.rs"},
+    {"masks.rs"},
     {"sampling/"},
     {"batch/"},
     {"config.rs"},

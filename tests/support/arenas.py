@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oracle.sampler import Sampler
-from pie.batch import ARRAYS, HEADER_WORDS, LAYOUT_VERSION, MAGIC, Batch
+from pie.batch import ARRAYS, EMBEDDING, HEADER_WORDS, LAYOUT_VERSION, MAGIC, Batch
 
 ONE = 0x3F800000
 """The bits of the float 1."""
@@ -45,6 +45,8 @@ class Feed:
     """Tokens whose logits are wanted, as indices into `tokens`."""
     draws: Many[Draw] = ()
     """How each row is drawn from; by default the greatest logit."""
+    embeds: Many[int] = ()
+    """Which of `rows` are hidden states in place of logits."""
     masks: Mapping[int, Many[int]] = field(default_factory=dict)
     """Attention rows as run lengths, by index into `tokens`."""
     positions: Many[int] | None = None
@@ -90,14 +92,15 @@ def batch(
         arrays["kv_indptr"].append(len(arrays["kv_indices"]))
         arrays["kv_last_page_len"].append(kv_len - (n_pages - 1) * page_size)
         draws = feed.draws or [Draw(slot=slot) for slot in range(len(feed.rows))]
-        for row, drawn in zip(feed.rows, draws, strict=True):
+        for row_idx, (row, drawn) in enumerate(zip(feed.rows, draws, strict=True)):
+            embeds = row_idx in feed.embeds
             arrays["row_token"].append(first + row)
             arrays["row_sampler"] += drawn.words(kv_len)
             arrays["row_slot"].append(drawn.slot)
-            arrays["row_draws"].append(1)
+            arrays["row_draws"].append(int(not embeds))
             arrays["row_mask_runs"] += drawn.mask
             arrays["row_mask_indptr"].append(len(arrays["row_mask_runs"]))
-            arrays["row_keep"].append(0)
+            arrays["row_keep"].append(EMBEDDING if embeds else 0)
         for token_idx in range(len(feed.tokens)):
             arrays["mask_runs"] += feed.masks.get(token_idx, ())
             arrays["mask_indptr"].append(len(arrays["mask_runs"]))

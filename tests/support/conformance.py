@@ -13,6 +13,7 @@ import numpy as np
 
 from oracle.dummy import Write, append
 from oracle.dummy import logits as dummy_row
+from oracle.dummy import state as dummy_state
 from pie.backends import open_driver
 from pie.backends.base import Answer, Drawn, Driver, DriverOptions, FailedSequencesError, FollowingDriver
 from pie.backends.cpu import CpuOptions
@@ -82,6 +83,8 @@ class Subject:
     """A fresh driver of the sizes above, of a model of `VOCAB_SIZE` tokens."""
     truth: Callable[[Text], np.ndarray]
     """All rows of a text [T, V], computed without the driver."""
+    states: Callable[[Text], np.ndarray]
+    """All hidden states of a text [T, H], computed without the driver."""
     is_true: Callable[[np.ndarray, np.ndarray], bool]
     """Whether rows are those of `truth`, within what the driver's arithmetic allows."""
     bit_exact: bool
@@ -159,7 +162,8 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
     if name == "dummy":
         sizes = {"vocab_size": VOCAB_SIZE, "n_pages": N_PAGES, "page_size": PAGE_SIZE, "host_pages": N_HOST_PAGES, "follows": True}
         unwritten = Feed([1, 2], [20, 21], start=9, rows=[0])
-        return Subject(name, partial(DummyDriver, "m", **sizes), _dummy_truth, np.array_equal, bit_exact=True, failing=unwritten)
+        states = partial(_dummy_values, dummy_state)
+        return Subject(name, partial(DummyDriver, "m", **sizes), _dummy_truth, states, np.array_equal, bit_exact=True, failing=unwritten)
     options: dict[str, Any] = OPTIONS | {"swap_bytes": N_HOST_PAGES * page_bytes(folder)}
     if name == "cpu":
         opens: Callable[[], Driver] = partial(open_driver, "cpu", folder, CpuOptions(**options, n_threads=2, library=library))
@@ -171,7 +175,7 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
         opens = partial(getattr(import_module(module), function), folder, DriverOptions(**options))
     decoder = Decoder(load_checkpoint(folder))
     adapted = Feed([1, 2], [20, 21], rows=[1], adapter=5)
-    return Subject(name, opens, partial(_decoder_truth, decoder), close, bit_exact=name != "reference", failing=adapted)
+    return Subject(name, opens, partial(_decoder_truth, decoder), partial(_decoder_states, decoder), close, bit_exact=name != "reference", failing=adapted)
 
 
 def page_bytes(folder: Path) -> int:
@@ -181,11 +185,20 @@ def page_bytes(folder: Path) -> int:
 
 
 def _dummy_truth(text: Text) -> np.ndarray:
+    return _dummy_values(dummy_row, text)
+
+
+def _dummy_values(values: Callable[[str, int, int], np.ndarray], text: Text) -> np.ndarray:
     hashes: list[int] = []
     positions = range(len(text.tokens)) if text.positions is None else text.positions
     for slot, (token, position) in enumerate(zip(text.tokens, positions, strict=True)):
         append(hashes, Write(token, position, text.masks.get(slot, ())))
-    return np.array([dummy_row("m", VOCAB_SIZE, last) for last in hashes])
+    return np.array([values("m", VOCAB_SIZE, last) for last in hashes])
+
+
+def _decoder_states(decoder: Decoder, text: Text) -> np.ndarray:
+    positions = None if text.positions is None else list(text.positions)
+    return decoder.logits(list(text.tokens), visible=text.visible(), positions=positions)[1].final
 
 
 def _decoder_truth(decoder: Decoder, text: Text) -> np.ndarray:

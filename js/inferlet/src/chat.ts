@@ -37,7 +37,7 @@ export class Decoder {
    * turn ends with it. Else as `feed`.
    */
   feedOutput({ tokens, finishReason }: Output): Event {
-    return toEvent(this.#handle.feedOutput({ tokens: toTokens(tokens, 'tokens'), finish: finishReason }));
+    return toEvent(this.#handle.feedOutput(toTokens(tokens, 'tokens'), finishReason));
   }
 
   /**

@@ -154,6 +154,7 @@ export function newGenerator(context: host.ContextHandle, sampler: Sampler, opti
   checkOptions(options, Object.keys(OPTIONS), 'generate()');
   const readers = Object.entries<(value: never, name: string) => unknown>(OPTIONS);
   const record = readers.map(([name, read]) => [name, read(options[name as keyof GenerateOptions] as never, name)]);
-  const made = host.generatorCreate(context, samplerRecord(sampler), Object.fromEntries(record) as host.Options);
+  const fixed = { logitMask: new Uint32Array(), drafting: { type: 'none' } };
+  const made = host.generatorCreate(context, samplerRecord(sampler), { ...Object.fromEntries(record), ...fixed } as host.Options);
   return new Generator(made);
 }

@@ -10,21 +10,65 @@ declare module 'pie:host' {
     readonly seed: bigint | undefined;
   }
 
+  export interface Distribution {
+    readonly temperature: number;
+    readonly k: number;
+  }
+
+  export type Probe =
+    | { readonly type: 'logits' }
+    | { readonly type: 'distribution'; readonly value: Distribution }
+    | { readonly type: 'logprobs'; readonly value: Uint32Array }
+    | { readonly type: 'entropy' }
+    | { readonly type: 'embedding' };
+
+  export type Drafting =
+    | { readonly type: 'none' }
+    | { readonly type: 'n-gram' }
+    | { readonly type: 'model'; readonly value: string };
+
   export interface Options {
     readonly maxTokens: number | undefined;
     readonly stop: Uint32Array;
     readonly seed: bigint | undefined;
     readonly autoFlush: boolean;
     readonly ignoreEos: boolean;
+    readonly logitMask: Uint32Array;
+    readonly drafting: Drafting;
   }
 
   export type Role = 'system' | 'user' | 'assistant';
 
   export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
 
+  export interface Probabilities {
+    readonly tokens: Uint32Array;
+    readonly values: Float32Array;
+  }
+
+  export type Slot =
+    | { readonly type: 'tokens'; readonly value: Uint32Array }
+    | { readonly type: 'logits'; readonly value: Uint8Array }
+    | { readonly type: 'distribution'; readonly value: Probabilities }
+    | { readonly type: 'logprobs'; readonly value: Float32Array }
+    | { readonly type: 'entropy'; readonly value: number }
+    | { readonly type: 'embedding'; readonly value: Uint8Array };
+
+  export interface Speculation {
+    readonly drafted: number;
+    readonly accepted: number;
+  }
+
+  export interface PassOutput {
+    readonly slots: Slot[];
+    readonly speculation: Speculation;
+  }
+
   export interface Output {
     readonly tokens: Uint32Array;
     readonly finish: FinishReason | undefined;
+    readonly slots: Slot[];
+    readonly speculation: Speculation;
   }
 
   export type Event =
@@ -61,6 +105,31 @@ declare module 'pie:host' {
     cachedTokens(): number;
     pageSize(): number;
     buffer(): Uint32Array;
+    reserveWorkingPages(n: number): void;
+    commitWorkingPages(n: number): void;
+    releaseWorkingPages(n: number): void;
+    truncateWorkingPageTokens(n: number): void;
+    dropCommittedPages(n: number): void;
+    committedPageCount(): number;
+    workingPageCount(): number;
+    workingPageTokenCount(): number;
+  }
+
+  export interface AdapterHandle {
+  }
+
+  export interface ForwardPassHandle {
+    input(tokens: Uint32Array): void;
+    inputAt(tokens: Uint32Array, positions: Uint32Array): void;
+    attentionMask(masks: Uint32Array[]): void;
+    logitMask(mask: Uint32Array): void;
+    sample(indices: Uint32Array, sampler: Sampler): number;
+    probe(index: number, probe: Probe): number;
+    setAdapter(adapter: AdapterHandle): void;
+    setZoSeed(seed: bigint): void;
+    leaveWorkingPages(): void;
+    startPosition(): number;
+    execute(settle: Settle<PassOutput>): Wait;
   }
 
   export interface GeneratorHandle {
@@ -69,8 +138,18 @@ declare module 'pie:host' {
     addStop(tokens: Uint32Array): void;
     ignoreEos(ignore: boolean): void;
     setSeed(seed: bigint): void;
+    setAdapter(adapter: AdapterHandle): void;
+    setZoSeed(seed: bigint): void;
+    setHorizon(n: number): void;
+    probeEachStep(index: number, probe: Probe): number;
+    askMasks(ask: boolean): void;
     nextStep(): number | undefined;
+    probe(index: number, probe: Probe): number;
+    clearSampler(): void;
+    draft(tokens: Uint32Array, positions: Uint32Array): void;
     step(settle: Settle<Output>): Wait;
+    giveMask(mask: Uint32Array): void;
+    accept(tokens: Uint32Array): Uint32Array;
     collectTokens(settle: Settle<Uint32Array>): Wait;
     collectText(settle: Settle<string>): Wait;
     tokensGenerated(): number;
@@ -79,7 +158,7 @@ declare module 'pie:host' {
 
   export interface DecoderHandle {
     feed(tokens: Uint32Array): Event;
-    feedOutput(output: Output): Event;
+    feedOutput(tokens: Uint32Array, finish: FinishReason | undefined): Event;
     finish(): Event;
     reset(): void;
   }
@@ -96,6 +175,17 @@ declare module 'pie:host' {
   export function contextTake(model: ModelHandle, name: string): ContextHandle;
   export function contextDelete(model: ModelHandle, name: string): void;
   export function contextSnapshots(model: ModelHandle): string[];
+  export function adapterCreate(model: ModelHandle, name: string): AdapterHandle;
+  export function adapterOpen(model: ModelHandle, name: string): AdapterHandle;
+  export function shortest(mask: Uint32Array, len: number): Uint32Array;
+  export function intersection(masks: Uint32Array[], len: number): Uint32Array;
+  export function allowing(elements: Uint32Array, len: number): Uint32Array;
+  export function allowed(mask: Uint32Array, len: number): Uint32Array;
+  export function pack(mask: Uint32Array, len: number): Uint8Array;
+  export function unpack(bits: Uint8Array, len: number): Uint32Array;
+  export function window(start: number, n: number, window: number, sinks: number): Uint32Array[];
+  export function causal(start: number, n: number): Uint32Array[];
+  export function forwardPassCreate(context: ContextHandle): ForwardPassHandle;
   export function generatorCreate(context: ContextHandle, sampler: Sampler, options: Options): GeneratorHandle;
   export function send(message: string): void;
   export function receive(settle: Settle<string>): Wait;

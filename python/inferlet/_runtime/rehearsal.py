@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import componentize_py_runtime
 from componentize_py_types import Ok
-from wit_world.imports import chat, context, futures, generation, model, poll, source, tokenizer
+from wit_world.imports import chat, context, futures, generation, model, poll, sampling, source, tokenizer
 
 from inferlet._runtime import stdio
 
@@ -62,7 +62,7 @@ class FakedEngine:
             "Generator.create": lambda context, sampler, options: self._generator(),
             "Generator.next_step": lambda generator: next(self._steps[generator], None),
             "Generator.ignore_eos": lambda generator, ignore: None,
-            "Generator.step": lambda generator: self._future(generation.FutureOutput, generation.Output([1], None)),
+            "Generator.step": lambda generator: self._future(generation.FutureOutput, generation.Output([1], None, [], sampling.Speculation(0, 0))),
             "Generator.collect_tokens": lambda generator: self._future(generation.FutureTokens, [1, 2]),
             "Generator.collect_text": lambda generator: self._future(generation.FutureText, "text"),
             "Generator.finish_reason": lambda generator: generation.FinishReason.LENGTH,

@@ -36,7 +36,7 @@ class Drawn:
     finite.
     """
     logits: npt.NDArray[np.float32]
-    """The rows whose `row_keep` is 1, in their order, float32 [K, V], C-contiguous."""
+    """The rows whose `row_keep` is not 0, in their order, float32 [K, V], C-contiguous."""
 
 
 NOT_FINITE = 0xFFFFFFFF
@@ -141,6 +141,8 @@ class Capabilities:
     """Whether sequences may have adapters; where not, one that has fails alone."""
     media: bool = False
     """Whether sequences may have media; where not, one that has fails alone."""
+    embeddings: int = 0
+    """Values of the hidden state behind a token, which it answers where that is asked for; 0: it does not."""
     follows: bool = False
     """Whether it draws by itself and feeds its next batch, which it is given while one runs; it has `launch` then."""
 

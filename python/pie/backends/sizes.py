@@ -72,4 +72,6 @@ def capabilities(backend: str, checkpoint: Checkpoint, dtype: DtypeName, options
         host_pages=min(swap_bytes // n_bytes, _MAX_HOST_PAGES),
         masks=True,
         positions=True,
+        # A row of logits has room for it in every model that there is.
+        embeddings=spec.hidden_size if spec.hidden_size <= spec.vocab_size else 0,
     )

@@ -160,8 +160,8 @@ impl HostEnd {
 
     /// Waits for the answer to the batch that was sent first of those under way: looks for as long as `looking`, then
     /// sleeps until `timeout` at most. It sleeps at once where the last answer took twice as long as that: who looks in
-    /// vain takes a core from the driver. `process` is readable when the process of the driver has ended: a descriptor of
-    /// it (pidfd).
+    /// vain takes a core from the driver. `process` is readable when the process of the driver has ended: a descriptor
+    /// of it (pidfd).
     ///
     /// # Errors
     /// Those of the system.

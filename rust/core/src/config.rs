@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::batch::{Capabilities, MAX_BATCH_TOKENS, MAX_VOCABULARY};
+use crate::batch::{Capabilities, DUMMY_EMBEDDINGS, MAX_BATCH_TOKENS, MAX_VOCABULARY};
 use crate::errors::{Error, ErrorCode, Result};
 
 /// The most of what an engine counts.
@@ -124,6 +124,7 @@ impl EngineConfig {
             positions: true,
             adapters: true,
             media: true,
+            embeddings: DUMMY_EMBEDDINGS.min(vocab_size),
             ..Capabilities::default()
         };
         Self {
@@ -143,7 +144,7 @@ impl EngineConfig {
     }
 
     /// The most tokens of a context, which are the positions that the model knows.
-    pub(crate) const fn max_context(&self) -> u32 {
+    pub const fn max_context(&self) -> u32 {
         self.driver.max_positions
     }
 
@@ -219,7 +220,20 @@ impl EngineConfig {
     pub fn check(&self) -> Result<()> {
         self.check_settings()?;
         self.driver.check_settings()?;
-        let vocab_size = self.driver.vocab_size;
+        let (vocab_size, embeddings) = (self.driver.vocab_size, self.driver.embeddings);
+        if embeddings > vocab_size {
+            return Err(Error::with_values(
+                ErrorCode::InvalidConfig,
+                format!(
+                    "driver.embeddings is {embeddings}, and a row of logits has room for {vocab_size} values; give 0 \
+                     where the hidden state does not fit"
+                ),
+                &[
+                    ("embeddings", u64::from(embeddings)),
+                    ("vocab_size", u64::from(vocab_size)),
+                ],
+            ));
+        }
         match self.end_tokens.iter().find(|&&token| token >= vocab_size) {
             None => Ok(()),
             Some(token) => Err(Error::with_values(
@@ -308,11 +322,12 @@ mod tests {
     #[test]
     fn what_was_put_into_fields_is_checked_too() {
         type Spoil = fn(&mut EngineConfig);
-        let spoil: [(&str, Spoil); 4] = [
+        let spoil: [(&str, Spoil); 5] = [
             ("model.prefill_chunk = 0", |c| c.prefill_chunk = 0),
             ("model.hold_s = 61", |c| c.hold = Duration::from_secs(61)),
             ("driver.n_pages = 0", |c| c.driver.n_pages = 0),
             ("end_tokens holds 100", |c| c.end_tokens = vec![100]),
+            ("driver.embeddings is 101", |c| c.driver.embeddings = 101),
         ];
         for (message, spoil) in spoil {
             let mut config = EngineConfig::new("m", 100);

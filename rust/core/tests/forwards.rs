@@ -18,9 +18,10 @@ use pie_core::{
     Method, PageCounts, Probe, ProcessId, Reading, RequestId, RowOutput, RowRequest, Sampler,
     Submission, TokenBudget,
 };
+use support::probing::{near, read};
 use support::sampling::drawn as sampled;
 use support::world::{MODEL, World, config, expected, output, prompt};
-use support::{Slot, derived_seed, row_of, write, write_plain};
+use support::{Slot, derived_seed, row_of, state_of, write, write_plain};
 
 const P: ProcessId = ProcessId(1);
 const LORA: Adapter = Adapter {
@@ -126,6 +127,102 @@ fn rows_come_in_the_order_in_which_they_were_asked_for_and_each_has_a_slot_of_it
     assert_eq!(rows[3].tokens, [token(&slots[4], &params, 5, 2)]);
     assert_eq!(world.engine.tail(context, 10).unwrap(), [1, 2, 3, 4, 5]);
     assert_eq!(world.engine.seq_len(context).unwrap(), 5);
+}
+
+#[test]
+fn probes_read_the_raw_row_whatever_is_drawn_and_masked() {
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[1, 2, 3]);
+    let probes = vec![
+        Probe::Embedding,
+        Probe::Entropy,
+        Probe::Distribution {
+            temperature: 0.5,
+            k: 3,
+        },
+        Probe::Logprobs([4, 49].into()),
+        Probe::Logits,
+        Probe::Embedding,
+    ];
+    let masked = RowRequest {
+        probes: probes.clone(),
+        ..drawn(1, Method::Argmax, None)
+    };
+    let alone = RowRequest {
+        probes: probes[..1].to_vec(),
+        ..kept(0)
+    };
+    let asked = Forward {
+        rows: vec![masked, alone],
+        token_mask: vec![7, 1],
+        ..forward(&[4, 5])
+    };
+    let rows = run(&mut world, context, asked).unwrap();
+    // The hidden state and the logits of the one, and the hidden state of the other.
+    assert_eq!(world.engine.stats().n_rows, 3);
+    let slots = slots(&[1, 2, 3, 4, 5], Adapter::default());
+    let (row, state) = (logits(&slots[4]), state_of(MODEL, 50, &slots[4]));
+    assert_eq!(rows[0].tokens, [7]);
+    let mut both = rows[0].readings.iter().zip(&probes);
+    assert!(both.all(|(reading, probe)| near(reading, &read(&row, &state, probe))));
+    let state = state_of(MODEL, 50, &slots[3]);
+    assert_eq!(rows[1].readings, [Reading::Embedding(state.into())]);
+}
+
+#[test]
+fn what_probes_may_ask_for_is_bounded() {
+    let mut world = World::with_process(config(), 9);
+    let context = world.context(&[]);
+    let distribution = |temperature, k| Probe::Distribution { temperature, k };
+    let invalid = ErrorCode::InvalidProbe;
+    for (probe, n, code, part) in [
+        (distribution(0.0, 1), 1, invalid, "temperature = 0"),
+        (distribution(1.0, 51), 1, invalid, "k = 51"),
+        (
+            Probe::Logprobs([].into()),
+            1,
+            invalid,
+            "number of tokens = 0",
+        ),
+        (
+            Probe::Logprobs([50].into()),
+            1,
+            ErrorCode::InvalidToken,
+            "token 50",
+        ),
+        (
+            distribution(1.0, 1),
+            17,
+            ErrorCode::InvalidArgument,
+            "17 distributions",
+        ),
+        (
+            Probe::Entropy,
+            1025,
+            ErrorCode::InvalidArgument,
+            "1025 probes",
+        ),
+    ] {
+        // All of one row, or each of a row of its own.
+        let own = RowRequest {
+            probes: vec![probe.clone()],
+            ..kept(0)
+        };
+        let one = RowRequest {
+            probes: vec![probe; n],
+            ..kept(0)
+        };
+        for rows in [vec![one], vec![own; n]] {
+            let asked = Forward {
+                rows,
+                ..forward(&[1])
+            };
+            let error = run(&mut world, context, asked).unwrap_err();
+            assert_eq!(error.code, code, "{error}");
+            assert!(error.message.contains(part), "{error}");
+        }
+    }
+    assert_eq!(world.engine.stats().n_batches, 0);
 }
 
 #[test]
@@ -286,6 +383,7 @@ fn what_the_driver_does_not_serve_is_refused_by_name() {
             masks: false,
             positions: false,
             adapters: false,
+            embeddings: 0,
             ..config().driver
         },
         ..config()
@@ -302,7 +400,14 @@ fn what_the_driver_does_not_serve_is_refused_by_name() {
         adapter: LORA,
         ..forward(&[1])
     };
-    for wrong in [placed, masked, adapted] {
+    let embedded = Forward {
+        rows: vec![RowRequest {
+            probes: vec![Probe::Embedding],
+            ..kept(0)
+        }],
+        ..forward(&[1])
+    };
+    for wrong in [placed, masked, adapted, embedded] {
         assert_eq!(
             code(run(&mut world, context, wrong)),
             ErrorCode::Unsupported
@@ -371,6 +476,59 @@ fn working_pages_are_the_programs_to_commit_and_to_drop() {
         .reserve_working_pages(context, 1000)
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::OutOfPages);
+}
+
+#[test]
+fn committed_pages_are_dropped_from_the_end_and_stay_with_who_shares_them() {
+    let mut world = World::with_process(config(), 9);
+    let tokens: Vec<u32> = (0..14).collect();
+    let context = world.context(&tokens);
+    world.flush(context).unwrap();
+    let fork = world.engine.fork(context).unwrap();
+    let refused = |world: &mut World, n| {
+        let error = world.engine.drop_committed_pages(context, n).unwrap_err();
+        assert_eq!(error.code, ErrorCode::TruncateRange);
+        error.message
+    };
+    assert!(refused(&mut world, 1).contains("2 tokens stand behind"));
+    world.engine.truncate(context, 2).unwrap();
+    assert!(refused(&mut world, 4).contains("3 are committed"));
+    let generator = world.generator(context, 1);
+    world.engine.reserve_working_pages(context, 2).unwrap();
+    world.engine.drop_committed_pages(context, 2).unwrap();
+    world.check();
+    assert_eq!(world.engine.tail(context, 20).unwrap(), tokens[..4]);
+    let counts = world.engine.page_counts(context).unwrap();
+    let expected = PageCounts {
+        n_committed: 1,
+        n_working: 2,
+        n_last: 0,
+    };
+    assert_eq!(counts, expected);
+    let step = world.step(generator).unwrap_err();
+    assert_eq!(step.code, ErrorCode::GeneratorRetired);
+    // Who shares the pages has them: nothing is computed again but the tokens behind the full ones.
+    let asked = |row| Forward {
+        rows: vec![kept(0)],
+        ..forward(&[row])
+    };
+    let before = world.engine.stats().n_tokens;
+    let rows = run(&mut world, fork, asked(30)).unwrap();
+    assert_eq!(world.engine.stats().n_tokens - before, 1);
+    let whole = slots(&[&tokens[..], &[30]].concat(), Adapter::default());
+    assert_eq!(values(&rows[0]), Some(&logits(&whole[14])[..]));
+    let rows = run(&mut world, context, asked(31)).unwrap();
+    let short = slots(&[&tokens[..4], &[31]].concat(), Adapter::default());
+    assert_eq!(values(&rows[0]), Some(&logits(&short[4])[..]));
+    let request = Submission::Flush(context);
+    world.engine.append(context, &[1]).unwrap();
+    let request = world.submit(request).unwrap();
+    let busy = world.engine.drop_committed_pages(context, 0).unwrap_err();
+    assert_eq!(busy.code, ErrorCode::ContextBusy);
+    world.wait(request).unwrap();
+    world.engine.release(context);
+    let gone = world.engine.drop_committed_pages(context, 0).unwrap_err();
+    assert_eq!(gone.code, ErrorCode::ContextReleased);
 }
 
 /// What a context has cut is in the arena before; what it finds computed in its place is not.

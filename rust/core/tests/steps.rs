@@ -326,7 +326,9 @@ fn a_step_without_a_sampler_reads_rows_and_its_program_decides() {
 
 #[test]
 fn what_cannot_be_read_is_refused() {
-    let mut world = world();
+    let mut config = config();
+    config.driver.embeddings = 0;
+    let mut world = World::with_process(config, 7);
     let (_, id) = generator(&mut world, &prompt(10, 1), options(Method::Argmax));
     let many = vec![1; MAX_PROBED_TOKENS + 1];
     for (probe, code) in [

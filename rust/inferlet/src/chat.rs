@@ -86,7 +86,9 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::feed`].
     pub fn feed_output(&mut self, output: &Output) -> Result<Event> {
-        Ok(self.raw.feed_output(&output.into())?)
+        Ok(self
+            .raw
+            .feed_output(&output.tokens, output.finish.map(Into::into))?)
     }
 
     /// Ends a turn that was begun: a character that was torn is shown as U+FFFD. One event, as of [`Decoder::feed`].

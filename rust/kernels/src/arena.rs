@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 const MAGIC: u32 = 0x4245_4950;
 const LAYOUT_VERSION: u32 = 3;
 const HEADER_WORDS: usize = 96;
+/// The word of `row_keep` by which the hidden state of a token is wanted in place of its logits.
+const EMBEDDING: u32 = 2;
 /// Word of the header where the (offset, length) pairs of the arrays begin.
 const FIRST_PAIR: usize = 16;
 
@@ -34,6 +36,7 @@ mod array {
     pub(super) const SWAP_OUT_DST: usize = 24;
     pub(super) const SWAP_IN_SRC: usize = 25;
     pub(super) const SWAP_IN_DST: usize = 26;
+    pub(super) const ROW_KEEP: usize = 27;
 }
 
 /// What a batch may name.
@@ -79,6 +82,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) tokens: &'a [u32],
     pub(crate) positions: &'a [u32],
     pub(crate) row_token: &'a [u32],
+    row_keep: &'a [u32],
     pub(crate) swap_outs: Copies<'a>,
     pub(crate) swap_ins: Copies<'a>,
     pub(crate) copies: Copies<'a>,
@@ -108,6 +112,7 @@ impl<'a> Batch<'a> {
             tokens: array(array::TOKENS)?,
             positions: array(array::POSITIONS)?,
             row_token: array(array::ROW_TOKEN)?,
+            row_keep: array(array::ROW_KEEP)?,
             swap_outs: Copies {
                 src: array(array::SWAP_OUT_SRC)?,
                 dst: array(array::SWAP_OUT_DST)?,
@@ -190,6 +195,12 @@ impl<'a> Batch<'a> {
     /// Whether the slots of a sequence's tokens hold their keys and values already.
     fn is_reread(&self, seq_idx: usize) -> bool {
         self.seq_reread.get(seq_idx).is_some_and(|&flag| flag != 0)
+    }
+
+    /// The rows in whose place the hidden state of their token is wanted.
+    pub(crate) fn embedded_rows(&self) -> impl Iterator<Item = usize> {
+        let rows = self.row_keep.iter().enumerate();
+        rows.filter_map(|(row, &keep)| (keep == EMBEDDING).then_some(row))
     }
 
     /// Whether a token has an attention row of its own beside causality.

@@ -111,6 +111,26 @@ fn renderings_are_bounded() {
 }
 
 #[test]
+fn what_a_rendering_looks_at_is_bounded_though_it_writes_little() {
+    let many = |looked: &str| {
+        error_of(&format!(
+            "{{% set l = range(10000)|list %}}{{% set t = 'abc ' * 9000 %}}\
+             {{% for i in range(10000) %}}{{{{ {looked} }}}}{{% endfor %}}"
+        ))
+    };
+    for looked in [
+        "l|min",
+        "l|sum|abs",
+        "(l|batch(10000)|first|first)",
+        "(t|lower|length)",
+        "loop.changed(l)",
+    ] {
+        let error = many(looked);
+        assert!(error.contains("bytes"), "{looked}: {error}");
+    }
+}
+
+#[test]
 fn what_a_source_may_need_of_a_compiler_is_bounded() {
     let compile = |source: &str| ChatTemplate::new(source, SpecialTokens::default());
     for source in [
@@ -146,11 +166,18 @@ fn values_are_bounded_in_depth_and_hold_no_namespace() {
     assert!(nested("[ns.s]").contains("nested deeper than the limit of 100"));
     assert!(nested("{'a': ns.s}").contains("nested deeper than the limit of 100"));
     assert!(nested("ns.s|batch(1)|list + [ns.s]").contains("limit"));
+    let remembered = |value: &str| {
+        error_of(&format!(
+            "{{% set ns = namespace(s=[]) %}}{{% for i in range(2) %}}{{{{ loop.changed(1, {value}) }}}}{{% endfor %}}"
+        ))
+    };
     for value in ["ns", "[ns]", "loop", "{'a': [loop]}", "namespace(a=ns)"] {
-        assert!(
-            nested(value).contains("cannot keep a namespace or a loop"),
-            "{value}"
-        );
+        for error in [nested(value), remembered(value)] {
+            assert!(
+                error.contains("cannot keep a namespace or a loop"),
+                "{value}: {error}"
+            );
+        }
     }
 }
 

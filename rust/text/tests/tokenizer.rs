@@ -157,6 +157,16 @@ fn vocabs_are_raw_bytes() {
 }
 
 #[test]
+fn the_longest_token_is_as_long_as_any() {
+    for json in [byte_level(), metaspace()] {
+        let tokenizer = tokenizer(&json);
+        let lengths = (0..tokenizer.vocab_size()).filter_map(|id| tokenizer.token_bytes(id));
+        let longest = lengths.map(<[u8]>::len).max();
+        assert_eq!(Some(tokenizer.longest_token_bytes()), longest);
+    }
+}
+
+#[test]
 fn special_tokens_are_the_declared_ones() {
     let it = tokenizer(&byte_level());
     let (ids, bytes) = it.special_tokens();

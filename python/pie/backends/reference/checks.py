@@ -49,6 +49,7 @@ def _lengths(batch: Batch) -> None:
         ("kv_indptr", batch.kv_indptr, n_seqs + 1),
         ("kv_last_page_len", batch.kv_last_page_len, n_seqs),
         ("row_token", batch.row_token, batch.n_rows),
+        ("row_keep", batch.row_keep, batch.n_rows),
         ("mask_indptr", batch.mask_indptr, n_tokens + 1),
         ("copy_dst", batch.copy_dst, len(batch.copy_src)),
         ("swap_out_dst", batch.swap_out_dst, len(batch.swap_out_src)),

@@ -21,7 +21,7 @@ from pie.backends.copying import measure_copy_ns
 from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
 from pie.backends.sizes import capabilities, choose_dtype, page_bytes
 from pie.backends.unsupported import no_adapters, unsupported
-from pie.batch import U32, Batch
+from pie.batch import EMBEDDING, U32, Batch
 from pie.models.loader import Checkpoint, load_checkpoint
 from pie.models.rotary import amplitude, inverse_frequencies
 from pie.models.spec import LayerNames
@@ -119,7 +119,11 @@ class ReferenceDriver:
             hidden = hidden + self._attention(batch, layer, names, hidden, (cos.float(), sin.float()))
             hidden = hidden + self._mlp(names, hidden)
         rows = self._norm(hidden[batch.row_token.astype(np.int64)], spec.names.final_norm)
-        return self._linear(rows, spec.names.embedding if spec.tied else spec.names.output)
+        logits = self._linear(rows, spec.names.embedding if spec.tied else spec.names.output)
+        for row in np.flatnonzero(batch.row_keep == EMBEDDING).tolist():
+            logits[row] = 0
+            logits[row, : spec.hidden_size] = rows[row]
+        return logits
 
     def _attention(self, batch: Batch, layer: int, names: LayerNames, hidden: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
         """The outputs [T, E] of a layer's attention; keys and values of the batch are stored first."""

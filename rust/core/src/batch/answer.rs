@@ -18,7 +18,7 @@ pub enum DriverAnswer<'a> {
         /// Of one row after the other as many tokens as `row_draws` says; [`NOT_FINITE`] where a logit of the row is
         /// not finite.
         tokens: &'a [u32],
-        /// Of the rows whose `row_keep` is 1, in their order: float32 `[K, V]`, C-contiguous.
+        /// Of the rows whose `row_keep` is not 0, in their order: float32 `[K, V]`, C-contiguous.
         logits: &'a [f32],
     },
 }

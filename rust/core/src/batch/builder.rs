@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{Field, halves};
+use super::layout::{Field, Keep, halves};
 use super::page_lists::{PageLists, Pages};
 use super::view::ArenaView;
 use super::writer::{ArenaWriter, RowWords, SequenceWords};
@@ -99,8 +99,8 @@ pub struct Row<'a> {
     pub n_draws: u32,
     /// Token mask, as run lengths over the vocabulary; empty: no restriction.
     pub mask: &'a [u32],
-    /// The row itself is wanted too.
-    pub keep: bool,
+    /// What is wanted of the row itself.
+    pub keep: Keep,
 }
 
 impl ArenaBuilder {
@@ -245,7 +245,7 @@ impl ArenaBuilder {
             slot: key.slot,
             draws: row.n_draws,
             mask_end: runs.len() as u32,
-            keep: u32::from(row.keep),
+            keep: row.keep as u32,
         };
         self.rows.push(words);
     }

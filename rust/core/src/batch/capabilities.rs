@@ -30,6 +30,9 @@ crate::settings! {
         adapters "adapters": bool = false;
         /// Whether sequences may have media; where not, one that has fails alone.
         media "media": bool = false;
+        /// Values of the hidden state behind a token, which it answers where that is asked for; 0: it does not. A row
+        /// of logits has room for them: at most `vocab_size`.
+        embeddings "embeddings": u32 = 0, 0 => 1 << 21;
         /// Whether it draws by itself and feeds what it draws into its next batch. It is given that one while one runs,
         /// and runs them in order.
         follows "follows": bool = false;
@@ -38,6 +41,8 @@ crate::settings! {
 
 /// The most tokens that a vocabulary may have.
 pub(crate) const MAX_VOCABULARY: u32 = 1 << 21;
+/// Values of a hidden state of the dummy driver, where a row has room for them.
+pub(crate) const DUMMY_EMBEDDINGS: u32 = 8;
 /// The most positions that there may be.
 pub(crate) const MAX_POSITIONS: u32 = 1 << 24;
 /// The most tokens that a batch may have.

@@ -1,7 +1,7 @@
 //! Whether the arrays of an arena fit together. What they name in a driver (tokens, pages, host slots) the driver
 //! checks.
 
-use super::layout::{Field, SAMPLER_WORDS};
+use super::layout::{Field, Keep, SAMPLER_WORDS};
 use super::view::{ArenaView, SequenceView};
 use crate::brle;
 
@@ -157,6 +157,17 @@ impl ArenaView<'_> {
         let rows = self.field(Field::RowToken);
         if rows.windows(2).any(|pair| pair[0] > pair[1]) {
             return Err("RowToken descends".to_owned());
+        }
+        let kept = self.field(Field::RowKeep);
+        if let Some(row) = kept.iter().position(|&keep| keep > Keep::Embedding as u32) {
+            return Err(format!("RowKeep of row {row} is {}", kept[row]));
+        }
+        if let Some((row, _)) = self
+            .rows()
+            .enumerate()
+            .find(|(_, row)| row.embeds && row.n_draws > 0)
+        {
+            return Err(format!("row {row} is a hidden state, and drawn from"));
         }
         match rows.last() {
             Some(&last) if last as usize >= self.n_tokens() => Err(format!(

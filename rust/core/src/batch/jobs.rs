@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Capabilities;
 use super::answer::{AnswerReader, AnsweredRow, DriverAnswer, NOT_FINITE, row_error};
 use super::late::LateMask;
 use super::layout::Field;
@@ -17,6 +18,8 @@ use crate::sampling::{Probe, Reading, RowFault, Scratch, read_row, sample_many};
 pub struct SampleJobs {
     arena: Arc<[u32]>,
     vocab_size: u32,
+    /// Values of a hidden state.
+    n_embedded: u32,
     /// What comes of rows besides draws, in their order.
     pub(super) reads: Vec<RowReads>,
 }
@@ -77,10 +80,15 @@ pub struct DriverFailure {
 
 impl SampleJobs {
     /// The draws that an arena of an [`ArenaBuilder`](super::ArenaBuilder) asks for, and what else is read of its rows.
-    pub(crate) const fn new(arena: Arc<[u32]>, vocab_size: u32, reads: Vec<RowReads>) -> Self {
+    pub(crate) const fn new(
+        arena: Arc<[u32]>,
+        driver: &Capabilities,
+        reads: Vec<RowReads>,
+    ) -> Self {
         Self {
             arena,
-            vocab_size,
+            vocab_size: driver.vocab_size,
+            n_embedded: driver.embeddings,
             reads,
         }
     }
@@ -96,9 +104,9 @@ impl SampleJobs {
         self.conclude(DriverAnswer::Logits(logits), &[], failures)
     }
 
-    /// Draws from the rows that the driver answered with, or takes what it drew, and evaluates probes. `masks` are those that came late, in
-    /// the order of their rows; a late row without one is kept. `failures` names sequences of the batch that the driver
-    /// could not compute, by index, with a reason each.
+    /// Draws from the rows that the driver answered with, or takes what it drew, and evaluates probes. `masks` are
+    /// those that came late, in the order of their rows; a late row without one is kept. `failures` names sequences of
+    /// the batch that the driver could not compute, by index, with a reason each.
     ///
     /// A row that is missing, holds a value that is not finite, or was drawn wrongly fails its sequence alone, with
     /// `bad-logits`; so does a sequence that `failures` names, with `driver-failed`. Where the size of the answer does
@@ -141,7 +149,17 @@ impl SampleJobs {
                 let drawn = match reader.next(&row) {
                     Some(answered) => self
                         .take_row(&mut sampled, answered, &row, late, &mut scratch)
-                        .map(|()| sampled.read(index, answered, reads, late, &mut scratch))
+                        .map(|()| {
+                            let Some(reads) = reads else { return };
+                            let logits = answered.logits.unwrap_or_default();
+                            if reads.awaits_mask && late.is_none() {
+                                sampled.kept.insert(index, Arc::from(logits));
+                            }
+                            if let Some(probes) = &reads.probes {
+                                let read = self.read(&row, logits, probes, &mut scratch);
+                                sampled.readings.insert(index, read);
+                            }
+                        })
                         .map_err(|fault| row_fault(index, fault)),
                     None => Err(self.shape_error(answer)),
                 };
@@ -201,6 +219,22 @@ impl SampleJobs {
         }
     }
 
+    /// What probes read of a row that was checked.
+    fn read(
+        &self,
+        row: &RowView<'_>,
+        values: &[f32],
+        probes: &[Probe],
+        scratch: &mut Scratch,
+    ) -> Arc<[Reading]> {
+        if row.embeds {
+            let embedding = values.get(..self.n_embedded as usize);
+            read_row(&[], embedding.unwrap_or_default(), probes, scratch)
+        } else {
+            read_row(values, &[], probes, scratch)
+        }
+    }
+
     fn shape_error(&self, answer: DriverAnswer<'_>) -> Error {
         let (n_rows, width) = (self.n_rows(), self.vocab_size);
         let n_values = match answer {
@@ -232,26 +266,6 @@ impl SampleJobs {
 }
 
 impl Sampled {
-    /// Reads what is wanted of a row that was checked, and keeps it where its mask has not come.
-    fn read(
-        &mut self,
-        index: usize,
-        answered: AnsweredRow<'_>,
-        reads: Option<&RowReads>,
-        late: Option<&LateMask>,
-        scratch: &mut Scratch,
-    ) {
-        let Some(reads) = reads else { return };
-        let logits = answered.logits.unwrap_or_default();
-        if let Some(probes) = &reads.probes {
-            let read = read_row(logits, &[], probes, scratch);
-            self.readings.insert(index, read);
-        }
-        if reads.awaits_mask && late.is_none() {
-            self.kept.insert(index, Arc::from(logits));
-        }
-    }
-
     /// Draws from one row.
     fn draw(
         &mut self,

@@ -31,7 +31,7 @@ fn row(token_idx: u32) -> Row<'static> {
         key: key(0),
         n_draws: 1,
         mask: &[],
-        keep: false,
+        keep: Keep::Draws,
     }
 }
 
@@ -60,13 +60,20 @@ fn jobs(sequences: &[Vec<Row<'_>>]) -> SampleJobs {
     }
     // Every row that is kept is read.
     let rows = sequences.iter().flatten().zip(0..);
-    let reads = rows.filter(|(row, _)| row.keep).map(|(_, row)| RowReads {
-        row,
-        probes: Some(Arc::from([Probe::Logits])),
-        awaits_mask: false,
-    });
+    let reads = rows
+        .filter(|(row, _)| row.keep == Keep::Logits)
+        .map(|(_, row)| RowReads {
+            row,
+            probes: Some(Arc::from([Probe::Logits])),
+            awaits_mask: false,
+        });
     let reads = reads.collect();
-    SampleJobs::new(builder.finish(BatchId(5)), V, reads)
+    let driver = Capabilities {
+        vocab_size: V,
+        embeddings: 2,
+        ..Capabilities::default()
+    };
+    SampleJobs::new(builder.finish(BatchId(5)), &driver, reads)
 }
 
 /// A row of logits whose greatest is that of `best`.
@@ -130,12 +137,12 @@ fn several_draws_of_a_row_are_those_of_their_keys() {
 fn a_token_mask_restricts_the_draw_and_not_the_kept_row() {
     let masked = Row {
         mask: &[0, 2, 1, 1],
-        keep: true,
+        keep: Keep::Logits,
         ..row(0)
     };
     let kept_alone = Row {
         n_draws: 0,
-        keep: true,
+        keep: Keep::Logits,
         ..row(1)
     };
     let values = [logits(5), logits(2)].concat();
@@ -217,7 +224,7 @@ fn a_driver_fails_sequences_by_name() {
 fn what_a_driver_drew_is_taken_as_what_would_be_drawn() {
     let masked = Row {
         mask: &[0, 2, 1, 1],
-        keep: true,
+        keep: Keep::Logits,
         ..row(0)
     };
     let many = Row {
@@ -227,7 +234,7 @@ fn what_a_driver_drew_is_taken_as_what_would_be_drawn() {
     };
     let alone = Row {
         n_draws: 0,
-        keep: true,
+        keep: Keep::Logits,
         ..row(2)
     };
     let jobs = jobs(&[vec![masked, many], vec![], vec![row(0), alone]]);
@@ -281,10 +288,43 @@ fn what_a_driver_drew_is_taken_as_what_would_be_drawn() {
 }
 
 #[test]
+fn a_hidden_state_is_answered_in_the_place_of_a_row() {
+    let state = Row {
+        n_draws: 0,
+        keep: Keep::Embedding,
+        ..row(1)
+    };
+    let mut jobs = jobs(&[vec![state, row(1)]]);
+    jobs.reads = vec![RowReads {
+        row: 0,
+        probes: Some(Arc::from([Probe::Embedding])),
+        awaits_mask: false,
+    }];
+    // Two values, and zeros behind them.
+    let state = [0.5, -2.0, 0.0, 0.0, 0.0, 0.0];
+    let drawn = DriverAnswer::Drawn {
+        tokens: &[4],
+        logits: &state,
+    };
+    let whole = [&state[..], &logits(4)].concat();
+    for answer in [DriverAnswer::Logits(&whole), drawn] {
+        let sampled = jobs.conclude(answer, &[], &[]);
+        let rows: Vec<_> = sampled.rows(0).unwrap().outputs().collect();
+        let expected = [Reading::Embedding(Arc::from([0.5, -2.0]))];
+        assert_eq!((rows[0].tokens, rows[0].readings), (&[][..], &expected[..]));
+        assert_eq!((rows[1].tokens, rows[1].readings), (&[4][..], &[][..]));
+    }
+    let mut bad = whole;
+    bad[1] = f32::INFINITY;
+    let error = jobs.sample(&bad, &[]).rows(0).unwrap_err().clone();
+    assert_eq!(error.code, ErrorCode::BadLogits);
+}
+
+#[test]
 fn a_row_whose_mask_came_is_drawn_by_it_and_one_whose_mask_did_not_come_is_kept() {
     let late = |token_idx| Row {
         n_draws: 0,
-        keep: true,
+        keep: Keep::Logits,
         ..row(token_idx)
     };
     let mut jobs = jobs(&[vec![row(0), late(1)], vec![late(2), late(2)]]);

@@ -103,7 +103,8 @@ pub enum Field {
     /// `[I]` the pages that they go to, each once.
     SwapInDst,
     /// `[R]` 1: the row itself is wanted, beside what is drawn from it. A driver that draws on the device answers such
-    /// rows too.
+    /// rows too. 2: wanted is the hidden state of the token in place of its logits, and nothing is drawn. The row holds
+    /// as many values as the driver declares in `embeddings`, and zeros behind them.
     RowKeep,
     /// `[B]` 1 plus the index of a row of the batch before: the only token of the sequence is the one that is drawn
     /// from that row, and its word in `tokens` is 0. 0: its tokens are in `tokens`, as in every batch for a driver that
@@ -147,6 +148,18 @@ impl Field {
         Self::RowKeep,
         Self::SeqFollows,
     ];
+}
+
+/// What a driver answers of a row, though it draws by itself: a word of [`Field::RowKeep`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Keep {
+    /// Nothing but what is drawn.
+    Draws = 0,
+    /// Its logits.
+    Logits = 1,
+    /// The hidden state of its token, in place of its logits. Nothing is drawn.
+    Embedding = 2,
 }
 
 /// The two words of a 64-bit value, the low one first.

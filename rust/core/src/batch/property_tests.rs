@@ -28,7 +28,7 @@ struct RowPlan {
     token_idx: u32,
     n_draws: u32,
     mask: Vec<u32>,
-    keep: bool,
+    keep: Keep,
 }
 
 /// Pages and slots of `n` copies, swap-outs and swap-ins, none of which gets in the way of another.
@@ -80,7 +80,11 @@ fn plan() -> impl Strategy<Value = Plan> {
                         token_idx: token_idx % n as u32,
                         n_draws,
                         mask,
-                        keep,
+                        keep: match (keep, n_draws) {
+                            (false, _) => Keep::Draws,
+                            (true, 0) if token_idx % 2 == 0 => Keep::Embedding,
+                            (true, _) => Keep::Logits,
+                        },
                     })
                     .collect();
                 rows.sort_by_key(|row| row.token_idx);
@@ -237,7 +241,7 @@ proptest! {
                 prop_assert_eq!(found.token, n_tokens + row.token_idx as usize);
                 prop_assert_eq!(found.params, PARAMS);
                 prop_assert_eq!((found.key.seed, found.key.position, found.key.slot, found.key.draw), (plan.context, length as u32, slot as u32, 0));
-                prop_assert_eq!((found.n_draws, found.keep), (row.n_draws, row.keep));
+                prop_assert_eq!((found.n_draws, found.keep, found.embeds), (row.n_draws, row.keep != Keep::Draws, row.keep == Keep::Embedding));
                 prop_assert_eq!(found.mask, &row.mask[..]);
             }
             n_tokens += plan.tokens.len();
@@ -284,7 +288,11 @@ fn a_batch_may_consist_of_copies_alone() {
         (0, 0, 0)
     );
     assert!(view.swap_outs().eq([(1, 2)]));
-    let sampled = SampleJobs::new(words, 10, Vec::new()).sample(&[], &[]);
+    let driver = Capabilities {
+        vocab_size: 10,
+        ..Capabilities::default()
+    };
+    let sampled = SampleJobs::new(words, &driver, Vec::new()).sample(&[], &[]);
     assert_eq!(sampled.n_sequences(), 0);
 }
 
@@ -303,7 +311,7 @@ fn each_kind_of_damage_is_named() {
             token_idx: 1,
             n_draws: 1,
             mask: vec![],
-            keep: false,
+            keep: Keep::Draws,
         }],
         replaced: false,
     };
@@ -325,6 +333,12 @@ fn each_kind_of_damage_is_named() {
         (at(Field::KvLastPageLen), 5, "5 slots of its last page of 4"),
         (at(Field::RowToken) + 1, 99, "RowToken holds 99"),
         (at(Field::RowToken), 4, "RowToken descends"),
+        (at(Field::RowKeep), 3, "RowKeep of row 0 is 3"),
+        (
+            at(Field::RowKeep) + 1,
+            2,
+            "row 1 is a hidden state, and drawn from",
+        ),
         (at(Field::SeqReread), 1, "re-reads 2 tokens"),
         (at(Field::SeqFollows), 1, "follows row 0 of no batch"),
         (

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::jobs::RowResult;
+use super::layout::Keep;
 use crate::sampling::{Key, Params, Probe, Reading};
 
 /// One row.
@@ -44,10 +45,27 @@ impl Read {
         self.is_late && self.mask.is_none()
     }
 
-    /// Whether it is the logits that is read of it.
-    pub(crate) fn probes_logits(&self) -> bool {
+    /// What a driver that draws by itself answers besides.
+    pub(crate) fn kept(&self) -> Keep {
         let probes = self.probes.as_deref().unwrap_or_default();
-        probes.iter().any(Probe::reads_logits)
+        if self.awaits_mask() || probes.iter().any(Probe::reads_logits) {
+            Keep::Logits
+        } else if probes.is_empty() {
+            Keep::Draws
+        } else {
+            Keep::Embedding
+        }
+    }
+
+    /// Whether the hidden state of its token is read.
+    pub(crate) fn embeds(&self) -> bool {
+        let probes = self.probes.as_deref().unwrap_or_default();
+        !probes.iter().all(Probe::reads_logits)
+    }
+
+    /// Whether it is more than one row: a driver answers the hidden state of a token and its logits in a row each.
+    fn is_twofold(&self) -> bool {
+        self.embeds() && (self.n_draws > 0 || self.kept() == Keep::Logits)
     }
 }
 
@@ -83,6 +101,8 @@ pub(crate) struct Many {
     reads: Vec<Read>,
     /// What each of the program's is of these; empty where they are the same, in the same order.
     parts: Vec<Part>,
+    /// The program's, where that is one and these are two.
+    whole: Option<Box<Read>>,
     /// The tokens that were drawn from the first of them, one row after the other.
     drawn: Vec<u32>,
     /// What came of the first of them: where its tokens end in `drawn`, and what was read.
@@ -98,9 +118,8 @@ pub(crate) struct Many {
 struct Part {
     /// Where the row stands whose tokens are its own; none where it draws nothing.
     drawn: Option<usize>,
-    /// The first row of its token, which has the probes of all, and which of the readings are its own.
-    read: usize,
-    readings: Range<usize>,
+    /// Of each of its probes where the row stands that it reads, and which of the readings there is its own.
+    readings: Vec<(usize, usize)>,
 }
 
 /// A row that is kept until its mask comes.
@@ -147,8 +166,12 @@ impl Reads {
     /// Rows in the order of the program.
     pub(crate) fn new(asked: Vec<Read>) -> Self {
         let n_late = asked.iter().filter(|read| read.is_late).count();
+        let whole = match &asked[..] {
+            [read] if read.is_twofold() => Some(Box::new(read.clone())),
+            _ => None,
+        };
         let ascend = asked.windows(2).all(|pair| pair[0].slot < pair[1].slot);
-        let (reads, parts) = if ascend {
+        let (reads, parts) = if ascend && !asked.iter().any(Read::is_twofold) {
             (asked, Vec::new())
         } else {
             merged(&asked)
@@ -156,6 +179,7 @@ impl Reads {
         Self::Many(Box::new(Many {
             reads,
             parts,
+            whole,
             n_late,
             ..Many::default()
         }))
@@ -206,7 +230,7 @@ impl Reads {
         match self {
             Self::None => None,
             Self::One { read, .. } => Some(read),
-            Self::Many(many) => many.reads.last(),
+            Self::Many(many) => many.whole.as_deref().or(many.reads.last()),
         }
     }
 
@@ -362,46 +386,69 @@ impl Reads {
         let parts = many.parts.into_iter().map(|part| {
             let drawn = part.drawn.and_then(|place| answers.get_mut(place));
             let tokens = drawn.map(|answer| std::mem::take(&mut answer.tokens));
-            let read = answers.get(part.read);
-            let readings = read.and_then(|answer| answer.readings.get(part.readings));
+            let reading = |&(place, index): &(usize, usize)| {
+                let answer = answers.get(place)?;
+                answer.readings.get(index).cloned()
+            };
             RowOutput {
                 tokens: tokens.unwrap_or_default(),
-                readings: readings.unwrap_or_default().to_vec(),
+                readings: part.readings.iter().filter_map(reading).collect(),
             }
         });
         parts.collect()
     }
 }
 
-/// Rows by the slots of their tokens, each with the probes of those of the same token from which nothing is drawn; and
-/// what each that was asked for is of them.
+/// Rows by the slots of their tokens: of each token one that is its hidden state, where that is read, then one for each
+/// way of drawing, the first of them with all other probes. And what each that was asked for is of them.
 fn merged(asked: &[Read]) -> (Vec<Read>, Vec<Part>) {
     let mut order: Vec<usize> = (0..asked.len()).collect();
     order.sort_by_key(|&index| asked[index].slot);
     let (mut reads, mut parts) = (Vec::new(), vec![Part::default(); asked.len()]);
     for of_token in order.chunk_by(|&a, &b| asked[a].slot == asked[b].slot) {
-        let first = reads.len();
-        let bare = |index: usize| Read {
-            probes: None,
-            ..asked[index].clone()
-        };
-        let mut probes = Vec::new();
-        for &index in of_token {
-            let (read, part) = (&asked[index], &mut parts[index]);
-            if read.n_draws > 0 {
-                part.drawn = Some(reads.len());
-                reads.push(bare(index));
-            }
-            let own = read.probes.as_deref().unwrap_or_default();
-            (part.read, part.readings) = (first, probes.len()..probes.len() + own.len());
-            probes.extend_from_slice(own);
-        }
-        if reads.len() == first {
-            reads.push(bare(of_token[0]));
-        }
-        reads[first].probes = (!probes.is_empty()).then(|| Arc::from(probes));
+        merge(asked, of_token, &mut reads, &mut parts);
     }
     (reads, parts)
+}
+
+/// Adds the rows of one token, of which these were asked for.
+fn merge(asked: &[Read], of_token: &[usize], reads: &mut Vec<Read>, parts: &mut [Part]) {
+    let state = reads.len();
+    let undrawn = |probes: Vec<Probe>| Read {
+        params: Params::ARGMAX,
+        n_draws: 0,
+        mask: None,
+        is_late: false,
+        probes: (!probes.is_empty()).then(|| Arc::from(probes)),
+        ..asked[of_token[0]].clone()
+    };
+    if of_token.iter().any(|&index| asked[index].embeds()) {
+        reads.push(undrawn(vec![Probe::Embedding]));
+    }
+    let first = reads.len();
+    let mut probes = Vec::new();
+    for &index in of_token {
+        let (read, part) = (&asked[index], &mut parts[index]);
+        if read.n_draws > 0 {
+            part.drawn = Some(reads.len());
+            reads.push(Read {
+                probes: None,
+                ..read.clone()
+            });
+        }
+        for probe in read.probes.as_deref().unwrap_or_default() {
+            part.readings.push(match probe {
+                Probe::Embedding => (state, 0),
+                _ => (first, probes.len()),
+            });
+            probes.extend(Some(probe).filter(|probe| probe.reads_logits()).cloned());
+        }
+    }
+    match reads.get_mut(first) {
+        Some(read) if !probes.is_empty() => read.probes = Some(Arc::from(probes)),
+        None if !probes.is_empty() || first == state => reads.push(undrawn(probes)),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -614,6 +661,42 @@ mod tests {
             output(&[9], &[]),
         ];
         assert_eq!(outputs, expected);
+    }
+
+    #[test]
+    fn the_hidden_state_of_a_token_is_a_row_of_its_own() {
+        let probes: Arc<[Probe]> = Arc::from([Probe::Entropy, Probe::Embedding]);
+        let both = Read {
+            probes: Some(probes),
+            ..read(4, 1)
+        };
+        let mut reads = Reads::one(both.clone());
+        assert_eq!(reads.last(), Some(&both));
+        let kept: Vec<Keep> = reads.within(0..9).iter().map(Read::kept).collect();
+        assert_eq!(kept, [Keep::Embedding, Keep::Logits]);
+        let (entropy, state) = (
+            [Reading::Entropy(1.0)],
+            [Reading::Embedding(Arc::from([2.0]))],
+        );
+        let rows = [(&[][..], &state[..]), (&[7], &entropy)];
+        let rows = rows.map(|(tokens, readings)| RowResult {
+            readings,
+            ..row(tokens, None)
+        });
+        reads.answer(rows.into_iter());
+        assert_eq!((reads.drawn(), reads.is_done()), (&[7][..], true));
+        let mut next = Reads::one(both.clone());
+        assert!(!next.follow(5), "it is two rows");
+        let readings = [entropy, state].concat();
+        let tokens = vec![7];
+        assert_eq!(reads.into_outputs(), [RowOutput { tokens, readings }]);
+        // One that is nothing else is one row.
+        let alone = Read {
+            n_draws: 0,
+            probes: Some(Arc::from([Probe::Embedding])),
+            ..both
+        };
+        assert_eq!(Reads::one(alone.clone()).within(0..9), [alone]);
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Reads an arena. Everything is checked once, when the view is made.
 
-use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION};
+use super::layout::{FIELDS_AT, Field, HEADER_WORDS, Keep, MAGIC, SAMPLER_WORDS, VERSION};
 use crate::sampling::{Key, Params};
 
 /// A checked arena.
@@ -51,6 +51,8 @@ pub struct RowView<'a> {
     pub mask: &'a [u32],
     /// The row itself is wanted too.
     pub keep: bool,
+    /// It holds the hidden state of its token, and no logits.
+    pub embeds: bool,
 }
 
 impl<'a> ArenaView<'a> {
@@ -224,6 +226,7 @@ impl<'a> ArenaView<'a> {
                 n_draws: draws[index],
                 mask: &runs[slice(ends, index)],
                 keep: kept[index] != 0,
+                embeds: kept[index] == Keep::Embedding as u32,
             }
         })
     }

@@ -6,11 +6,13 @@
 //! h = fold of: token, position, adapter identity, adapter version, zo flag, zo seed, media,
 //!              the h of each earlier slot that the mask shows, in order of storage,
 //!              1 if the mask shows the slot itself, else 0              (starting from 0)
-//! row[i] = (mix(fold(h, hash of the model's name) + (i + 1) * GOLDEN) >> 40) * 2^-20 - 8
+//! row[i]   = (mix(fold(h, hash of the model's name) + (i + 1) * GOLDEN) >> 40) * 2^-20 - 8
+//! state[i] = (mix(fold(fold(h, hash of the model's name), 1) + (i + 1) * GOLDEN) >> 40) * 2^-20 - 8
 //! ```
 //!
-//! with the functions of [`crate::hash`]. So one wrong page, mask, position, adapter or stale slot changes every later
-//! token, and nothing else does. With a [`Script`] the rows come from the script instead.
+//! with the functions of [`crate::hash`]; `state` is its hidden state, of 8 values at most. So one wrong page, mask,
+//! position, adapter or stale slot changes every later token, and nothing else does. With a [`Script`] the rows come
+//! from the script instead.
 
 mod memory;
 mod script;
@@ -21,8 +23,8 @@ use std::collections::BTreeSet;
 
 use crate::batch::layout::Field;
 use crate::batch::{
-    ArenaView, Capabilities, DriverFailure, MAX_BATCH_TOKENS, MAX_POSITIONS, NOT_FINITE,
-    SequenceView,
+    ArenaView, Capabilities, DUMMY_EMBEDDINGS, DriverFailure, Keep, MAX_BATCH_TOKENS,
+    MAX_POSITIONS, NOT_FINITE, SequenceView,
 };
 use crate::brle;
 use crate::command::{AdapterName, Command, CommandFailure};
@@ -45,6 +47,23 @@ pub struct Driver {
     follows: bool,
     /// Those that commands loaded. Its batches need none: the identity is all that it computes with.
     adapters: BTreeSet<AdapterName>,
+}
+
+/// Rows that are wanted.
+#[derive(Clone, Copy, Debug)]
+struct Rows<'a> {
+    tokens: &'a [u32],
+    kept: &'a [u32],
+}
+
+impl Rows<'_> {
+    /// Takes the first of them off.
+    fn take(&mut self, n: usize) -> Self {
+        let ((tokens, others), (kept, kept_others)) =
+            (self.tokens.split_at(n), self.kept.split_at(n));
+        (self.tokens, self.kept) = (others, kept_others);
+        Self { tokens, kept }
+    }
 }
 
 /// A batch that ran, and its rows.
@@ -128,8 +147,14 @@ impl Driver {
             positions: true,
             adapters: true,
             media: true,
+            embeddings: self.n_embedded(),
             follows: self.follows,
         }
+    }
+
+    /// Values of a hidden state.
+    fn n_embedded(&self) -> u32 {
+        DUMMY_EMBEDDINGS.min(self.vocab_size)
     }
 
     /// Runs a batch. A sequence with a token that looks at a slot that nobody wrote fails alone.
@@ -191,12 +216,14 @@ impl Driver {
             logits: Vec::with_capacity(view.n_rows() * self.vocab_size as usize),
             failures: Vec::new(),
         };
-        let mut rows = view.field(Field::RowToken);
+        let mut rows = Rows {
+            tokens: view.field(Field::RowToken),
+            kept: view.field(Field::RowKeep),
+        };
         let last = self.last.take();
         for (index, sequence) in view.sequences().enumerate() {
             let end = (sequence.first_token + sequence.tokens.len()) as u32;
-            let (own, others) = rows.split_at(rows.partition_point(|&row| row < end));
-            rows = others;
+            let own = rows.take(rows.tokens.partition_point(|&row| row < end));
             let first_logit = computed.logits.len();
             let outcome = match sequence.follows {
                 None => self.sequence(&view, &sequence, own, &mut computed.logits),
@@ -211,7 +238,7 @@ impl Driver {
             if let Err(reason) = outcome {
                 computed.failures.push((index as u32, reason));
                 computed.logits.truncate(first_logit);
-                let n_logits = own.len() * self.vocab_size as usize;
+                let n_logits = own.tokens.len() * self.vocab_size as usize;
                 computed.logits.resize(first_logit + n_logits, f32::NAN);
             }
         }
@@ -294,7 +321,7 @@ impl Driver {
         &mut self,
         view: &ArenaView<'_>,
         sequence: &SequenceView<'_>,
-        mut rows: &[u32],
+        mut rows: Rows<'_>,
         logits: &mut Vec<f32>,
     ) -> Result<(), String> {
         let slots = self.memory.slots_of(sequence);
@@ -307,12 +334,13 @@ impl Driver {
                 self.memory
                     .write(slots[first + index], Slot { hash, token });
             }
-            while let Some((_, others)) = rows
-                .split_first()
-                .filter(|&(&row, _)| row as usize == token)
-            {
-                rows = others;
-                self.write_row(hash, &slots[..=first + index], logits);
+            let n_own = rows.tokens.iter().take_while(|&&row| row as usize == token);
+            for &keep in rows.take(n_own.count()).kept {
+                if keep == Keep::Embedding as u32 {
+                    self.write_state(hash, logits);
+                } else {
+                    self.write_row(hash, &slots[..=first + index], logits);
+                }
             }
         }
         Ok(())
@@ -365,10 +393,19 @@ impl Driver {
             return;
         }
         let base = fold(hash, self.model_hash);
-        logits.extend((1..=u64::from(self.vocab_size)).map(|n| {
-            let bits = mix(base.wrapping_add(n.wrapping_mul(GOLDEN))) >> 40;
-            // 24 bits, a power of two, and a difference that needs no more bits: exact in float32.
-            bits as f32 * (1.0 / 1_048_576.0) - 8.0
-        }));
+        logits.extend((1..=u64::from(self.vocab_size)).map(|n| value(base, n)));
     }
+
+    fn write_state(&self, hash: u64, logits: &mut Vec<f32>) {
+        let (base, n) = (fold(fold(hash, self.model_hash), 1), self.n_embedded());
+        logits.extend((1..=u64::from(n)).map(|n| value(base, n)));
+        logits.extend((n..self.vocab_size).map(|_| 0.0));
+    }
+}
+
+/// The `n`th value of a row.
+fn value(base: u64, n: u64) -> f32 {
+    let bits = mix(base.wrapping_add(n.wrapping_mul(GOLDEN))) >> 40;
+    // 24 bits, a power of two, and a difference that needs no more bits: exact in float32.
+    bits as f32 * (1.0 / 1_048_576.0) - 8.0
 }

@@ -49,7 +49,7 @@ fn run(
         key: KEY,
         n_draws: 1,
         mask: &[],
-        keep: false,
+        keep: Keep::Draws,
     });
     driver.run(&builder.finish(BatchId(1)))
 }
@@ -119,7 +119,7 @@ fn add(builder: &mut ArenaBuilder, tokens: &[u32], before: u32, pages: &[u32], m
             key: KEY,
             n_draws: 1,
             mask: &[],
-            keep: false,
+            keep: Keep::Draws,
         });
     }
 }
@@ -179,7 +179,7 @@ fn positions_adapters_and_media_matter() {
             key: KEY,
             n_draws: 1,
             mask: &[],
-            keep: false,
+            keep: Keep::Draws,
         });
         driver().run(&builder.finish(BatchId(1))).unwrap().logits
     };

@@ -217,7 +217,10 @@ impl Engine {
     }
 
     /// Checks that ids lie within the vocabulary.
-    pub(super) fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
+    ///
+    /// # Errors
+    /// `invalid-token`, naming the first that does not.
+    pub fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
         let limit = self.config.driver.vocab_size;
         match tokens.iter().find(|&&token| token >= limit) {
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! A forward pass that a program puts together by itself: what it computes, with which positions, masks and adapter,
 //! and which rows it reads.
 
-use crate::batch::Adapter;
+use crate::batch::{Adapter, Capabilities};
 use crate::sampling::{Probe, Sampler};
 
 /// A forward pass over the pending token, the buffer and tokens of its own, in this order.
@@ -49,9 +49,10 @@ pub struct RowRequest {
 }
 
 impl Forward {
-    /// What it keeps in memory until its answer is taken, in bytes, on a vocabulary of `vocab_size` tokens and hidden
-    /// states of `hidden_size` values: masks, what is read, and rows that wait for their masks.
-    pub(super) fn n_bytes(&self, vocab_size: u32, hidden_size: u32) -> usize {
+    /// What it keeps in memory until its answer is taken, in bytes: masks, what is read, and rows that wait for their
+    /// masks.
+    pub(super) fn n_bytes(&self, driver: &Capabilities) -> usize {
+        let (vocab_size, hidden_size) = (driver.vocab_size, driver.embeddings);
         let n_late = self.rows.iter().filter(|row| row.late_mask).count();
         let n_runs: usize = self.masks.iter().map(Vec::len).sum();
         let n_words = n_late * vocab_size as usize + n_runs + self.token_mask.len();

@@ -12,10 +12,11 @@ use crate::context::{Context, Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, RequestId};
 use crate::kv::{Content, Traits};
+use crate::masks;
 use crate::sampling::{Key, Params, Probe};
 
 /// The most rows of a forward pass.
-const MAX_ROWS: usize = 65_536;
+pub const MAX_FORWARD_ROWS: usize = 65_536;
 /// The most probes of one token, and the most distributions among them: each of those goes over the whole vocabulary,
 /// while all others share one such pass.
 const MAX_PROBES: usize = 1024;
@@ -113,7 +114,7 @@ impl Engine {
         self.idle_context(context, "passed through the model")?;
         let state = self.owned.live(context)?;
         self.check_forward(state, forward)?;
-        let n_bytes = forward.n_bytes(self.config.driver.vocab_size, 0);
+        let n_bytes = forward.n_bytes(&self.config.driver);
         self.check_room_for_forward(state.process, n_bytes)?;
         let n_late = forward.rows.iter().filter(|row| row.late_mask).count();
         self.check_room_for_late(state.process, n_late)?;
@@ -160,7 +161,7 @@ impl Engine {
                 row.index
             )));
         }
-        check_mask(&forward.token_mask, self.config.driver.vocab_size)?;
+        masks::check(&forward.token_mask, self.config.driver.vocab_size)?;
         check_allows(&forward.token_mask, self.config.driver.vocab_size)?;
         let probes = forward.rows.iter().flat_map(|row| &row.probes);
         for probe in probes {
@@ -218,7 +219,9 @@ impl Engine {
     pub(super) fn check_probe(&self, probe: &Probe) -> Result<()> {
         probe.check(self.config.driver.vocab_size)?;
         match probe {
-            Probe::Embedding => Err(self.unsupported("embeddings")),
+            Probe::Embedding if self.config.driver.embeddings == 0 => {
+                Err(self.unsupported("embeddings"))
+            }
             _ => Ok(()),
         }
     }
@@ -264,17 +267,6 @@ fn skipped(state: &Context, forward: &Forward) -> u32 {
     }
 }
 
-/// Checks that a mask fits its row, and that it is not long for nothing.
-pub(super) fn check_mask(mask: &[u32], len: u32) -> Result<()> {
-    if mask.len() as u64 > u64::from(len) + 1 {
-        return Err(refused(&format!(
-            "a mask has {} runs and its row {len} elements; leave out runs of 0, so that there is one for each element at most",
-            mask.len()
-        )));
-    }
-    brle::check(mask, len)
-}
-
 /// Whether a token mask allows a token at least.
 pub(super) fn check_allows(mask: &[u32], vocab_size: u32) -> Result<()> {
     if brle::allowed(mask, vocab_size).next().is_some() {
@@ -287,7 +279,7 @@ pub(super) fn check_allows(mask: &[u32], vocab_size: u32) -> Result<()> {
 
 /// The mask of the token at `slot`, over the slots up to its own, in the shortest form.
 fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
-    check_mask(mask, end)?;
+    masks::check(mask, end)?;
     if mask.len() > MAX_MASK_RUNS {
         return Err(refused(&format!(
             "the attention mask of the token at {slot} has {} runs, and may have at most {MAX_MASK_RUNS}; allow or forbid longer stretches",
@@ -305,37 +297,85 @@ fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
 
 /// Checks that the rows of each token fit a batch, and that the work behind each of them is bounded.
 fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
-    if forward.rows.len() > MAX_ROWS {
-        return Err(too_many_rows("wants", forward.rows.len(), MAX_ROWS as u32));
+    if forward.rows.len() > MAX_FORWARD_ROWS {
+        return Err(too_many_rows(
+            "wants",
+            forward.rows.len(),
+            MAX_FORWARD_ROWS as u32,
+        ));
     }
     let kept = |row: &RowRequest| row.probes.contains(&Probe::Logits);
     let n_kept = forward.rows.iter().filter(|row| kept(row)).count();
     if n_kept > limit as usize {
         return Err(too_many_rows("keeps", n_kept, limit));
     }
-    let mut indices: Vec<u32> = forward.rows.iter().map(|row| row.index).collect();
-    indices.sort_unstable();
-    let of_token = indices.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
-    if let Some(n) = of_token.filter(|&n| n > limit as usize) {
-        return Err(too_many_rows("wants of one token", n, limit));
+    let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
+    for row in &forward.rows {
+        of_tokens.entry(row.index).or_default().add(row);
     }
-    let rows = forward.rows.iter();
-    check_probes(rows.map(|row| (row.index, &row.probes[..])))
+    for (index, rows) in of_tokens {
+        rows.check(index)?;
+        if rows.n() > limit as usize {
+            return Err(too_many_rows("wants of one token", rows.n(), limit));
+        }
+    }
+    Ok(())
 }
 
-/// Checks that what is read of each token is bounded.
-pub(super) fn check_probes<'a>(rows: impl Iterator<Item = (u32, &'a [Probe])>) -> Result<()> {
-    let is_distribution = |probe: &&Probe| matches!(probe, Probe::Distribution { .. });
-    let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for (index, probes) in rows.filter(|(_, probes)| !probes.is_empty()) {
-        let (n, n_distributions) = counts.entry(index).or_default();
-        *n += probes.len();
-        *n_distributions += probes.iter().filter(is_distribution).count();
+/// Checks the same of the rows of a step, each of which may be drawn from.
+pub(super) fn check_row_probes(probes: &[(u32, Probe)], limit: u32) -> Result<()> {
+    let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
+    for (index, probe) in probes {
+        let rows = of_tokens.entry(*index).or_default();
+        rows.n_draws = 1;
+        rows.add_probe(probe);
     }
-    for (index, (n, n_distributions)) in counts {
+    for (index, rows) in of_tokens {
+        rows.check(index)?;
+        if rows.n() > limit as usize {
+            return Err(too_many_rows("wants of one token", rows.n(), limit));
+        }
+    }
+    Ok(())
+}
+
+/// What is wanted of one token.
+#[derive(Debug, Default)]
+struct TokenRows {
+    n_draws: usize,
+    n_probes: usize,
+    n_distributions: usize,
+    n_embeddings: usize,
+}
+
+impl TokenRows {
+    fn add(&mut self, row: &RowRequest) {
+        self.n_draws += usize::from(row.sampler.is_some());
+        row.probes.iter().for_each(|probe| self.add_probe(probe));
+    }
+
+    fn add_probe(&mut self, probe: &Probe) {
+        self.n_probes += 1;
+        match probe {
+            Probe::Distribution { .. } => self.n_distributions += 1,
+            Probe::Embedding => self.n_embeddings += 1,
+            _ => {}
+        }
+    }
+
+    /// Rows of the batch: one for each way of drawing, or for what is read of the logits alone, and one for the hidden
+    /// state.
+    fn n(&self) -> usize {
+        let embeds = self.n_embeddings > 0;
+        let reads = self.n_probes > self.n_embeddings;
+        self.n_draws.max(usize::from(reads || !embeds)) + usize::from(embeds)
+    }
+
+    /// Whether the work behind it is bounded.
+    fn check(&self, index: u32) -> Result<()> {
         for (n, limit, what) in [
-            (n, MAX_PROBES, "probes"),
-            (n_distributions, MAX_DISTRIBUTIONS, "distributions"),
+            (self.n_probes, MAX_PROBES, "probes"),
+            (self.n_distributions, MAX_DISTRIBUTIONS, "distributions"),
         ] {
             if n > limit {
                 return Err(refused(&format!(
@@ -344,8 +384,8 @@ pub(super) fn check_probes<'a>(rows: impl Iterator<Item = (u32, &'a [Probe])>) -
                 )));
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {

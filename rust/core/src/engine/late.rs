@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::forwarding::{check_allows, check_mask, refused};
+use super::forwarding::{check_allows, refused};
 use super::judging::{Became, follow_verdict, judge};
 use super::requests::RequestState;
 use crate::batch::{LateDraw, LateDrawn, LateMask, LateRow, MaskFault};
@@ -27,6 +27,7 @@ use crate::context::Pass;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Generator;
 use crate::ids::{ContextId, GeneratorId, PassId, ProcessId, RequestId, UserId};
+use crate::masks;
 
 impl Engine {
     /// Has the token mask of each step of a generator come late, from the next step on: [`Engine::give_mask`] gives it.
@@ -54,7 +55,7 @@ impl Engine {
             None => return Err(refused(&format!("{request:?} is unknown; it has ended"))),
         };
         let vocab_size = self.config.driver.vocab_size;
-        check_mask(mask, vocab_size)?;
+        masks::check(mask, vocab_size)?;
         let own = self.mask_of_generator(context);
         let mask = brle::and(mask, own.as_deref().unwrap_or_default(), vocab_size);
         check_allows(&mask, vocab_size)?;

@@ -54,6 +54,7 @@ mod working_pages;
 mod writing;
 
 pub use forward::{Forward, Input, RowRequest};
+pub use forwarding::MAX_FORWARD_ROWS;
 pub use histogram::Histogram;
 pub use kept::HostData;
 pub use planning::NextWork;

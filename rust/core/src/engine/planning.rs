@@ -201,7 +201,7 @@ impl Engine {
         let arena = self.device.builder.finish(id);
         Batch {
             id,
-            jobs: SampleJobs::new(arena.clone(), self.config.driver.vocab_size, reads),
+            jobs: SampleJobs::new(arena.clone(), &self.config.driver, reads),
             arena,
             late,
         }

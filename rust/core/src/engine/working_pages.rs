@@ -114,6 +114,45 @@ impl Engine {
         self.drop_tokens(context, n.min(most))
     }
 
+    /// Drops the last `n` committed pages with the tokens in them; pages that others share stay theirs. Nothing may
+    /// stand behind them: no working token, and none that is pending. Reserved pages and the buffer stay. An idle
+    /// generator of the context is retired.
+    ///
+    /// # Errors
+    /// `truncate-range` where something stands behind them, or where fewer are committed; `context-busy`,
+    /// `context-released`.
+    pub fn drop_committed_pages(&mut self, context: ContextId, n: u32) -> Result<()> {
+        let page_size = self.config.driver.page_size;
+        let state = self.idle_context(context, "truncated")?;
+        state.settle(page_size);
+        let (n_committed, n_behind) = (
+            state.n_committed,
+            state.seq_len() - state.n_committed * page_size,
+        );
+        if n_behind > 0 {
+            return Err(Error::with_values(
+                ErrorCode::TruncateRange,
+                format!(
+                    "committed pages cannot be dropped while {n_behind} tokens stand behind them; truncate those first"
+                ),
+                &[("tokens", u64::from(n_behind))],
+            ));
+        }
+        if n > n_committed {
+            return Err(Error::with_values(
+                ErrorCode::TruncateRange,
+                format!(
+                    "{n} pages cannot be dropped: {n_committed} are committed; drop at most {n_committed}"
+                ),
+                &[("pages", u64::from(n)), ("most", u64::from(n_committed))],
+            ));
+        }
+        let n_reserved = state.n_pages(page_size) - n_committed;
+        state.n_committed = n_committed - n;
+        state.n_reserved = n_committed - n + n_reserved;
+        self.drop_tokens(context, n * page_size)
+    }
+
     /// Drops the last `n` tokens, the pending ones first, and retires the generator that would have gone on from them.
     pub(super) fn drop_tokens(&mut self, context: ContextId, n: u32) -> Result<()> {
         let state = self.owned.live_mut(context)?;

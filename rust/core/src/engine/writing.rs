@@ -165,7 +165,7 @@ fn add_reads(
             key: read.key,
             n_draws: if awaits_mask { 0 } else { read.n_draws },
             mask: read.mask.as_deref().unwrap_or_default(),
-            keep: awaits_mask || read.probes_logits(),
+            keep: read.kept(),
         });
     }
     first..builder.n_rows() as u32
@@ -295,6 +295,7 @@ mod tests {
             assert_eq!(row.mask, read.mask.as_deref().unwrap_or_default());
             assert_eq!((row.key.seed, row.n_draws), (read.key.seed, read.n_draws));
             assert_eq!(row.keep, read.probes.is_some());
+            assert!(!row.embeds);
         }
         assert_eq!(view.rows().count(), wanted.len());
     }

@@ -13,7 +13,7 @@ use super::ops::{ForwardOp, RowOp, V};
 use super::support::probing::{near, read};
 use super::support::sampling::drawn;
 use super::support::world::MODEL;
-use super::support::{derived_seed, row_of, write};
+use super::support::{derived_seed, row_of, state_of, write};
 
 impl Simulation {
     pub fn forward(&mut self, at: usize, op: &ForwardOp) -> Outcome {
@@ -124,7 +124,14 @@ impl Simulation {
                 Probe::Logits | Probe::Entropy | Probe::Embedding => {}
             }
         }
-        let n_of = |index| op.rows.iter().filter(|row| row.index == index).count();
+        let n_of = |index| {
+            let rows: Vec<&RowOp> = op.rows.iter().filter(|row| row.index == index).collect();
+            let n_draws = rows.iter().filter(|row| row.sampler.is_some()).count();
+            let probes = || rows.iter().flat_map(|row| &row.probes);
+            let embeds = probes().any(|probe| *probe == Probe::Embedding);
+            let reads = probes().any(|probe| *probe != Probe::Embedding);
+            usize::from(embeds) + n_draws.max(usize::from(reads))
+        };
         refuse((0..8).any(|index| n_of(index) > most), invalid);
         refuse(
             end.div_ceil(self.config.driver.page_size as usize)
@@ -174,7 +181,10 @@ impl Simulation {
         let mut rows = Vec::new();
         for row in &op.rows {
             let index = first + n_skipped + row.index as usize;
-            let logits = row_of(MODEL, V, &slots[index]);
+            let (logits, state) = (
+                row_of(MODEL, V, &slots[index]),
+                state_of(MODEL, V, &slots[index]),
+            );
             let mut tokens = Vec::new();
             if let Some((method, own_seed)) = row.sampler {
                 let (params, n_draws): (Params, u32) = method.params_and_draws().unwrap();
@@ -194,7 +204,7 @@ impl Simulation {
                 readings: row
                     .probes
                     .iter()
-                    .map(|probe| read(&logits, probe))
+                    .map(|probe| read(&logits, &state, probe))
                     .collect(),
             });
         }
@@ -313,6 +323,28 @@ impl Simulation {
         model.settle(page_size as u32);
         model.n_reserved = model.n_pages(page_size);
         model.drop_tokens((n as usize).min(model.seq_len() - model.n_committed));
+        Ok(())
+    }
+
+    pub fn drop_committed(&mut self, at: usize, n: u32) -> Outcome {
+        let page_size = self.config.driver.page_size as usize;
+        let (context, model) = &mut self.contexts[at];
+        let dropped = self.world.engine.drop_committed_pages(*context, n);
+        if model.request.is_some() {
+            prop_assert_eq!(dropped.unwrap_err().code, ErrorCode::ContextBusy);
+            return Ok(());
+        }
+        model.settle(page_size as u32);
+        let n_committed = model.n_committed / page_size;
+        if model.seq_len() > model.n_committed || n as usize > n_committed {
+            prop_assert_eq!(dropped.unwrap_err().code, ErrorCode::TruncateRange);
+            return Ok(());
+        }
+        dropped.unwrap();
+        let n_reserved = model.n_pages(page_size) - n_committed;
+        let n_left = n_committed - n as usize;
+        (model.n_committed, model.n_reserved) = (n_left * page_size, n_left + n_reserved);
+        model.drop_tokens(n as usize * page_size);
         Ok(())
     }
 

@@ -19,11 +19,14 @@
 mod commands;
 mod driving;
 mod forwards;
+mod generating;
 mod masks;
 mod model;
 mod ops;
+mod snapshots;
 #[path = "../support/mod.rs"]
 mod support;
+mod taking;
 
 use std::cell::RefCell;
 use std::env;

@@ -81,8 +81,17 @@ pub fn write_plain(before: &[Slot], token: u32, adapter: Adapter) -> Slot {
 /// The logits behind a slot.
 pub fn row_of(model: &str, vocab_size: u32, slot: &Slot) -> Vec<f32> {
     let name = fold_all(fold(0, model.len() as u64), model.bytes().map(u64::from));
-    let base = fold(slot.hash, name);
-    (1..=u64::from(vocab_size))
+    values(fold(slot.hash, name), vocab_size)
+}
+
+/// The hidden state behind a slot.
+pub fn state_of(model: &str, vocab_size: u32, slot: &Slot) -> Vec<f32> {
+    let name = fold_all(fold(0, model.len() as u64), model.bytes().map(u64::from));
+    values(fold(fold(slot.hash, name), 1), vocab_size.min(8))
+}
+
+fn values(base: u64, n: u32) -> Vec<f32> {
+    (1..=u64::from(n))
         .map(|n| (mix(base.wrapping_add(n.wrapping_mul(GOLDEN))) >> 40) as f32 / 1_048_576.0 - 8.0)
         .collect()
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pie_core::{Probe, Reading};
 
-/// What a probe reads of a row.
-pub fn read(logits: &[f32], probe: &Probe) -> Reading {
+/// What a probe reads of a row, and of the hidden state behind it.
+pub fn read(logits: &[f32], state: &[f32], probe: &Probe) -> Reading {
     let plain = softmax(logits, 1.0);
     match probe {
         Probe::Logits => Reading::Logits(Arc::from(logits)),
@@ -33,7 +33,7 @@ pub fn read(logits: &[f32], probe: &Probe) -> Reading {
             let parts = plain.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln());
             Reading::Entropy(parts.sum::<f64>() as f32)
         }
-        Probe::Embedding => panic!("a row of logits has no embedding"),
+        Probe::Embedding => Reading::Embedding(Arc::from(state)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
 
-use super::bindings::pie::core::generation::{FinishReason, Output};
+use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
 use super::errors::{CallError, CallResult};
@@ -153,11 +153,12 @@ impl HostDecoder for Chats<'_> {
     fn feed_output(
         &mut self,
         this: Resource<DecoderHandle>,
-        output: Output,
+        tokens: Vec<u32>,
+        finish: Option<FinishReason>,
     ) -> CallResult<chat::Event> {
-        let tokens = shown_tokens(&output.tokens, output.finish);
+        let tokens = shown_tokens(&tokens, finish);
         let event = self
-            .decode(&this, tokens, |decoder| match output.finish {
+            .decode(&this, tokens, |decoder| match finish {
                 Some(FinishReason::Stop) => decoder.feed_stopped(tokens),
                 Some(_) => decoder.feed_last(tokens),
                 None => decoder.feed(tokens),

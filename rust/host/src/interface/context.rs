@@ -66,6 +66,27 @@ impl Contexts<'_> {
         self.push(context)
     }
 
+    /// Runs `work` on the core and a context of it.
+    fn on_context<T>(
+        &mut self,
+        handle: &Resource<ContextHandle>,
+        work: impl FnOnce(&mut Engine, ContextId) -> Result<T, Error>,
+    ) -> CallResult<T> {
+        let context = self.table.context(handle)?;
+        Ok(context
+            .model
+            .with_engine(|engine| work(engine, context.id))?)
+    }
+
+    /// The same with work that drops tokens.
+    fn drop_tokens(
+        &mut self,
+        handle: &Resource<ContextHandle>,
+        work: impl FnOnce(&mut Engine, ContextId) -> Result<(), Error>,
+    ) -> CallResult<()> {
+        Ok(self.table.context(handle)?.drop_tokens(work)?)
+    }
+
     /// The model behind a handle, and the process by the id that the model knows it by. If the process is new to the
     /// model, it is registered there.
     fn joined(&mut self, model: &Resource<ModelHandle>) -> CallResult<(Arc<Model>, ProcessId)> {
@@ -135,10 +156,7 @@ impl HostContext for Contexts<'_> {
     }
 
     fn suspend(&mut self, this: Resource<ContextHandle>) -> CallResult<()> {
-        let context = self.table.context(&this)?;
-        Ok(context
-            .model
-            .with_engine(|engine| engine.suspend(context.id))?)
+        self.on_context(&this, |engine, id| engine.suspend(id))
     }
 
     fn release(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {
@@ -166,7 +184,7 @@ impl HostContext for Contexts<'_> {
     }
 
     fn truncate(&mut self, this: Resource<ContextHandle>, n_tokens: u32) -> CallResult<()> {
-        Ok(self.table.context(&this)?.truncate(n_tokens)?)
+        self.drop_tokens(&this, |engine, id| engine.truncate(id, n_tokens))
     }
 
     fn seq_len(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
@@ -174,10 +192,7 @@ impl HostContext for Contexts<'_> {
     }
 
     fn cached_tokens(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
-        let context = self.table.context(&this)?;
-        Ok(context
-            .model
-            .with_engine(|engine| engine.cached_tokens(context.id))?)
+        self.on_context(&this, |engine, id| engine.cached_tokens(id))
     }
 
     fn page_size(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<u32> {
@@ -185,10 +200,48 @@ impl HostContext for Contexts<'_> {
     }
 
     fn buffer(&mut self, this: Resource<ContextHandle>) -> CallResult<Vec<u32>> {
-        let context = self.table.context(&this)?;
-        Ok(context
-            .model
-            .with_engine(|engine| engine.buffer(context.id))?)
+        self.on_context(&this, |engine, id| engine.buffer(id))
+    }
+
+    fn reserve_working_pages(&mut self, this: Resource<ContextHandle>, n: u32) -> CallResult<()> {
+        self.on_context(&this, |engine, id| engine.reserve_working_pages(id, n))
+    }
+
+    fn commit_working_pages(&mut self, this: Resource<ContextHandle>, n: u32) -> CallResult<()> {
+        self.on_context(&this, |engine, id| engine.commit_working_pages(id, n))
+    }
+
+    fn release_working_pages(&mut self, this: Resource<ContextHandle>, n: u32) -> CallResult<()> {
+        self.drop_tokens(&this, |engine, id| engine.release_working_pages(id, n))
+    }
+
+    fn truncate_working_page_tokens(
+        &mut self,
+        this: Resource<ContextHandle>,
+        n: u32,
+    ) -> CallResult<()> {
+        self.drop_tokens(&this, |engine, id| {
+            engine.truncate_working_page_tokens(id, n)
+        })
+    }
+
+    fn drop_committed_pages(&mut self, this: Resource<ContextHandle>, n: u32) -> CallResult<()> {
+        self.drop_tokens(&this, |engine, id| engine.drop_committed_pages(id, n))
+    }
+
+    fn committed_page_count(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
+        let counts = self.on_context(&this, |engine, id| engine.page_counts(id))?;
+        Ok(counts.n_committed)
+    }
+
+    fn working_page_count(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
+        let counts = self.on_context(&this, |engine, id| engine.page_counts(id))?;
+        Ok(counts.n_working)
+    }
+
+    fn working_page_token_count(&mut self, this: Resource<ContextHandle>) -> CallResult<u32> {
+        let counts = self.on_context(&this, |engine, id| engine.page_counts(id))?;
+        Ok(counts.n_last)
     }
 
     fn drop(&mut self, this: Resource<ContextHandle>) -> wasmtime::Result<()> {

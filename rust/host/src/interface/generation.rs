@@ -10,10 +10,11 @@ use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
+use super::adapter::AdapterHandle;
 use super::bindings::pie::core::generation::{
-    self, HostFutureOutput, HostFutureText, HostFutureTokens, HostGenerator,
+    self, Drafting, HostFutureOutput, HostFutureText, HostFutureTokens, HostGenerator,
 };
-use super::bindings::pie::core::sampling::Sampler;
+use super::bindings::pie::core::sampling::{Probe, Sampler, Speculation};
 use super::bindings::pie::core::types;
 use super::context::ContextHandle;
 use super::errors::CallResult;
@@ -119,6 +120,11 @@ impl Wanted for Step {
         Ok(generation::Output {
             tokens: output.tokens,
             finish: output.finish.map(finish_reason),
+            slots: Vec::new(),
+            speculation: Speculation {
+                drafted: 0,
+                accepted: 0,
+            },
         })
     }
 }
@@ -276,6 +282,9 @@ impl HostGenerator for Generators<'_> {
         options: generation::Options,
     ) -> CallResult<Resource<GeneratorHandle>> {
         let sampler = core_sampler(&sampler)?;
+        if !options.logit_mask.is_empty() || !matches!(options.drafting, Drafting::None) {
+            return Err(not_yet("a logit mask, or drafting, in the options of a generator").into());
+        }
         let context = self.table.context(&context)?;
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
@@ -328,6 +337,69 @@ impl HostGenerator for Generators<'_> {
 
     fn ignore_eos(&mut self, this: Resource<GeneratorHandle>, ignore: bool) -> CallResult<()> {
         self.on_generator(&this, |engine, id| engine.ignore_eos(id, ignore))
+    }
+
+    fn set_adapter(
+        &mut self,
+        _this: Resource<GeneratorHandle>,
+        adapter: Resource<AdapterHandle>,
+    ) -> CallResult<()> {
+        match *self.table.get(&adapter)? {}
+    }
+
+    fn set_zo_seed(&mut self, _this: Resource<GeneratorHandle>, _seed: i64) -> CallResult<()> {
+        Err(not_yet("set-zo-seed").into())
+    }
+
+    fn set_horizon(&mut self, _this: Resource<GeneratorHandle>, _n: u32) -> CallResult<()> {
+        Err(not_yet("set-horizon").into())
+    }
+
+    fn probe_each_step(
+        &mut self,
+        _this: Resource<GeneratorHandle>,
+        _index: u32,
+        _probe: Probe,
+    ) -> CallResult<u32> {
+        Err(not_yet("probe-each-step").into())
+    }
+
+    fn ask_masks(&mut self, _this: Resource<GeneratorHandle>, _ask: bool) -> CallResult<()> {
+        Err(not_yet("ask-masks").into())
+    }
+
+    fn probe(
+        &mut self,
+        _this: Resource<GeneratorHandle>,
+        _index: u32,
+        _probe: Probe,
+    ) -> CallResult<u32> {
+        Err(not_yet("probe").into())
+    }
+
+    fn clear_sampler(&mut self, _this: Resource<GeneratorHandle>) -> CallResult<()> {
+        Err(not_yet("clear-sampler").into())
+    }
+
+    fn draft(
+        &mut self,
+        _this: Resource<GeneratorHandle>,
+        _tokens: Vec<u32>,
+        _positions: Vec<u32>,
+    ) -> CallResult<()> {
+        Err(not_yet("draft").into())
+    }
+
+    fn give_mask(&mut self, _this: Resource<GeneratorHandle>, _mask: Vec<u32>) -> CallResult<()> {
+        Err(not_yet("give-mask").into())
+    }
+
+    fn accept(
+        &mut self,
+        _this: Resource<GeneratorHandle>,
+        _tokens: Vec<u32>,
+    ) -> CallResult<Vec<u32>> {
+        Err(not_yet("accept").into())
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
@@ -385,6 +457,13 @@ host_future!(
 );
 host_future!(Generators<'_>, HostFutureTokens, FutureTokens, Vec<u32>);
 host_future!(Generators<'_>, HostFutureText, FutureText, String);
+
+fn not_yet(what: &str) -> Error {
+    Error::new(
+        pie_core::ErrorCode::Unsupported,
+        format!("{what} is not served by this engine; leave it out"),
+    )
+}
 
 fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {
     match reason {

@@ -5,8 +5,8 @@ use wasmtime::component::{Component, Linker};
 
 use super::bindings::ProgramPre;
 use super::{
-    chat, clocks, context, futures, generation, model, poll, runtime, sampling, session, source,
-    tokenizer, types,
+    adapter, chat, clocks, context, forward, futures, generation, masks, model, poll, runtime,
+    sampling, session, source, tokenizer, types,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -38,7 +38,10 @@ impl Linkers {
         model::add_to_linker(&mut programs)?;
         tokenizer::add_to_linker(&mut programs)?;
         context::add_to_linker(&mut programs)?;
+        adapter::add_to_linker(&mut programs)?;
         sampling::add_to_linker(&mut programs)?;
+        masks::add_to_linker(&mut programs)?;
+        forward::add_to_linker(&mut programs)?;
         generation::add_to_linker(&mut programs)?;
         session::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;

@@ -6,14 +6,17 @@
     reason = "the generated bindings re-export the types behind handles, which must be public for that"
 )]
 
+mod adapter;
 pub(crate) mod bindings;
 mod chat;
 mod clocks;
 mod context;
 mod errors;
+mod forward;
 mod futures;
 mod generation;
 pub(crate) mod linkers;
+mod masks;
 mod model;
 mod poll;
 mod runtime;

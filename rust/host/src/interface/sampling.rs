@@ -1,9 +1,9 @@
-//! `pie:core/sampling`: how tokens are chosen.
+//! `pie:core/sampling`: how tokens are chosen, and what else is read of a row.
 
-use pie_core::{ErrorCode, Method};
+use pie_core::{ErrorCode, Method, Reading};
 use wasmtime::component::{HasData, Linker};
 
-use super::bindings::pie::core::sampling::{self, Sampler};
+use super::bindings::pie::core::sampling::{self, Probabilities, Probe, Sampler, Slot};
 use crate::Error;
 use crate::process::state::ProcessState;
 
@@ -46,6 +46,43 @@ pub(super) fn core_sampler(sampler: &Sampler) -> Result<pie_core::Sampler, Error
         return Err(Error::new(ErrorCode::InvalidSampler, message));
     }
     Ok(pie_core::Sampler { method, seed })
+}
+
+/// What the core makes of a probe. The core checks the values.
+pub(super) fn core_probe(probe: Probe) -> pie_core::Probe {
+    match probe {
+        Probe::Logits => pie_core::Probe::Logits,
+        Probe::Distribution(wanted) => pie_core::Probe::Distribution {
+            temperature: wanted.temperature,
+            k: wanted.k,
+        },
+        Probe::Logprobs(tokens) => pie_core::Probe::Logprobs(tokens.into()),
+        Probe::Entropy => pie_core::Probe::Entropy,
+        Probe::Embedding => pie_core::Probe::Embedding,
+    }
+}
+
+/// A reading as programs get it.
+pub(super) fn slot_of(reading: &Reading) -> Slot {
+    match reading {
+        Reading::Logits(values) => Slot::Logits(bytes_of(values)),
+        Reading::Distribution {
+            tokens,
+            probabilities,
+        } => Slot::Distribution(Probabilities {
+            tokens: tokens.to_vec(),
+            values: probabilities.to_vec(),
+        }),
+        Reading::Logprobs(values) => Slot::Logprobs(values.to_vec()),
+        Reading::Entropy(value) => Slot::Entropy(*value),
+        Reading::Embedding(values) => Slot::Embedding(bytes_of(values)),
+    }
+}
+
+/// Float32, little-endian.
+fn bytes_of(values: &[f32]) -> Vec<u8> {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+    bytes.collect()
 }
 
 /// Adds the interface to the linker.

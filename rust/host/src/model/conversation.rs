@@ -161,6 +161,45 @@ impl Context {
         Ok(())
     }
 
+    /// Checks that tokens are some of the model.
+    ///
+    /// # Errors
+    /// `invalid-token`.
+    pub(crate) fn check_tokens(&self, tokens: &[u32]) -> Result<(), Error> {
+        self.model.with_engine(|engine| engine.check_tokens(tokens))
+    }
+
+    /// Takes the answer of a pass by `take`, with which `n_input` tokens of its own enter the context as they are.
+    ///
+    /// # Errors
+    /// Those of `take`; `limit-engine-memory`.
+    pub(crate) fn take_forwarded<T>(
+        &self,
+        n_input: usize,
+        take: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut turns = lock(&self.turns);
+        let answer = take()?;
+        let (seq_len, length, tail) = self.model.with_engine(|engine| {
+            let (length, tail) = self.end_in(engine)?;
+            Ok::<_, Error>((engine.seq_len(self.id)?, length, tail))
+        })?;
+        let n_tokens = u32::try_from(n_input).unwrap_or(u32::MAX);
+        let at = At {
+            length,
+            tail: &tail,
+        };
+        if length > seq_len {
+            // What the program appended meanwhile lies behind them.
+            turns.on_generated(n_tokens, seq_len);
+        } else if n_input > 0 {
+            self.model.chat().on_append(&mut turns, n_tokens, at);
+        }
+        drop(turns);
+        self.charge_generated(n_input, seq_len)?;
+        Ok(answer)
+    }
+
     /// Tokens that the context keeps: those in pages and the pending one.
     pub(crate) fn seq_len(&self) -> Result<u32, Error> {
         self.model.with_engine(|engine| engine.seq_len(self.id))
@@ -175,11 +214,18 @@ impl Context {
         Ok((engine.length(self.id)?, engine.tail(self.id, TAIL_TOKENS)?))
     }
 
-    pub(crate) fn truncate(&self, n_tokens: u32) -> Result<(), Error> {
+    /// Drops tokens at the end by `work`.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(crate) fn drop_tokens(
+        &self,
+        work: impl FnOnce(&mut Engine, ContextId) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut turns = lock(&self.turns);
         let (before, after) = self.model.with_engine(|engine| {
             let before = engine.seq_len(self.id)?;
-            engine.truncate(self.id, n_tokens)?;
+            work(engine, self.id)?;
             lock(&self.tokens).truncate(engine.length(self.id)? as usize);
             Ok::<_, Error>((before, engine.seq_len(self.id)?))
         })?;

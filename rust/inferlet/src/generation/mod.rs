@@ -48,6 +48,8 @@ impl Generator {
             seed: None,
             auto_flush: true,
             ignore_eos: false,
+            logit_mask: Vec::new(),
+            drafting: raw::Drafting::None,
         };
         let keeper = Keeper::new();
         let made = raw::Generator::create(&context.raw, sampler.into(), &options)

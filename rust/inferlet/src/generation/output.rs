@@ -25,15 +25,6 @@ impl From<raw::Output> for Output {
     }
 }
 
-impl From<&Output> for raw::Output {
-    fn from(output: &Output) -> Self {
-        Self {
-            tokens: output.tokens.clone(),
-            finish: output.finish.map(Into::into),
-        }
-    }
-}
-
 /// Why a generation ended. As JSON and as text it is its name in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -4,9 +4,10 @@ use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 
 use super::Export;
 use super::held::{Held, awaited, handle, wait};
-use super::values::{Read, Write, field, read, unknown, variant};
+use super::values::{Read, Write, field, listed, read, unknown, variant};
 use crate::bindings::pie::core::{
-    context, futures, generation, model, runtime, sampling, session, tokenizer,
+    adapter, context, forward, futures, generation, masks, model, runtime, sampling, session,
+    tokenizer,
 };
 use crate::bindings::pie::instruct::chat;
 use crate::event_loop::WaitHandle;
@@ -24,6 +25,17 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("contextTake", context_take),
     super::export!("contextDelete", context_delete),
     super::export!("contextSnapshots", context_snapshots),
+    super::export!("adapterCreate", adapter_create),
+    super::export!("adapterOpen", adapter_open),
+    super::export!("shortest", shortest),
+    super::export!("intersection", intersection),
+    super::export!("allowing", allowing),
+    super::export!("allowed", allowed),
+    super::export!("pack", pack),
+    super::export!("unpack", unpack),
+    super::export!("window", window),
+    super::export!("causal", causal),
+    super::export!("forwardPassCreate", forward_pass_create),
     super::export!("generatorCreate", generator_create),
     super::export!("send", send),
     super::export!("receive", receive),
@@ -154,6 +166,163 @@ impl ContextHandle {
     fn buffer<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
         self.held.raw.buffer().write(&ctx)
     }
+
+    fn reserve_working_pages<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .reserve_working_pages(read::<u32>(&ctx, n)?)
+            .write(&ctx)
+    }
+
+    fn commit_working_pages<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .commit_working_pages(read::<u32>(&ctx, n)?)
+            .write(&ctx)
+    }
+
+    fn release_working_pages<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .release_working_pages(read::<u32>(&ctx, n)?)
+            .write(&ctx)
+    }
+
+    fn truncate_working_page_tokens<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        n: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .truncate_working_page_tokens(read::<u32>(&ctx, n)?)
+            .write(&ctx)
+    }
+
+    fn drop_committed_pages<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .drop_committed_pages(read::<u32>(&ctx, n)?)
+            .write(&ctx)
+    }
+
+    fn committed_page_count<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.committed_page_count().write(&ctx)
+    }
+
+    fn working_page_count<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.working_page_count().write(&ctx)
+    }
+
+    fn working_page_token_count<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.working_page_token_count().write(&ctx)
+    }
+}
+
+handle!(AdapterHandle, adapter::Adapter);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl AdapterHandle {}
+
+awaited!(forward::FuturePassOutput);
+
+handle!(ForwardPassHandle, forward::ForwardPass);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ForwardPassHandle {
+    fn input<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .input(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn input_at<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        tokens: Value<'js>,
+        positions: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .input_at(
+                &read::<Vec<u32>>(&ctx, tokens)?,
+                &read::<Vec<u32>>(&ctx, positions)?,
+            )
+            .write(&ctx)
+    }
+
+    fn attention_mask<'js>(&self, ctx: Ctx<'js>, masks: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .attention_mask(&read::<Vec<Vec<u32>>>(&ctx, masks)?)
+            .write(&ctx)
+    }
+
+    fn logit_mask<'js>(&self, ctx: Ctx<'js>, mask: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .logit_mask(&read::<Vec<u32>>(&ctx, mask)?)
+            .write(&ctx)
+    }
+
+    fn sample<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        indices: Value<'js>,
+        sampler: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .sample(
+                &read::<Vec<u32>>(&ctx, indices)?,
+                read::<sampling::Sampler>(&ctx, sampler)?,
+            )
+            .write(&ctx)
+    }
+
+    fn probe<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        index: Value<'js>,
+        probe: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .probe(
+                read::<u32>(&ctx, index)?,
+                &read::<sampling::Probe>(&ctx, probe)?,
+            )
+            .write(&ctx)
+    }
+
+    fn set_adapter<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        adapter: Class<'js, AdapterHandle>,
+    ) -> Result<Value<'js>> {
+        let adapter = adapter.borrow().held.clone();
+        self.held.raw.set_adapter(&adapter.raw).write(&ctx)
+    }
+
+    fn set_zo_seed<'js>(&self, ctx: Ctx<'js>, seed: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_zo_seed(read::<i64>(&ctx, seed)?)
+            .write(&ctx)
+    }
+
+    fn leave_working_pages<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.leave_working_pages().write(&ctx)
+    }
+
+    fn start_position<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.start_position().write(&ctx)
+    }
+
+    fn execute<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
+        wait(&ctx, self.held.raw.execute(), self.held.clone(), settle)
+    }
 }
 
 awaited!(generation::FutureOutput);
@@ -198,12 +367,102 @@ impl GeneratorHandle {
         self.held.raw.set_seed(read::<u64>(&ctx, seed)?).write(&ctx)
     }
 
+    fn set_adapter<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        adapter: Class<'js, AdapterHandle>,
+    ) -> Result<Value<'js>> {
+        let adapter = adapter.borrow().held.clone();
+        self.held.raw.set_adapter(&adapter.raw).write(&ctx)
+    }
+
+    fn set_zo_seed<'js>(&self, ctx: Ctx<'js>, seed: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .set_zo_seed(read::<i64>(&ctx, seed)?)
+            .write(&ctx)
+    }
+
+    fn set_horizon<'js>(&self, ctx: Ctx<'js>, n: Value<'js>) -> Result<Value<'js>> {
+        self.held.raw.set_horizon(read::<u32>(&ctx, n)?).write(&ctx)
+    }
+
+    fn probe_each_step<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        index: Value<'js>,
+        probe: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .probe_each_step(
+                read::<u32>(&ctx, index)?,
+                &read::<sampling::Probe>(&ctx, probe)?,
+            )
+            .write(&ctx)
+    }
+
+    fn ask_masks<'js>(&self, ctx: Ctx<'js>, ask: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .ask_masks(read::<bool>(&ctx, ask)?)
+            .write(&ctx)
+    }
+
     fn next_step<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
         self.held.raw.next_step().write(&ctx)
     }
 
+    fn probe<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        index: Value<'js>,
+        probe: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .probe(
+                read::<u32>(&ctx, index)?,
+                &read::<sampling::Probe>(&ctx, probe)?,
+            )
+            .write(&ctx)
+    }
+
+    fn clear_sampler<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.clear_sampler().write(&ctx)
+    }
+
+    fn draft<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        tokens: Value<'js>,
+        positions: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .draft(
+                &read::<Vec<u32>>(&ctx, tokens)?,
+                &read::<Vec<u32>>(&ctx, positions)?,
+            )
+            .write(&ctx)
+    }
+
     fn step<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
         wait(&ctx, self.held.raw.step(), self.held.clone(), settle)
+    }
+
+    fn give_mask<'js>(&self, ctx: Ctx<'js>, mask: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .give_mask(&read::<Vec<u32>>(&ctx, mask)?)
+            .write(&ctx)
+    }
+
+    fn accept<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .accept(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
     }
 
     fn collect_tokens<'js>(&self, ctx: Ctx<'js>, settle: Function<'js>) -> Result<WaitHandle> {
@@ -244,10 +503,18 @@ impl DecoderHandle {
             .write(&ctx)
     }
 
-    fn feed_output<'js>(&self, ctx: Ctx<'js>, output: Value<'js>) -> Result<Value<'js>> {
+    fn feed_output<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        tokens: Value<'js>,
+        finish: Value<'js>,
+    ) -> Result<Value<'js>> {
         self.held
             .raw
-            .feed_output(&read::<generation::Output>(&ctx, output)?)
+            .feed_output(
+                &read::<Vec<u32>>(&ctx, tokens)?,
+                read::<Option<generation::FinishReason>>(&ctx, finish)?,
+            )
             .write(&ctx)
     }
 
@@ -328,6 +595,85 @@ fn context_delete<'js>(
 fn context_snapshots<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
     let model = model.borrow().held.clone();
     context::Context::snapshots(&model.raw).write(&ctx)
+}
+
+fn adapter_create<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = adapter::Adapter::create(&model.raw, &read::<String>(&ctx, name)?)
+        .map(|made| Held::of(made, model));
+    made.write(&ctx)
+}
+
+fn adapter_open<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = adapter::Adapter::open(&model.raw, &read::<String>(&ctx, name)?)
+        .map(|made| Held::of(made, model));
+    made.write(&ctx)
+}
+
+fn shortest<'js>(ctx: Ctx<'js>, mask: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
+    masks::shortest(&read::<Vec<u32>>(&ctx, mask)?, read::<u32>(&ctx, len)?).write(&ctx)
+}
+
+fn intersection<'js>(ctx: Ctx<'js>, masks: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
+    masks::intersection(
+        &read::<Vec<Vec<u32>>>(&ctx, masks)?,
+        read::<u32>(&ctx, len)?,
+    )
+    .write(&ctx)
+}
+
+fn allowing<'js>(ctx: Ctx<'js>, elements: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
+    masks::allowing(&read::<Vec<u32>>(&ctx, elements)?, read::<u32>(&ctx, len)?).write(&ctx)
+}
+
+fn allowed<'js>(ctx: Ctx<'js>, mask: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
+    masks::allowed(&read::<Vec<u32>>(&ctx, mask)?, read::<u32>(&ctx, len)?).write(&ctx)
+}
+
+fn pack<'js>(ctx: Ctx<'js>, mask: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
+    masks::pack(&read::<Vec<u32>>(&ctx, mask)?, read::<u32>(&ctx, len)?).write(&ctx)
+}
+
+fn unpack<'js>(ctx: Ctx<'js>, bits: Value<'js>, len: Value<'js>) -> Result<Value<'js>> {
+    masks::unpack(&read::<Vec<u8>>(&ctx, bits)?, read::<u32>(&ctx, len)?).write(&ctx)
+}
+
+fn window<'js>(
+    ctx: Ctx<'js>,
+    start: Value<'js>,
+    n: Value<'js>,
+    window: Value<'js>,
+    sinks: Value<'js>,
+) -> Result<Value<'js>> {
+    masks::window(
+        read::<u32>(&ctx, start)?,
+        read::<u32>(&ctx, n)?,
+        read::<u32>(&ctx, window)?,
+        read::<u32>(&ctx, sinks)?,
+    )
+    .write(&ctx)
+}
+
+fn causal<'js>(ctx: Ctx<'js>, start: Value<'js>, n: Value<'js>) -> Result<Value<'js>> {
+    masks::causal(read::<u32>(&ctx, start)?, read::<u32>(&ctx, n)?).write(&ctx)
+}
+
+fn forward_pass_create<'js>(
+    ctx: Ctx<'js>,
+    context: Class<'js, ContextHandle>,
+) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    let made = forward::ForwardPass::create(&context.raw).map(|made| Held::of(made, context));
+    made.write(&ctx)
 }
 
 fn generator_create<'js>(
@@ -437,6 +783,52 @@ impl Read for sampling::Sampler {
     }
 }
 
+impl Read for sampling::Distribution {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        Ok(Self {
+            temperature: field(ctx, &object, "temperature")?,
+            k: field(ctx, &object, "k")?,
+        })
+    }
+}
+
+impl Read for sampling::Probe {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        match &*field::<String>(ctx, &object, "type")? {
+            "logits" => Ok(Self::Logits),
+            "distribution" => Ok(Self::Distribution(field(ctx, &object, "value")?)),
+            "logprobs" => Ok(Self::Logprobs(field(ctx, &object, "value")?)),
+            "entropy" => Ok(Self::Entropy),
+            "embedding" => Ok(Self::Embedding),
+            other => Err(unknown(
+                ctx,
+                "probe",
+                other,
+                &["logits", "distribution", "logprobs", "entropy", "embedding"],
+            )),
+        }
+    }
+}
+
+impl Read for generation::Drafting {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        match &*field::<String>(ctx, &object, "type")? {
+            "none" => Ok(Self::None),
+            "n-gram" => Ok(Self::NGram),
+            "model" => Ok(Self::Model(field(ctx, &object, "value")?)),
+            other => Err(unknown(
+                ctx,
+                "drafting",
+                other,
+                &["none", "n-gram", "model"],
+            )),
+        }
+    }
+}
+
 impl Read for generation::Options {
     fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
         let object: Object<'js> = value.get()?;
@@ -446,6 +838,8 @@ impl Read for generation::Options {
             seed: field(ctx, &object, "seed")?,
             auto_flush: field(ctx, &object, "autoFlush")?,
             ignore_eos: field(ctx, &object, "ignoreEos")?,
+            logit_mask: field(ctx, &object, "logitMask")?,
+            drafting: field(ctx, &object, "drafting")?,
         })
     }
 }
@@ -483,13 +877,43 @@ impl Read for generation::FinishReason {
     }
 }
 
-impl Read for generation::Output {
-    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
-        let object: Object<'js> = value.get()?;
-        Ok(Self {
-            tokens: field(ctx, &object, "tokens")?,
-            finish: field(ctx, &object, "finish")?,
-        })
+impl Write for sampling::Probabilities {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("tokens", self.tokens.write(ctx)?)?;
+        object.set("values", self.values.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
+impl Write for sampling::Slot {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        match self {
+            Self::Tokens(value) => variant(ctx, "tokens", Some(value)),
+            Self::Logits(value) => variant(ctx, "logits", Some(value)),
+            Self::Distribution(value) => variant(ctx, "distribution", Some(value)),
+            Self::Logprobs(value) => variant(ctx, "logprobs", Some(value)),
+            Self::Entropy(value) => variant(ctx, "entropy", Some(value)),
+            Self::Embedding(value) => variant(ctx, "embedding", Some(value)),
+        }
+    }
+}
+
+impl Write for sampling::Speculation {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("drafted", self.drafted.write(ctx)?)?;
+        object.set("accepted", self.accepted.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
+impl Write for forward::PassOutput {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("slots", self.slots.write(ctx)?)?;
+        object.set("speculation", self.speculation.write(ctx)?)?;
+        Ok(object.into_value())
     }
 }
 
@@ -510,6 +934,8 @@ impl Write for generation::Output {
         let object = Object::new(ctx.clone())?;
         object.set("tokens", self.tokens.write(ctx)?)?;
         object.set("finish", self.finish.write(ctx)?)?;
+        object.set("slots", self.slots.write(ctx)?)?;
+        object.set("speculation", self.speculation.write(ctx)?)?;
         Ok(object.into_value())
     }
 }
@@ -524,3 +950,5 @@ impl Write for chat::Event {
         }
     }
 }
+
+listed!(sampling::Slot);

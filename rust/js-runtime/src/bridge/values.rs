@@ -120,6 +120,31 @@ impl Read for Vec<u8> {
     }
 }
 
+impl Read for i64 {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        BigInt::from_js(ctx, value)?.to_i64()
+    }
+}
+
+impl Read for Vec<Vec<u32>> {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let items = Vec::<Value<'js>>::from_js(ctx, value)?;
+        items.into_iter().map(|item| read(ctx, item)).collect()
+    }
+}
+
+impl Write for f32 {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        f64::from(self).into_js(ctx)
+    }
+}
+
+impl Write for Vec<f32> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        TypedArray::new(ctx.clone(), self).map(TypedArray::into_value)
+    }
+}
+
 impl Write for Vec<u32> {
     fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         TypedArray::new(ctx.clone(), self).map(TypedArray::into_value)
@@ -138,10 +163,33 @@ impl Write for Vec<String> {
     }
 }
 
+/// An array of these.
+pub(super) fn list<'js, T: Write>(ctx: &Ctx<'js>, items: Vec<T>) -> Result<Value<'js>> {
+    let items = items.into_iter().map(|item| item.write(ctx));
+    items.collect::<Result<Vec<_>>>()?.into_js(ctx)
+}
+
+/// A list of what the bridge writes is an array.
+macro_rules! listed {
+    ($type:ty) => {
+        impl Write for Vec<$type> {
+            fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+                $crate::bridge::values::list(ctx, self)
+            }
+        }
+    };
+}
+pub(super) use listed;
+
+impl Write for Vec<Vec<u32>> {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        list(ctx, self)
+    }
+}
+
 impl Write for Vec<Vec<u8>> {
     fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
-        let items = self.into_iter().map(|bytes| byte_array(ctx, bytes));
-        items.collect::<Result<Vec<_>>>()?.into_js(ctx)
+        list(ctx, self)
     }
 }
 

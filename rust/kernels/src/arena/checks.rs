@@ -30,6 +30,7 @@ impl Batch<'_> {
             ("kv_indptr", self.kv_indptr.len(), n_seqs + 1),
             ("kv_last_page_len", self.kv_last_page_len.len(), n_seqs),
             ("row_token", self.row_token.len(), n_rows),
+            ("row_keep", self.row_keep.len(), n_rows),
             ("mask_indptr", self.mask_indptr.len(), n_tokens + 1),
             (
                 "swap_out_dst",

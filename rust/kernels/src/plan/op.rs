@@ -104,12 +104,31 @@ impl Buffer {
 
     /// The first elements, widened.
     pub(super) fn read(&self, dtype: Dtype, out: &mut [f32]) {
+        self.read_from(0, dtype, out);
+    }
+
+    /// The elements of a row, widened, and zeros behind them.
+    pub(super) fn read_row(&self, dtype: Dtype, row: usize, out: &mut [f32]) -> Result<()> {
+        let Some((values, behind)) = out.split_at_mut_checked(self.width) else {
+            return Err(Error::argument(format!(
+                "a row of {} logits has no room for a hidden state of {}",
+                out.len(),
+                self.width
+            )));
+        };
+        self.read_from(row * self.width, dtype, values);
+        behind.fill(0.0);
+        Ok(())
+    }
+
+    fn read_from(&self, first: usize, dtype: Dtype, out: &mut [f32]) {
         if self.rounded && dtype == Dtype::Bf16 {
-            for (out, &half) in out.iter_mut().zip(self.words.view::<u16>()) {
+            let halves = &self.words.view::<u16>()[first..];
+            for (out, &half) in out.iter_mut().zip(halves) {
                 *out = f32::from_bits(u32::from(half) << 16);
             }
         } else {
-            out.copy_from_slice(&self.words.view()[..out.len()]);
+            out.copy_from_slice(&self.words.view()[first..first + out.len()]);
         }
     }
 }

@@ -308,6 +308,8 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// The logits of each row, or in their place what they are made of: the hidden state behind the final norm, and
+    /// zeros behind it.
     fn logits(&mut self, src: usize, weight: usize) -> Result<()> {
         let linear = &self.linears[weight];
         let outputs = Outputs {
@@ -321,7 +323,13 @@ impl Step<'_> {
             self.buffers[src].words.view(),
             self.counts.n_rows,
             outputs,
-        )
+        )?;
+        let width = linear.n_outputs();
+        for row in self.batch.embedded_rows() {
+            let values = &mut self.logits[row * width..][..width];
+            self.buffers[src].read_row(self.options.dtype, row, values)?;
+        }
+        Ok(())
     }
 }
 

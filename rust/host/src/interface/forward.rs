@@ -1,0 +1,410 @@
+//! `pie:core/forward`: forward passes that programs put together by themselves.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pie_core::{
+    Answer, ErrorCode, Forward, Input, MAX_FORWARD_ROWS, RowOutput, RowRequest, Submission, masks,
+};
+use tokio::sync::oneshot;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::p2::DynPollable;
+
+use super::adapter::AdapterHandle;
+use super::bindings::pie::core::forward::{self, HostForwardPass, HostFuturePassOutput};
+use super::bindings::pie::core::sampling::{Probe, Sampler, Slot, Speculation};
+use super::bindings::pie::core::types;
+use super::context::ContextHandle;
+use super::errors::CallResult;
+use super::futures::host_future;
+use super::sampling::{core_probe, core_sampler, slot_of};
+use super::view::view;
+use crate::Error;
+use crate::budget::{Charge, Purpose};
+use crate::futures::{Future, Operation};
+use crate::limits::Limits;
+use crate::model::conversation::Context;
+use crate::model::pass::Pass;
+use crate::process::handles::HandleTable;
+use crate::process::record::ProcessRecord;
+use crate::process::state::ProcessState;
+
+/// What a token, a run of a mask and a row take while a pass is put together and when it is submitted, in bytes.
+const INPUT_BYTES: usize = 2 * size_of::<Input>();
+const RUN_BYTES: usize = 2 * size_of::<u32>();
+const ROW_BYTES: usize = 2 * size_of::<RowRequest>() + 32;
+
+/// What stands behind a `forward-pass` handle.
+#[derive(Debug)]
+pub struct ForwardPassHandle {
+    context: Arc<Context>,
+    /// None: it was executed.
+    draft: Option<Draft>,
+}
+
+/// A pass that is put together. Its rows stand in the order in which they were attached: that is part of the key by
+/// which they are drawn.
+#[derive(Debug)]
+struct Draft {
+    forward: Forward,
+    /// What each slot is made of.
+    sources: Vec<Source>,
+    charge: Charge,
+}
+
+/// Which rows a slot is made of.
+#[derive(Debug)]
+enum Source {
+    /// What was drawn from these.
+    Draws(Range<usize>),
+    /// What was read of this one.
+    Reading(usize),
+}
+
+impl Draft {
+    /// Adds rows that a slot is made of. Returns the index of the slot.
+    fn attach(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = RowRequest>,
+    ) -> Result<Range<usize>, Error> {
+        let first = self.forward.rows.len();
+        let n = first.saturating_add(rows.len());
+        if n > MAX_FORWARD_ROWS {
+            return Err(refused(format!(
+                "a forward pass wants {n} rows of logits, and may want at most {MAX_FORWARD_ROWS}; read fewer in one pass"
+            )));
+        }
+        self.forward.rows.extend(rows);
+        Ok(first..n)
+    }
+
+    /// Adds a slot. Returns its index.
+    fn push(&mut self, source: Source) -> u32 {
+        self.sources.push(source);
+        // Each has a row at least, and these are bounded.
+        (self.sources.len() - 1) as u32
+    }
+}
+
+/// A pass that a program waits for.
+#[derive(Debug)]
+pub struct Execute {
+    /// None: it was not submitted.
+    pass: Option<Submitted>,
+}
+
+#[derive(Debug)]
+struct Submitted {
+    context: Arc<Context>,
+    pass: Pass,
+    sources: Vec<Source>,
+    /// Tokens of its own.
+    n_input: usize,
+}
+
+/// The future of [`Execute`].
+pub type FuturePassOutput = Future<Execute>;
+
+impl Execute {
+    fn submit(context: Arc<Context>, draft: Draft) -> FuturePassOutput {
+        let Draft {
+            forward, sources, ..
+        } = draft;
+        let n_input = forward.input.len();
+        let submission = Submission::Forward(context.id, Box::new(forward));
+        let (pass, receiver) = Pass::submit(&context.model, submission);
+        let submitted = Submitted {
+            context,
+            pass,
+            sources,
+            n_input,
+        };
+        let source = Self {
+            pass: Some(submitted),
+        };
+        Future::new(source, receiver)
+    }
+
+    /// One that fails at once.
+    fn refused(error: Error) -> FuturePassOutput {
+        let (sender, receiver) = oneshot::channel();
+        // The receiver is there: it is returned.
+        let _ = sender.send(Err(error));
+        Future::new(Self { pass: None }, receiver)
+    }
+}
+
+impl Operation for Execute {
+    type Raw = ();
+    type Answer = forward::PassOutput;
+
+    fn finish(&mut self, (): ()) -> Result<forward::PassOutput, Error> {
+        let submitted = self.pass.take();
+        let Some(submitted) = submitted else {
+            return Err(Error::internal("a pass that was refused has an answer"));
+        };
+        let context = &submitted.context;
+        let take = || match submitted.pass.take()? {
+            Answer::Forwarded(rows) => Ok(rows),
+            _ => Err(Error::internal(
+                "a forward pass was answered as another pass",
+            )),
+        };
+        let rows = context.take_forwarded(submitted.n_input, take)?;
+        Ok(forward::PassOutput {
+            slots: slots(rows, &submitted.sources)?,
+            speculation: Speculation {
+                drafted: 0,
+                accepted: 0,
+            },
+        })
+    }
+
+    fn abandon(&mut self, _answer: Option<Result<(), Error>>) {
+        if let Some(submitted) = &self.pass {
+            submitted.pass.cancel();
+        }
+    }
+
+    fn limit(&self, limits: &Limits) -> Option<Duration> {
+        limits.pass
+    }
+}
+
+/// What the rows of a pass gave, slot by slot.
+fn slots(rows: Vec<RowOutput>, sources: &[Source]) -> Result<Vec<Slot>, Error> {
+    let missing = || Error::internal("a forward pass was answered without a row that it wanted");
+    let mut drawn: Vec<Vec<u32>> = Vec::with_capacity(rows.len());
+    let mut readings = Vec::with_capacity(rows.len());
+    for row in rows {
+        drawn.push(row.tokens);
+        readings.push(row.readings);
+    }
+    let slot = |source: &Source| match source {
+        Source::Draws(rows) => {
+            let drawn = drawn.get(rows.clone()).ok_or_else(missing)?;
+            Ok(Slot::Tokens(drawn.concat()))
+        }
+        Source::Reading(row) => {
+            let reading = readings.get_mut(*row).and_then(Vec::pop);
+            Ok(slot_of(&reading.ok_or_else(missing)?))
+        }
+    };
+    sources.iter().map(slot).collect()
+}
+
+view! {
+    /// Forward passes, and who pays for them while they are put together.
+    Forwards { table: HandleTable, record: Arc<ProcessRecord> }
+}
+
+impl Forwards<'_> {
+    /// Changes a pass that was not executed, charged with `n_bytes` more.
+    fn change<T>(
+        &mut self,
+        handle: &Resource<ForwardPassHandle>,
+        n_bytes: usize,
+        change: impl FnOnce(&Context, &mut Draft) -> Result<T, Error>,
+    ) -> CallResult<T> {
+        let pass = self.table.get_mut(handle)?;
+        let draft = pass.draft.as_mut().ok_or_else(executed)?;
+        draft.charge.grow(n_bytes as u64)?;
+        Ok(change(&pass.context, draft)?)
+    }
+}
+
+impl forward::Host for Forwards<'_> {}
+
+impl HostForwardPass for Forwards<'_> {
+    fn create(
+        &mut self,
+        context: Resource<ContextHandle>,
+    ) -> CallResult<Resource<ForwardPassHandle>> {
+        let context = self.table.context(&context)?;
+        context.seq_len()?;
+        let charge = self.record.account.charge(Purpose::Options, 0)?;
+        let draft = Some(Draft {
+            forward: Forward::default(),
+            sources: Vec::new(),
+            charge,
+        });
+        Ok(self.table.push(ForwardPassHandle { context, draft })?)
+    }
+
+    fn input(&mut self, this: Resource<ForwardPassHandle>, tokens: Vec<u32>) -> CallResult<()> {
+        self.change(&this, tokens.len() * INPUT_BYTES, |context, draft| {
+            context.check_tokens(&tokens)?;
+            let input = tokens.iter().map(|&token| Input {
+                token,
+                position: None,
+            });
+            draft.forward.input.extend(input);
+            Ok(())
+        })
+    }
+
+    fn input_at(
+        &mut self,
+        this: Resource<ForwardPassHandle>,
+        tokens: Vec<u32>,
+        positions: Vec<u32>,
+    ) -> CallResult<()> {
+        self.change(&this, tokens.len() * INPUT_BYTES, |context, draft| {
+            let (n_tokens, n_positions) = (tokens.len(), positions.len());
+            if n_tokens != n_positions {
+                return Err(refused(format!(
+                    "input_at got {n_tokens} tokens and {n_positions} positions; give a position for each token"
+                )));
+            }
+            context.check_tokens(&tokens)?;
+            let limit = context.model.with_engine(|engine| engine.config().max_context());
+            if let Some(position) = positions.iter().find(|&&position| position >= limit) {
+                return Err(refused(format!(
+                    "position {position} is beyond those that the model knows; give positions below {limit}"
+                )));
+            }
+            let input = tokens.iter().zip(positions).map(|(&token, position)| Input {
+                token,
+                position: Some(position),
+            });
+            draft.forward.input.extend(input);
+            Ok(())
+        })
+    }
+
+    fn attention_mask(
+        &mut self,
+        this: Resource<ForwardPassHandle>,
+        masks: Vec<Vec<u32>>,
+    ) -> CallResult<()> {
+        let n_runs: usize = masks.iter().map(|mask| mask.len() + 16).sum();
+        self.change(&this, n_runs * RUN_BYTES, |_, draft| {
+            draft.forward.masks = masks;
+            Ok(())
+        })
+    }
+
+    fn logit_mask(&mut self, this: Resource<ForwardPassHandle>, mask: Vec<u32>) -> CallResult<()> {
+        self.change(&this, mask.len() * RUN_BYTES, |context, draft| {
+            masks::check(&mask, context.model.vocab_size())?;
+            draft.forward.token_mask = mask;
+            Ok(())
+        })
+    }
+
+    fn sample(
+        &mut self,
+        this: Resource<ForwardPassHandle>,
+        indices: Vec<u32>,
+        sampler: Sampler,
+    ) -> CallResult<u32> {
+        let sampler = core_sampler(&sampler)?;
+        sampler.method.params_and_draws()?;
+        self.change(&this, indices.len() * ROW_BYTES, |_, draft| {
+            if indices.is_empty() {
+                let message = "a sampler was attached to no token; give the indices of the tokens behind which it draws";
+                return Err(refused(message.to_owned()));
+            }
+            let rows = indices.iter().map(|&index| RowRequest {
+                index,
+                sampler: Some(sampler),
+                probes: Vec::new(),
+                late_mask: false,
+            });
+            let rows = draft.attach(rows)?;
+            Ok(draft.push(Source::Draws(rows)))
+        })
+    }
+
+    fn probe(
+        &mut self,
+        this: Resource<ForwardPassHandle>,
+        index: u32,
+        probe: Probe,
+    ) -> CallResult<u32> {
+        let n_bytes = match &probe {
+            Probe::Logprobs(tokens) => ROW_BYTES + tokens.len() * RUN_BYTES,
+            _ => ROW_BYTES,
+        };
+        self.change(&this, n_bytes, |context, draft| {
+            let probe = core_probe(probe);
+            probe.check(context.model.vocab_size())?;
+            let row = RowRequest {
+                index,
+                sampler: None,
+                probes: vec![probe],
+                late_mask: false,
+            };
+            let rows = draft.attach([row].into_iter())?;
+            Ok(draft.push(Source::Reading(rows.start)))
+        })
+    }
+
+    fn set_adapter(
+        &mut self,
+        _this: Resource<ForwardPassHandle>,
+        adapter: Resource<AdapterHandle>,
+    ) -> CallResult<()> {
+        match *self.table.get(&adapter)? {}
+    }
+
+    fn set_zo_seed(&mut self, this: Resource<ForwardPassHandle>, seed: i64) -> CallResult<()> {
+        self.change(&this, 0, |_, draft| {
+            draft.forward.adapter.zo_seed = Some(seed.cast_unsigned());
+            Ok(())
+        })
+    }
+
+    fn leave_working_pages(&mut self, this: Resource<ForwardPassHandle>) -> CallResult<()> {
+        self.change(&this, 0, |_, draft| {
+            draft.forward.leaves_working_pages = true;
+            Ok(())
+        })
+    }
+
+    fn start_position(&mut self, this: Resource<ForwardPassHandle>) -> CallResult<u32> {
+        let context = &self.table.get(&this)?.context;
+        Ok(context
+            .model
+            .with_engine(|engine| engine.length(context.id))?)
+    }
+
+    fn execute(
+        &mut self,
+        this: Resource<ForwardPassHandle>,
+    ) -> wasmtime::Result<Resource<FuturePassOutput>> {
+        let pass = self.table.get_mut(&this)?;
+        let context = pass.context.clone();
+        let future = match pass.draft.take() {
+            Some(draft) => Execute::submit(context, draft),
+            None => Execute::refused(executed()),
+        };
+        self.table.push_future(future)
+    }
+
+    fn drop(&mut self, this: Resource<ForwardPassHandle>) -> wasmtime::Result<()> {
+        self.table.delete(this)?;
+        Ok(())
+    }
+}
+
+host_future!(
+    Forwards<'_>,
+    HostFuturePassOutput,
+    FuturePassOutput,
+    forward::PassOutput
+);
+
+fn executed() -> Error {
+    refused("this forward pass was executed; make another one".to_owned())
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorCode::InvalidArgument, message)
+}
+
+/// Adds the interface to the linker.
+pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
+    forward::add_to_linker::<_, Forwards<'static>>(linker, Forwards::of)
+}
