@@ -42,10 +42,18 @@ NAMES_HEAD = """\
 fn named<T>(_: T) {}
 """
 
+ACCESSORS = ("token", "tokens_at", "distribution", "logits", "logprobs", "entropy")
+
 # Functions that cannot stand by their names alone: what they take is generic, or they are fields.
 EXPRESSIONS = {
     "Context::generate": "|ctx: &inferlet::Context| ctx.generate(inferlet::Sampler::Argmax)",
     "Output::tokens": "|output: inferlet::Output| output.tokens",
+    **{f"Output::{name}": f"inferlet::Output::{name}::<inferlet::SampleHandle>" for name in ACCESSORS},
+    "Generator::constrain": "inferlet::Generator::constrain::<Box<dyn inferlet::Constrain>>",
+    "Generator::constrain_with": "inferlet::Generator::constrain_with::<Box<dyn inferlet::Schema>>",
+    "Generator::speculator": "inferlet::Generator::speculator::<Box<dyn inferlet::spec::Speculator>>",
+    "Generator::probe_each_step": "inferlet::Generator::probe_each_step::<inferlet::sample::Logits>",
+    "GenStep::probe": "inferlet::GenStep::probe::<inferlet::sample::Logits>",
 }
 
 

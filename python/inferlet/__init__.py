@@ -13,38 +13,57 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import chat, runtime, session
+from inferlet import brle, chat, runtime, session, spec
+from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
 from inferlet.errors import ArgumentTypeError, DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
 from inferlet.events import Decoder, Event, EventStream
+from inferlet.forward import Forward, ForwardPass
 from inferlet.generation import GenerateOptions, Generator, GenStep, TokenStream
 from inferlet.model import Model, Tokenizer
-from inferlet.output import FinishReason, Output
+from inferlet.output import FinishReason, Output, ProbeHandle, SampleHandle
+from inferlet.probe import Distribution, Embedding, Entropy, Logits, Logprob, Logprobs
 from inferlet.sampler import Sampler
+from inferlet.spec import Speculator
 
 __all__ = [
     "ArgumentTypeError",
+    "Constraint",
     "Context",
     "DeadlockError",
     "Decoder",
+    "Distribution",
+    "Embedding",
+    "Entropy",
     "ErrorCode",
     "Event",
     "EventStream",
     "FinishReason",
+    "Forward",
+    "ForwardPass",
     "GenStep",
     "GenerateOptions",
     "Generator",
     "InferletError",
     "InvalidArgumentError",
+    "Logits",
+    "Logprob",
+    "Logprobs",
     "Model",
     "Output",
+    "ProbeHandle",
+    "SampleHandle",
     "Sampler",
+    "Schema",
     "SessionClosed",
+    "Speculator",
     "TokenStream",
     "Tokenizer",
+    "brle",
     "chat",
     "runtime",
     "session",
+    "spec",
 ]
 
 input: Any = None  # noqa: A001 - the name that scripts import

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 from inferlet.errors import ArgumentTypeError, ErrorCode, InvalidArgumentError
 
 MAX_U32 = 2**32 - 1
 MAX_U64 = 2**64 - 1
+MIN_I64 = -(2**63)
+MAX_I64 = 2**63 - 1
 _MAX_SHOWN_CHARS = 60
 
 
@@ -53,6 +55,37 @@ def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     return ids
 
 
+def counts(name: str, value: Iterable[SupportsIndex]) -> list[int]:
+    """Integers in 0..4294967295 as a new list."""
+    try:
+        items = list(value)
+    except TypeError:
+        raise _wrong_type(name, value, "a list of ints") from None
+    numbers = [item for item in items if type(item) is int]
+    if len(numbers) != len(items):
+        numbers = [whole(f"{name}[{index}]", item) for index, item in enumerate(items)]
+    if numbers and (min(numbers) < 0 or max(numbers) > MAX_U32):
+        index = next(index for index, number in enumerate(numbers) if not 0 <= number <= MAX_U32)
+        count(f"{name}[{index}]", numbers[index])
+    return numbers
+
+
+def runs(name: str, value: Iterable[SupportsIndex]) -> list[int]:
+    """A mask as a new list of run lengths."""
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        raise _wrong_type(name, value, "a mask: a list of run lengths")
+    return counts(name, value)
+
+
+def masks(name: str, value: Iterable[Iterable[SupportsIndex]]) -> list[list[int]]:
+    """Masks, each as a new list of run lengths."""
+    try:
+        items = list(value)
+    except TypeError:
+        raise _wrong_type(name, value, "a list of masks") from None
+    return [runs(f"{name}[{index}]", item) for index, item in enumerate(items)]
+
+
 def whole(name: str, value: object) -> int:
     """An integer of any size."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
@@ -70,6 +103,15 @@ def seed(name: str, value: object) -> int:
     return _ranged(name, whole(name, value), MAX_U64, ErrorCode.INVALID_ARGUMENT)
 
 
+def signed(name: str, value: object) -> int:
+    """An integer in -9223372036854775808..9223372036854775807."""
+    number = whole(name, value)
+    if not MIN_I64 <= number <= MAX_I64:
+        message = f"{name} is {number}; it must lie in {MIN_I64}..{MAX_I64}"
+        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message, {name: str(number)})
+    return number
+
+
 def number(name: str, value: object) -> float:
     """A real number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -83,7 +125,13 @@ def number(name: str, value: object) -> float:
 def of_type(name: str, value: object, kind: type) -> None:
     """Refuses what is not an instance of the SDK's class `kind`."""
     if not isinstance(value, kind):
-        raise _wrong_type(name, value, f"a {kind.__name__}")
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise _wrong_type(name, value, f"{article} {kind.__name__}")
+
+
+def refuse(name: str, value: object, wanted: str) -> NoReturn:
+    """Refuses a value that is not what is wanted, by its type."""
+    raise _wrong_type(name, value, wanted)
 
 
 def _ranged(name: str, value: int, limit: int, code: ErrorCode) -> int:

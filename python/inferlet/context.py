@@ -16,6 +16,7 @@ from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
 from inferlet.errors import InferletError, host
 from inferlet.events import Decoder, Event, EventStream, refuse_kinds
+from inferlet.forward import Forward
 from inferlet.generation import GenerateOptions, Generator, TokenStream
 from inferlet.model import Model
 from inferlet.sampler import Sampler
@@ -223,7 +224,8 @@ class Context:
         The options are those of `GenerateOptions`.
 
         `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused,
-        as by `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`.
+        as by `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`. A constraint or a speculator that
+        raises an exception ends the step that asked it, and the context is as before.
         """
         refuse_kinds(reasoning=reasoning, tool_use=tool_use)
         generator = Generator._create(self, self._raw, sampler, options)
@@ -232,6 +234,22 @@ class Context:
     def generate_text(self, sampler: Sampler, **options: Unpack[GenerateOptions]) -> str:
         """Generates to the end and returns the text; blocks the whole program. Options as in `generate`."""
         return self.generate(sampler, **options)._block_for_text()
+
+    def forward(self) -> Forward:
+        """A forward pass over this context that the program puts together by itself; it computes nothing yet."""
+        return Forward(self)
+
+    @property
+    def _committed_pages(self) -> int:
+        return host(self._raw.committed_page_count)
+
+    @property
+    def _working_pages(self) -> int:
+        return host(self._raw.working_page_count)
+
+    @property
+    def _working_tokens(self) -> int:
+        return host(self._raw.working_page_token_count)
 
     def _fill(self, role: _chat.Role, text: str) -> Context:
         host(_chat.fill, self._raw, role, _arguments.text("text", text))

@@ -9,11 +9,15 @@ from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
 from inferlet import _arguments, chat
+from inferlet._steering import Constrain, Steering, constraints_of
 from inferlet._wait import block_on, resolve
-from inferlet.errors import host
+from inferlet.adapter import Adapter
+from inferlet.errors import ErrorCode, InvalidArgumentError, host
 from inferlet.model import Model
-from inferlet.output import FinishReason, Output
+from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
+from inferlet.probe import Probe
 from inferlet.sampler import Sampler
+from inferlet.spec import Speculator
 
 __all__ = ["FinishReason", "GenStep", "GenerateOptions", "Generator", "Output", "TokenStream"]
 
@@ -31,6 +35,22 @@ class GenerateOptions(TypedDict, total=False):
     """Cue the model where a chat turn stands last, and stop at the template's stop tokens. Default: True."""
     ignore_eos: bool
     """Stop at no token of the model and the template. Default: False."""
+    logit_mask: Iterable[int] | None
+    """The tokens that may be drawn in every step, as run lengths (`inferlet.brle`)."""
+    constrain: Constrain
+    """Who says in each step which tokens may be drawn; of several, what all of them allow."""
+    speculator: Speculator | None
+    """Who proposes tokens in each step. Speculation never changes a token."""
+    system_speculation: bool | str
+    """True: the engine proposes tokens, from what stood in the context before; a text: a smaller model of that name
+    does. It excludes `speculator`. Default: False.
+    """
+    adapter: Adapter | None
+    """Computes every step with an adapter."""
+    zo_seed: int | None
+    """Perturbs the adapter by this seed; without an adapter the first step fails with `invalid-argument`."""
+    horizon: int | None
+    """How long the text is thought to become, for planning; it never ends the generation."""
 
 
 def _raw_options(options: GenerateOptions) -> _generation.Options:
@@ -43,9 +63,21 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
         seed=None if seed is None else _arguments.seed("seed", seed),
         auto_flush=bool(options.get("auto_flush", True)),
         ignore_eos=bool(options.get("ignore_eos", False)),
-        logit_mask=[],
-        drafting=_generation.Drafting_None_(),
+        logit_mask=_arguments.runs("logit_mask", options.get("logit_mask") or []),
+        drafting=_drafting(options),
     )
+
+
+def _drafting(options: GenerateOptions) -> _generation.Drafting:
+    wanted = options.get("system_speculation", False)
+    if not wanted:
+        return _generation.Drafting_None_()
+    if options.get("speculator") is not None:
+        message = "speculator and system_speculation both propose tokens; give one of them"
+        raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message)
+    if isinstance(wanted, str):
+        return _generation.Drafting_Model(_arguments.text("system_speculation", wanted))
+    return _generation.Drafting_NGram()
 
 
 class _Owner(Protocol):
@@ -61,18 +93,33 @@ class GenStep:
     def __init__(self, generator: Generator, index: int) -> None:
         self._generator = generator
         self._index = index
+        self._slots = StepSlots(generator._every_step)
 
     @property
     def index(self) -> int:
         """The number of the step, counted from 0."""
         return self._index
 
+    def clear_sampler(self) -> GenStep:
+        """Has the step draw nothing: read a probe, and say by `Generator.accept` which tokens follow."""
+        host(self._generator._raw.clear_sampler)
+        self._slots.draws = False
+        return self
+
+    def probe(self, idx: int, probe: Probe) -> ProbeHandle:
+        """Reads a row in this step: 0 is the one from which the step draws, or the first from which it does."""
+        _arguments.of_type("probe", probe, Probe)
+        host(self._generator._raw.probe, _arguments.count("idx", idx), probe._raw)
+        return self._slots.new_probe()
+
     async def execute(self) -> Output:
         """Runs the step and returns what it accepted.
 
-        A step that was cancelled comes again unchanged; executing one twice is the error `step-pending`.
+        A step that was cancelled, or whose constraint raised an exception, comes again unchanged; executing one twice
+        is the error `step-pending`.
         """
-        return Output._of(await resolve(self._generator._raw.step()))
+        generator = self._generator
+        return generator._finish(self, await resolve(generator._start(self)))
 
 
 class Generator:
@@ -84,15 +131,37 @@ class Generator:
     `generator-retired`.
     """
 
-    def __init__(self, raw: _generation.Generator, owner: _Owner) -> None:
+    def __init__(self, raw: _generation.Generator, owner: _Owner, steering: Steering) -> None:
         self._raw = raw
         self._owner = owner
+        self._steering = steering
+        self._every_step = object()
+        self._n_every_step = 0
+        self._step: GenStep | None = None
         self._tokens: list[int] | None = None
 
     @classmethod
     def _create(cls, owner: _Owner, context: _context.Context, sampler: Sampler, options: GenerateOptions) -> Generator:
+        if isinstance(sampler, Probe):
+            remedy = "a Sampler: a probe draws nothing, give it to probe_each_step or Forward.sample"
+            _arguments.refuse("sampler", sampler, remedy)
         _arguments.of_type("sampler", sampler, Sampler)
-        return cls(host(_generation.Generator.create, context, sampler._raw, _raw_options(options)), owner)
+        raw_options = _raw_options(options)
+        constraints = constraints_of(options.get("constrain"), owner.model)
+        raw = host(_generation.Generator.create, context, sampler._raw, raw_options)
+        made = cls(raw, owner, Steering(raw, owner.model))
+        made._steering.constrain(constraints)
+        speculator, adapter = options.get("speculator"), options.get("adapter")
+        zo_seed, horizon = options.get("zo_seed"), options.get("horizon")
+        if speculator is not None:
+            made._steering.speculate(speculator)
+        if adapter is not None:
+            made.adapter(adapter)
+        if zo_seed is not None:
+            made.zo_seed(zo_seed)
+        if horizon is not None:
+            made.horizon(horizon)
+        return made
 
     def max_tokens(self, n: int) -> Generator:
         """Caps the accepted tokens."""
@@ -122,6 +191,46 @@ class Generator:
         host(self._raw.set_seed, _arguments.seed("seed", seed))
         return self
 
+    def constrain(self, c: Constrain) -> Generator:
+        """Adds constraints to those that it has: what all of them allow may be drawn."""
+        self._steering.constrain(constraints_of(c, self.model))
+        return self
+
+    def adapter(self, a: Adapter) -> Generator:
+        """Computes every step with an adapter."""
+        _arguments.of_type("a", a, Adapter)
+        host(self._raw.set_adapter, a._raw)
+        return self
+
+    def zo_seed(self, seed: int) -> Generator:
+        """Perturbs the adapter by this seed; without an adapter the next step fails with `invalid-argument`."""
+        host(self._raw.set_zo_seed, _arguments.signed("seed", seed))
+        return self
+
+    def horizon(self, n: int) -> Generator:
+        """How long the text is thought to become, at least 1, for planning; it never ends the generation."""
+        host(self._raw.set_horizon, _arguments.count("n", n))
+        return self
+
+    def probe_each_step(self, idx: int, probe: Probe) -> ProbeHandle:
+        """Reads a row in every step: 0 is the one from which the step draws, or the first from which it does.
+
+        A step that has no such row is the error `invalid-argument`. Collectors read it and show nothing of it.
+        """
+        _arguments.of_type("probe", probe, Probe)
+        host(self._raw.probe_each_step, _arguments.count("idx", idx), probe._raw)
+        self._n_every_step += 1
+        return ProbeHandle(self._every_step, self._n_every_step - 1)
+
+    def accept(self, tokens: Iterable[int]) -> list[int]:
+        """Puts these tokens in place of what the last step accepted, until the next one is opened.
+
+        Returns the tokens that are kept: cut behind a stop token, and at the cap. Constraints see those.
+        """
+        kept = list(host(self._raw.accept, _arguments.tokens("tokens", tokens)))
+        self._steering.replace(kept)
+        return kept
+
     @property
     def model(self) -> Model:
         """The model of its context."""
@@ -146,17 +255,21 @@ class Generator:
         return self
 
     async def __anext__(self) -> GenStep:
-        index = host(self._raw.next_step)
-        if index is None:
+        step = self._open_step()
+        if step is None:
             raise StopAsyncIteration
-        return GenStep(self, index)
+        return step
 
     async def collect_tokens(self) -> list[int]:
         """Runs to the end; the accepted tokens that were left."""
+        if self._steering.is_asked:
+            return [token async for step in self for token in (await step.execute()).tokens]
         return await resolve(self._raw.collect_tokens())
 
     async def collect_text(self) -> str:
         """Runs to the end; the text of the tokens that were left, as the chat decoder shows it."""
+        if self._steering.is_asked:
+            return chat.visible_text(self.model, Output(await self.collect_tokens(), self.finish_reason))
         return await resolve(self._raw.collect_text())
 
     def __iter__(self) -> Generator:
@@ -171,20 +284,42 @@ class Generator:
     def tokens(self) -> list[int]:
         """Blocks until the end and returns the tokens that were left; again the same when called again."""
         if self._tokens is None:
-            self._tokens = block_on(self._raw.collect_tokens())
+            if self._steering.is_asked:
+                self._tokens = [token for tokens in self for token in tokens]
+            else:
+                self._tokens = block_on(self._raw.collect_tokens())
         return list(self._tokens)
 
     def text(self) -> str:
         """The text of `tokens()`, as `collect_text` gives it."""
         return chat.visible_text(self.model, Output(self.tokens(), self.finish_reason))
 
+    def _open_step(self) -> GenStep | None:
+        """The next step; None after the end. One that was cancelled comes again, with its probes."""
+        index = host(self._raw.next_step)
+        if index is None:
+            return None
+        if self._step is None or self._step.index != index:
+            self._step = GenStep(self, index)
+        return self._step
+
+    def _start(self, step: GenStep) -> _generation.FutureOutput:
+        step._slots.n_every_step = self._n_every_step
+        return self._steering.start() if self._steering.is_asked else self._raw.step()
+
+    def _finish(self, step: GenStep, answer: _generation.Output) -> Output:
+        if self._steering.is_asked:
+            self._steering.take(answer)
+        return Output._of_step(answer, step._slots)
+
     def _block_for_step(self) -> Output | None:
         """The next step; None after the end."""
-        if host(self._raw.next_step) is None:
-            return None
-        return Output._of(block_on(self._raw.step()))
+        step = self._open_step()
+        return None if step is None else self._finish(step, block_on(self._start(step)))
 
     def _block_for_text(self) -> str:
+        if self._steering.is_asked:
+            return self.text()
         return block_on(self._raw.collect_text())
 
 

@@ -9,6 +9,7 @@ from wit_world.imports import sampling as _sampling
 
 from inferlet import _arguments
 from inferlet.errors import ErrorCode, InvalidArgumentError
+from inferlet.probe import Distribution, Embedding
 
 __all__ = ["Sampler"]
 
@@ -83,6 +84,20 @@ class Sampler:
         Here alone the seed 0 counts as none, because it was the default of this constructor in older programs.
         """
         return _sampler(temperature, draws=_count("draws", draws), seed=_seed(seed) or None)
+
+    @staticmethod
+    def dist(temperature: float = 1.0, seed: int = 0) -> Distribution:
+        """The probabilities of all tokens, as older programs ask for them: a probe, which `Forward.sample` takes.
+
+        Nothing is drawn, so the seed changes nothing.
+        """
+        _arguments.seed("seed", seed)
+        return Distribution(temperature, 0)
+
+    @staticmethod
+    def embedding() -> Embedding:
+        """The final hidden state, as older programs ask for it: a probe, which `Forward.sample` takes."""
+        return Embedding()
 
 
 def _sampler(  # noqa: PLR0913 - the fields of the record

@@ -33,6 +33,7 @@ __all__ = [
     "check_address",
     "compile_worker",
     "die_with_parent",
+    "draw",
     "init_logging",
     "keep_little_free",
     "keep_small_pages",
@@ -180,6 +181,25 @@ def read_manifest(text: str, file: str = "Pie.toml") -> str:
     """A manifest as a JSON text: `package`, `program`, `parameters` (a list in order, or null) and `dependencies`.
 
     Raises PieError `invalid-manifest`, naming `file`, line, field, value and what is expected.
+    """
+
+def draw(
+    logits: Buffer,
+    sampler: tuple[float, int, float, float],
+    mask: Sequence[int],
+    *,
+    seed: int,
+    position: int,
+    slot: int = 0,
+    n_draws: int = 1,
+) -> bytes:
+    """Draws from a row, float32 [V], as the engine does: a sampler of a device is tested against it.
+
+    `sampler` is temperature, top-k (0: off), top-p (1: off) and min-p (0: off), as in `row_sampler`; `mask` run lengths
+    over the vocabulary, forbidden first, none: no restriction. Returns the tokens, uint32 [n_draws].
+
+    Raises PieError `invalid-argument` for a mask that does not fit or allows nothing, for a logit that is not finite,
+    and for more than 2^24 draws.
     """
 
 @final

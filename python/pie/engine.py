@@ -41,6 +41,7 @@ Program = Component | Source
 Observer = Callable[["Batch", Any], None]
 
 _DUMMY_PAGES = 4096
+_DUMMY_EMBEDDINGS = 8
 _DUMMY_TOKEN_BYTES = 24
 """Bytes of memory that the dummy driver takes for a token."""
 _MAX_HOST_PAGES = 1 << 24
@@ -326,6 +327,7 @@ def _dummy_capabilities(spec: DecoderSpec, options: ModelConfig) -> Capabilities
         positions=True,
         adapters=True,
         media=True,
+        embeddings=min(_DUMMY_EMBEDDINGS, spec.vocab_size),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
+EMBEDDINGS = 8
 
 
 def mix(word: int) -> int:
@@ -72,6 +73,24 @@ def extend(hashes: list[int], tokens: Iterable[int]) -> None:
         append(hashes, Write(token, len(hashes)))
 
 
+def value(base: int, n: int) -> float:
+    """The n-th value, counted from 1, in [-8, 8)."""
+    return (mix((base + n * GOLDEN) & MASK) >> 40) * 2.0**-20 - 8.0
+
+
+def hash_of(model: str) -> int:
+    """The hash of the name of a model."""
+    name = model.encode()
+    return fold_all(fold(0, len(name)), name)
+
+
+def embedding(model: str, vocab_size: int, last: int) -> list[float]:
+    """The hidden state of a token whose h is `last`."""
+    base = fold(fold(last, hash_of(model)), 1)
+    return [value(base, n) for n in range(1, min(EMBEDDINGS, vocab_size) + 1)]
+
+
+@lru_cache(maxsize=512)
 def logits(model: str, vocab_size: int, last: int) -> npt.NDArray[np.float32]:
     """The logits, float32 [V] in [-8, 8), of the row of a token whose h is `last`."""
     return _values(_base(model, last), vocab_size)

@@ -17,19 +17,13 @@ from typing import Any
 from . import dummy, seeds
 from .chat import Chat, Conversation
 from .decoder import Decoder, Event, Vocabulary
-from .sampler import Sampler, draw
+from .errors import RefusedError
+from .forward import ForwardOps
+from .stepping import Generation, GeneratorOps
 
 PAGE_SIZE = 16
 MAX_NAME_BYTES = 256
 Op = dict[str, Any]
-
-
-class RefusedError(Exception):
-    """An operation that must fail with a code."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 @dataclass
@@ -64,7 +58,8 @@ class Model:
 class Context:
     """Every token, how many of them were taken by a pass, how many of those lie in committed pages, and the turns.
 
-    `pending` says that the newest taken token has no key and value yet.
+    `pending` says how many of the newest taken tokens have no key and value yet. `writes` has the tokens that were not
+    written in the plain way, by their slots.
     """
 
     conversation: Conversation
@@ -72,60 +67,51 @@ class Context:
     n_taken: int = 0
     n_committed: int = 0
     n_cached: int = 0
-    pending: bool = False
+    pending: int = 0
     path: int = 0
     n_forks: int = 0
     released: bool = False
     newest: Generation | None = None
+    writes: dict[int, dummy.Write] = field(default_factory=dict)
+    n_provisional: int | None = None
+    """How many of the newest tokens the last step accepted, as long as they can be replaced."""
 
     def fork(self) -> Context:
         """A copy on a path of its own."""
         self.n_forks += 1
+        self.n_provisional = None
         return self.copied(seeds.fork_path(self.path, self.n_forks))
 
     def saved(self) -> Context:
         """What a snapshot keeps: it counts as a fork, and is none."""
         self.n_forks += 1
+        self.n_provisional = None
         return self.copied(seeds.saved_path(self.path, self.n_forks))
 
     def copied(self, path: int) -> Context:
         """The same on another path."""
         state = (self.n_taken, self.n_committed, self.n_cached, self.pending, path)
-        return Context(self.conversation.copy(), list(self.tokens), *state)
+        return Context(self.conversation.copy(), list(self.tokens), *state, writes=dict(self.writes))
+
+    def hashes(self) -> list[int]:
+        """What the dummy driver has in the slots of all tokens."""
+        found: list[int] = []
+        for slot, token in enumerate(self.tokens):
+            dummy.append(found, self.writes.get(slot) or dummy.Write(token, slot))
+        return found
 
     def commit(self) -> None:
         """Full pages are committed."""
-        n_in_pages = self.n_taken - int(self.pending)
+        n_in_pages = self.n_taken - self.pending
         self.n_committed = max(self.n_committed, n_in_pages // PAGE_SIZE * PAGE_SIZE)
 
 
-@dataclass
-class Generation:
-    """A generator."""
-
-    context: Context
-    sampler: Sampler
-    seed: int | None
-    has_sampler_seed: bool
-    max_tokens: int | None
-    ends: frozenset[int]
-    template_stop: frozenset[int]
-    stop: frozenset[int]
-    key: int | None = None
-    n_accepted: int = 0
-    opened: bool = False
-    finish: str | None = None
-    ignores_ends: bool = False
-
-    def stops(self) -> frozenset[int]:
-        """Every token that ends it."""
-        return self.stop if self.ignores_ends else self.ends | self.template_stop | self.stop
-
-
-class Program:
+class Program(ForwardOps, GeneratorOps):
     """The handles of one run, by their names."""
 
     def __init__(self, model: Model, launch_seed: int, messages: list[str], files: Sequence[list[int]] = ()) -> None:
+        ForwardOps.__init__(self)
+        GeneratorOps.__init__(self)
         self.model = model
         self.launch_seed = launch_seed
         self.messages = messages
@@ -134,7 +120,6 @@ class Program:
         self.contexts: dict[str, Context] = {}
         self.snapshots: dict[str, Context] = {}
         self.n_opened: Counter[int] = Counter()
-        self.generators: dict[str, Generation] = {}
         self.decoders: dict[str, Decoder] = {}
         self.computed: set[tuple[int, ...]] = set()
         """What was computed, up to the end of a page each."""
@@ -162,6 +147,7 @@ class Program:
         if any(not 0 <= token < self.model.vocab_size for token in tokens):
             raise RefusedError("invalid-token")
         context.tokens += tokens
+        context.n_provisional = None
 
     def op_all(self, op: Op) -> list[list[Any]]:
         """Branches that share nothing: their order cannot matter."""
@@ -244,13 +230,13 @@ class Program:
 
     def compute(self, context: Context) -> None:
         """A pass over all that is not computed. More than one token is looked for among what was, a page at a time."""
-        start, end = context.n_taken - int(context.pending), len(context.tokens)
+        start, end = context.n_taken - context.pending, len(context.tokens)
         ends = range(start // PAGE_SIZE * PAGE_SIZE + PAGE_SIZE, end + 1, PAGE_SIZE)
         prefixes = [tuple(context.tokens[:page_end]) for page_end in ends]
         found = list(itertools.takewhile(self.computed.__contains__, prefixes)) if end > start + 1 else []
         context.n_cached += len(found[-1]) - start if found else 0
         self.computed.update(prefixes)
-        context.n_taken, context.pending = end, False
+        context.n_taken, context.pending, context.n_provisional = end, 0, None
         context.commit()
 
     def op_cached_tokens(self, op: Op) -> int:
@@ -258,13 +244,15 @@ class Program:
 
     def op_truncate(self, op: Op) -> None:
         context, n = self.context(op), op["n"]
+        context.n_provisional = None
         context.commit()
         if n > context.n_taken - context.n_committed:
             raise RefusedError("truncate-range")
         context.conversation.truncate(context.n_taken, context.n_taken - n)
         del context.tokens[context.n_taken - n : context.n_taken]
         context.n_taken -= n
-        context.pending = context.pending and n == 0
+        context.pending = max(0, context.pending - n)
+        context.writes = {slot: write for slot, write in context.writes.items() if slot < context.n_taken}
         if context.newest is not None and context.newest.finish is None:
             context.newest.finish = "closed"
 
@@ -278,110 +266,6 @@ class Program:
     def op_page_size(self, op: Op) -> int:
         self.context(op)
         return PAGE_SIZE
-
-    def op_generate(self, op: Op) -> None:
-        context = self.context(op)
-        sampler = sampler_of(op["sampler"])
-        if any(not 0 <= token < self.model.vocab_size for token in op.get("stop", [])):
-            raise RefusedError("invalid-token")
-        automatic = op.get("auto_flush", True)
-        if automatic and context.conversation.needs_cue:
-            context.tokens += context.conversation.cue(context.tokens)
-        if not context.tokens:
-            raise RefusedError("empty-context")
-        if context.newest is not None and context.newest.finish is None:
-            context.newest.finish = "closed"
-        template = frozenset(self.model.chat.closing()[:1]) if automatic else frozenset()
-        seed = op["sampler"].get("seed", op.get("seed"))
-        layers = (self.model.end_tokens, template, frozenset(op.get("stop", [])))
-        made = Generation(context, sampler, seed, "seed" in op["sampler"], op.get("max_tokens"), *layers)
-        made.ignores_ends = op.get("ignore_eos", False)
-        if made.max_tokens == 0:
-            made.finish = "length"
-        self.generators[op["as"]] = context.newest = made
-
-    def generator(self, op: Op) -> Generation:
-        """The generator that an operation names; a retired one is refused."""
-        generation = self.generators[op["gen"]]
-        if generation.finish == "closed":
-            raise RefusedError("generator-retired")
-        return generation
-
-    def op_set_max_tokens(self, op: Op) -> None:
-        self.generator(op).max_tokens = op["n"]
-
-    def op_stop(self, op: Op) -> None:
-        generation = self.generator(op)
-        generation.template_stop = frozenset(op["tokens"])
-        generation.ends = frozenset(self.model.end_tokens if op["tokens"] else ())
-
-    def op_add_stop(self, op: Op) -> None:
-        generation = self.generator(op)
-        generation.stop |= frozenset(op["tokens"])
-
-    def op_ignore_eos(self, op: Op) -> None:
-        self.generator(op).ignores_ends = op["value"]
-
-    def op_set_seed(self, op: Op) -> None:
-        generation = self.generator(op)
-        if generation.opened:
-            raise RefusedError("invalid-argument")
-        if not generation.has_sampler_seed:
-            generation.seed = op["seed"]
-
-    def op_step(self, op: Op) -> dict[str, Any] | None:
-        generation = self.generator(op)
-        if generation.finish is not None:
-            return None
-        return {"tokens": [self.sample(generation)], "finish": generation.finish}
-
-    def sample(self, generation: Generation) -> int:
-        """One step: draws, accepts, and decides whether it ends."""
-        context = generation.context
-        generation.opened = True
-        if generation.key is None:
-            start = seeds.origin(context.path, context.tokens)
-            generation.key = generation.seed
-            if generation.key is None:
-                generation.key = seeds.derive(self.launch_seed, start, self.counts[start])
-            self.counts[start] += 1
-        hashes: list[int] = []
-        dummy.extend(hashes, context.tokens)
-        row = dummy.logits(self.model.name, self.model.vocab_size, hashes[-1])
-        token = draw(row, generation.sampler, generation.key, len(context.tokens))
-        self.compute(context)
-        context.tokens.append(token)
-        context.n_taken, context.pending = len(context.tokens), True
-        context.conversation.raw(context.tokens, 1, generated=True)
-        generation.n_accepted += 1
-        if token in generation.stops():
-            generation.finish = "stop"
-        elif generation.n_accepted == generation.max_tokens or len(context.tokens) >= self.model.max_context:
-            generation.finish = "length"
-        return token
-
-    def op_collect_tokens(self, op: Op) -> list[int]:
-        generation = self.generator(op)
-        tokens = []
-        while generation.finish is None:
-            tokens.append(self.sample(generation))
-        return tokens
-
-    def op_collect_text(self, op: Op) -> str:
-        stops = self.generator(op).stops()
-        tokens = self.op_collect_tokens(op)
-        control = {token for token in tokens if token in stops}
-        text: str = self.model.chat.tokenizer.decode([token for token in tokens if token not in control], skip_special_tokens=True)
-        return text
-
-    def op_tokens_generated(self, op: Op) -> int:
-        return self.generators[op["gen"]].n_accepted
-
-    def op_is_done(self, op: Op) -> bool:
-        return self.generators[op["gen"]].finish is not None
-
-    def op_finish_reason(self, op: Op) -> str | None:
-        return self.generators[op["gen"]].finish
 
     def op_encode(self, op: Op) -> list[int]:
         return self.model.chat.encode(op["text"])
@@ -495,11 +379,11 @@ class Program:
         """
         generation, decoder, events = self.generator(op), self.model.decoder(), []
         while generation.finish is None:
-            token = self.sample(generation)
+            tokens, _ = self.run_step(generation)
             if generation.finish == "stop":
                 decoder.end()
             else:
-                decoder.take([token])
+                decoder.take(tokens)
             if generation.finish is not None:
                 decoder.finish()
             events += decoder.queue
@@ -508,26 +392,3 @@ class Program:
 
     def op_sleep(self, op: Op) -> None:
         """Time changes nothing."""
-
-
-def sampler_of(spec: dict[str, Any]) -> Sampler:
-    """The sampler of an operation; a parameter out of its range is refused."""
-    kind, temperature = spec["kind"], spec.get("temperature", 0.0)
-    p, k = spec.get("p", 1.0), spec.get("k", 1)
-    legal_p = 0 <= p <= 1 if kind == "min_p" else 0 < p <= 1
-    if not (temperature >= 0 and legal_p and k >= 1 and spec.get("draws", 1) == 1):
-        raise RefusedError("invalid-sampler")
-    match kind:
-        case "argmax":
-            return Sampler()
-        case "top_p":
-            return Sampler(temperature, top_p=p)
-        case "top_k":
-            return Sampler(temperature, top_k=k)
-        case "min_p":
-            return Sampler(temperature, min_p=p)
-        case "top_k_top_p":
-            return Sampler(temperature, top_k=k, top_p=p)
-        case "multinomial":
-            return Sampler(temperature)
-    raise ValueError(kind)

@@ -34,11 +34,12 @@ CORE_LAYERS = [
 
 INFERLET_LAYERS = [
     {"bindings.rs", "error_codes.rs", "stdout.rs"},
-    {"errors.rs", "args.rs", "sample.rs"},
-    {"kept.rs", "bridge.rs", "tokenizer.rs", "task/"},
+    {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
+    {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "output.rs", "task/"},
     {"model.rs", "session.rs", "shared.rs"},
-    {"generation/"},
-    {"context.rs", "chat.rs"},
+    {"adapter.rs", "chat.rs", "constrain.rs", "pages.rs", "inference.rs"},
+    {"forward.rs", "generation/"},
+    {"context.rs"},
     {"entry.rs"},
     {"prelude.rs", "lib.rs"},
 ]

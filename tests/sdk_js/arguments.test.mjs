@@ -73,7 +73,8 @@ test('options reach the engine as they were given', () => {
   fresh().generate(Sampler.topKTopP(0.5, 40, 0.9, { seed: 0 }), { maxTokens: 0, stop: new Set([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
   const [, sampler, options] = host.calls.at(-1);
   assert.deepEqual(sampler, { temperature: 0.5, topK: 40, topP: 0.9, minP: undefined, draws: 1, seed: 0n });
-  assert.deepEqual(options, { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true });
+  const given = { maxTokens: 0, stop: new Uint32Array([5, 6]), seed: 2n ** 64n - 1n, autoFlush: false, ignoreEos: true };
+  assert.deepEqual(options, { ...given, logitMask: new Uint32Array(), drafting: { type: 'none' } });
 });
 
 test('[JS-102..107] a sampler is what restricts the tokens', () => {

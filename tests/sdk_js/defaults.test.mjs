@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeEach, test } from 'node:test';
 import * as host from './host.mjs';
-import { Context, Model, Sampler } from '../../js/inferlet/dist/index.js';
+import { Context, Model, Sampler, brle } from '../../js/inferlet/dist/index.js';
 
 beforeEach(() => host.reset());
 
@@ -39,10 +39,15 @@ test('[JS-046 JS-058] a generator without options', () => {
   context.generate(Sampler.argmax(), {});
   const made = host.calls.filter(([name]) => name === 'generatorCreate').map(([, , options]) => given(options));
   assert.equal(made.length, 2);
-  for (const { stop, ...options } of made) {
-    assert.deepEqual(options, { autoFlush: true, ignoreEos: false });
-    assert.deepEqual([...(stop ?? [])], []);
+  for (const { stop, logitMask, ...options } of made) {
+    assert.deepEqual(options, { autoFlush: true, ignoreEos: false, drafting: { type: 'none' } });
+    assert.deepEqual([[...stop], [...logitMask]], [[], []]);
   }
+});
+
+test('a window without sinks', () => {
+  brle.window(0, 3, 2);
+  assert.deepEqual(host.calls, [['window', 0, 3, 2, 0]]);
 });
 
 test('ignoreEos without a value', () => {
@@ -55,6 +60,7 @@ test('ignoreEos without a value', () => {
 
 // A parameter with a default that no test above knows has to be stated here.
 const STATED = {
+  'brle.ts': ['sinks = 0'],
   'context.ts': ['options = {}'],
   'errors.ts': ['details = {}'],
   'generator.ts': ['ignore = true'],

@@ -2,7 +2,7 @@
 
 /** Calls in their order, each as [name, ...arguments]. */
 export const calls = [];
-/** Waits that no test has answered, in their order: { settle, interested }. */
+/** Waits that no test has answered, in their order: { settle, interested, lost }. */
 export const waits = [];
 
 let makeError;
@@ -12,8 +12,13 @@ export function engineError(code, message, details = {}) {
   return makeError(code, message, JSON.stringify(details));
 }
 
+/** The number of the next step of every generator, undefined at the end, and how many tokens `accept` keeps. */
+export const steps = { next: 0, kept: Infinity };
+
 /** Forgets what was recorded. */
 export function reset() {
+  steps.next = 0;
+  steps.kept = Infinity;
   calls.length = 0;
   waits.length = 0;
 }
@@ -23,11 +28,14 @@ function record(name, ...values) {
 }
 
 function wait(settle) {
-  const entry = { settle, interested: 0 };
+  const entry = { settle, interested: 0, lost: false };
   waits.push(entry);
   return {
     subscribe: () => void entry.interested++,
-    unsubscribe: () => void entry.interested--,
+    unsubscribe: () => {
+      entry.interested = Math.max(entry.interested - 1, 0);
+      entry.lost = true;
+    },
   };
 }
 
@@ -43,12 +51,27 @@ function generator() {
     step: (settle) => (record('generator.step'), wait(settle)),
     collectTokens: (settle) => (record('generator.collectTokens'), wait(settle)),
     collectText: (settle) => (record('generator.collectText'), wait(settle)),
-    nextStep: () => (record('generator.nextStep'), 0),
+    // What the next step would be; a test may set it.
+    nextStep: () => (record('generator.nextStep'), steps.next),
+    probeEachStep: (...values) => (record('generator.probeEachStep', ...values), 0),
+    probe: (...values) => (record('generator.probe', ...values), 0),
+    accept: (tokens) => (record('generator.accept', tokens), tokens.slice(0, steps.kept)),
+  });
+}
+
+function pass() {
+  let nSlots = 0;
+  return handle('pass', {
+    sample: (...values) => (record('pass.sample', ...values), nSlots++),
+    probe: (...values) => (record('pass.probe', ...values), nSlots++),
+    startPosition: () => 12,
+    execute: (settle) => (record('pass.execute'), wait(settle)),
   });
 }
 
 function context() {
   return handle('context', {
+    pageSize: () => 16,
     fork: () => (record('context.fork'), context()),
     flush: (settle) => (record('context.flush'), wait(settle)),
   });
@@ -61,7 +84,7 @@ export function registerErrors(make) {
 export function modelLoad(name) {
   record('modelLoad', name);
   if (name === 'absent') throw engineError('unknown-model', "no model 'absent'; the models are: tiny", { name });
-  return handle('model', { tokenizer: () => handle('tokenizer') });
+  return handle('model', { tokenizer: () => handle('tokenizer', { vocabSize: () => 100 }) });
 }
 
 function opened(how, name) {
@@ -75,6 +98,24 @@ export const contextOpen = (_model, name) => opened('contextOpen', name);
 export const contextTake = (_model, name) => opened('contextTake', name);
 export const contextDelete = (_model, name) => record('contextDelete', name);
 export const contextSnapshots = () => ['kept'];
+function adapter(how, name) {
+  record(how, name);
+  if (name === 'absent') throw engineError('adapter-missing', "no adapter 'absent'", { name });
+  return handle('adapter');
+}
+
+export const adapterCreate = (_model, name) => adapter('adapterCreate', name);
+export const adapterOpen = (_model, name) => adapter('adapterOpen', name);
+export const forwardPassCreate = () => (record('forwardPassCreate'), pass());
+export const shortest = (...values) => (record('shortest', ...values), new Uint32Array([1]));
+/** Tells which masks it was given. */
+export const intersection = (masks, len) => (record('intersection', masks, len), Uint32Array.from(masks.flatMap((mask) => [...mask])));
+export const allowing = (...values) => (record('allowing', ...values), new Uint32Array([2]));
+export const allowed = (...values) => (record('allowed', ...values), new Uint32Array([3]));
+export const pack = (...values) => (record('pack', ...values), new Uint8Array([0b101]));
+export const unpack = (...values) => (record('unpack', ...values), new Uint32Array([4]));
+export const window = (...values) => (record('window', ...values), [new Uint32Array([5])]);
+export const causal = (...values) => (record('causal', ...values), [new Uint32Array([6])]);
 export const fill = (_context, role, text) => record('fill', role, text);
 export const cue = () => record('cue');
 export const seal = () => record('seal');
@@ -100,6 +141,6 @@ const event = () => events.shift() ?? { type: 'idle' };
 export const decoderCreate = () =>
   handle('decoder', {
     feed: (tokens) => (record('decoder.feed', [...tokens]), event()),
-    feedOutput: (output) => (record('decoder.feedOutput', output), event()),
+    feedOutput: (...values) => (record('decoder.feedOutput', ...values), event()),
     finish: () => (record('decoder.finish'), event()),
   });

@@ -175,7 +175,15 @@ def subject(name: str, folder: Path, library: Path) -> Subject:
         opens = partial(getattr(import_module(module), function), folder, DriverOptions(**options))
     decoder = Decoder(load_checkpoint(folder))
     adapted = Feed([1, 2], [20, 21], rows=[1], adapter=5)
-    return Subject(name, opens, partial(_decoder_truth, decoder), partial(_decoder_states, decoder), close, bit_exact=name != "reference", failing=adapted)
+    return Subject(
+        name,
+        opens,
+        partial(_decoder_truth, decoder),
+        partial(_decoder_states, decoder),
+        close,
+        bit_exact=name != "reference",
+        failing=adapted,
+    )
 
 
 def page_bytes(folder: Path) -> int:

@@ -2,16 +2,50 @@
 failed one.
 """
 
+import array
 import asyncio
 import contextlib
 
-from inferlet import Context, InferletError, Model, Sampler, chat, runtime, session
+import inferlet
+from inferlet import Context, InferletError, Model, Sampler, brle, chat, runtime, session
 
 
 def sampler_of(spec):
     spec = dict(spec)
     kind = spec.pop("kind")
     return getattr(Sampler, kind)(**spec)
+
+
+def probe_of(spec):
+    spec = dict(spec)
+    kind = spec.pop("kind")
+    return getattr(inferlet, kind.capitalize())(*spec.values())
+
+
+def summed(values):
+    return [len(values), values[0], values[-1], float(sum(values))]
+
+
+def reading_of(out, handle):
+    """What the accessors give of a handle, those that give nothing left out."""
+    found = {
+        "token": out.token(handle),
+        "tokens": out.tokens_at(handle),
+        "distribution": out.distribution(handle),
+        "logits": out.logits(handle),
+        "logprobs": out.logprobs(handle),
+        "entropy": out.entropy(handle),
+        "embedding": out.embedding(handle),
+    }
+    found = {name: value for name, value in found.items() if value is not None}
+    if "logits" in found:
+        found["logits"] = summed(array.array("f", found["logits"]))
+    if "embedding" in found:
+        found["embedding"] = list(array.array("f", found["embedding"]))
+    if "distribution" in found:
+        tokens, values = found["distribution"]
+        found["distribution"] = [tokens, values] if len(tokens) <= 8 else [summed(tokens), summed(values)]
+    return found
 
 
 def event_of(event):
@@ -26,6 +60,44 @@ def event_of(event):
             return {"type": "idle"}
 
 
+OPTIONS = ("max_tokens", "stop", "seed", "auto_flush", "ignore_eos", "logit_mask", "system_speculation", "zo_seed", "horizon")
+
+
+class Masks:
+    """A constraint that answers with these masks in turn."""
+
+    def __init__(self, masks):
+        self.masks = masks
+        self.seen = []
+
+    def step(self, accepted):
+        self.seen.append(accepted)
+        return self.masks[len(self.seen) - 1] if len(self.seen) <= len(self.masks) else []
+
+
+class Drafts:
+    """A speculator that proposes these tokens in turn, behind what the context holds."""
+
+    def __init__(self, context, drafts):
+        self.context = context
+        self.drafts = iter(drafts)
+        self.told = []
+
+    def draft(self):
+        tokens = next(self.drafts, [])
+        start = self.context.seq_len + len(self.context.buffer())
+        return tokens, list(range(start, start + len(tokens)))
+
+    def accept(self, tokens):
+        self.told.append(["accept", tokens])
+
+    def rollback(self, n):
+        self.told.append(["rollback", n])
+
+    def reset(self):
+        self.told.append(["reset"])
+
+
 class Interpreter:
     """The handles of one run, by their names; branches share them."""
 
@@ -34,6 +106,11 @@ class Interpreter:
         self.contexts = {}
         self.generators = {}
         self.decoders = {}
+        self.passes = {}
+        self.outputs = {}
+        self.handles = {}
+        self.constraints = {}
+        self.speculators = {}
 
     async def run(self, ops):
         return [await self.step(op) for op in ops]
@@ -123,7 +200,13 @@ class Interpreter:
         return self.contexts[a["ctx"]].page_size
 
     async def op_generate(self, a):
-        options = {key: a[key] for key in ("max_tokens", "stop", "seed", "auto_flush", "ignore_eos") if key in a}
+        options = {key: a[key] for key in OPTIONS if key in a}
+        constraints = [Masks(one["masks"]) for one in a.get("constrain", [])]
+        if constraints:
+            options["constrain"] = constraints
+        self.constraints[a["as"]] = constraints
+        if "speculator" in a:
+            options["speculator"] = self.speculators[a["as"]] = Drafts(self.contexts[a["ctx"]], a["speculator"]["drafts"])
         self.generators[a["as"]] = self.contexts[a["ctx"]].generate(sampler_of(a["sampler"]), **options)
 
     async def op_set_max_tokens(self, a):
@@ -144,7 +227,13 @@ class Interpreter:
     async def op_step(self, a):
         with contextlib.suppress(StopAsyncIteration):
             step = await anext(self.generators[a["gen"]])
+            if a.get("clear"):
+                step.clear_sampler()
+            for one in a.get("probes", []):
+                self.handles[one["as"]] = step.probe(one["index"], probe_of(one["probe"]))
             out = await step.execute()
+            if "as" in a:
+                self.outputs[a["as"]] = out
             return {"tokens": out.tokens, "finish": out.finish_reason}
 
     async def op_collect_tokens(self, a):
@@ -245,6 +334,93 @@ class Interpreter:
         async for step in self.generators[a["gen"]]:
             events += map(event_of, decoder.events(await step.execute()))
         return events
+
+    async def op_probe_each_step(self, a):
+        self.handles[a["as"]] = self.generators[a["gen"]].probe_each_step(a["index"], probe_of(a["probe"]))
+
+    async def op_accept(self, a):
+        return self.generators[a["gen"]].accept(a["tokens"])
+
+    async def op_constrain(self, a):
+        constraints = [Masks(one["masks"]) for one in a["constrain"]]
+        self.generators[a["gen"]].constrain(constraints)
+        self.constraints[a["gen"]] += constraints
+
+    async def op_horizon(self, a):
+        self.generators[a["gen"]].horizon(a["n"])
+
+    async def op_zo_seed(self, a):
+        self.generators[a["gen"]].zo_seed(a["seed"])
+
+    async def op_constraint_log(self, a):
+        return [constraint.seen for constraint in self.constraints[a["gen"]]]
+
+    async def op_speculator_log(self, a):
+        return self.speculators[a["gen"]].told
+
+    async def op_forward(self, a):
+        self.passes[a["as"]] = self.contexts[a["ctx"]].forward()
+
+    async def op_input(self, a):
+        self.passes[a["fwd"]].input(a["tokens"])
+
+    async def op_input_at(self, a):
+        self.passes[a["fwd"]].input_at(a["tokens"], a["positions"])
+
+    async def op_attention_mask(self, a):
+        self.passes[a["fwd"]].attention_mask(a["masks"])
+
+    async def op_mask(self, a):
+        self.passes[a["fwd"]].mask(a["mask"])
+
+    async def op_sample(self, a):
+        self.handles[a["as"]] = self.passes[a["fwd"]].sample(a["indices"], sampler_of(a["sampler"]))
+
+    async def op_probe(self, a):
+        self.handles[a["as"]] = self.passes[a["fwd"]].probe(a["index"], probe_of(a["probe"]))
+
+    async def op_pass_zo_seed(self, a):
+        self.passes[a["fwd"]].zo_seed(a["seed"])
+
+    async def op_start_position(self, a):
+        return self.passes[a["fwd"]].start_position()
+
+    async def op_execute(self, a):
+        self.outputs[a["as"]] = await self.passes[a["fwd"]].execute()
+
+    async def op_read(self, a):
+        out = self.outputs.get(a["out"])
+        handle = self.handles.get(a["handle"])
+        if out is not None and a["handle"] == "auto":
+            handle = out.auto_sampler
+        return {} if out is None or handle is None else reading_of(out, handle)
+
+    async def op_mask_of_bools(self, a):
+        return brle.from_bools(a["allowed"])
+
+    async def op_mask_shortest(self, a):
+        return brle.shortest(a["mask"], a["length"])
+
+    async def op_mask_and(self, a):
+        return brle.intersection(a["masks"], a["length"])
+
+    async def op_mask_allowing(self, a):
+        return brle.allowing(a["elements"], a["length"])
+
+    async def op_mask_allowed(self, a):
+        return brle.allowed(a["mask"], a["length"])
+
+    async def op_mask_pack(self, a):
+        return list(brle.pack(a["mask"], a["length"]))
+
+    async def op_mask_unpack(self, a):
+        return brle.unpack(bytes(a["bits"]), a["length"])
+
+    async def op_mask_window(self, a):
+        return brle.window(a["start"], a["n"], a["window"], a["sinks"])
+
+    async def op_mask_causal(self, a):
+        return brle.causal(a["start"], a["n"])
 
     async def op_sleep(self, a):
         await asyncio.sleep(a["ms"] / 1000)

@@ -3,7 +3,10 @@
  * failed one.
  */
 
-import { Context, type GenerateOptions, Generator, Model, Sampler, chat, runtime, session } from 'inferlet';
+import {
+  type Constraint, Context, Distribution, Entropy, type Forward, type GenerateOptions, Generator, Logits, Logprob, Logprobs, Model, type Output,
+  type Probe, ProbeHandle, SampleHandle, Sampler, type Speculator, brle, chat, runtime, session,
+} from 'inferlet';
 
 interface SamplerSpec {
   kind: 'argmax' | 'top_p' | 'top_k' | 'min_p' | 'top_k_top_p' | 'multinomial';
@@ -14,11 +17,35 @@ interface SamplerSpec {
   seed?: number;
 }
 
+interface ProbeSpec {
+  kind: 'logits' | 'distribution' | 'logprob' | 'logprobs' | 'entropy';
+  temperature?: number;
+  k?: number;
+  token?: number;
+  tokens?: number[];
+}
+
 /** Each operation has the arguments that it needs; the vectors say which. */
 interface Arguments {
   as: string;
   ctx: string;
   gen: string;
+  fwd: string;
+  out: string;
+  handle: string;
+  positions: number[];
+  mask: number[];
+  masks: number[][];
+  indices: number[];
+  index: number;
+  probe: ProbeSpec;
+  allowed: boolean[];
+  elements: number[];
+  bits: number[];
+  length: number;
+  start: number;
+  window: number;
+  sinks: number;
   name: string;
   text: string;
   role: 'system' | 'user' | 'assistant';
@@ -35,6 +62,14 @@ interface Arguments {
   seed?: number;
   auto_flush?: boolean;
   ignore_eos?: boolean;
+  logit_mask?: number[];
+  system_speculation?: boolean;
+  zo_seed?: number;
+  horizon?: number;
+  constrain?: { masks: number[][] }[];
+  speculator?: { drafts: number[][] };
+  clear?: boolean;
+  probes?: { as: string; index: number; probe: ProbeSpec }[];
 }
 
 type Op = Arguments & { op: keyof Interpreter['ops'] };
@@ -57,8 +92,91 @@ function samplerOf({ kind, temperature, p, k, draws, seed }: SamplerSpec): Sampl
   }
 }
 
+function probeOf({ kind, temperature, k, token, tokens }: ProbeSpec): Probe {
+  switch (kind) {
+    case 'logits':
+      return Logits();
+    case 'distribution':
+      return Distribution(temperature!, k!);
+    case 'logprob':
+      return Logprob(token!);
+    case 'logprobs':
+      return Logprobs(tokens!);
+    case 'entropy':
+      return Entropy();
+  }
+}
+
+function summed(values: Float32Array | Uint32Array): number[] {
+  return [values.length, values[0]!, values.at(-1)!, Array.from(values).reduce((sum, value) => sum + value, 0)];
+}
+
+/** What the accessors give of a handle, those that give nothing left out. */
+function readingOf(out: Output, handle: SampleHandle | ProbeHandle): object {
+  const logits = out.logits(handle);
+  const distribution = out.distribution(handle);
+  const few = distribution !== undefined && distribution[0].length <= 8;
+  const found = {
+    token: out.token(handle),
+    tokens: out.tokensAt(handle),
+    distribution: few ? distribution : distribution?.map(summed),
+    logits: logits && summed(new Float32Array(logits.buffer, logits.byteOffset, logits.byteLength / 4)),
+    logprobs: out.logprobs(handle),
+    entropy: out.entropy(handle),
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+}
+
 function optionsOf(a: Arguments): GenerateOptions {
-  return { maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush, ignoreEos: a.ignore_eos };
+  return {
+    maxTokens: a.max_tokens, stop: a.stop, seed: a.seed, autoFlush: a.auto_flush, ignoreEos: a.ignore_eos,
+    logitMask: a.logit_mask, systemSpeculation: a.system_speculation, zoSeed: a.zo_seed, horizon: a.horizon,
+  };
+}
+
+/** A constraint that answers with these masks in turn. */
+class Masks implements Constraint {
+  readonly masks: number[][];
+  readonly seen: Uint32Array[] = [];
+
+  constructor(masks: number[][]) {
+    this.masks = masks;
+  }
+
+  step(accepted: Uint32Array): Uint32Array {
+    this.seen.push(accepted);
+    return Uint32Array.from(this.masks[this.seen.length - 1] ?? []);
+  }
+}
+
+/** A speculator that proposes these tokens in turn, behind what the context holds. */
+class Drafts implements Speculator {
+  readonly context: Context;
+  readonly drafts: number[][];
+  readonly told: unknown[][] = [];
+
+  constructor(context: Context, drafts: number[][]) {
+    this.context = context;
+    this.drafts = [...drafts];
+  }
+
+  draft(): [Uint32Array, Uint32Array] {
+    const tokens = Uint32Array.from(this.drafts.shift() ?? []);
+    const start = this.context.seqLen + this.context.buffer().length;
+    return [tokens, tokens.map((_, index) => start + index)];
+  }
+
+  accept(tokens: Uint32Array): void {
+    this.told.push(['accept', tokens]);
+  }
+
+  rollback(n: number): void {
+    this.told.push(['rollback', n]);
+  }
+
+  reset(): void {
+    this.told.push(['reset']);
+  }
 }
 
 /** The handle of that name. */
@@ -74,6 +192,11 @@ class Interpreter {
   readonly contexts = new Map<string, Context>();
   readonly generators = new Map<string, Generator>();
   readonly decoders = new Map<string, chat.Decoder>();
+  readonly passes = new Map<string, Forward>();
+  readonly outputs = new Map<string, Output>();
+  readonly handles = new Map<string, SampleHandle | ProbeHandle>();
+  readonly constraints = new Map<string, Masks[]>();
+  readonly speculators = new Map<string, Drafts>();
 
   readonly ops = {
     all: (a: Arguments) => Promise.all(a.ops.map((branch) => this.run(branch))),
@@ -100,7 +223,51 @@ class Interpreter {
     cached_tokens: (a: Arguments) => this.context(a).cachedTokens,
     buffer: (a: Arguments) => this.context(a).buffer(),
     page_size: (a: Arguments) => this.context(a).pageSize,
-    generate: (a: Arguments) => void this.generators.set(a.as, this.context(a).generate(samplerOf(a.sampler), optionsOf(a))),
+    forward: (a: Arguments) => void this.passes.set(a.as, this.context(a).forward()),
+    input: (a: Arguments) => void this.pass(a).input(a.tokens),
+    input_at: (a: Arguments) => void this.pass(a).inputAt(a.tokens, a.positions),
+    attention_mask: (a: Arguments) => void this.pass(a).attentionMask(a.masks),
+    mask: (a: Arguments) => void this.pass(a).mask(a.mask),
+    sample: (a: Arguments) => void this.handles.set(a.as, this.pass(a).sample(a.indices, samplerOf(a.sampler))),
+    probe: (a: Arguments) => void this.handles.set(a.as, this.pass(a).probe(a.index, probeOf(a.probe))),
+    pass_zo_seed: (a: Arguments) => void this.pass(a).zoSeed(a.seed!),
+    start_position: (a: Arguments) => this.pass(a).startPosition(),
+    execute: async (a: Arguments) => void this.outputs.set(a.as, await this.pass(a).execute()),
+    read: (a: Arguments) => {
+      const out = this.outputs.get(a.out);
+      const handle = a.handle === 'auto' ? out?.autoSampler : this.handles.get(a.handle);
+      return out === undefined || handle === undefined ? {} : readingOf(out, handle);
+    },
+    mask_of_bools: (a: Arguments) => brle.fromBools(a.allowed),
+    mask_shortest: (a: Arguments) => brle.shortest(a.mask, a.length),
+    mask_and: (a: Arguments) => brle.intersection(a.masks, a.length),
+    mask_allowing: (a: Arguments) => brle.allowing(a.elements, a.length),
+    mask_allowed: (a: Arguments) => brle.allowed(a.mask, a.length),
+    mask_pack: (a: Arguments) => brle.pack(a.mask, a.length),
+    mask_unpack: (a: Arguments) => brle.unpack(Uint8Array.from(a.bits), a.length),
+    mask_window: (a: Arguments) => brle.window(a.start, a.n, a.window, a.sinks),
+    mask_causal: (a: Arguments) => brle.causal(a.start, a.n),
+    generate: (a: Arguments) => {
+      const constrain = this.masks(a);
+      const speculator = a.speculator && new Drafts(this.context(a), a.speculator.drafts);
+      this.constraints.set(a.as, constrain);
+      if (speculator !== undefined) this.speculators.set(a.as, speculator);
+      const options = { ...optionsOf(a), speculator, constrain };
+      this.generators.set(a.as, this.context(a).generate(samplerOf(a.sampler), options));
+    },
+    probe_each_step: (a: Arguments) => {
+      this.handles.set(a.as, this.generator(a).probeEachStep(a.index, probeOf(a.probe)));
+    },
+    horizon: (a: Arguments) => void this.generator(a).horizon(a.n),
+    zo_seed: (a: Arguments) => void this.generator(a).zoSeed(a.seed!),
+    constrain: (a: Arguments) => {
+      const constrain = this.masks(a);
+      this.generator(a).constrain(constrain);
+      named(this.constraints, a.gen).push(...constrain);
+    },
+    accept: (a: Arguments) => this.generator(a).accept(a.tokens),
+    constraint_log: (a: Arguments) => named(this.constraints, a.gen).map(({ seen }) => seen),
+    speculator_log: (a: Arguments) => named(this.speculators, a.gen).told,
     set_max_tokens: (a: Arguments) => void this.generator(a).maxTokens(a.n),
     stop: (a: Arguments) => void this.generator(a).stop(a.tokens),
     add_stop: (a: Arguments) => void this.generator(a).addStop(a.tokens),
@@ -109,7 +276,10 @@ class Interpreter {
     step: async (a: Arguments) => {
       const { value: step } = await this.generator(a).next();
       if (step === undefined) return null;
+      if (a.clear) step.clearSampler();
+      for (const { as, index, probe } of a.probes ?? []) this.handles.set(as, step.probe(index, probeOf(probe)));
       const out = await step.execute();
+      if (a.as !== undefined) this.outputs.set(a.as, out);
       return { tokens: out.tokens, finish: out.finishReason ?? null };
     },
     collect_tokens: (a: Arguments) => this.generator(a).collectTokens(),
@@ -178,6 +348,14 @@ class Interpreter {
 
   context(a: Arguments): Context {
     return named(this.contexts, a.ctx);
+  }
+
+  masks(a: Arguments): Masks[] {
+    return (a.constrain ?? []).map(({ masks }) => new Masks(masks));
+  }
+
+  pass(a: Arguments): Forward {
+    return named(this.passes, a.fwd);
   }
 
   decoder(a: Arguments): chat.Decoder {

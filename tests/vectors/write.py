@@ -11,48 +11,24 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER.parent))
+sys.path.insert(0, str(FOLDER.parents[1]))
 
-from oracle.program import Model, Program  # noqa: E402  # the folder of the oracle must be on the path first
-
-MODEL = Model(FOLDER.parents[1] / "python/pie/pie_tiny")
-SEED = 7
-Op = dict[str, Any]
-
-ARGMAX = {"kind": "argmax"}
-TOP_P = {"kind": "top_p", "temperature": 0.8, "p": 0.95}
-WARM = {"kind": "multinomial", "temperature": 1.0, "draws": 1}
-
-
-def op(name: str, /, **arguments: Any) -> Op:
-    """One operation; `as_` stands for the keyword."""
-    return {"op": name} | {key.rstrip("_"): value for key, value in arguments.items()}
-
-
-def prompt(name: str, *tokens: int) -> list[Op]:
-    """A context that holds raw tokens."""
-    return [op("context", as_=name), op("append", ctx=name, tokens=list(tokens))]
-
-
-def state(ctx: str) -> list[Op]:
-    """What can be seen of a context."""
-    return [op("seq_len", ctx=ctx), op("buffer", ctx=ctx)]
-
-
-def report(gen: str) -> list[Op]:
-    """What can be seen of a generator."""
-    return [op("tokens_generated", gen=gen), op("is_done", gen=gen), op("finish_reason", gen=gen)]
-
-
-def generate(ctx: str, gen: str, sampler: Op = ARGMAX, n: int | None = 6, **options: Any) -> Op:
-    """A generator of at most `n` tokens."""
-    return op("generate", ctx=ctx, as_=gen, sampler=sampler, **({} if n is None else {"max_tokens": n}), **options)
-
-
-def collected(ctx: str, gen: str, sampler: Op = ARGMAX, n: int = 6, **options: Any) -> list[Op]:
-    """Generates and collects."""
-    return [generate(ctx, gen, sampler, n, **options), op("collect_tokens", gen=gen)]
-
+from tests.vectors import passes, stepping  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors.ops import (  # noqa: E402
+    ARGMAX,
+    MODEL,
+    SEED,
+    TOP_P,
+    WARM,
+    Op,
+    Program,
+    collected,
+    generate,
+    op,
+    prompt,
+    report,
+    state,
+)
 
 SAMPLERS: list[Op] = [
     ARGMAX,
@@ -457,7 +433,8 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
         ],
         {"messages": ["one"], "files": [[0, 1, 254, 255], []], "events": [[0, 255, 10, 195], "between", []]},
     ),
-}
+} | passes.VECTORS
+VECTORS |= stepping.VECTORS
 SHOWS = {
     "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
     "steps": "JS-046 JS-048 JS-068..070 JS-078 JS-098 PY-043..044 PY-065..067 PY-074 PY-094 RS-064 RS-066 RS-079..080 RS-082..083 RS-106",
@@ -475,19 +452,33 @@ SHOWS = {
     "decoding": "JS-156..161 PY-149..153 RS-170..173",
     "streams": "JS-071 JS-075 PY-068 PY-070 RS-065",
     "no_automatic_cue": "JS-058 PY-055 OLD-054",
+    "forward_order": "JS-080 JS-082 JS-086..087 JS-090..092 PY-076 PY-078 PY-082..083 PY-086..088 RS-088..089 RS-093..094 "
+    "RS-097..098 RS-100",
+    "forward_positions": "JS-083 PY-079 RS-090",
+    "forward_masks": "JS-084 PY-080 RS-091",
+    "forward_samplers": "JS-086 JS-092..093 PY-082 PY-088..089 PY-102 RS-093 RS-100..101 RS-126",
+    "forward_token_masks": "JS-085 PY-081 RS-092 RS-119",
+    "forward_probes": "JS-094..097 JS-109..113 PY-090..093 PY-104..108 RS-102..105 RS-109 RS-119 RS-121..126",
+    "forward_mistakes": "JS-089..090 PY-085..086 RS-096..097",
+    "masks": "RS-138",
     "session": "JS-183 PY-175 RS-206 RS-208 SES-001 SES-015..016 SES-018 SES-021",
     "files": "JS-182 JS-184 PY-174 PY-176 RS-205 RS-207 SES-001 SES-013 SES-017 SES-019",
-}
+} | stepping.SHOWS
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
 
 
-DOCS = {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()} | {
-    "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
-    "no_automatic_cue": "Without auto_flush nothing is cued.",
-    "large_seeds": "Seeds use all of their 64 bits; JSON carries them to JavaScript only up to 2^53.",
-    "files": "Files and messages wait in queues of their own, and what a program sends comes in one order.",
-    "session": "Messages wait for the program; after the disconnect, receiving is an error.",
-}
+DOCS = (
+    passes.DOCS
+    | stepping.DOCS
+    | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}
+    | {
+        "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
+        "no_automatic_cue": "Without auto_flush nothing is cued.",
+        "large_seeds": "Seeds use all of their 64 bits; JSON carries them to JavaScript only up to 2^53.",
+        "files": "Files and messages wait in queues of their own, and what a program sends comes in one order.",
+        "session": "Messages wait for the program; after the disconnect, receiving is an error.",
+    }
+)
 
 
 def texts() -> dict[Path, str]:

@@ -3,6 +3,7 @@
  * values out of range are InferletErrors; both have codes.
  */
 
+import type { ErrorCode } from './error-codes.js';
 import { InferletError, wrongType } from './errors.js';
 
 const MAX_U32 = 0xffff_ffff;
@@ -10,6 +11,12 @@ const MAX_U64 = 0xffff_ffff_ffff_ffffn;
 
 /** Token ids, in any form in which a program may hold them. */
 export type Tokens = Iterable<number>;
+
+/**
+ * A mask as run lengths, in any form in which a program may hold them: forbidden first, then alternating, 1 = allowed.
+ * Beyond the last run everything is forbidden; no run at all restricts nothing.
+ */
+export type Brle = Iterable<number>;
 
 /** A seed: a whole number from 0 to 2^64 - 1; beyond 2^53 - 1 as a bigint. */
 export type Seed = number | bigint;
@@ -52,20 +59,66 @@ export function toBoolean(value: boolean, name: string): boolean {
   return value;
 }
 
+/** What the numbers of a list are, in messages. */
+interface Words {
+  readonly many: string;
+  readonly one: string;
+  readonly code: ErrorCode;
+}
+
+const TOKENS: Words = { many: 'token ids', one: 'token id', code: 'invalid-token' };
+const RUNS: Words = { many: 'run lengths', one: 'run length', code: 'invalid-argument' };
+const INDICES: Words = { many: 'indices', one: 'index', code: 'invalid-argument' };
+const POSITIONS: Words = { many: 'positions', one: 'position', code: 'invalid-argument' };
+
 /** @internal */
 export function toTokens(value: Tokens, name: string): Uint32Array {
+  return toWords(value, name, TOKENS);
+}
+
+/** @internal */
+export function toRuns(value: Brle, name: string): Uint32Array {
+  return toWords(value, name, RUNS);
+}
+
+/** @internal */
+export function toIndices(value: Iterable<number>, name: string): Uint32Array {
+  return toWords(value, name, INDICES);
+}
+
+/** @internal */
+export function toPositions(value: Iterable<number>, name: string): Uint32Array {
+  return toWords(value, name, POSITIONS);
+}
+
+/**
+ * Masks, one for each row.
+ * @internal
+ */
+export function toMasks(value: Iterable<Brle>, name: string): Uint32Array[] {
+  if (!isIterable(value)) throw wrongType(`${name} must be masks (an iterable of run lengths), not ${show(value)}`);
+  return Array.from(value, (mask, index) => toRuns(mask, `${name}[${index}]`));
+}
+
+function toWords(value: Iterable<number>, name: string, { many, one, code }: Words): Uint32Array {
   if (value instanceof Uint32Array) return value;
-  if (typeof value !== 'object' || value === null || !(Symbol.iterator in value)) {
-    throw wrongType(`${name} must be token ids (a Uint32Array or another iterable of numbers), not ${show(value)}`);
+  if (!isIterable(value)) {
+    throw wrongType(`${name} must be ${many} (a Uint32Array or another iterable of numbers), not ${show(value)}`);
   }
-  const tokens = Array.from(value);
-  for (const [index, token] of tokens.entries()) {
-    if (typeof token !== 'number') throw wrongType(`${name}[${index}] must be a token id, not ${show(token)}`);
-    if (!Number.isInteger(token) || token < 0 || token > MAX_U32) {
-      throw new InferletError('invalid-token', `${name}[${index}] is ${token}, which is no token id; pass whole numbers from 0`, { token: show(token) });
+  const words = Array.from(value);
+  for (const [index, word] of words.entries()) {
+    const place = `${name}[${index}]`;
+    if (typeof word !== 'number') throw wrongType(`${place} must be a ${one}, not ${show(word)}`);
+    if (!Number.isInteger(word) || word < 0 || word > MAX_U32) {
+      const details = { [code === 'invalid-token' ? 'token' : name]: show(word) };
+      throw new InferletError(code, `${place} is ${word}, which is no ${one}; pass whole numbers from 0`, details);
     }
   }
-  return Uint32Array.from(tokens);
+  return Uint32Array.from(words);
+}
+
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.iterator in value;
 }
 
 /** @internal */
@@ -75,6 +128,23 @@ export function toSeed(value: Seed, name: string): bigint {
   const seed = exact ? BigInt(value) : -1n;
   if (seed < 0n || seed > MAX_U64) {
     const message = `${name} is ${value}; pass a whole number from 0 to ${Number.MAX_SAFE_INTEGER}, or a bigint up to ${MAX_U64}`;
+    throw new InferletError('invalid-argument', message, { [name]: String(value) });
+  }
+  return seed;
+}
+
+/**
+ * A seed of evolution strategies, which may be negative.
+ * @internal
+ */
+export function toZoSeed(value: Seed, name: string): bigint {
+  if (typeof value !== 'number' && typeof value !== 'bigint') {
+    throw wrongType(`${name} must be a number or a bigint, not ${show(value)}`);
+  }
+  const seed = typeof value === 'bigint' || Number.isSafeInteger(value) ? BigInt(value) : undefined;
+  if (seed === undefined || BigInt.asIntN(64, seed) !== seed) {
+    const limit = Number.MAX_SAFE_INTEGER;
+    const message = `${name} is ${value}; pass a whole number from -${limit} to ${limit}, or a bigint of 64 bits`;
     throw new InferletError('invalid-argument', message, { [name]: String(value) });
   }
   return seed;

@@ -2,8 +2,8 @@
 
 import * as host from 'pie:host';
 import { toText, toTokens, type Tokens } from './arguments.js';
-import { Output } from './generator.js';
 import { modelHandle, type Model } from './model.js';
+import { Output, type FinishReason } from './output.js';
 
 /** What the tokens of one `feed` meant. */
 export type Event =
@@ -36,7 +36,7 @@ export class Decoder {
    * Takes what a step accepted. Its stop token is not shown, and where the step was the last of the generation, its
    * turn ends with it. Else as `feed`.
    */
-  feedOutput({ tokens, finishReason }: Output): Event {
+  feedOutput({ tokens, finishReason }: Pick<Output, 'tokens' | 'finishReason'>): Event {
     return toEvent(this.#handle.feedOutput(toTokens(tokens, 'tokens'), finishReason));
   }
 
@@ -64,6 +64,19 @@ export class Decoder {
   *#rest(first: Event): Generator<Event, void> {
     for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
   }
+}
+
+/**
+ * What a decoder shows of tokens that a generator accepted.
+ * @internal
+ */
+export function visibleText(model: Model, tokens: Uint32Array, finishReason: FinishReason | undefined): string {
+  const decoder = new Decoder(model);
+  let text = '';
+  for (let event = decoder.feedOutput({ tokens, finishReason }); event.type !== 'idle'; event = decoder.feed([])) {
+    if (event.type === 'delta') text += event.text;
+  }
+  return text;
 }
 
 /** The tokens of a system message, for `ctx.append`. */

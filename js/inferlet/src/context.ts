@@ -3,6 +3,7 @@
 import * as host from 'pie:host';
 import { toCount, toText, toTokens, type Tokens } from './arguments.js';
 import { InferletError } from './errors.js';
+import { Forward } from './forward.js';
 import { Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
@@ -178,7 +179,12 @@ export class Context implements Disposable {
    * @throws InferletError `empty-context`, `invalid-sampler`, `invalid-argument`
    */
   generate(sampler: Sampler, options: GenerateOptions = {}): Generator {
-    return newGenerator(this.#handle, sampler, options);
+    return newGenerator(this.#handle, this.model, sampler, options);
+  }
+
+  /** A pass over this context that the program puts together by itself. Nothing runs before it is executed. */
+  forward(): Forward {
+    return new Forward(this.#handle);
   }
 }
 

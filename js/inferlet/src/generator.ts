@@ -1,9 +1,21 @@
 /** Generators: what turns a context into tokens. */
 
 import * as host from 'pie:host';
-import { checkOptions, toBoolean, toCount, toSeed, toTokens, type Seed, type Tokens } from './arguments.js';
+import { adapterHandle, type Adapter } from './adapter.js';
+import {
+  checkOptions, toBoolean, toCount, toRuns, toSeed, toText, toTokens, toZoSeed, type Brle, type Seed, type Tokens,
+} from './arguments.js';
+import { visibleText } from './chat.js';
+import { Collector, type Collected } from './collector.js';
+import { toConstraints, type Constrain } from './constraint.js';
+import { InferletError } from './errors.js';
+import type { Model } from './model.js';
+import { Output, ProbeHandle, SampleHandle, type FinishReason } from './output.js';
 import { Pending } from './pending.js';
+import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
+import { toSpeculator, type Speculator } from './speculator.js';
+import { Steering } from './steering.js';
 
 /** Options of `ctx.generate`. */
 export interface GenerateOptions {
@@ -17,50 +29,104 @@ export interface GenerateOptions {
   readonly autoFlush?: boolean | undefined;
   /** Stop at no token of the model and the template. Default: false. */
   readonly ignoreEos?: boolean | undefined;
+  /** The tokens that may be drawn in every step. */
+  readonly logitMask?: Brle | undefined;
+  /** Who says in each step which tokens may be drawn; of several, what all of them allow. */
+  readonly constrain?: Constrain | undefined;
+  /** Who proposes tokens in each step. Speculation never changes a token. */
+  readonly speculator?: Speculator | undefined;
+  /**
+   * True: the engine proposes tokens, from what stood in the context before; a text: a smaller model of that name does.
+   * It excludes `speculator`. Default: false.
+   */
+  readonly systemSpeculation?: boolean | string | undefined;
+  /** Computes every step with an adapter. */
+  readonly adapter?: Adapter | undefined;
+  /** Perturbs the adapter by this seed; without an adapter the first step fails with `invalid-argument`. */
+  readonly zoSeed?: Seed | undefined;
+  /** How long the text is thought to become, for planning; it never ends the generation. At least 1. */
+  readonly horizon?: number | undefined;
 }
 
-/**
- * Why a generation ended: a stop token was accepted; the cap or the length of the model's context was reached; a
- * constraint ended it; or it was retired by a newer generator, a truncation, or the end of its context.
- */
-export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
-
-/** How each option reaches the engine. */
-const OPTIONS: { [N in keyof GenerateOptions]-?: (value: GenerateOptions[N], name: string) => host.Options[N] } = {
-  maxTokens: (value, name) => (value === undefined ? undefined : toCount(value, name)),
-  stop: (value, name) => toTokens(value ?? [], name),
-  seed: (value, name) => (value === undefined ? undefined : toSeed(value, name)),
-  autoFlush: (value, name) => value === undefined || toBoolean(value, name),
-  ignoreEos: (value, name) => value !== undefined && toBoolean(value, name),
+/** How what the engine makes a generator with follows from the options. */
+const MADE_WITH: { [N in keyof host.Options]: (options: GenerateOptions) => host.Options[N] } = {
+  maxTokens: ({ maxTokens }) => (maxTokens === undefined ? undefined : toCount(maxTokens, 'maxTokens')),
+  stop: ({ stop }) => toTokens(stop ?? [], 'stop'),
+  seed: ({ seed }) => (seed === undefined ? undefined : toSeed(seed, 'seed')),
+  autoFlush: ({ autoFlush }) => autoFlush === undefined || toBoolean(autoFlush, 'autoFlush'),
+  ignoreEos: ({ ignoreEos }) => ignoreEos !== undefined && toBoolean(ignoreEos, 'ignoreEos'),
+  logitMask: ({ logitMask }) => toRuns(logitMask ?? [], 'logitMask'),
+  drafting: toDrafting,
 };
 
-/** What one step accepted. */
-export class Output {
-  /** Accepted tokens, a stop token included as the last. */
-  readonly tokens: Uint32Array;
-  /** Set when this step ended the generation. */
-  readonly finishReason: FinishReason | undefined;
+/** What `generate` takes, as it names it to whoever misspells an option. */
+const NAMES = [
+  'maxTokens', 'stop', 'seed', 'autoFlush', 'ignoreEos', 'logitMask', 'constrain', 'speculator', 'systemSpeculation',
+  'adapter', 'zoSeed', 'horizon',
+] as const satisfies (keyof GenerateOptions)[];
 
-  /** @internal */
-  constructor({ tokens, finish }: host.Output) {
-    this.tokens = tokens;
-    this.finishReason = finish;
-  }
+/** A generator of the engine, as its values in the program share it. */
+interface Machine {
+  readonly handle: host.GeneratorHandle;
+  readonly model: Model;
+  readonly steering: Steering;
+  /** How many probes there are in every step. */
+  nProbes: number;
 }
 
 /** One step of a generator, to be executed. */
 export class GenStep {
-  readonly #generator: host.GeneratorHandle;
+  readonly #machine: Machine;
+  #nProbes = 0;
+  #draws = true;
 
   /** @internal */
-  constructor(generator: host.GeneratorHandle) {
-    this.#generator = generator;
+  constructor(machine: Machine) {
+    this.#machine = machine;
   }
 
-  /** Runs the step. One that was cancelled is yielded again by the generator. */
+  /** Draws nothing in this step: read a probe, and say by `g.accept` which tokens follow. */
+  clearSampler(): this {
+    this.#machine.handle.clearSampler();
+    this.#draws = false;
+    return this;
+  }
+
+  /**
+   * Reads a row in this step: 0 is the one from which the step draws, or where tokens are drafted, the first from which
+   * it does.
+   */
+  probe(index: number, probe: Probe): ProbeHandle {
+    this.#machine.handle.probe(toCount(index, 'index'), probeRecord(probe));
+    return new ProbeHandle(this, this.#nProbes++);
+  }
+
+  /**
+   * Runs the step. One that was cancelled, or whose constraint threw, is yielded again by the generator; it keeps its
+   * probes.
+   */
   execute(): Promise<Output> {
-    const begin = (settle: host.Settle<host.Output>): host.Wait => this.#generator.step(settle);
-    return new Pending(begin, (answer) => new Output(answer));
+    try {
+      return this.begin();
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** @internal */
+  begin(): Pending<Output, host.Output> {
+    const { steering, nProbes } = this.#machine;
+    const nSamplers = Number(this.#draws);
+    const auto = {};
+    // The order of slots in a step: the sampler of the generator, the probes of every step, those of this one.
+    const first = new Map<object, number>([[this.#machine, nSamplers], [this, nSamplers + nProbes]]);
+    if (this.#draws) first.set(auto, 0);
+    const sampler = this.#draws ? new SampleHandle(auto, 0) : undefined;
+    const begin = (settle: host.Settle<host.Output>): host.Wait => steering.start(settle);
+    return new Pending(begin, (answer) => {
+      steering.take(answer);
+      return new Output(answer, first, sampler);
+    });
   }
 }
 
@@ -71,10 +137,13 @@ export class GenStep {
  */
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
+  readonly #machine: Machine;
+  #step: { readonly number: number; readonly value: GenStep } | undefined;
 
   /** @internal */
-  constructor(handle: host.GeneratorHandle) {
+  constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
     this.#handle = handle;
+    this.#machine = { handle, model, steering, nProbes: 0 };
   }
 
   /** Caps the accepted tokens. */
@@ -110,6 +179,49 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return this;
   }
 
+  /** Adds constraints to those that it has: what all of them allow may be drawn. */
+  constrain(constrain: Constrain): this {
+    this.#machine.steering.constrain(toConstraints(constrain, this.#machine.model));
+    return this;
+  }
+
+  /** How long the text is thought to become, at least 1, for planning; it never ends the generation. */
+  horizon(n: number): this {
+    this.#handle.setHorizon(toCount(n, 'horizon'));
+    return this;
+  }
+
+  /** Computes every step with an adapter. */
+  adapter(adapter: Adapter): this {
+    this.#handle.setAdapter(adapterHandle(adapter));
+    return this;
+  }
+
+  /** Perturbs the adapter by this seed; without an adapter the next step fails with `invalid-argument`. */
+  zoSeed(seed: Seed): this {
+    this.#handle.setZoSeed(toZoSeed(seed, 'zoSeed'));
+    return this;
+  }
+
+  /**
+   * Reads a row in every step: 0 is the one from which the step draws, or where tokens are drafted, the first from
+   * which it does. The handle is for the output of each step; collectors show nothing of it.
+   */
+  probeEachStep(index: number, probe: Probe): ProbeHandle {
+    this.#handle.probeEachStep(toCount(index, 'index'), probeRecord(probe));
+    return new ProbeHandle(this.#machine, this.#machine.nProbes++);
+  }
+
+  /**
+   * Puts these tokens in place of what the last step accepted, until the next one is opened. Returns the tokens that
+   * are kept: cut behind a stop token, and at the cap. Constraints see those.
+   */
+  accept(tokens: Tokens): Uint32Array {
+    const kept = this.#handle.accept(toTokens(tokens, 'tokens'));
+    this.#machine.steering.replace(kept);
+    return kept;
+  }
+
   /** Tokens accepted so far. */
   get tokensGenerated(): number {
     return this.#handle.tokensGenerated();
@@ -134,27 +246,77 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * @throws InferletError `step-pending` where the step before was opened and never executed.
    */
   async next(): Promise<IteratorResult<GenStep, undefined>> {
-    if (this.#handle.nextStep() === undefined) return { done: true, value: undefined };
-    return { done: false, value: new GenStep(this.#handle) };
+    const step = this.#open();
+    return step === undefined ? { done: true, value: undefined } : { done: false, value: step };
   }
 
   /** Generates to the end; returns the text that the template's chat decoder shows of the tokens that were left. */
   collectText(): Promise<string> {
+    if (this.#machine.steering.isAsked) {
+      return this.#collect((tokens) => visibleText(this.#machine.model, tokens, this.finishReason));
+    }
     return new Pending((settle: host.Settle<string>) => this.#handle.collectText(settle), (text) => text);
   }
 
   /** Generates to the end; returns the tokens that were left, a stop token included as the last. */
   collectTokens(): Promise<Uint32Array> {
+    if (this.#machine.steering.isAsked) return this.#collect((tokens) => tokens);
     return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
+  }
+
+  /** Runs step by step to the end, because the program has a part in each. */
+  #collect<T>(convert: (tokens: Uint32Array) => T): Promise<T> {
+    const begin = (settle: host.Settle<Collected>): host.Wait => new Collector(() => this.#open()?.begin(), settle);
+    return new Pending(begin, (collected) => convert(collected()));
+  }
+
+  /** The next step; undefined after the end. One that was cancelled comes again, with its probes. */
+  #open(): GenStep | undefined {
+    const number = this.#handle.nextStep();
+    if (number === undefined) return undefined;
+    if (this.#step?.number !== number) this.#step = { number, value: new GenStep(this.#machine) };
+    return this.#step!.value;
   }
 }
 
 /** @internal */
-export function newGenerator(context: host.ContextHandle, sampler: Sampler, options: GenerateOptions): Generator {
-  checkOptions(options, Object.keys(OPTIONS), 'generate()');
-  const readers = Object.entries<(value: never, name: string) => unknown>(OPTIONS);
-  const record = readers.map(([name, read]) => [name, read(options[name as keyof GenerateOptions] as never, name)]);
-  const fixed = { logitMask: new Uint32Array(), drafting: { type: 'none' } };
-  const made = host.generatorCreate(context, samplerRecord(sampler), { ...Object.fromEntries(record), ...fixed } as host.Options);
-  return new Generator(made);
+export function newGenerator(
+  context: host.ContextHandle, model: Model, sampler: Sampler, options: GenerateOptions,
+): Generator {
+  checkOptions(options, NAMES, 'generate()');
+  // Everything is read before anything changes.
+  const draws = samplerRecord(sampler);
+  const parts = Object.entries(MADE_WITH).map(([name, read]) => [name, read(options)]);
+  const madeWith = Object.fromEntries(parts) as host.Options;
+  const constraints = given(options.constrain, (constrain) => toConstraints(constrain, model));
+  const speculator = given(options.speculator, toSpeculator);
+  const adapter = given(options.adapter, adapterHandle);
+  const zoSeed = given(options.zoSeed, (seed) => toZoSeed(seed, 'zoSeed'));
+  const horizon = given(options.horizon, (n) => toCount(n, 'horizon'));
+  const handle = host.generatorCreate(context, draws, madeWith);
+  const steering = new Steering(handle, model);
+  if (constraints !== undefined) steering.constrain(constraints);
+  if (speculator !== undefined) steering.speculate(speculator);
+  if (adapter !== undefined) handle.setAdapter(adapter);
+  if (zoSeed !== undefined) handle.setZoSeed(zoSeed);
+  if (horizon !== undefined) handle.setHorizon(horizon);
+  return new Generator(handle, model, steering);
+}
+
+/** What a reader makes of an option, where it is given. */
+function given<T, R>(value: T | undefined, read: (value: T) => R): R | undefined {
+  return value === undefined ? undefined : read(value);
+}
+
+function toDrafting({ speculator, systemSpeculation }: GenerateOptions): host.Drafting {
+  if (systemSpeculation === undefined || systemSpeculation === false) return { type: 'none' };
+  if (speculator !== undefined) {
+    const message = 'speculator and systemSpeculation both propose tokens; give one of them';
+    throw new InferletError('invalid-argument', message);
+  }
+  if (typeof systemSpeculation === 'string') {
+    return { type: 'model', value: toText(systemSpeculation, 'systemSpeculation') };
+  }
+  toBoolean(systemSpeculation, 'systemSpeculation');
+  return { type: 'n-gram' };
 }

@@ -3,14 +3,21 @@
  * sent as JSON.
  */
 
-export type { Seed, Tokens } from './arguments.js';
+export { Adapter } from './adapter.js';
+export type { Brle, Seed, Tokens } from './arguments.js';
+export * as brle from './brle.js';
 export * as chat from './chat.js';
+export type { Constrain, Constraint, Schema } from './constraint.js';
 export { Context } from './context.js';
 export { ERROR_CODES, type ErrorCode } from './error-codes.js';
 export { InferletError, SessionClosed } from './errors.js';
-export { GenStep, Generator, Output, type FinishReason, type GenerateOptions } from './generator.js';
+export { Forward } from './forward.js';
+export { GenStep, Generator, type GenerateOptions } from './generator.js';
 export { Model } from './model.js';
+export { Output, ProbeHandle, SampleHandle, type FinishReason, type RawOutput, type Slot, type Speculation } from './output.js';
+export { Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, type Probe } from './probes.js';
 export * as runtime from './runtime.js';
 export { Sampler, type SamplerOptions } from './sampler.js';
 export * as session from './session.js';
+export type { Speculator } from './speculator.js';
 export { Tokenizer } from './tokenizer.js';

@@ -27,7 +27,12 @@ export class Pending<T, A = T> extends Promise<T> {
     this.#answer = promise;
     this.#wait = begin((error, answer) => {
       if (error === undefined) {
-        resolve(convert(answer));
+        try {
+          resolve(convert(answer));
+        } catch (thrown) {
+          // What a step accepted goes to parts of the program, which may throw.
+          reject(thrown);
+        }
       } else {
         if (asked.stack !== undefined) error.stack = asked.stack;
         reject(error);

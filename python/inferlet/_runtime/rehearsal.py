@@ -20,6 +20,7 @@ from inferlet._runtime import stdio
 
 _H = TypeVar("_H")
 _STEPS = 2
+_STEP = generation.Output([1], None, [], sampling.Speculation(0, 0))
 _FUTURES = (
     futures.FutureUnit,
     futures.FutureString,
@@ -62,7 +63,7 @@ class FakedEngine:
             "Generator.create": lambda context, sampler, options: self._generator(),
             "Generator.next_step": lambda generator: next(self._steps[generator], None),
             "Generator.ignore_eos": lambda generator, ignore: None,
-            "Generator.step": lambda generator: self._future(generation.FutureOutput, generation.Output([1], None, [], sampling.Speculation(0, 0))),
+            "Generator.step": lambda generator: self._future(generation.FutureOutput, _STEP),
             "Generator.collect_tokens": lambda generator: self._future(generation.FutureTokens, [1, 2]),
             "Generator.collect_text": lambda generator: self._future(generation.FutureText, "text"),
             "Generator.finish_reason": lambda generator: generation.FinishReason.LENGTH,

@@ -44,17 +44,32 @@ pub fn shortest(mask: &[u32], len: u32) -> Result<Vec<u32>> {
 /// # Errors
 /// As [`shortest`].
 pub fn intersection<M: AsRef<[u32]>>(masks: &[M], len: u32) -> Result<Vec<u32>> {
-    let forms = masks.iter().map(|mask| shortest(mask.as_ref(), len));
-    let mut forms: Vec<Vec<u32>> = forms.collect::<Result<_>>()?;
+    check_row(len)?;
+    masks
+        .iter()
+        .try_for_each(|mask| check(mask.as_ref(), len))?;
     // Two by two: one after the other, a long mask would be gone over as often as there are others.
-    while forms.len() > 1 {
-        let pairs = forms.chunks(2).map(|pair| match pair {
-            [left, right] => brle::and(left, right, len),
-            alone => alone.concat(),
-        });
-        forms = pairs.collect();
+    let mut both = pairs(masks, len);
+    while both.len() > 1 {
+        both = pairs(&both, len);
     }
-    Ok(forms.pop().unwrap_or_default())
+    let both = both.pop().unwrap_or_default();
+    Ok(if both == [0, len] || len == 0 {
+        Vec::new()
+    } else {
+        both
+    })
+}
+
+/// What each two of the masks allow, in their canonical form.
+fn pairs<M: AsRef<[u32]>>(masks: &[M], len: u32) -> Vec<Vec<u32>> {
+    let pairs = masks.chunks(2).map(|pair| match pair {
+        [left, right] => brle::and(left.as_ref(), right.as_ref(), len),
+        alone => alone
+            .first()
+            .map_or_else(Vec::new, |mask| brle::shortest(mask.as_ref(), len)),
+    });
+    pairs.collect()
 }
 
 /// The shortest form of the mask that allows these elements, which may stand in any order, and repeat.

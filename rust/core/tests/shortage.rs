@@ -16,7 +16,7 @@ use pie_core::{
     Capabilities, ContextId, EngineConfig, ErrorCode, Forward, GeneratorId, Input, Method,
     ProcessId, RequestId, RowRequest, Sampler, Submission, UserId,
 };
-use support::world::{World, config, output, prompt};
+use support::world::{World, config, expected, output, prompt};
 
 /// Who comes back to the device computes a token of its own before it can be displaced again: else each of the two
 /// would compute again what the other one took, and neither would come to its end.
@@ -381,4 +381,45 @@ fn who_has_to_wait_keeps_nothing_from_a_smaller_one() {
     for request in [small, other, large] {
         world.wait(request).unwrap();
     }
+}
+
+#[test]
+fn who_can_run_does_where_its_user_was_refused_and_the_others_lack_pages() {
+    let mut world = World::with_process(
+        EngineConfig {
+            max_batch_seqs: 1,
+            prefill_chunk: 5,
+            run_ahead: false,
+            driver: Capabilities {
+                n_pages: 10,
+                ..config().driver
+            },
+            ..config()
+        },
+        1,
+    );
+    world
+        .engine
+        .new_process(ProcessId(2), UserId(2), 0)
+        .unwrap();
+    // A generation fills six pages and needs another one soon.
+    let (long, other) = (prompt(23, 0), prompt(16, 1));
+    let context = world.context(&long);
+    world.flush(context).unwrap();
+    let generator = world.generator(context, 5);
+    let run = world.submit(Submission::Run(generator)).unwrap();
+    assert!(world.plan());
+    // Meanwhile a prefill of the same user takes the other four, and another user asks for one.
+    let context = world.context(&other);
+    let generator = world.generator(context, 1);
+    let prefill = world.submit(Submission::Run(generator)).unwrap();
+    assert!(world.plan());
+    let context = world.context_of(ProcessId(2), &prompt(2, 2));
+    let flush = world.submit(Submission::Flush(context)).unwrap();
+    // The last token of the prefill needs no page, and what it gives up is enough for all.
+    world.pump();
+    let tokens = |world: &mut World, request| output(world.engine.take(request).unwrap().unwrap());
+    assert_eq!(tokens(&mut world, prefill).tokens, expected(&other, 1));
+    assert_eq!(tokens(&mut world, run).tokens, expected(&long, 5));
+    assert!(world.engine.take(flush).unwrap().is_ok());
 }

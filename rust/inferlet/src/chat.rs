@@ -4,7 +4,8 @@ use std::iter::FusedIterator;
 
 use crate::bindings::pie::instruct::chat as raw;
 pub use crate::bindings::pie::instruct::chat::Event;
-use crate::{Model, Output, Result};
+use crate::output::{FinishReason, Output};
+use crate::{Model, Result};
 
 /// The tokens of a system message that follows others.
 ///
@@ -98,17 +99,21 @@ impl Decoder {
 
     /// Takes tokens and gives every event that they complete, [`Event::Idle`] never.
     pub fn events(&mut self, tokens: &[u32]) -> Events<'_> {
-        Events {
-            next: Some(self.feed(tokens)),
-            decoder: self,
-        }
+        let first = self.feed(tokens);
+        self.after(first)
     }
 
     /// Takes what a step accepted and gives every event that it completes, [`Event::Idle`] never.
     pub fn output_events(&mut self, output: &Output) -> Events<'_> {
+        let first = self.feed_output(output);
+        self.after(first)
+    }
+
+    /// An event and all that are queued behind it.
+    fn after(&mut self, first: Result<Event>) -> Events<'_> {
         Events {
-            next: Some(self.feed_output(output)),
             decoder: self,
+            next: Some(first),
         }
     }
 
@@ -140,3 +145,23 @@ impl Iterator for Events<'_> {
 }
 
 impl FusedIterator for Events<'_> {}
+
+/// What a decoder shows of tokens that a generator accepted.
+pub(crate) fn visible_text(
+    model: &Model,
+    tokens: &[u32],
+    finish: Option<FinishReason>,
+) -> Result<String> {
+    let mut decoder = Decoder::new(model);
+    let first = decoder
+        .raw
+        .feed_output(tokens, finish.map(Into::into))
+        .map_err(String::from);
+    let mut text = String::new();
+    for event in decoder.after(first) {
+        if let Event::Delta(part) = event? {
+            text.push_str(&part);
+        }
+    }
+    Ok(text)
+}

@@ -8,8 +8,9 @@ use elsa::FrozenVec;
 use crate::bindings::pie::core::context as raw;
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::pie::instruct::chat::{self, Role};
+use crate::forward::Forward;
 use crate::generation::Generator;
-use crate::kept::Keeper;
+use crate::pages::RawContext;
 use crate::sample::Seeded;
 use crate::shared::Shared;
 use crate::{Model, Result, task};
@@ -19,7 +20,7 @@ use crate::{Model, Result, task};
 ///
 /// A generator shares its context, so that everything here can be called while one lives.
 pub struct Context {
-    shared: Rc<Shared>,
+    raw: RawContext,
     model: Model,
     /// What `buffer` has lent out since the last exclusive call.
     shown: FrozenVec<Vec<u32>>,
@@ -43,7 +44,7 @@ impl Context {
     /// `context-busy` while a pass is under way, `context-released`, `limit-resources`.
     pub fn fork(&self) -> Result<Self> {
         self.check()?;
-        Ok(Self::bind(self.shared.raw.fork()?, self.model.clone()))
+        Ok(Self::bind(self.shared().raw.fork()?, self.model.clone()))
     }
 
     /// A context with everything that the snapshot of that name holds, which stays: tokens, buffer and turn state. It
@@ -93,7 +94,7 @@ impl Context {
     /// pass is under way.
     pub fn save(&self, name: &str) -> Result<()> {
         self.check()?;
-        Ok(self.shared.raw.save(name)?)
+        Ok(self.shared().raw.save(name)?)
     }
 
     /// The same under a name that is made up, which it returns. It lasts as long as the engine runs.
@@ -102,7 +103,7 @@ impl Context {
     /// Those of `save`.
     pub fn snapshot(&self) -> Result<String> {
         self.check()?;
-        Ok(self.shared.raw.snapshot()?)
+        Ok(self.shared().raw.snapshot()?)
     }
 
     /// Gives up all pages, so that others have room. Nothing else changes, and the next pass takes pages again.
@@ -111,12 +112,12 @@ impl Context {
     /// A kept error; `context-busy` while a pass is under way, `context-released`.
     pub fn suspend(&self) -> Result<()> {
         self.check()?;
-        Ok(self.shared.raw.suspend()?)
+        Ok(self.shared().raw.suspend()?)
     }
 
     /// Frees the pages now. A second release does nothing; every other call is then the error `context-released`.
     pub fn release(&self) {
-        self.shared.raw.release();
+        self.shared().raw.release();
     }
 
     /// Adds a system message.
@@ -161,7 +162,7 @@ impl Context {
     /// # Errors
     /// A kept error; `context-busy` while another pass is under way; `context-full`, `out-of-pages`, `driver-failed`.
     pub fn flush(&self) -> impl Future<Output = Result<()>> + use<> {
-        let shared = Rc::clone(&self.shared);
+        let shared = Rc::clone(self.shared());
         async move {
             shared.keeper.meet()?;
             let pass = shared.raw.flush();
@@ -175,7 +176,7 @@ impl Context {
     /// A kept error; `truncate-range` where `n` reaches into committed pages; `context-busy` while a pass is under way.
     pub fn truncate(&mut self, n: u32) -> Result<()> {
         self.check()?;
-        Ok(self.shared.raw.truncate(n)?)
+        Ok(self.shared().raw.truncate(n)?)
     }
 
     /// The model that it is bound to.
@@ -185,25 +186,25 @@ impl Context {
 
     /// Tokens a page holds.
     pub fn page_size(&self) -> u32 {
-        self.shared.raw.page_size()
+        self.shared().raw.page_size()
     }
 
     /// Tokens in pages, and the pending one; the buffer is not counted. 0 where the call fails: its error is kept.
     pub fn seq_len(&self) -> u32 {
-        self.shared.keeper.value_of(self.shared.raw.seq_len())
+        self.shared().keeper.value_of(self.shared().raw.seq_len())
     }
 
     /// Of the tokens in pages, those that were not computed for this context, because a program of the same user had
     /// computed the same before; a fork has the count of its original. It depends on what other programs did: do not
     /// let tokens follow from it. 0 where the call fails: its error is kept.
     pub fn cached_tokens(&self) -> u32 {
-        let shared = &self.shared;
+        let shared = self.shared();
         shared.keeper.value_of(shared.raw.cached_tokens())
     }
 
     /// The tokens that the program added and that no pass has taken. Empty where the call fails: its error is kept.
     pub fn buffer(&self) -> &[u32] {
-        let tokens = self.shared.keeper.value_of(self.shared.raw.buffer());
+        let tokens = self.shared().keeper.value_of(self.shared().raw.buffer());
         match self.shown.last() {
             _ if tokens.is_empty() => &[],
             Some(last) if last == tokens => last,
@@ -216,24 +217,35 @@ impl Context {
     /// # Errors
     /// That error.
     pub fn check(&self) -> Result<()> {
-        self.shared.keeper.meet()
+        self.shared().keeper.meet()
     }
 
     /// A generator that continues this context: where a chat turn stands last, by the assistant's next one. It runs
     /// nothing yet, and retires an older generator of this context.
     pub fn generate(&self, sampler: impl Into<Seeded>) -> Generator {
-        Generator::new(Rc::clone(&self.shared), sampler.into())
+        Generator::new(Rc::clone(self.shared()), self.model.clone(), sampler.into())
+    }
+
+    /// A pass over this context that the program puts together by itself. Nothing runs before it is executed.
+    pub fn forward(&self) -> Forward<'_> {
+        Forward::new(Rc::clone(self.shared()))
+    }
+
+    /// The resource behind it, for operations on its pages.
+    pub fn inner(&self) -> &RawContext {
+        &self.raw
     }
 
     fn bind(raw: raw::Context, model: Model) -> Self {
         Self {
-            shared: Rc::new(Shared {
-                raw,
-                keeper: Keeper::new(),
-            }),
+            raw: RawContext::new(raw),
             model,
             shown: FrozenVec::new(),
         }
+    }
+
+    fn shared(&self) -> &Rc<Shared> {
+        self.raw.shared()
     }
 
     fn fill(&mut self, role: Role, text: &str) -> &mut Self {
@@ -246,7 +258,7 @@ impl Context {
         change: impl FnOnce(&raw::Context) -> std::result::Result<(), Error>,
     ) -> &mut Self {
         self.shown.as_mut().clear();
-        self.shared.keeper.value_of(change(&self.shared.raw));
+        self.shared().keeper.value_of(change(&self.shared().raw));
         self
     }
 }
@@ -255,7 +267,7 @@ impl fmt::Debug for Context {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Context")
-            .field("raw", &self.shared.raw)
+            .field("raw", &self.raw)
             .field("model", &self.model)
             .finish_non_exhaustive()
     }
@@ -263,8 +275,8 @@ impl fmt::Debug for Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if Rc::strong_count(&self.shared) > 1 {
-            self.shared.raw.release();
+        if Rc::strong_count(self.shared()) > 1 {
+            self.shared().raw.release();
         }
     }
 }

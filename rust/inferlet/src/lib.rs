@@ -26,6 +26,7 @@
 // `inferlet::…` names this crate inside itself, so that what the macros write compiles here too.
 extern crate self as inferlet;
 
+pub mod adapter;
 pub mod args;
 #[doc(hidden)]
 #[allow(
@@ -37,18 +38,27 @@ pub mod args;
 )]
 pub mod bindings;
 mod bridge;
+pub mod brle;
 pub mod chat;
+mod constrain;
 pub mod context;
 mod entry;
 mod error_codes;
 mod errors;
+mod forward;
 pub mod generation;
+mod handle;
+pub mod inference;
 mod kept;
 pub mod model;
+mod output;
+mod pages;
 pub mod prelude;
+mod probe;
 pub mod sample;
 pub mod session;
 mod shared;
+pub mod spec;
 mod stdout;
 pub mod task;
 pub mod tokenizer;
@@ -68,12 +78,18 @@ pub mod pie {
 pub use bindings::pie::core::runtime;
 pub use inferlet_macros::main;
 
+pub use adapter::Adapter;
 pub use args::{Arguments, args, parse_args};
+pub use constrain::{Constrain, Schema};
 pub use context::Context;
 pub use error_codes::ErrorCode;
 pub use errors::{Result, error_code};
-pub use generation::{FinishReason, GenStep, Generator, Output};
+pub use forward::Forward;
+pub use generation::{FinishReason, GenStep, Generator, Output, RawOutput};
+pub use handle::{ProbeHandle, SampleHandle};
+pub use inference::ForwardPassExt;
 pub use model::Model;
+pub use pages::RawContext;
 pub use sample::Sampler;
 pub use session::{FutureBlobExt, FutureStringExt};
 pub use tokenizer::Tokenizer;

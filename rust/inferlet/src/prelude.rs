@@ -1,6 +1,8 @@
 //! The common names: `use inferlet::prelude::*;`.
 
+pub use crate::sample::Probe;
+pub use crate::spec::Speculator;
 pub use crate::{
-    Context, FutureStringExt, GenStep, Generator, Model, Output, Result, Sampler, chat, main,
-    runtime,
+    Adapter, Context, Forward, ForwardPassExt, FutureStringExt, GenStep, Generator, Model, Output,
+    ProbeHandle, Result, SampleHandle, Sampler, Schema, chat, main, runtime,
 };

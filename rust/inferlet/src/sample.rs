@@ -1,6 +1,10 @@
-//! How a token is chosen.
+//! How a token is chosen, and what else is read of a row of logits.
 
 use crate::bindings::pie::core::sampling as raw;
+/// What is read of an output.
+pub use crate::bindings::pie::core::sampling::{Probabilities, Slot, Speculation};
+pub use crate::handle::{Handle, ProbeHandle, SampleHandle};
+pub use crate::probe::{Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, Probe};
 
 /// Chooses one token per slot. In each: temperature, softmax, top-k, top-p or min-p over what is left, draw.
 /// Temperature 0 is argmax, and ties go to the lowest id.

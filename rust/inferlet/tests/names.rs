@@ -9,28 +9,44 @@ fn named<T>(_: T) {}
 
 mod present {
     use super::named;
+    use inferlet::Adapter as _;
     use inferlet::Arguments as _;
+    use inferlet::Constrain as _;
     use inferlet::Context as _;
+    use inferlet::Forward as _;
     use inferlet::FutureBlobExt as _;
     use inferlet::FutureStringExt as _;
+    use inferlet::RawContext as _;
     use inferlet::Result as _;
+    use inferlet::Schema as _;
+    use inferlet::adapter::Adapter as _;
     use inferlet::chat as _;
     use inferlet::chat::Event::Delta as _;
     use inferlet::chat::Event::Done as _;
     use inferlet::chat::Event::Idle as _;
     use inferlet::chat::Event::Interrupt as _;
+    use inferlet::inference::ForwardPass as _;
     use inferlet::main as _;
     use inferlet::model::Model as _;
     use inferlet::parse_args as _;
     use inferlet::pie::core::session as _;
     use inferlet::prelude as _;
+    use inferlet::prelude::Forward as _;
+    use inferlet::prelude::ForwardPassExt as _;
     use inferlet::prelude::FutureStringExt as _;
+    use inferlet::prelude::Probe as _;
+    use inferlet::prelude::Speculator as _;
     use inferlet::prelude::main as _;
     use inferlet::runtime as _;
     use inferlet::runtime::instance_id as _;
     use inferlet::runtime::models as _;
     use inferlet::runtime::username as _;
     use inferlet::runtime::version as _;
+    use inferlet::sample::Distribution as _;
+    use inferlet::sample::Entropy as _;
+    use inferlet::sample::Logits as _;
+    use inferlet::sample::Logprob as _;
+    use inferlet::sample::Logprobs as _;
     use inferlet::sample::Sampler as _;
     use inferlet::sample::Sampler::Argmax as _;
     use inferlet::sample::Sampler::MinP as _;
@@ -42,6 +58,7 @@ mod present {
     use inferlet::session::receive_file as _;
     use inferlet::session::send as _;
     use inferlet::session::send_file as _;
+    use inferlet::spec as _;
 
     #[test]
     fn functions() {
@@ -52,7 +69,9 @@ mod present {
         named(inferlet::Context::delete);
         named(inferlet::Context::flush);
         named(inferlet::Context::fork);
+        named(inferlet::Context::forward);
         named(|ctx: &inferlet::Context| ctx.generate(inferlet::Sampler::Argmax));
+        named(inferlet::Context::inner);
         named(inferlet::Context::model);
         named(inferlet::Context::new);
         named(inferlet::Context::open);
@@ -66,18 +85,36 @@ mod present {
         named(inferlet::Context::take);
         named(inferlet::Context::truncate);
         named(inferlet::Context::user);
+        named(inferlet::GenStep::clear_sampler);
         named(inferlet::GenStep::execute);
+        named(inferlet::GenStep::probe::<inferlet::sample::Logits>);
+        named(inferlet::Generator::accept);
+        named(inferlet::Generator::adapter);
         named(inferlet::Generator::add_stop);
         named(inferlet::Generator::collect_text);
         named(inferlet::Generator::collect_tokens);
+        named(inferlet::Generator::constrain::<Box<dyn inferlet::Constrain>>);
+        named(inferlet::Generator::horizon);
         named(inferlet::Generator::is_done);
         named(inferlet::Generator::max_tokens);
         named(inferlet::Generator::next);
+        named(inferlet::Generator::probe_each_step::<inferlet::sample::Logits>);
+        named(inferlet::Generator::speculator::<Box<dyn inferlet::spec::Speculator>>);
         named(inferlet::Generator::stop);
+        named(inferlet::Generator::system_speculation);
         named(inferlet::Generator::tokens_generated);
+        named(inferlet::Generator::zo_seed);
         named(inferlet::Model::load);
         named(inferlet::Model::tokenizer);
+        named(inferlet::Output::auto_sampler);
+        named(inferlet::Output::distribution::<inferlet::SampleHandle>);
+        named(inferlet::Output::entropy::<inferlet::SampleHandle>);
+        named(inferlet::Output::logits::<inferlet::SampleHandle>);
+        named(inferlet::Output::logprobs::<inferlet::SampleHandle>);
+        named(inferlet::Output::raw);
+        named(inferlet::Output::token::<inferlet::SampleHandle>);
         named(|output: inferlet::Output| output.tokens);
+        named(inferlet::Output::tokens_at::<inferlet::SampleHandle>);
         named(inferlet::Sampler::min_p);
         named(inferlet::Sampler::multinomial);
         named(inferlet::Sampler::top_k);
@@ -94,18 +131,11 @@ mod present {
 mod absent_from_root {
     mod none {
         pub(super) struct AnyJson;
-        pub(super) struct Constrain;
         pub(super) struct Ebnf;
-        pub(super) struct Forward;
         pub(super) struct GrammarConstraint;
         pub(super) struct JsonSchema;
         pub(super) struct Regex;
-        pub(super) struct Schema;
         pub(super) struct SubscriptionExt;
-        pub(super) mod adapter {}
-        pub(super) fn adapter() {}
-        pub(super) mod inference {}
-        pub(super) fn inference() {}
         pub(super) mod mcp {}
         pub(super) fn mcp() {}
         pub(super) mod messaging {}
@@ -114,8 +144,6 @@ mod absent_from_root {
         pub(super) fn reasoning() {}
         pub(super) mod scheduling {}
         pub(super) fn scheduling() {}
-        pub(super) mod spec {}
-        pub(super) fn spec() {}
         pub(super) mod tools {}
         pub(super) fn tools() {}
     }
@@ -124,33 +152,38 @@ mod absent_from_root {
 
     mod ambiguous_otherwise {
         use super::AnyJson as _;
-        use super::Constrain as _;
         use super::Ebnf as _;
-        use super::Forward as _;
         use super::GrammarConstraint as _;
         use super::JsonSchema as _;
         use super::Regex as _;
-        use super::Schema as _;
         use super::SubscriptionExt as _;
-        use super::adapter as _;
-        use super::inference as _;
         use super::mcp as _;
         use super::messaging as _;
         use super::reasoning as _;
         use super::scheduling as _;
-        use super::spec as _;
         use super::tools as _;
+    }
+}
+
+mod absent_from_inference {
+    mod none {
+        pub(super) struct Grammar;
+        pub(super) struct Matcher;
+    }
+    use inferlet::inference::*;
+    use none::*;
+
+    mod ambiguous_otherwise {
+        use super::Grammar as _;
+        use super::Matcher as _;
     }
 }
 
 mod absent_from_prelude {
     mod none {
-        pub(super) struct Forward;
-        pub(super) struct ForwardPassExt;
-        pub(super) struct Probe;
-        pub(super) struct Schema;
-        pub(super) struct Speculator;
         pub(super) struct SubscriptionExt;
+        pub(super) mod messaging {}
+        pub(super) fn messaging() {}
         pub(super) mod reasoning {}
         pub(super) fn reasoning() {}
     }
@@ -158,33 +191,46 @@ mod absent_from_prelude {
     use none::*;
 
     mod ambiguous_otherwise {
-        use super::Forward as _;
-        use super::ForwardPassExt as _;
-        use super::Probe as _;
-        use super::Schema as _;
-        use super::Speculator as _;
         use super::SubscriptionExt as _;
+        use super::messaging as _;
         use super::reasoning as _;
     }
 }
 
-mod absent_from_sample {
-    mod none {
-        pub(super) struct Distribution;
-        pub(super) struct Entropy;
-        pub(super) struct Logits;
-        pub(super) struct Logprob;
-        pub(super) struct Logprobs;
-    }
-    use inferlet::sample::*;
-    use none::*;
+mod absent_from_adapter {
+    use super::named;
+    use inferlet::Adapter;
 
-    mod ambiguous_otherwise {
-        use super::Distribution as _;
-        use super::Entropy as _;
-        use super::Logits as _;
-        use super::Logprob as _;
-        use super::Logprobs as _;
+    struct Missing;
+
+    trait Absent {
+        fn destroy() -> Missing;
+        fn fork() -> Missing;
+        fn load() -> Missing;
+        fn save() -> Missing;
+    }
+
+    impl Absent for Adapter {
+        fn destroy() -> Missing {
+            Missing
+        }
+        fn fork() -> Missing {
+            Missing
+        }
+        fn load() -> Missing {
+            Missing
+        }
+        fn save() -> Missing {
+            Missing
+        }
+    }
+
+    #[test]
+    fn functions() {
+        named::<fn() -> Missing>(Adapter::destroy);
+        named::<fn() -> Missing>(Adapter::fork);
+        named::<fn() -> Missing>(Adapter::load);
+        named::<fn() -> Missing>(Adapter::save);
     }
 }
 
@@ -195,20 +241,12 @@ mod absent_from_context {
     struct Missing;
 
     trait Absent {
-        fn forward() -> Missing;
         fn idle() -> Missing;
-        fn inner() -> Missing;
         fn set_bid() -> Missing;
     }
 
     impl Absent for Context {
-        fn forward() -> Missing {
-            Missing
-        }
         fn idle() -> Missing {
-            Missing
-        }
-        fn inner() -> Missing {
             Missing
         }
         fn set_bid() -> Missing {
@@ -218,37 +256,8 @@ mod absent_from_context {
 
     #[test]
     fn functions() {
-        named::<fn() -> Missing>(Context::forward);
         named::<fn() -> Missing>(Context::idle);
-        named::<fn() -> Missing>(Context::inner);
         named::<fn() -> Missing>(Context::set_bid);
-    }
-}
-
-mod absent_from_genstep {
-    use super::named;
-    use inferlet::GenStep;
-
-    struct Missing;
-
-    trait Absent {
-        fn clear_sampler() -> Missing;
-        fn probe() -> Missing;
-    }
-
-    impl Absent for GenStep {
-        fn clear_sampler() -> Missing {
-            Missing
-        }
-        fn probe() -> Missing {
-            Missing
-        }
-    }
-
-    #[test]
-    fn functions() {
-        named::<fn() -> Missing>(GenStep::clear_sampler);
-        named::<fn() -> Missing>(GenStep::probe);
     }
 }
 
@@ -259,119 +268,17 @@ mod absent_from_generator {
     struct Missing;
 
     trait Absent {
-        fn accept() -> Missing;
-        fn adapter() -> Missing;
         fn collect_json() -> Missing;
-        fn constrain() -> Missing;
-        fn constrain_with() -> Missing;
-        fn horizon() -> Missing;
-        fn probe_each_step() -> Missing;
-        fn speculator() -> Missing;
-        fn system_speculation() -> Missing;
-        fn zo_seed() -> Missing;
     }
 
     impl Absent for Generator {
-        fn accept() -> Missing {
-            Missing
-        }
-        fn adapter() -> Missing {
-            Missing
-        }
         fn collect_json() -> Missing {
             Missing
         }
-        fn constrain() -> Missing {
-            Missing
-        }
-        fn constrain_with() -> Missing {
-            Missing
-        }
-        fn horizon() -> Missing {
-            Missing
-        }
-        fn probe_each_step() -> Missing {
-            Missing
-        }
-        fn speculator() -> Missing {
-            Missing
-        }
-        fn system_speculation() -> Missing {
-            Missing
-        }
-        fn zo_seed() -> Missing {
-            Missing
-        }
     }
 
     #[test]
     fn functions() {
-        named::<fn() -> Missing>(Generator::accept);
-        named::<fn() -> Missing>(Generator::adapter);
         named::<fn() -> Missing>(Generator::collect_json);
-        named::<fn() -> Missing>(Generator::constrain);
-        named::<fn() -> Missing>(Generator::constrain_with);
-        named::<fn() -> Missing>(Generator::horizon);
-        named::<fn() -> Missing>(Generator::probe_each_step);
-        named::<fn() -> Missing>(Generator::speculator);
-        named::<fn() -> Missing>(Generator::system_speculation);
-        named::<fn() -> Missing>(Generator::zo_seed);
-    }
-}
-
-mod absent_from_output {
-    use super::named;
-    use inferlet::Output;
-
-    struct Missing;
-
-    trait Absent {
-        fn auto_sampler() -> Missing;
-        fn distribution() -> Missing;
-        fn entropy() -> Missing;
-        fn logits() -> Missing;
-        fn logprobs() -> Missing;
-        fn raw() -> Missing;
-        fn token() -> Missing;
-        fn tokens_at() -> Missing;
-    }
-
-    impl Absent for Output {
-        fn auto_sampler() -> Missing {
-            Missing
-        }
-        fn distribution() -> Missing {
-            Missing
-        }
-        fn entropy() -> Missing {
-            Missing
-        }
-        fn logits() -> Missing {
-            Missing
-        }
-        fn logprobs() -> Missing {
-            Missing
-        }
-        fn raw() -> Missing {
-            Missing
-        }
-        fn token() -> Missing {
-            Missing
-        }
-        fn tokens_at() -> Missing {
-            Missing
-        }
-    }
-
-    #[test]
-    fn functions() {
-        named::<fn() -> Missing>(Output::auto_sampler);
-        named::<fn() -> Missing>(Output::distribution);
-        named::<fn() -> Missing>(Output::entropy);
-        named::<fn() -> Missing>(Output::logits);
-        named::<fn() -> Missing>(Output::logprobs);
-        named::<fn() -> Missing>(Output::raw);
-        named::<fn() -> Missing>(Output::token);
-        named::<fn() -> Missing>(Output::tokens_at);
     }
 }

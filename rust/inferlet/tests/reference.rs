@@ -191,3 +191,172 @@ fn arguments_are_parsed() {
     let m: usize = args.value_from_str("--m").unwrap_or(4);
     assert_eq!((n, m), (7, 4));
 }
+
+// rows: RS-009..010 RS-012..013
+mod prelude_of_passes {
+    use inferlet::prelude::*;
+
+    struct Nothing;
+
+    impl Speculator for Nothing {
+        fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+            (vec![], vec![])
+        }
+
+        fn accept(&mut self, accepted: &[u32]) {
+            drop(accepted.to_vec());
+        }
+    }
+
+    fn names(_: Forward<'_>, _: Output, _: SampleHandle, _: Adapter) {}
+
+    fn generic<P: Probe>(fwd: &mut Forward<'_>, probe: P) -> ProbeHandle<P> {
+        fwd.probe(0, probe)
+    }
+
+    fn schemas(_: &impl Schema) {}
+
+    async fn raw(pass: inferlet::inference::ForwardPass) -> Result<()> {
+        pass.execute_async().await?;
+        Ok(())
+    }
+}
+
+/// Page operations.
+// rows: RS-054..062
+mod pages {
+    use inferlet::{Context, RawContext};
+
+    fn names(ctx: &Context) -> inferlet::Result<()> {
+        let raw: &RawContext = ctx.inner();
+        let (n, k) = (2_u32, 1_u32);
+        let _: () = raw.reserve_working_pages(n)?;
+        let _: () = raw.commit_working_pages(k)?;
+        raw.release_working_pages(n);
+        raw.truncate_working_page_tokens(n);
+        let _: () = raw.drop_committed_pages(n)?;
+        let _: u32 = raw.committed_page_count();
+        let _: u32 = raw.working_page_count();
+        let _: u32 = raw.working_page_token_count();
+        Ok(())
+    }
+}
+
+/// A generator that is driven by the program.
+// rows: RS-071 RS-073..078 RS-081 RS-083..086 RS-136 RS-155..160 RS-167
+mod steering {
+    use inferlet::adapter::Adapter;
+    use inferlet::sample::{Entropy, Logits};
+    use inferlet::spec::Speculator;
+    use inferlet::{Constrain, Context, Sampler};
+
+    struct Mask(Vec<u32>);
+
+    impl Constrain for Mask {
+        fn step(&mut self, accepted: &[u32]) -> &[u32] {
+            self.0.truncate(accepted.len());
+            &self.0
+        }
+    }
+
+    struct Spec;
+
+    impl Speculator for Spec {
+        fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+            (vec![], vec![])
+        }
+
+        fn accept(&mut self, _accepted: &[u32]) {}
+
+        fn rollback(&mut self, n: u32) {
+            let _ = n;
+        }
+
+        fn reset(&mut self) {}
+    }
+
+    async fn by_hand(ctx: &mut Context, chosen_token: u32) -> inferlet::Result<()> {
+        let mut g = ctx.generate(Sampler::Argmax).max_tokens(256);
+
+        while let Some(mut step) = g.next()? {
+            let out = step.execute().await?;
+            // Inspect or override; commit chosen tokens.
+            g.accept(&[chosen_token]);
+            drop(out);
+        }
+        Ok(())
+    }
+
+    async fn options(ctx: &Context, a: Adapter) -> inferlet::Result<()> {
+        let mut g = ctx
+            .generate(Sampler::Argmax)
+            .constrain(Mask(vec![0, 1]))
+            .adapter(&a)
+            .zo_seed(-1_i64)
+            .horizon(100);
+        let h = g.probe_each_step(0, Entropy);
+        let speculating = ctx.generate(Sampler::Argmax).speculator(Spec);
+        let system = ctx.generate(Sampler::Argmax).system_speculation();
+        drop((speculating, system));
+        while let Some(mut step) = g.next()? {
+            step.clear_sampler();
+            let own = step.probe(0, Logits);
+            let out = step.execute().await?;
+            let _: (Option<f32>, Option<&[u8]>) = (out.entropy(h), out.logits(own));
+            g.accept(&[1]);
+        }
+        Ok(())
+    }
+}
+
+/// Forward passes.
+// rows: RS-087..105 RS-107..109 RS-119..126
+mod forward {
+    use inferlet::adapter::Adapter;
+    use inferlet::generation::RawOutput;
+    use inferlet::sample::{Distribution, Entropy, Logits, Logprob, Logprobs};
+    use inferlet::{Context, Forward, ProbeHandle, SampleHandle, Sampler};
+
+    async fn sample(ctx: &mut Context, token_ids: Vec<u32>) -> inferlet::Result<Option<u32>> {
+        let mut fwd = ctx.forward();
+        fwd.input(&token_ids);
+        let h = fwd.sample(&[0], Sampler::Argmax);
+        let out = fwd.execute().await?;
+        let token = out.token(h);
+        Ok(token)
+    }
+
+    async fn every_name(ctx: &Context, adapter: &Adapter) -> inferlet::Result<()> {
+        let (tokens, positions, brle) = (vec![1, 2], vec![5, 6], vec![0, 4]);
+        let mut fwd: Forward<'_> = ctx.forward();
+        fwd.input(&tokens)
+            .input_at(&tokens, &positions)
+            .attention_mask(&[brle.clone(), brle.clone()])
+            .mask(&brle)
+            .adapter(adapter)
+            .zo_seed(3_i64);
+        let several: SampleHandle = fwd.sample(&[0, 1], Sampler::top_p(0.6, 0.95));
+        let logits: ProbeHandle<Logits> = fwd.probe(0, Logits);
+        let distribution = Distribution {
+            temperature: 1.0,
+            k: 5,
+        };
+        let top: ProbeHandle<Distribution> = fwd.probe(0, distribution);
+        let one: ProbeHandle<Logprob> = fwd.probe(1, Logprob(3));
+        let some: ProbeHandle<Logprobs> = fwd.probe(1, Logprobs(vec![3, 4]));
+        let entropy: ProbeHandle<Entropy> = fwd.probe(1, Entropy);
+        let _: (u32, u32) = (fwd.start_position(), fwd.page_size());
+        let out = fwd.execute().await?;
+        let _: Vec<u32> = out.tokens_at(several);
+        let _: Option<(&[u32], &[f32])> = out.distribution(top);
+        let _: Option<&[u8]> = out.logits(logits);
+        let _: (Option<&[f32]>, Option<&[f32]>) = (out.logprobs(one), out.logprobs(some));
+        let _: Option<f32> = out.entropy(entropy);
+        let _: &[u32] = &out.tokens;
+        let _: Option<SampleHandle> = out.auto_sampler();
+        let _: &RawOutput = out.raw();
+        // A sampler slot through a probe handle, or vice versa.
+        assert!(out.token(logits).is_none() && out.logits(several).is_none());
+        Ok(())
+    }
+}

@@ -14,6 +14,7 @@ mod keys;
 mod model;
 mod process;
 mod program;
+mod sampling;
 mod server;
 
 // The symbols of the CPU kernels are exported from this library; `pie` opens it through cffi.
@@ -44,6 +45,8 @@ mod _engine {
     use super::process::PyProcess;
     #[pymodule_export]
     use super::program::{pack_program, read_manifest, read_packed};
+    #[pymodule_export]
+    use super::sampling::draw;
 
     #[pymodule_export]
     use super::server::{PyServer, check_access, check_address, init_logging};

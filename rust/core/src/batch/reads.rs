@@ -685,8 +685,7 @@ mod tests {
         });
         reads.answer(rows.into_iter());
         assert_eq!((reads.drawn(), reads.is_done()), (&[7][..], true));
-        let mut next = Reads::one(both.clone());
-        assert!(!next.follow(5), "it is two rows");
+        assert!(!Reads::one(both.clone()).follow(5));
         let readings = [entropy, state].concat();
         let tokens = vec![7];
         assert_eq!(reads.into_outputs(), [RowOutput { tokens, readings }]);

@@ -72,7 +72,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the token mask of a step that was asked for, as [`Engine::give_mask`] does. One that is malformed or allows
+    /// Gives the token mask of a step that was asked for, as [`Engine::give_mask`] does. One that is malformed or
+    /// allows
     /// nothing fails the step, whose context is as it was before.
     ///
     /// # Errors

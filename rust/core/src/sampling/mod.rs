@@ -14,6 +14,6 @@ mod weight;
 pub use method::{Method, Params, Sampler};
 pub use philox::{Key, philox};
 pub use probe::{MAX_PROBED_TOKENS, Probe, Reading};
-pub(crate) use reading::read_row;
+pub use reading::read_row;
 pub use sampler::{RowFault, Scratch, sample, sample_many};
 pub use weight::{ONE, weight};

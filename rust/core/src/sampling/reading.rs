@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::probe::{Probe, Reading};
 use super::sampler::{Scratch, greatest, most_probable};
-use super::weight::{exponential, logarithm};
+use super::weight::{exponential, exponentials, logarithm};
 
 /// Sums that run side by side, so that the compiler can use vectors; they are added up in one order.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// The sums of the softmax of a row.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ struct Sums {
 
 /// What each of the probes reads of a row, float32 `[V]`, all of it finite; `embedding` is the hidden state behind its
 /// token, where that was asked for.
-pub(crate) fn read_row(
+pub fn read_row(
     logits: &[f32],
     embedding: &[f32],
     probes: &[Probe],
@@ -67,9 +67,10 @@ impl Sums {
         let (mut totals, mut distances) = ([0.0; LANES], [0.0; LANES]);
         let (blocks, rest) = logits.as_chunks::<LANES>();
         for block in blocks {
-            for ((total, distance), &logit) in totals.iter_mut().zip(&mut distances).zip(block) {
-                let x = (f64::from(logit) - top) / temperature;
-                let part = exponential(x);
+            let x = block.map(|logit| (f64::from(logit) - top) / temperature);
+            let parts = exponentials(x);
+            let sums = totals.iter_mut().zip(&mut distances);
+            for ((total, distance), (part, x)) in sums.zip(parts.into_iter().zip(x)) {
                 *total += part;
                 *distance += part * distant(x);
             }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::method::Params;
 use super::philox::Key;
-use super::weight::{ONE, weight};
+use super::weight::{ONE, weight, weights};
 use crate::brle;
 
 /// Why no token can be drawn from a row.
@@ -22,6 +22,7 @@ pub struct Scratch {
     kept: Vec<Candidate>,
     ranked: Vec<Candidate>,
     sums: Vec<u64>,
+    bins: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +104,9 @@ fn prepare(
     mask: &[u32],
     scratch: &mut Scratch,
 ) -> Result<u32, RowFault> {
-    let Scratch { kept, ranked, .. } = scratch;
+    let Scratch {
+        kept, ranked, bins, ..
+    } = scratch;
     kept.clear();
     let Some(top) = greatest(logits) else {
         let token = logits
@@ -120,17 +123,23 @@ fn prepare(
     if params.temperature == 0.0 || params.top_k == 1 {
         return Ok(best.id);
     }
+    let scale = Scale {
+        top: f64::from(best.logit),
+        temperature: f64::from(params.temperature),
+    };
     if params.top_k == 0 {
-        keep_all(logits, mask, kept);
+        // What min-p drops has no part in the draw, unless top-p counts it first.
+        let is_counted = params.top_p < 1.0 || params.min_p == 0.0;
+        let least = if is_counted { 0.0 } else { params.min_p };
+        keep_above(logits, mask, scale, scale.floor(least), kept);
     } else {
         keep_top_k(logits, mask, params.top_k as usize, kept);
-    }
-    let (top, temperature) = (f64::from(best.logit), f64::from(params.temperature));
-    for candidate in kept.iter_mut() {
-        candidate.weight = weight((f64::from(candidate.logit) - top) / temperature);
+        for candidate in kept.iter_mut() {
+            candidate.weight = scale.weight(candidate.logit);
+        }
     }
     if params.top_p < 1.0 {
-        keep_nucleus(params.top_p, kept, ranked);
+        keep_nucleus(params.top_p, scale, kept, ranked, bins);
     }
     if params.min_p > 0.0 {
         let least = (f64::from(params.min_p) * ONE as f64).ceil() as u64;
@@ -175,18 +184,19 @@ const LANES: usize = 16;
 /// since a batch of rows is larger than the caches.
 pub(super) fn greatest(row: &[f32]) -> Option<f32> {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
-    let mut tops = [f32::NEG_INFINITY; LANES];
-    // Zero times a finite value is zero; times any other it is NaN, which stays.
-    let mut zeros = [0.0_f32; LANES];
-    let (blocks, rest) = row.as_chunks::<LANES>();
+    let mut tops = [f32::NEG_INFINITY; WIDE];
+    // What is not finite never leaves a sum again. A sum may also be too large for a float.
+    let mut sums = [0.0_f32; WIDE];
+    let (blocks, rest) = row.as_chunks::<WIDE>();
     for block in blocks {
-        for ((top, zero), &logit) in tops.iter_mut().zip(&mut zeros).zip(block) {
+        for ((top, sum), &logit) in tops.iter_mut().zip(&mut sums).zip(block) {
             *top = larger(logit, *top);
-            *zero += logit * 0.0;
+            *sum += logit;
         }
     }
+    let is_finite = |logit: &f32| logit.is_finite();
     let finite =
-        zeros.iter().all(|&zero| zero == 0.0) && rest.iter().all(|logit| logit.is_finite());
+        (sums.iter().all(is_finite) && rest.iter().all(is_finite)) || row.iter().all(is_finite);
     finite.then(|| {
         tops.iter()
             .chain(rest)
@@ -195,36 +205,97 @@ pub(super) fn greatest(row: &[f32]) -> Option<f32> {
     })
 }
 
-fn allowed<'a>(logits: &'a [f32], mask: &'a [u32]) -> impl Iterator<Item = Candidate> + 'a {
-    brle::allowed(mask, logits.len() as u32)
-        .flatten()
-        .map(|id| Candidate {
-            id,
-            logit: logits[id as usize],
-            weight: 0,
-        })
+/// Values that a whole row is gone over by: as many vectors as hide how long one operation waits for the one before.
+const WIDE: usize = 16;
+
+/// What makes weights of logits.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// The greatest logit.
+    top: f64,
+    temperature: f64,
 }
 
-fn keep_all(logits: &[f32], mask: &[u32], kept: &mut Vec<Candidate>) {
-    kept.clear();
-    kept.extend(allowed(logits, mask));
+/// A logit that lies so far below the greatest one, over the temperature, has weight 0.
+const VANISHED: f64 = -30.0;
+
+impl Scale {
+    fn weight(self, logit: f32) -> u64 {
+        weight((f64::from(logit) - self.top) / self.temperature)
+    }
+
+    /// The weights of some logits, side by side.
+    #[inline(always)]
+    fn weights<const N: usize>(self, logits: &[f32; N]) -> [u64; N] {
+        weights(logits.map(|logit| (f64::from(logit) - self.top) / self.temperature))
+    }
+
+    /// Below it is no logit that has a weight and at least `p` times the probability of the greatest. It is a little
+    /// too low, so that no rounding matters.
+    fn floor(self, p: f32) -> f32 {
+        let distance = f64::from(p).ln().max(VANISHED) - 0.01;
+        let floor = self.top + distance * self.temperature;
+        (floor - 1e-6 * floor.abs()) as f32
+    }
 }
 
-/// The `k` first by rank, in the order of ids. One pass: one comparison skips what cannot be among the `k`, and
-/// whenever the candidates have doubled they are cut back to `k`.
+/// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
+fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
+    let mut keep = |id: u32, logit: f32, weight: u64| {
+        if logit >= floor {
+            kept.push(Candidate { id, logit, weight });
+        }
+    };
+    for range in brle::allowed(mask, logits.len() as u32) {
+        let row = &logits[range.start as usize..range.end as usize];
+        let (blocks, rest) = row.as_chunks::<LANES>();
+        let mut id = range.start;
+        for block in blocks {
+            if block
+                .iter()
+                .fold(false, |hit, &logit| hit | (logit >= floor))
+            {
+                // All of a block, without a branch, so that the compiler can use vectors.
+                let weights = scale.weights(block);
+                for ((id, &logit), weight) in (id..).zip(block).zip(weights) {
+                    keep(id, logit, weight);
+                }
+            }
+            id += LANES as u32;
+        }
+        for (id, &logit) in (id..).zip(rest) {
+            keep(id, logit, scale.weight(logit));
+        }
+    }
+}
+
+/// The `k` first by rank, in the order of ids. One pass: one comparison skips a block of which nothing can be among the
+/// `k`, and whenever the candidates have doubled they are cut back to `k`.
 fn keep_top_k(logits: &[f32], mask: &[u32], k: usize, kept: &mut Vec<Candidate>) {
     kept.clear();
     let mut cutoff = f32::NEG_INFINITY;
-    for candidate in allowed(logits, mask) {
-        // A later id loses a tie with the k candidates that rank before it.
-        if candidate.logit <= cutoff {
-            continue;
-        }
-        kept.push(candidate);
-        if kept.len() >= k.saturating_mul(2) {
-            kept.select_nth_unstable_by(k - 1, Candidate::rank);
-            kept.truncate(k);
-            cutoff = kept[k - 1].logit;
+    for range in brle::allowed(mask, logits.len() as u32) {
+        let row = &logits[range.start as usize..range.end as usize];
+        for (first, block) in (range.start..).step_by(LANES).zip(row.chunks(LANES)) {
+            if !block
+                .iter()
+                .fold(false, |hit, &logit| hit | (logit > cutoff))
+            {
+                continue;
+            }
+            for (id, &logit) in (first..).zip(block) {
+                // A later id loses a tie with the k candidates that rank before it.
+                if logit <= cutoff {
+                    continue;
+                }
+                let weight = 0;
+                kept.push(Candidate { id, logit, weight });
+                if kept.len() >= k.saturating_mul(2) {
+                    kept.select_nth_unstable_by(k - 1, Candidate::rank);
+                    kept.truncate(k);
+                    cutoff = kept[k - 1].logit;
+                }
+            }
         }
     }
     if kept.len() > k {
@@ -247,22 +318,41 @@ pub(super) fn most_probable<'a>(
 }
 
 /// Keeps the fewest candidates, first by rank, whose weights reach the share `p` of the total. The order of ids stays.
-fn keep_nucleus(p: f32, kept: &mut Vec<Candidate>, ranked: &mut Vec<Candidate>) {
-    let total: u64 = kept.iter().map(|candidate| candidate.weight).sum();
-    let wanted = ((f64::from(p) * total as f64).ceil() as u64).min(total);
-    // Candidates of a weight at most `light` add up to no more than what may be missing: the nucleus lies above the
-    // lowest logit among the others, and only that part has to be ranked.
-    let light = (total - wanted) / (kept.len() as u64).max(1);
-    let floor = kept
-        .iter()
-        .filter(|candidate| candidate.weight > light)
-        .fold(f32::INFINITY, |floor, candidate| floor.min(candidate.logit));
+///
+/// Candidates are counted into bins by their distance to the greatest logit. Only those of one bin have to be ranked.
+fn keep_nucleus(
+    p: f32,
+    scale: Scale,
+    kept: &mut Vec<Candidate>,
+    ranked: &mut Vec<Candidate>,
+    bins: &mut Vec<u64>,
+) {
+    let (top, width) = (scale.top as f32, (-VANISHED * scale.temperature) as f32);
+    let per_bin = N_BINS as f32 / width;
+    // The less probable never lies in an earlier bin, since each operation keeps the order.
+    let bin_of = |logit: f32| (((top - logit) * per_bin) as usize).min(N_BINS - 1);
+    bins.clear();
+    bins.resize(N_BINS, 0);
+    for candidate in kept.iter() {
+        bins[bin_of(candidate.logit)] += candidate.weight;
+    }
+    let total: u64 = bins.iter().sum();
+    let mut wanted = ((f64::from(p) * total as f64).ceil() as u64).min(total);
+    let reached = bins.iter().position(|&sum| {
+        let is_reached = sum >= wanted;
+        wanted -= if is_reached { 0 } else { sum };
+        is_reached
+    });
+    let Some(reached) = reached else { return };
     ranked.clear();
-    ranked.extend(kept.iter().filter(|candidate| candidate.logit >= floor));
+    ranked.extend(kept.iter().filter(|it| bin_of(it.logit) == reached));
     if let Some(last) = last_of_nucleus(ranked, wanted) {
         kept.retain(|candidate| candidate.rank(&last) != Ordering::Greater);
     }
 }
+
+/// Bins of a nucleus.
+const N_BINS: usize = 1024;
 
 /// The last by rank of the fewest candidates, first by rank, whose weights add up to `wanted`. Halves the part that
 /// holds it, so that the expected time is linear.

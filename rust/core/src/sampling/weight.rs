@@ -41,30 +41,55 @@ const WHOLE: f64 = 4_503_599_627_370_496.0;
 /// same bits on every machine, which the `exp` of a platform's library does not promise.
 #[inline]
 pub fn weight(x: f64) -> u64 {
+    let [weight] = weights([x]);
+    weight
+}
+
+/// [`weight`] of some distances, step by step for all of them, so that the compiler can use vectors.
+#[inline(always)]
+pub(super) fn weights<const N: usize>(x: [f64; N]) -> [u64; N] {
     // Below -40 the weight is 0 as well, and the exponent stays positive.
-    let x = if x > -40.0 { x } else { -40.0 };
-    (scaled::<42>(x) + WHOLE).to_bits() - WHOLE.to_bits()
+    let x = x.map(|x| if x > -40.0 { x } else { -40.0 });
+    lanes::<42, N>(x).map(|exact| (exact + WHOLE).to_bits() - WHOLE.to_bits())
+}
+
+/// `2^SHIFT * exp(x)` of some numbers from -700 to 0.
+#[inline(always)]
+fn lanes<const SHIFT: u64, const N: usize>(x: [f64; N]) -> [f64; N] {
+    let rounded = x.map(|x| x * std::f64::consts::LOG2_E + ROUNDER);
+    let mut rest = [0.0; N];
+    for ((rest, x), rounded) in rest.iter_mut().zip(x).zip(rounded) {
+        let n = rounded - ROUNDER;
+        *rest = (x - n * LN2_HIGH) - n * LN2_LOW;
+    }
+    let mut sums = [0.0; N];
+    for coefficient in INVERSE_FACTORIALS {
+        for (sum, rest) in sums.iter_mut().zip(rest) {
+            *sum = *sum * rest + coefficient;
+        }
+    }
+    for (sum, rounded) in sums.iter_mut().zip(rounded) {
+        // The low bits of `rounded` are n: shifted into the exponent they make 2^(n + SHIFT).
+        *sum *= f64::from_bits(rounded.to_bits().wrapping_add(SHIFT + 1023) << 52);
+    }
+    sums
 }
 
 /// `exp(x)` for `x <= 0`, to the last bits of a double; 0 below -700.
 #[inline]
 pub(super) fn exponential(x: f64) -> f64 {
-    let exact = scaled::<0>(if x > -700.0 { x } else { -700.0 });
-    if x > -700.0 { exact } else { 0.0 }
+    let [exact] = exponentials([x]);
+    exact
 }
 
-/// `2^SHIFT * exp(x)`, for x from -700 to 0.
-#[inline]
-fn scaled<const SHIFT: u64>(x: f64) -> f64 {
-    let rounded = x * std::f64::consts::LOG2_E + ROUNDER;
-    let n = rounded - ROUNDER;
-    let rest = (x - n * LN2_HIGH) - n * LN2_LOW;
-    let mut sum = 0.0;
-    for coefficient in INVERSE_FACTORIALS {
-        sum = sum * rest + coefficient;
+/// The same of some numbers, step by step for all of them, so that the compiler can use vectors.
+#[inline(always)]
+pub(super) fn exponentials<const N: usize>(x: [f64; N]) -> [f64; N] {
+    let mut exact = lanes::<0, N>(x.map(|x| if x > -700.0 { x } else { -700.0 }));
+    for (exact, x) in exact.iter_mut().zip(x) {
+        *exact = if x > -700.0 { *exact } else { 0.0 };
     }
-    // The low bits of `rounded` are n: shifted into the exponent they make 2^(n + SHIFT).
-    sum * f64::from_bits(rounded.to_bits().wrapping_add(SHIFT + 1023) << 52)
+    exact
 }
 
 /// The natural logarithm of `x >= 1`, to the last bits of a double: `x = 2^n * m` with m around 1, and

@@ -82,10 +82,13 @@ impl Queue {
 
     /// Takes the ticket of a pass out. False: it does not wait.
     pub(crate) fn remove(&mut self, pass: PassId) -> bool {
-        let n = self.len();
-        self.steps.retain(|ticket| ticket.pass != pass);
-        self.prefills.retain(|ticket| ticket.pass != pass);
-        self.len() < n
+        // Mostly what is taken out came late.
+        [&mut self.steps, &mut self.prefills]
+            .into_iter()
+            .any(|tickets| {
+                let place = tickets.iter().rposition(|ticket| ticket.pass == pass);
+                place.map(|place| tickets.remove(place)).is_some()
+            })
     }
 
     /// The program offers something else for the pages of a pass that may wait.
@@ -175,12 +178,14 @@ impl Queue {
     /// Offers every request as many tokens as there is room and time for. Those that get a place are left with 0
     /// tokens.
     fn offer_all<A: Admit>(&mut self, order: &mut [Ticket], round: &mut Round<'_, A>, idle: bool) {
-        let mut shares = Shares::new(order, round.left);
+        // Where nothing could run, whoever can does: nobody waits for users who lack pages.
+        let is_stuck = self.urgent.is_some();
+        let mut shares = Shares::new(order, round.left, is_stuck);
         for index in 0..order.len() {
             let ticket = order[index];
             let mut quota = shares.left(ticket.user, round.left.n_sequences);
             // A request that displaces every other is not held up for the sake of others.
-            if Some(ticket.pass) != self.urgent {
+            if Some(ticket.pass) != self.urgent && !(is_stuck && round.n_planned == 0) {
                 quota = quota.min(round.n_in_time(&ticket));
             }
             let admission = round.offer(&ticket, quota, idle, order);

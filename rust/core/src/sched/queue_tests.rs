@@ -478,6 +478,38 @@ fn nothing_is_remembered_of_a_process_that_ended() {
 }
 
 #[test]
+fn where_nothing_could_run_no_place_is_kept_for_users_that_lack_memory() {
+    let of_user = |request, user, n_tokens| Ticket {
+        user: UserId(user),
+        ..ticket(request, request, n_tokens)
+    };
+    let mut queue = queue(&[of_user(1, 1, 1), of_user(2, 1, 1), of_user(3, 2, 4)]);
+    let one = BatchRoom {
+        n_sequences: 1,
+        ..LIMITS
+    };
+    let mut plan = |urgent| {
+        let mut planned = Vec::new();
+        queue.urgent = urgent;
+        queue.plan(
+            one,
+            true,
+            &mut Offer(|ticket: &Ticket, n| {
+                if ticket.pass != PassId(2) {
+                    return Admission::Refused;
+                }
+                planned.push((ticket.pass.0, n));
+                Admission::Planned(n)
+            }),
+        );
+        planned
+    };
+    // The second request of a user leaves the only place to the other user.
+    assert_eq!(plan(None), []);
+    assert_eq!(plan(Some(PassId(1))), [(2, 1)]);
+}
+
+#[test]
 fn tokens_that_one_user_lacks_memory_for_go_to_another() {
     // One token for two users, and the one who needs less cannot run.
     let of_user = |request, n_tokens| Ticket {

@@ -13,9 +13,10 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(order: &[Ticket], limits: BatchRoom) -> Self {
+    /// Those of a batch; of one for a queue in which nothing could run, each user may have all.
+    pub(super) fn new(order: &[Ticket], limits: BatchRoom, is_stuck: bool) -> Self {
         Self {
-            quotas: quotas(order, limits),
+            quotas: quotas(order, limits).filter(|_| !is_stuck),
             used: HashMap::new(),
         }
     }

@@ -95,65 +95,6 @@ impl Simulation {
         Ok(())
     }
 
-    /// Replaces what the last step accepted: the first `n_kept` tokens of it stay, and others follow.
-    pub fn accept(&mut self, at: usize, n_kept: usize, tokens: &[u32]) -> Outcome {
-        let (context, model) = self.contexts[at].clone();
-        let Some(id) = model.generator else {
-            return Ok(());
-        };
-        let seq_len = model.seq_len();
-        let n_before = model.provisional.unwrap_or(0);
-        let before = model.all()[seq_len - n_before..seq_len].to_vec();
-        let mut said = before[..n_kept.min(n_before)].to_vec();
-        said.extend(tokens);
-        let accepted = self.world.engine.accept(id, &said);
-        let Some(n_before) = model.provisional.filter(|_| model.request.is_none()) else {
-            let code = accepted.unwrap_err().code;
-            prop_assert!(
-                code == ErrorCode::StepPending
-                    || code == ErrorCode::ContextBusy && model.request.is_some()
-            );
-            return Ok(());
-        };
-        let generator = self.generators.get_mut(&id).unwrap();
-        let n_others = generator.n_accepted as usize - n_before;
-        let (mut kept, mut finish) = (Vec::new(), None);
-        let (length, limit) = (
-            model.all().len() - n_before,
-            self.config.driver.max_positions,
-        );
-        for &token in &said {
-            kept.push(token);
-            let n = n_others + kept.len();
-            if token == END || generator.stop.contains(&token) {
-                finish = Some(FinishReason::Stop);
-            } else if generator.max_tokens.is_some_and(|cap| n >= cap as usize)
-                || length + kept.len() >= limit as usize
-            {
-                finish = Some(FinishReason::Length);
-            }
-            if finish.is_some() {
-                break;
-            }
-        }
-        prop_assert_eq!(&accepted.unwrap(), &kept);
-        generator.n_accepted = (n_others + kept.len()) as u32;
-        (generator.finish, generator.lacks_tokens) = (finish, false);
-        // The newest token has no keys and values, whatever was computed.
-        let n_computed = n_before - model.pending.len().min(n_before);
-        let alike = before[..n_computed].iter().zip(&kept);
-        let n_alike = alike.take_while(|(old, new)| old == new).count();
-        let n_left = n_alike.min(kept.len().saturating_sub(1));
-        let model = self.model(context);
-        model
-            .slots
-            .truncate(model.slots.len() - (n_computed - n_left));
-        model.n_final = model.n_final.min(model.slots.len());
-        model.pending = kept.split_off(n_left);
-        model.provisional = Some(n_left + model.pending.len());
-        Ok(())
-    }
-
     /// What a generation must draw from here.
     fn predict(&self, id: GeneratorId, model: &Model, how: How, is_drafted: bool) -> Generation {
         let (run, is_cleared) = (how == How::Run, how == How::Cleared);
@@ -309,6 +250,67 @@ impl Simulation {
         let request = submitted.unwrap();
         self.await_mask(request, 0, generation.mask.as_ref());
         self.entered(context, request, What::Generation(generation));
+        Ok(())
+    }
+
+    /// Replaces what the last step accepted: the first `n_kept` tokens of it stay, and others follow.
+    pub fn accept(&mut self, at: usize, n_kept: usize, tokens: &[u32]) -> Outcome {
+        let (context, model) = self.contexts[at].clone();
+        let Some(id) = model.generator else {
+            return Ok(());
+        };
+        let seq_len = model.seq_len();
+        let n_before = model.provisional.unwrap_or(0);
+        let before = model.all()[seq_len - n_before..seq_len].to_vec();
+        let mut said = before[..n_kept.min(n_before)].to_vec();
+        said.extend(tokens);
+        let accepted = self.world.engine.accept(id, &said);
+        let Some(n_before) = model.provisional.filter(|_| model.request.is_none()) else {
+            let code = accepted.unwrap_err().code;
+            prop_assert!(
+                code == ErrorCode::StepPending
+                    || code == ErrorCode::ContextBusy && model.request.is_some()
+            );
+            return Ok(());
+        };
+        let generator = self.generators.get_mut(&id).unwrap();
+        let n_others = generator.n_accepted as usize - n_before;
+        let (mut kept, mut finish) = (Vec::new(), None);
+        let (length, limit) = (
+            model.all().len() - n_before,
+            self.config.driver.max_positions,
+        );
+        for &token in &said {
+            kept.push(token);
+            let n = n_others + kept.len();
+            if token == END || generator.stop.contains(&token) {
+                finish = Some(FinishReason::Stop);
+            } else if generator.max_tokens.is_some_and(|cap| n >= cap as usize)
+                || length + kept.len() >= limit as usize
+            {
+                finish = Some(FinishReason::Length);
+            }
+            if finish.is_some() {
+                break;
+            }
+        }
+        prop_assert_eq!(&accepted.unwrap(), &kept);
+        generator.n_accepted = (n_others + kept.len()) as u32;
+        (generator.finish, generator.lacks_tokens) = (finish, false);
+        // The newest token has no keys and values, whatever was computed.
+        let n_computed = n_before - model.pending.len().min(n_before);
+        let alike = before[..n_computed]
+            .iter()
+            .zip(&kept)
+            .take_while(|(old, new)| old == new);
+        let n_left = alike.count().min(kept.len().saturating_sub(1));
+        let model = self.model(context);
+        model
+            .slots
+            .truncate(model.slots.len() - (n_computed - n_left));
+        model.n_final = model.n_final.min(model.slots.len());
+        model.pending = kept.split_off(n_left);
+        model.provisional = Some(n_left + model.pending.len());
         Ok(())
     }
 }

@@ -287,7 +287,10 @@ impl HostForwardPass for Forwards<'_> {
 
     fn logit_mask(&mut self, this: Resource<ForwardPassHandle>, mask: Vec<u32>) -> CallResult<()> {
         self.change(&this, mask.len() * RUN_BYTES, |context, draft| {
-            masks::check(&mask, context.model.vocab_size())?;
+            if masks::shortest(&mask, context.model.vocab_size())? == [0] {
+                let message = "the token mask allows nothing; allow at least one token";
+                return Err(refused(message.to_owned()));
+            }
             draft.forward.token_mask = mask;
             Ok(())
         })

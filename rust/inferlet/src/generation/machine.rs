@@ -1,23 +1,92 @@
 //! A generator of the engine, as its values in the program share it.
 
+use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 
-use crate::Result;
+use super::steering::Steering;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::types::Error;
+use crate::handle::{Owner, SampleHandle};
 use crate::kept::Keeper;
+use crate::output::Slots;
+use crate::sample::Seeded;
 use crate::shared::Shared;
+use crate::{Model, Result};
+
+/// What a builder method asks of the generator in the engine.
+type Setting = Box<dyn Fn(&raw::Generator) -> std::result::Result<(), Error>>;
 
 /// A generator of the engine with the context that it works on, which lives as long. Dropped in this order.
-#[derive(Debug)]
 pub(super) struct Machine {
     /// The generator, or why the engine refused to make it: then every use of it returns that.
-    pub(super) made: Result<raw::Generator>,
+    made: Result<raw::Generator>,
     pub(super) context: Rc<Shared>,
+    pub(super) model: Model,
     pub(super) keeper: Keeper,
+    pub(super) steering: RefCell<Steering>,
+    sampler: Seeded,
+    pub(super) options: raw::Options,
+    /// What was asked of it before its first step, for one that is made in its place with other options.
+    settings: RefCell<Vec<Setting>>,
+    was_used: Cell<bool>,
+    /// The owner of the handles of probes in every step, and how many there are.
+    every_step: Owner,
+    n_every_step: Cell<u32>,
+    open: Cell<OpenStep>,
+}
+
+/// The step that was opened last.
+#[derive(Clone, Copy, Debug)]
+struct OpenStep {
+    index: Option<u32>,
+    /// The owner of the handles of its own probes, and how many there are.
+    probes: Owner,
+    n_probes: u32,
+    sampler: Option<SampleHandle>,
+}
+
+impl OpenStep {
+    fn new(index: Option<u32>) -> Self {
+        Self {
+            index,
+            probes: Owner::new(),
+            n_probes: 0,
+            sampler: Some(SampleHandle::new(Owner::new(), 0)),
+        }
+    }
 }
 
 impl Machine {
+    pub(super) fn new(context: Rc<Shared>, model: Model, sampler: Seeded) -> Self {
+        let options = raw::Options {
+            max_tokens: None,
+            stop: Vec::new(),
+            seed: None,
+            auto_flush: true,
+            ignore_eos: false,
+            logit_mask: Vec::new(),
+            drafting: raw::Drafting::None,
+        };
+        let keeper = Keeper::new();
+        let made =
+            make(&context, sampler, &options).inspect_err(|error| keeper.keep(error.clone()));
+        Self {
+            made,
+            context,
+            model,
+            keeper,
+            steering: RefCell::default(),
+            sampler,
+            options,
+            settings: RefCell::default(),
+            was_used: Cell::new(false),
+            every_step: Owner::new(),
+            n_every_step: Cell::new(0),
+            open: Cell::new(OpenStep::new(None)),
+        }
+    }
+
     /// The generator in the engine, unless an error waits to be met.
     pub(super) fn generator(&self) -> Result<&raw::Generator> {
         self.context.keeper.meet()?;
@@ -32,5 +101,123 @@ impl Machine {
     ) -> T {
         let made = self.made.as_ref().map_err(Clone::clone);
         self.keeper.value_of(made.and_then(|made| Ok(call(made)?)))
+    }
+
+    /// Asks something of the generator, and of whichever is made in its place; keeps the error.
+    pub(super) fn set(
+        &self,
+        setting: impl Fn(&raw::Generator) -> std::result::Result<(), Error> + 'static,
+    ) {
+        let worked = self.ask(|made| setting(made).map(|()| true));
+        if worked && !self.was_used.get() {
+            self.settings.borrow_mut().push(Box::new(setting));
+        }
+    }
+
+    /// Makes a generator with other options in the place of this one. False once a step was opened.
+    pub(super) fn remake(&mut self, change: impl FnOnce(&mut raw::Options)) -> bool {
+        if self.was_used.get() {
+            return false;
+        }
+        change(&mut self.options);
+        let remade = make(&self.context, self.sampler, &self.options).and_then(|made| {
+            for setting in self.settings.get_mut() {
+                setting(&made)?;
+            }
+            Ok(made)
+        });
+        self.made = remade.inspect_err(|error| self.keeper.keep(error.clone()));
+        true
+    }
+
+    /// Notes that the generation has begun.
+    pub(super) fn begin(&self) {
+        self.was_used.set(true);
+    }
+
+    /// Opens the next step; its number, none after the end. One that was cancelled keeps its probes.
+    pub(super) fn open(&self) -> Result<Option<u32>> {
+        self.begin();
+        let index = self.generator()?.next_step()?;
+        if self.open.get().index != index {
+            self.open.set(OpenStep::new(index));
+        }
+        Ok(index)
+    }
+
+    /// Runs the step that is open. Constraints are asked while the device works.
+    pub(super) fn start(&self) -> Result<raw::FutureOutput> {
+        let generator = self.generator()?;
+        let mut steering = self.steering.borrow_mut();
+        steering.propose(generator)?;
+        let future = generator.step();
+        if steering.has_masks() {
+            let vocab_size = || self.model.tokenizer().vocab_size();
+            generator.give_mask(&steering.mask(vocab_size)?)?;
+        }
+        Ok(future)
+    }
+
+    /// Has the open step draw nothing.
+    pub(super) fn clear_sampler(&self) {
+        self.ask(raw::Generator::clear_sampler);
+        self.open.set(OpenStep {
+            sampler: None,
+            ..self.open.get()
+        });
+    }
+
+    /// Reads a row in the open step: the owner of the handle, and its index.
+    pub(super) fn probe(&self, index: u32, probe: &raw::Probe) -> (Owner, u32) {
+        self.ask(|made| made.probe(index, probe));
+        let open = self.open.get();
+        self.open.set(OpenStep {
+            n_probes: open.n_probes + 1,
+            ..open
+        });
+        (open.probes, open.n_probes)
+    }
+
+    /// Reads a row in every step: the owner of the handle, and its index.
+    pub(super) fn probe_each_step(&self, index: u32, probe: raw::Probe) -> (Owner, u32) {
+        self.set(move |made| made.probe_each_step(index, &probe).map(drop));
+        let n = self.n_every_step.get();
+        self.n_every_step.set(n + 1);
+        (self.every_step, n)
+    }
+
+    /// Where the slots of the open step stand: the sampler of the generator, the probes of every step, those of this.
+    pub(super) fn slots(&self) -> Slots {
+        let open = self.open.get();
+        let mut first = Vec::with_capacity(3);
+        if let Some(sampler) = open.sampler {
+            first.push((crate::handle::Handle::place(sampler).owner, 0));
+        }
+        let n_samplers = first.len();
+        first.push((self.every_step, n_samplers));
+        first.push((open.probes, n_samplers + self.n_every_step.get() as usize));
+        Slots {
+            auto_sampler: open.sampler,
+            first,
+        }
+    }
+}
+
+fn make(context: &Shared, sampler: Seeded, options: &raw::Options) -> Result<raw::Generator> {
+    Ok(raw::Generator::create(
+        &context.raw,
+        sampler.into(),
+        options,
+    )?)
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Machine")
+            .field("made", &self.made)
+            .field("context", &self.context)
+            .field("steering", &self.steering)
+            .finish_non_exhaustive()
     }
 }

@@ -1,19 +1,23 @@
 //! Generators: what turns a context into tokens.
 
 mod machine;
-mod output;
+mod steering;
 mod step;
 
 use std::rc::Rc;
 
+use crate::adapter::Adapter;
 use crate::bindings::pie::core::generation as raw;
 use crate::bindings::pie::core::types::Error;
-use crate::kept::Keeper;
+use crate::constrain::{Constrain, Schema};
+use crate::handle::ProbeHandle;
+pub use crate::output::{FinishReason, Output, RawOutput};
+use crate::probe::Probe;
 use crate::sample::Seeded;
 use crate::shared::Shared;
-use crate::{Result, task};
+use crate::spec::Speculator;
+use crate::{ErrorCode, Model, Result, chat, errors, task};
 use machine::Machine;
-pub use output::{FinishReason, Output};
 pub use step::GenStep;
 
 /// Continues a context, by [`Context::generate`](crate::Context::generate). It runs nothing by itself: drive it with a
@@ -41,26 +45,9 @@ pub struct Generator {
 }
 
 impl Generator {
-    pub(crate) fn new(context: Rc<Shared>, sampler: Seeded) -> Self {
-        let options = raw::Options {
-            max_tokens: None,
-            stop: Vec::new(),
-            seed: None,
-            auto_flush: true,
-            ignore_eos: false,
-            logit_mask: Vec::new(),
-            drafting: raw::Drafting::None,
-        };
-        let keeper = Keeper::new();
-        let made = raw::Generator::create(&context.raw, sampler.into(), &options)
-            .map_err(String::from)
-            .inspect_err(|error| keeper.keep(error.clone()));
+    pub(crate) fn new(context: Rc<Shared>, model: Model, sampler: Seeded) -> Self {
         Self {
-            machine: Rc::new(Machine {
-                made,
-                context,
-                keeper,
-            }),
+            machine: Rc::new(Machine::new(context, model, sampler)),
         }
     }
 
@@ -68,12 +55,13 @@ impl Generator {
     pub fn max_tokens(self, n: usize) -> Self {
         // No context is that long, so that the largest number means the same.
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        self.change(|made| made.set_max_tokens(n))
+        self.set(move |made| made.set_max_tokens(n))
     }
 
     /// Stops at these tokens too.
     pub fn stop(self, tokens: &[u32]) -> Self {
-        self.change(|made| made.add_stop(tokens))
+        let tokens = tokens.to_vec();
+        self.set(move |made| made.add_stop(&tokens))
     }
 
     /// Stops at these tokens too: another name of [`Generator::stop`].
@@ -83,13 +71,91 @@ impl Generator {
 
     /// True stops at no token of the model and the template; false puts them back.
     pub fn ignore_eos(self, ignore: bool) -> Self {
-        self.change(|made| made.ignore_eos(ignore))
+        self.set(move |made| made.ignore_eos(ignore))
     }
 
     /// Draws from this seed, as given, 0 included, in place of one derived from the launch seed and what the context
     /// holds. Once a step was opened this is the error `invalid-argument`.
     pub fn seed(self, seed: u64) -> Self {
-        self.change(|made| made.set_seed(seed))
+        self.set(move |made| made.set_seed(seed))
+    }
+
+    /// The tokens that may be drawn in every step. Once a step was opened this is the error `invalid-argument`.
+    pub fn logit_mask(self, mask: &[u32]) -> Self {
+        self.remake("logit_mask", |options| options.logit_mask = mask.to_vec())
+    }
+
+    /// Adds a constraint to those that it has: what all of them allow may be drawn.
+    pub fn constrain<C: Constrain + 'static>(self, constraint: C) -> Self {
+        self.add(Box::new(constraint))
+    }
+
+    /// Adds the constraint that a schema makes.
+    ///
+    /// # Errors
+    /// What the schema returns.
+    pub fn constrain_with<S: Schema>(self, schema: S) -> Result<Self> {
+        let constraint = schema.build_constraint(&self.machine.model)?;
+        Ok(self.add(constraint))
+    }
+
+    /// Has a speculator propose tokens in each step. It never changes a token, and excludes
+    /// [`Generator::system_speculation`].
+    pub fn speculator<S: Speculator + 'static>(self, speculator: S) -> Self {
+        if matches!(self.machine.options.drafting, raw::Drafting::None) {
+            let mut steering = self.machine.steering.borrow_mut();
+            steering.speculate(Box::new(speculator));
+        } else {
+            self.refuse(BOTH_PROPOSE);
+        }
+        self
+    }
+
+    /// Has the engine propose tokens, from what stood in the context before. It never changes a token. Once a step was
+    /// opened this is the error `invalid-argument`.
+    pub fn system_speculation(self) -> Self {
+        self.draft_by("system_speculation", raw::Drafting::NGram)
+    }
+
+    /// Has a smaller model with the same vocabulary propose tokens, by its name: as
+    /// [`Generator::system_speculation`] otherwise.
+    pub fn draft_model(self, name: &str) -> Self {
+        self.draft_by("draft_model", raw::Drafting::Model(name.to_owned()))
+    }
+
+    /// Computes every step with an adapter.
+    pub fn adapter(self, adapter: &Adapter) -> Self {
+        let adapter = adapter.clone();
+        self.set(move |made| made.set_adapter(adapter.raw()))
+    }
+
+    /// Perturbs the adapter by this seed; without an adapter the next step fails with `invalid-argument`.
+    pub fn zo_seed(self, seed: i64) -> Self {
+        self.set(move |made| made.set_zo_seed(seed))
+    }
+
+    /// How long the text is thought to become, at least 1, for planning; it never ends the generation.
+    pub fn horizon(self, n: usize) -> Self {
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        self.set(move |made| made.set_horizon(n))
+    }
+
+    /// Reads a row in every step: 0 is the one from which the step draws, or where tokens are drafted, the first from
+    /// which it does. The handle is for the output of each step; collectors show nothing of it.
+    pub fn probe_each_step<P: Probe>(&mut self, index: u32, probe: P) -> ProbeHandle<P> {
+        let (owner, index) = self.machine.probe_each_step(index, probe.to_raw());
+        ProbeHandle::new(owner, index)
+    }
+
+    /// Puts these tokens in place of what the last step accepted, until the next one is opened. Returns the tokens that
+    /// are kept: cut behind a stop token, and at the cap. Constraints see those. Empty where the call fails: its error
+    /// is kept.
+    pub fn accept(&self, tokens: &[u32]) -> Vec<u32> {
+        let kept = self.machine.ask(|made| made.accept(tokens).map(Some));
+        if let Some(kept) = &kept {
+            self.machine.steering.borrow_mut().replace(kept);
+        }
+        kept.unwrap_or_default()
     }
 
     /// Opens the next step, or ends the loop. A step that was cancelled is opened again.
@@ -102,8 +168,7 @@ impl Generator {
         reason = "an iterator has no place for the error"
     )]
     pub fn next(&mut self) -> Result<Option<GenStep>> {
-        let index = self.machine.generator()?.next_step()?;
-        Ok(index.map(|index| GenStep::new(Rc::clone(&self.machine), index)))
+        GenStep::open(&self.machine)
     }
 
     /// Runs to the end, for the text of the tokens that are left, as the template's chat decoder shows it.
@@ -113,6 +178,11 @@ impl Generator {
     pub fn collect_text(&self) -> impl Future<Output = Result<String>> + use<> {
         let machine = Rc::clone(&self.machine);
         async move {
+            machine.begin();
+            if machine.steering.borrow().is_asked() {
+                let (tokens, finish) = collect(&machine).await?;
+                return chat::visible_text(&machine.model, &tokens, finish);
+            }
             let text = machine.generator()?.collect_text();
             task::answer(text).await
         }
@@ -125,6 +195,10 @@ impl Generator {
     pub fn collect_tokens(&self) -> impl Future<Output = Result<Vec<u32>>> + use<> {
         let machine = Rc::clone(&self.machine);
         async move {
+            machine.begin();
+            if machine.steering.borrow().is_asked() {
+                return Ok(collect(&machine).await?.0);
+            }
             let tokens = machine.generator()?.collect_tokens();
             task::answer(tokens).await
         }
@@ -155,12 +229,52 @@ impl Generator {
         self.machine.generator().map(drop)
     }
 
-    /// Changes the generator, and keeps the error.
-    fn change(
+    fn set(
         self,
-        change: impl FnOnce(&raw::Generator) -> std::result::Result<(), Error>,
+        setting: impl Fn(&raw::Generator) -> std::result::Result<(), Error> + 'static,
     ) -> Self {
-        self.machine.ask(change);
+        self.machine.set(setting);
         self
     }
+
+    fn add(self, constraint: Box<dyn Constrain>) -> Self {
+        self.machine.steering.borrow_mut().constrain(constraint);
+        self.set(|made| made.ask_masks(true))
+    }
+
+    fn draft_by(self, name: &str, drafting: raw::Drafting) -> Self {
+        if self.machine.steering.borrow().has_speculator() {
+            self.refuse(BOTH_PROPOSE);
+            return self;
+        }
+        self.remake(name, |options| options.drafting = drafting)
+    }
+
+    /// Changes what the engine makes a generator with; keeps the error.
+    fn remake(mut self, name: &str, change: impl FnOnce(&mut raw::Options)) -> Self {
+        let unused = Rc::get_mut(&mut self.machine);
+        if !unused.is_some_and(|machine| machine.remake(change)) {
+            self.refuse(&format!("{name}() comes before the first step"));
+        }
+        self
+    }
+
+    fn refuse(&self, message: &str) {
+        let error = errors::text(ErrorCode::InvalidArgument, message);
+        self.machine.keeper.keep(error);
+    }
+}
+
+const BOTH_PROPOSE: &str =
+    "speculator() and system_speculation() both propose tokens; give one of them";
+
+/// Runs to the end step by step, because the program has a part in each.
+async fn collect(machine: &Rc<Machine>) -> Result<(Vec<u32>, Option<FinishReason>)> {
+    let (mut tokens, mut finish) = (Vec::new(), None);
+    while let Some(step) = GenStep::open(machine)? {
+        let output = step.execute().await?;
+        tokens.extend(output.tokens);
+        finish = output.finish;
+    }
+    Ok((tokens, finish))
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::executor::{self, Deadlock, Event, EventSource, Reactor};
 use crate::Result;
+use crate::bindings::pie::core::forward::{self, FuturePassOutput};
 use crate::bindings::pie::core::futures::{FutureBlob, FutureString, FutureUnit};
 use crate::bindings::pie::core::generation::{self, FutureOutput, FutureText, FutureTokens};
 use crate::bindings::pie::core::types::Error;
@@ -43,6 +44,7 @@ host_future!(FutureUnit, ());
 host_future!(FutureString, String);
 host_future!(FutureBlob, Vec<u8>);
 host_future!(FutureOutput, generation::Output);
+host_future!(FuturePassOutput, forward::PassOutput);
 host_future!(FutureTokens, Vec<u32>);
 host_future!(FutureText, String);
 

@@ -364,6 +364,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_beside_an_event_is_what_is_written_around_its_texts() {
+        for event in [failure(""), failure("text"), failure("no \u{e4}")] {
+            let body = Body::event(1, 2, &event);
+            let Event::Error(failure) = &*event else {
+                panic!("it is a failure");
+            };
+            let texts = [&failure.kind, &failure.message, &failure.traceback];
+            // Texts stand in quotes.
+            let n_quoted: usize = texts.iter().map(|text| text.len() + 2).sum();
+            let n_around = written(&body, 1000).len() - n_quoted;
+            assert_eq!(body.held_bytes() - event.payload_bytes(), n_around);
+        }
+    }
+
+    #[test]
     fn a_list_is_made_in_turns_with_others() {
         for n_rows in [0, 1, 3] {
             let rows = (0..n_rows).map(|n| {

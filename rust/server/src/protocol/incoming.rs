@@ -484,6 +484,16 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_as_many_fields_as_may_be_is_read() {
+        let message = |n_fields: usize| {
+            let more: String = (1..n_fields).map(|n| format!(",\"f{n}\":1")).collect();
+            serde_json::from_str::<Fields>(&format!("{{\"id\":1{more}}}"))
+        };
+        assert_eq!(message(MAX_FIELDS).unwrap().iter().count(), MAX_FIELDS);
+        assert!(message(MAX_FIELDS + 1).is_err());
+    }
+
+    #[test]
     fn an_input_keeps_its_text() {
         let input =
             r#"{"f": 94.52706955539223, "n": 123456789012345678901234567890, "s": "\u00e4"}"#;

@@ -177,6 +177,29 @@ fn a_frame_that_is_too_large_is_refused_by_its_header() {
 }
 
 #[test]
+fn whoever_still_sends_when_it_is_refused_gets_the_goodbye_and_an_end() {
+    let world = World::with(|config| config.max_frame_bytes = 1 << 20);
+    world.run(async {
+        let mut client = world.client("mallory").await;
+        let mut header = vec![0x82, 0xff];
+        header.extend((100_u64 << 20).to_be_bytes());
+        header.extend([0; 4]);
+        client.socket.get_mut().write_all(&header).await.unwrap();
+        assert_eq!(client.hear().await["error"]["code"], "limit-message");
+        assert_eq!(client.hear().await, json!({ "close": 1009 }));
+        // It has not looked yet, and goes on. A connection that was closed would break over that.
+        let stream = client.socket.get_mut();
+        for _ in 0..10 {
+            stream.write_all(&[0; 4 << 10]).await.unwrap();
+        }
+        stream.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        let ended = stream.read_to_end(&mut rest).await;
+        assert!(ended.is_ok_and(|n_bytes| n_bytes == 0), "{rest:?}");
+    });
+}
+
+#[test]
 fn half_a_frame_and_a_vanished_client_disturb_nobody() {
     let world = World::new();
     world.run(async {

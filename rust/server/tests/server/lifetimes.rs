@@ -424,6 +424,36 @@ fn a_stop_delivers_what_is_left_and_says_goodbye() {
 }
 
 #[test]
+fn a_stop_lets_a_client_take_what_did_not_fit_its_window() {
+    let world = World::new();
+    let (mut client, pid) = world.run(async {
+        let mut client = world.client("alice").await;
+        let digest = client.upload(&chatty(40)).await;
+        let launch =
+            json!({"type": "launch", "program": digest, "attach": true, "window_bytes": 10});
+        let pid = client.request(launch).await.unwrap()["pid"].as_u64();
+        let pid = pid.unwrap();
+        client.until(pid, "state", &json!("ended")).await;
+        (client, pid)
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| world.server.stop());
+        world.run(async {
+            // The server closes once nobody comes in any more.
+            let address = world.server.address();
+            while tokio::net::TcpStream::connect(address).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+            let (texts, last) = client.events(pid).await;
+            assert_eq!((texts.len(), &last["kind"]), (40, &json!("return")));
+            client.hear_that(|message| message["close"] == 1001).await;
+        });
+    });
+    // Nothing is left of it, though its end was kept.
+    assert!(world.host.find_process("alice", pid).is_err());
+}
+
+#[test]
 fn a_client_may_come_back_within_the_grace() {
     let world = World::new();
     world.run(async {

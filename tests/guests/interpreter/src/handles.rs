@@ -3,8 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use inferlet::{Context, Generator, Model, Result, chat};
+use inferlet::sample::Handle;
+use inferlet::{Context, Forward, Generator, Model, Output, Result, chat};
 use serde_json::{Value, json};
+
+use crate::steering::Logs;
 
 /// Every handle. A handle is borrowed for one call only, so that branches can share it.
 pub struct Handles {
@@ -13,7 +16,14 @@ pub struct Handles {
     generators: RefCell<HashMap<String, Generator>>,
     contexts: RefCell<HashMap<String, Context>>,
     decoders: RefCell<HashMap<String, chat::Decoder>>,
+    passes: RefCell<HashMap<String, Forward<'static>>>,
+    outputs: RefCell<HashMap<String, Output>>,
+    slots: RefCell<HashMap<String, Reader>>,
+    logs: RefCell<HashMap<String, Logs>>,
 }
+
+/// Reads an output by one handle: what each accessor gives of it.
+type Reader = Box<dyn Fn(&Output) -> Value>;
 
 impl Handles {
     pub fn new(model: Model) -> Self {
@@ -22,7 +32,65 @@ impl Handles {
             contexts: RefCell::default(),
             generators: RefCell::default(),
             decoders: RefCell::default(),
+            passes: RefCell::default(),
+            outputs: RefCell::default(),
+            slots: RefCell::default(),
+            logs: RefCell::default(),
         }
+    }
+
+    pub fn add_pass(&self, name: &str, pass: Forward<'static>) {
+        self.passes.borrow_mut().insert(name.to_owned(), pass);
+    }
+
+    pub fn add_output(&self, name: &str, output: Output) {
+        self.outputs.borrow_mut().insert(name.to_owned(), output);
+    }
+
+    /// Keeps a handle, by which outputs are read.
+    pub fn add_handle(&self, name: &str, handle: impl Handle + 'static) {
+        let reader: Reader = Box::new(move |output| reading(output, handle));
+        self.slots.borrow_mut().insert(name.to_owned(), reader);
+    }
+
+    pub fn add_logs(&self, name: &str, logs: Logs) {
+        self.logs.borrow_mut().insert(name.to_owned(), logs);
+    }
+
+    /// What the constraints and the speculator of the generator of that name were told.
+    pub fn logs<T>(&self, name: &str, call: impl FnOnce(&mut Logs) -> T) -> Result<T> {
+        Ok(call(
+            self.logs
+                .borrow_mut()
+                .get_mut(name)
+                .ok_or_else(|| unnamed("generator", name))?,
+        ))
+    }
+
+    /// Calls the pass of that name.
+    pub fn pass<T>(&self, name: &str, call: impl FnOnce(&mut Forward<'static>) -> T) -> Result<T> {
+        Ok(call(
+            self.passes
+                .borrow_mut()
+                .get_mut(name)
+                .ok_or_else(|| unnamed("pass", name))?,
+        ))
+    }
+
+    /// What the output of that name has of the handle of that name.
+    pub fn read(&self, output: &str, handle: &str) -> Value {
+        let outputs = self.outputs.borrow();
+        let Some(output) = outputs.get(output) else {
+            return json!({});
+        };
+        if handle == "auto" {
+            let auto = output.auto_sampler();
+            return auto.map_or_else(|| json!({}), |auto| reading(output, auto));
+        }
+        let slots = self.slots.borrow();
+        slots
+            .get(handle)
+            .map_or_else(|| json!({}), |read| read(output))
     }
 
     pub fn add_context(&self, name: &str, ctx: Context) {
@@ -84,6 +152,47 @@ pub fn event(event: chat::Event) -> Value {
         chat::Event::Done(text) => json!({ "type": "done", "text": text }),
         chat::Event::Interrupt(token) => json!({ "type": "interrupt", "token": token }),
     }
+}
+
+/// What the accessors give of a handle, those that give nothing left out.
+fn reading(output: &Output, handle: impl Handle) -> Value {
+    let mut found = serde_json::Map::new();
+    if let Some(token) = output.token(handle) {
+        found.insert("token".into(), json!(token));
+        found.insert("tokens".into(), json!(output.tokens_at(handle)));
+    }
+    if let Some((tokens, values)) = output.distribution(handle) {
+        let shown = if tokens.len() <= 8 {
+            json!([tokens, values])
+        } else {
+            let ids = tokens.iter().map(|id| f64::from(*id));
+            json!([
+                summed(ids),
+                summed(values.iter().map(|value| f64::from(*value)))
+            ])
+        };
+        found.insert("distribution".into(), shown);
+    }
+    if let Some(bytes) = output.logits(handle) {
+        let floats = bytes.as_chunks::<4>().0.iter();
+        let floats = floats.map(|bytes| f64::from(f32::from_le_bytes(*bytes)));
+        found.insert("logits".into(), json!(summed(floats)));
+    }
+    if let Some(values) = output.logprobs(handle) {
+        found.insert("logprobs".into(), json!(values));
+    }
+    if let Some(value) = output.entropy(handle) {
+        found.insert("entropy".into(), json!(value));
+    }
+    Value::Object(found)
+}
+
+/// How many, the first, the last, and their sum.
+fn summed(values: impl Iterator<Item = f64>) -> [f64; 4] {
+    let values: Vec<f64> = values.collect();
+    let (first, last) = (values.first(), values.last());
+    let [first, last] = [first, last].map(|value| value.copied().unwrap_or_default());
+    [values.len() as f64, first, last, values.iter().sum()]
 }
 
 fn unnamed(kind: &str, name: &str) -> String {

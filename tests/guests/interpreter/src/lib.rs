@@ -2,17 +2,19 @@
 
 mod handles;
 mod operation;
+mod steering;
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use inferlet::prelude::*;
-use inferlet::{ErrorCode, FutureBlobExt, error_code, session, task};
+use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use handles::{Handles, event};
-use operation::Operation;
+use operation::{Masks, Operation, Step};
+use steering::{Log, Logs};
 
 #[derive(Deserialize)]
 struct Input {
@@ -95,9 +97,84 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Buffer { ctx } => {
             return handles.context(ctx, |ctx| checked(ctx.buffer(), ctx.check()))?;
         }
+        Operation::Forward { ctx, r#as } => {
+            let pass = handles.context(ctx, |ctx| ctx.forward().into_owned())?;
+            pass.check()?;
+            handles.add_pass(r#as, pass);
+        }
+        Operation::Input { fwd, tokens } => {
+            handles.pass(fwd, |pass| pass.input(tokens).check())??
+        }
+        Operation::InputAt {
+            fwd,
+            tokens,
+            positions,
+        } => handles.pass(fwd, |pass| pass.input_at(tokens, positions).check())??,
+        Operation::AttentionMask { fwd, masks } => {
+            handles.pass(fwd, |pass| pass.attention_mask(masks).check())??
+        }
+        Operation::Mask { fwd, mask } => handles.pass(fwd, |pass| pass.mask(mask).check())??,
+        Operation::Sample {
+            fwd,
+            r#as,
+            indices,
+            sampler,
+        } => {
+            let handle = handles.pass(fwd, |pass| {
+                let handle = pass.sample(indices, sampler.sampler());
+                pass.check().map(|()| handle)
+            })??;
+            handles.add_handle(r#as, handle);
+        }
+        Operation::Probe {
+            fwd,
+            r#as,
+            index,
+            probe,
+        } => {
+            let handle = handles.pass(fwd, |pass| {
+                let handle = pass.probe(*index, probe.probe());
+                pass.check().map(|()| handle)
+            })??;
+            handles.add_handle(r#as, handle);
+        }
+        Operation::PassZoSeed { fwd, seed } => {
+            handles.pass(fwd, |pass| pass.zo_seed(*seed).check())??
+        }
+        Operation::StartPosition { fwd } => {
+            return handles.pass(fwd, |pass| checked(pass.start_position(), pass.check()))?;
+        }
+        Operation::Execute { fwd, r#as } => {
+            let output = handles.pass(fwd, |pass| pass.execute())?.await?;
+            handles.add_output(r#as, output);
+        }
+        Operation::Read { out, handle } => return Ok(handles.read(out, handle)),
+        Operation::MaskOfBools { allowed } => return Ok(json!(brle::from_bools(allowed)?)),
+        Operation::MaskShortest { mask, length } => {
+            return Ok(json!(brle::shortest(mask, *length)?));
+        }
+        Operation::MaskAnd { masks, length } => {
+            return Ok(json!(brle::intersection(masks, *length)?));
+        }
+        Operation::MaskAllowing { elements, length } => {
+            return Ok(json!(brle::allowing(elements, *length)?));
+        }
+        Operation::MaskAllowed { mask, length } => {
+            return Ok(json!(brle::allowed(mask, *length)?));
+        }
+        Operation::MaskPack { mask, length } => return Ok(json!(brle::pack(mask, *length)?)),
+        Operation::MaskUnpack { bits, length } => return Ok(json!(brle::unpack(bits, *length)?)),
+        Operation::MaskWindow {
+            start,
+            n,
+            window,
+            sinks,
+        } => return Ok(json!(brle::window(*start, *n, *window, *sinks)?)),
+        Operation::MaskCausal { start, n } => return Ok(json!(brle::causal(*start, *n)?)),
         Operation::Generate(request) => {
-            let generator = handles.context(&request.ctx, |ctx| request.start(ctx))?;
+            let (generator, logs) = handles.context(&request.ctx, |ctx| request.start(ctx))?;
             generator.check()?;
+            handles.add_logs(&request.r#as, logs);
             handles.add_generator(&request.r#as, generator);
         }
         Operation::SetMaxTokens { r#gen, n } => {
@@ -115,12 +192,44 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::SetSeed { r#gen, seed } => {
             handles.rebuild(r#gen, |generator| generator.seed(*seed))?
         }
-        Operation::Step { r#gen } => {
-            if let Some(step) = handles.generator(r#gen, |generator| generator.next())?? {
-                let out = step.execute().await?;
-                return Ok(json!({ "tokens": out.tokens, "finish": out.finish }));
+        Operation::ProbeEachStep {
+            r#gen,
+            r#as,
+            index,
+            probe,
+        } => {
+            let handle = handles.generator(r#gen, |generator| {
+                let handle = generator.probe_each_step(*index, probe.probe());
+                generator.check().map(|()| handle)
+            })??;
+            handles.add_handle(r#as, handle);
+        }
+        Operation::Horizon { r#gen, n } => {
+            handles.rebuild(r#gen, |generator| generator.horizon(*n))?
+        }
+        Operation::ZoSeed { r#gen, seed } => {
+            handles.rebuild(r#gen, |generator| generator.zo_seed(*seed))?
+        }
+        Operation::Constrain { r#gen, constrain } => {
+            for Masks { masks } in constrain {
+                let constraint = handles.logs(r#gen, |logs| logs.constraint(masks))?;
+                handles.rebuild(r#gen, |generator| generator.constrain(constraint))?;
             }
         }
+        Operation::Accept { r#gen, tokens } => {
+            return handles.generator(r#gen, |generator| {
+                checked(generator.accept(tokens), generator.check())
+            })?;
+        }
+        Operation::ConstraintLog { r#gen } => {
+            let told = |logs: &mut Logs| logs.constraints.iter().map(Log::told).collect();
+            let told: Vec<Vec<Value>> = handles.logs(r#gen, told)?;
+            return Ok(json!(told));
+        }
+        Operation::SpeculatorLog { r#gen } => {
+            return Ok(json!(handles.logs(r#gen, |logs| logs.speculator.told())?));
+        }
+        Operation::Step(step) => return run_step(handles, step).await,
         Operation::CollectTokens { r#gen } => {
             return Ok(json!(
                 handles
@@ -235,6 +344,25 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
         Operation::Sleep { ms } => task::sleep(Duration::from_millis(*ms)).await,
     }
     Ok(Value::Null)
+}
+
+/// The next step; null after the end.
+async fn run_step(handles: &Handles, given: &Step) -> Result<Value> {
+    let Some(mut step) = handles.generator(&given.r#gen, |generator| generator.next())?? else {
+        return Ok(Value::Null);
+    };
+    if given.clear {
+        step.clear_sampler();
+    }
+    for one in &given.probes {
+        handles.add_handle(&one.r#as, step.probe(one.index, one.probe.probe()));
+    }
+    let out = step.execute().await?;
+    let answer = json!({ "tokens": out.tokens, "finish": out.finish });
+    if let Some(name) = &given.r#as {
+        handles.add_output(name, out);
+    }
+    Ok(answer)
 }
 
 /// Whether there was such a snapshot, which the other languages answer by a context or none.

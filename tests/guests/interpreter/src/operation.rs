@@ -1,50 +1,250 @@
 //! The operations as they stand in a file.
 
-use inferlet::sample::Seeded;
+use inferlet::sample::{Distribution, Entropy, Logits, Logprob, Logprobs, Probe, Seeded};
 use inferlet::{Context, Generator, Sampler};
 use serde::Deserialize;
+
+use crate::steering::Logs;
 
 /// One operation: handles go by name.
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Operation {
-    Context { r#as: String, model: Option<String> },
-    Fork { ctx: String, r#as: String },
-    Save { ctx: String, name: String },
-    Open { name: String, r#as: String },
-    Take { name: String, r#as: String },
-    Delete { name: String },
+    Context {
+        r#as: String,
+        model: Option<String>,
+    },
+    Fork {
+        ctx: String,
+        r#as: String,
+    },
+    Save {
+        ctx: String,
+        name: String,
+    },
+    Open {
+        name: String,
+        r#as: String,
+    },
+    Take {
+        name: String,
+        r#as: String,
+    },
+    Delete {
+        name: String,
+    },
     Snapshots {},
-    Snapshot { ctx: String, r#as: String },
-    Suspend { ctx: String },
-    Release { ctx: String },
-    System { ctx: String, text: String },
-    User { ctx: String, text: String },
-    Assistant { ctx: String, text: String },
-    Cue { ctx: String },
-    Seal { ctx: String },
-    Append { ctx: String, tokens: Vec<u32> },
-    AppendText { ctx: String, text: String },
-    Flush { ctx: String },
-    Truncate { ctx: String, n: u32 },
-    SeqLen { ctx: String },
-    CachedTokens { ctx: String },
-    PageSize { ctx: String },
-    Buffer { ctx: String },
+    Snapshot {
+        ctx: String,
+        r#as: String,
+    },
+    Suspend {
+        ctx: String,
+    },
+    Release {
+        ctx: String,
+    },
+    System {
+        ctx: String,
+        text: String,
+    },
+    User {
+        ctx: String,
+        text: String,
+    },
+    Assistant {
+        ctx: String,
+        text: String,
+    },
+    Cue {
+        ctx: String,
+    },
+    Seal {
+        ctx: String,
+    },
+    Append {
+        ctx: String,
+        tokens: Vec<u32>,
+    },
+    AppendText {
+        ctx: String,
+        text: String,
+    },
+    Flush {
+        ctx: String,
+    },
+    Truncate {
+        ctx: String,
+        n: u32,
+    },
+    SeqLen {
+        ctx: String,
+    },
+    CachedTokens {
+        ctx: String,
+    },
+    PageSize {
+        ctx: String,
+    },
+    Buffer {
+        ctx: String,
+    },
+    Forward {
+        ctx: String,
+        r#as: String,
+    },
+    Input {
+        fwd: String,
+        tokens: Vec<u32>,
+    },
+    InputAt {
+        fwd: String,
+        tokens: Vec<u32>,
+        positions: Vec<u32>,
+    },
+    AttentionMask {
+        fwd: String,
+        masks: Vec<Vec<u32>>,
+    },
+    Mask {
+        fwd: String,
+        mask: Vec<u32>,
+    },
+    Sample {
+        fwd: String,
+        r#as: String,
+        indices: Vec<u32>,
+        sampler: Choice,
+    },
+    Probe {
+        fwd: String,
+        r#as: String,
+        index: u32,
+        probe: Reading,
+    },
+    PassZoSeed {
+        fwd: String,
+        seed: i64,
+    },
+    StartPosition {
+        fwd: String,
+    },
+    Execute {
+        fwd: String,
+        r#as: String,
+    },
+    Read {
+        out: String,
+        handle: String,
+    },
+    MaskOfBools {
+        allowed: Vec<bool>,
+    },
+    MaskShortest {
+        mask: Vec<u32>,
+        length: u32,
+    },
+    MaskAnd {
+        masks: Vec<Vec<u32>>,
+        length: u32,
+    },
+    MaskAllowing {
+        elements: Vec<u32>,
+        length: u32,
+    },
+    MaskAllowed {
+        mask: Vec<u32>,
+        length: u32,
+    },
+    MaskPack {
+        mask: Vec<u32>,
+        length: u32,
+    },
+    MaskUnpack {
+        bits: Vec<u8>,
+        length: u32,
+    },
+    MaskWindow {
+        start: u32,
+        n: u32,
+        window: u32,
+        sinks: u32,
+    },
+    MaskCausal {
+        start: u32,
+        n: u32,
+    },
     Generate(Request),
-    SetMaxTokens { r#gen: String, n: usize },
-    Stop { r#gen: String, tokens: Vec<u32> },
-    AddStop { r#gen: String, tokens: Vec<u32> },
-    IgnoreEos { r#gen: String, value: bool },
-    SetSeed { r#gen: String, seed: u64 },
-    Step { r#gen: String },
-    CollectTokens { r#gen: String },
-    CollectText { r#gen: String },
-    TokensGenerated { r#gen: String },
-    IsDone { r#gen: String },
-    FinishReason { r#gen: String },
-    Encode { text: String },
-    Decode { tokens: Vec<u32> },
+    SetMaxTokens {
+        r#gen: String,
+        n: usize,
+    },
+    Stop {
+        r#gen: String,
+        tokens: Vec<u32>,
+    },
+    AddStop {
+        r#gen: String,
+        tokens: Vec<u32>,
+    },
+    IgnoreEos {
+        r#gen: String,
+        value: bool,
+    },
+    SetSeed {
+        r#gen: String,
+        seed: u64,
+    },
+    ProbeEachStep {
+        r#gen: String,
+        r#as: String,
+        index: u32,
+        probe: Reading,
+    },
+    Horizon {
+        r#gen: String,
+        n: usize,
+    },
+    ZoSeed {
+        r#gen: String,
+        seed: i64,
+    },
+    Constrain {
+        r#gen: String,
+        constrain: Vec<Masks>,
+    },
+    Accept {
+        r#gen: String,
+        tokens: Vec<u32>,
+    },
+    ConstraintLog {
+        r#gen: String,
+    },
+    SpeculatorLog {
+        r#gen: String,
+    },
+    Step(Step),
+    CollectTokens {
+        r#gen: String,
+    },
+    CollectText {
+        r#gen: String,
+    },
+    TokensGenerated {
+        r#gen: String,
+    },
+    IsDone {
+        r#gen: String,
+    },
+    FinishReason {
+        r#gen: String,
+    },
+    Encode {
+        text: String,
+    },
+    Decode {
+        tokens: Vec<u32>,
+    },
     Models {},
     Version {},
     Username {},
@@ -53,23 +253,45 @@ pub enum Operation {
     LaunchSeed {},
     ModelName {},
     VocabSize {},
-    Vocabs { tokens: Vec<u32> },
+    Vocabs {
+        tokens: Vec<u32>,
+    },
     SpecialTokens {},
     SplitRegex {},
-    MessageTokens { role: String, text: String },
+    MessageTokens {
+        role: String,
+        text: String,
+    },
     CueTokens {},
     SealTokens {},
     StopTokens {},
-    Send { text: String },
+    Send {
+        text: String,
+    },
     Receive {},
-    SendFile { data: Vec<u8> },
+    SendFile {
+        data: Vec<u8>,
+    },
     ReceiveFile {},
-    All { ops: Vec<Vec<Operation>> },
-    ChatFeed { r#as: String, tokens: Vec<u32> },
-    ChatFinish { r#as: String },
-    ChatReset { r#as: String },
-    ChatStream { r#gen: String },
-    Sleep { ms: u64 },
+    All {
+        ops: Vec<Vec<Operation>>,
+    },
+    ChatFeed {
+        r#as: String,
+        tokens: Vec<u32>,
+    },
+    ChatFinish {
+        r#as: String,
+    },
+    ChatReset {
+        r#as: String,
+    },
+    ChatStream {
+        r#gen: String,
+    },
+    Sleep {
+        ms: u64,
+    },
 }
 
 /// A generator to be made. Rust has no `auto_flush`: it always does.
@@ -84,10 +306,51 @@ pub struct Request {
     seed: Option<u64>,
     #[serde(default)]
     ignore_eos: bool,
+    #[serde(default)]
+    logit_mask: Vec<u32>,
+    #[serde(default)]
+    system_speculation: bool,
+    zo_seed: Option<i64>,
+    horizon: Option<usize>,
+    #[serde(default)]
+    constrain: Vec<Masks>,
+    speculator: Option<Proposals>,
 }
 
+/// A constraint that answers with these masks in turn.
 #[derive(Deserialize)]
-struct Choice {
+pub struct Masks {
+    pub masks: Vec<Vec<u32>>,
+}
+
+/// A speculator that proposes these tokens in turn.
+#[derive(Deserialize)]
+struct Proposals {
+    drafts: Vec<Vec<u32>>,
+}
+
+/// A step to be executed.
+#[derive(Deserialize)]
+pub struct Step {
+    pub r#gen: String,
+    pub r#as: Option<String>,
+    #[serde(default)]
+    pub clear: bool,
+    #[serde(default)]
+    pub probes: Vec<StepProbe>,
+}
+
+/// A probe of one step.
+#[derive(Deserialize)]
+pub struct StepProbe {
+    pub r#as: String,
+    pub index: u32,
+    pub probe: Reading,
+}
+
+/// A sampler.
+#[derive(Deserialize)]
+pub struct Choice {
     #[serde(flatten)]
     kind: Kind,
     seed: Option<u64>,
@@ -104,9 +367,36 @@ enum Kind {
     Multinomial { temperature: f32, draws: u32 },
 }
 
+/// A probe.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Reading {
+    Logits {},
+    Distribution { temperature: f32, k: u32 },
+    Logprob { token: u32 },
+    Logprobs { tokens: Vec<u32> },
+    Entropy {},
+}
+
+impl Reading {
+    /// As the engine takes it.
+    pub fn probe(&self) -> inferlet::pie::core::sampling::Probe {
+        match self {
+            Self::Logits {} => Logits.to_raw(),
+            Self::Distribution { temperature, k } => {
+                let (temperature, k) = (*temperature, *k);
+                Distribution { temperature, k }.to_raw()
+            }
+            Self::Logprob { token } => Logprob(*token).to_raw(),
+            Self::Logprobs { tokens } => Logprobs(tokens.clone()).to_raw(),
+            Self::Entropy {} => Entropy.to_raw(),
+        }
+    }
+}
+
 impl Request {
-    /// The generator, before the engine has checked it.
-    pub fn start(&self, ctx: &Context) -> Generator {
+    /// The generator, before the engine has checked it, and what its constraints and its speculator will be told.
+    pub fn start(&self, ctx: &Context) -> (Generator, Logs) {
         let mut generator = ctx.generate(self.sampler.sampler());
         if !self.stop.is_empty() {
             generator = generator.stop(&self.stop);
@@ -120,12 +410,33 @@ impl Request {
         if let Some(seed) = self.seed {
             generator = generator.seed(seed);
         }
-        generator
+        if !self.logit_mask.is_empty() {
+            generator = generator.logit_mask(&self.logit_mask);
+        }
+        if self.system_speculation {
+            generator = generator.system_speculation();
+        }
+        if let Some(seed) = self.zo_seed {
+            generator = generator.zo_seed(seed);
+        }
+        if let Some(n) = self.horizon {
+            generator = generator.horizon(n);
+        }
+        let mut logs = Logs::default();
+        for masks in &self.constrain {
+            generator = generator.constrain(logs.constraint(&masks.masks));
+        }
+        if let Some(Proposals { drafts }) = &self.speculator {
+            // A speculator cannot hold its context, and so counts.
+            let start = ctx.seq_len() + ctx.buffer().len() as u32;
+            generator = generator.speculator(logs.speculator(start, drafts));
+        }
+        (generator, logs)
     }
 }
 
 impl Choice {
-    fn sampler(&self) -> Seeded {
+    pub fn sampler(&self) -> Seeded {
         let sampler = match self.kind {
             Kind::Argmax {} => Sampler::Argmax,
             Kind::TopP { temperature, p } => Sampler::top_p(temperature, p),

@@ -1,0 +1,150 @@
+/** What came of a pass or a step, and the handles by which it is read. */
+
+import { show } from './arguments.js';
+import { wrongType } from './errors.js';
+
+/**
+ * Why a generation ended: a stop token was accepted; the cap or the length of the model's context was reached; a
+ * constraint ended it; or it was retired by a newer generator, a truncation, or the end of its context.
+ */
+export type FinishReason = 'stop' | 'length' | 'constraint' | 'closed';
+
+/** Where a handle's slot stands: the index of it among those of its owner, which is a pass, a step or a generator. */
+interface Place {
+  readonly owner: object;
+  readonly index: number;
+}
+
+let placeOf: (handle: Handle) => Place;
+
+/** Names a slot of an output. */
+class Handle {
+  readonly #place: Place;
+
+  /** @internal */
+  constructor(owner: object, index: number) {
+    this.#place = { owner, index };
+  }
+
+  static {
+    placeOf = (handle) => {
+      if (typeof handle !== 'object' || handle === null || !(#place in handle)) {
+        throw wrongType(`the handle must be what sample() or probe() returned, not ${show(handle)}`);
+      }
+      return handle.#place;
+    };
+  }
+}
+
+/** Names what a sampler drew. */
+export class SampleHandle extends Handle {}
+
+/** Names what a probe read. */
+export class ProbeHandle extends Handle {}
+
+/** What came of a sampler or a probe. Bytes are those of float32 numbers. */
+export type Slot =
+  | { readonly type: 'tokens'; readonly value: Uint32Array }
+  | { readonly type: 'logits'; readonly value: Uint8Array }
+  | { readonly type: 'distribution'; readonly value: { readonly tokens: Uint32Array; readonly values: Float32Array } }
+  | { readonly type: 'logprobs'; readonly value: Float32Array }
+  | { readonly type: 'entropy'; readonly value: number }
+  | { readonly type: 'embedding'; readonly value: Uint8Array };
+
+/** How many tokens were proposed in a pass, and how many of them the sampler drew as well. */
+export interface Speculation {
+  readonly drafted: number;
+  readonly accepted: number;
+}
+
+/** What the engine answered. */
+export interface RawOutput {
+  /** One for each sampler and probe, in their order. */
+  readonly slots: readonly Slot[];
+  readonly speculative: Speculation;
+}
+
+/** The value of each kind of slot. */
+type SlotValues = { [S in Slot as S['type']]: S['value'] };
+
+/** What the engine answers with, of a pass or of a step. */
+interface Answer {
+  readonly slots: readonly Slot[];
+  readonly speculation: Speculation;
+  readonly tokens?: Uint32Array;
+  readonly finish?: FinishReason | undefined;
+}
+
+/**
+ * What came of a pass or a step. Read it by the handles of that pass or step: another handle, and one of another kind,
+ * give `undefined`.
+ */
+export class Output {
+  /** What a step of a generator accepted, a stop token included as the last; nothing in a pass of one's own. */
+  readonly tokens: Uint32Array;
+  /** Set when this step ended the generation. */
+  readonly finishReason: FinishReason | undefined;
+  /** What the sampler of the generator drew; undefined after `clearSampler()` and in a pass of one's own. */
+  readonly autoSampler: SampleHandle | undefined;
+  /** The slots as the engine answers them, and what was drafted. */
+  readonly raw: RawOutput;
+  readonly #first: ReadonlyMap<object, number>;
+
+  /**
+   * @param first of each owner of handles, the index of its first slot.
+   * @param autoSampler the sampler of the generator, of which an output without probes has no slot.
+   * @internal
+   */
+  constructor(answer: Answer, first: ReadonlyMap<object, number>, autoSampler?: SampleHandle) {
+    this.tokens = answer.tokens ?? new Uint32Array();
+    this.finishReason = answer.finish;
+    this.autoSampler = autoSampler;
+    const alone = autoSampler !== undefined && answer.slots.length === 0;
+    const slots: readonly Slot[] = alone ? [{ type: 'tokens', value: this.tokens }] : answer.slots;
+    this.raw = { slots, speculative: answer.speculation };
+    this.#first = first;
+  }
+
+  /** The token of a sampler; the first one where it has drawn several. */
+  token(handle: SampleHandle): number | undefined {
+    return this.#value(handle, 'tokens')?.[0];
+  }
+
+  /** Every token of a sampler: index after index, and draw after draw. */
+  tokensAt(handle: SampleHandle): Uint32Array | undefined {
+    return this.#value(handle, 'tokens');
+  }
+
+  /** Tokens and their probabilities. */
+  distribution(handle: ProbeHandle): [Uint32Array, Float32Array] | undefined {
+    const found = this.#value(handle, 'distribution');
+    return found && [found.tokens, found.values];
+  }
+
+  /** The bytes of the row: float32 in the order of ids, for a `Float32Array` over their buffer. */
+  logits(handle: ProbeHandle): Uint8Array | undefined {
+    return this.#value(handle, 'logits');
+  }
+
+  /** Logarithms of probabilities, in the order of the probe's tokens. */
+  logprobs(handle: ProbeHandle): Float32Array | undefined {
+    return this.#value(handle, 'logprobs');
+  }
+
+  /** In nats. */
+  entropy(handle: ProbeHandle): number | undefined {
+    return this.#value(handle, 'entropy');
+  }
+
+  /** The bytes of the hidden state: float32, for a `Float32Array` over their buffer. */
+  embedding(handle: ProbeHandle): Uint8Array | undefined {
+    return this.#value(handle, 'embedding');
+  }
+
+  #value<T extends keyof SlotValues>(handle: Handle, type: T): SlotValues[T] | undefined {
+    const { owner, index } = placeOf(handle);
+    const first = this.#first.get(owner);
+    const slot = first === undefined ? undefined : this.raw.slots[first + index];
+    return slot?.type === type ? (slot.value as SlotValues[T]) : undefined;
+  }
+}

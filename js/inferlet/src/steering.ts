@@ -1,0 +1,110 @@
+/** What a generator asks of the program in each step: masks of its constraints, drafts of its speculator. */
+
+import * as host from 'pie:host';
+import { show, toPositions, toRuns, toTokens } from './arguments.js';
+import type { Constraint } from './constraint.js';
+import { wrongType } from './errors.js';
+import { type Model, modelHandle } from './model.js';
+import type { Speculator } from './speculator.js';
+
+/**
+ * The constraints and the speculator of one generator, and what they answered for the step that is open.
+ * @internal
+ */
+export class Steering {
+  readonly #generator: host.GeneratorHandle;
+  readonly #model: Model;
+  readonly #constraints: Constraint[] = [];
+  #speculator: Speculator | undefined;
+  /** What the step before accepted. */
+  #accepted: Uint32Array = new Uint32Array();
+  /** What the first of the constraints answered in this step: a step that runs again asks them no more. */
+  #masks: Uint32Array[] = [];
+  /** How many tokens were proposed for this step; undefined: the speculator was not asked yet. */
+  #nDrafted: number | undefined;
+  /** Every token since the generator was made, for a speculator alone. */
+  #drawn: number[] = [];
+
+  constructor(generator: host.GeneratorHandle, model: Model) {
+    this.#generator = generator;
+    this.#model = model;
+  }
+
+  /** Whether the program has a part in each step, so that the engine cannot go on alone. */
+  get isAsked(): boolean {
+    return this.#constraints.length > 0 || this.#speculator !== undefined;
+  }
+
+  /** Adds constraints: from now on each step waits for their mask. */
+  constrain(constraints: readonly Constraint[]): void {
+    if (constraints.length > 0) this.#generator.askMasks(true);
+    this.#constraints.push(...constraints);
+  }
+
+  /** Has a speculator propose tokens in each step. */
+  speculate(speculator: Speculator): void {
+    this.#speculator = speculator;
+    speculator.reset?.();
+  }
+
+  /**
+   * Runs the open step. Constraints are asked while the device works; where one throws, the step is given up, and
+   * opened again later.
+   */
+  start(settle: host.Settle<host.Output>): host.Wait {
+    this.#propose();
+    const wait = this.#generator.step(settle);
+    if (this.#constraints.length === 0) return wait;
+    try {
+      this.#generator.giveMask(this.#mask());
+    } catch (error) {
+      wait.unsubscribe();
+      throw error;
+    }
+    return wait;
+  }
+
+  /** Notes what the step accepted, and tells the speculator. */
+  take({ tokens, speculation }: host.Output): void {
+    const nRejected = (this.#nDrafted ?? 0) - speculation.accepted;
+    this.#accepted = tokens;
+    this.#masks = [];
+    this.#nDrafted = undefined;
+    if (this.#speculator === undefined) return;
+    this.#drawn.push(...tokens);
+    if (nRejected > 0) this.#speculator.rollback?.(nRejected);
+    this.#speculator.accept(tokens.slice());
+  }
+
+  /** Other tokens stand in place of what the last step accepted. */
+  replace(tokens: Uint32Array): void {
+    if (this.#speculator !== undefined) {
+      this.#drawn.splice(this.#drawn.length - this.#accepted.length, this.#accepted.length, ...tokens);
+      this.#speculator.reset?.();
+      this.#speculator.accept(Uint32Array.from(this.#drawn));
+    }
+    this.#accepted = tokens;
+  }
+
+  #propose(): void {
+    if (this.#speculator === undefined || this.#nDrafted !== undefined) return;
+    const draft: unknown = this.#speculator.draft();
+    if (!Array.isArray(draft) || draft.length !== 2) {
+      throw wrongType(`draft() must return [tokens, positions], not ${show(draft)}`);
+    }
+    const tokens = toTokens(draft[0], 'draft()[0]');
+    const positions = toPositions(draft[1], 'draft()[1]');
+    if (tokens.length > 0 || positions.length > 0) this.#generator.draft(tokens, positions);
+    this.#nDrafted = tokens.length;
+  }
+
+  /** What all constraints allow in this step. */
+  #mask(): Uint32Array {
+    for (const constraint of this.#constraints.slice(this.#masks.length)) {
+      const given = constraint.step(this.#accepted.slice());
+      this.#masks.push(given === undefined || given === null ? new Uint32Array() : toRuns(given, 'step()'));
+    }
+    const masks = this.#masks;
+    return masks.length === 1 ? masks[0]! : host.intersection(masks, modelHandle(this.#model).tokenizer().vocabSize());
+  }
+}

@@ -1,0 +1,130 @@
+"""What a generator asks of the program in each step: masks of its constraints, drafts of its speculator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wit_world.imports import generation as _generation
+from wit_world.imports import masks as _masks
+
+from inferlet import _arguments
+from inferlet.constraint import Constraint, Schema
+from inferlet.errors import host
+from inferlet.model import Model
+from inferlet.spec import Speculator
+
+Constrain = Schema | Constraint | Iterable[Schema | Constraint] | None
+"""What the option `constrain` takes."""
+
+
+def constraints_of(given: Constrain, model: Model) -> list[Constraint]:
+    """The constraints that are given, those of schemas made for the model."""
+    if given is None:
+        return []
+    if isinstance(given, Schema | Constraint):
+        return [_constraint_of("constrain", given, model)]
+    if not isinstance(given, Iterable):
+        _arguments.refuse("constrain", given, "a constraint, a schema, or a list of them")
+    return [_constraint_of(f"constrain[{index}]", one, model) for index, one in enumerate(given)]
+
+
+def _constraint_of(name: str, given: object, model: Model) -> Constraint:
+    if isinstance(given, Schema):
+        name, given = f"{name}.build_constraint()", given.build_constraint(model)
+    if not isinstance(given, Constraint):
+        _arguments.refuse(name, given, "a constraint, with the method step(accepted)")
+    return given
+
+
+class Steering:
+    """The constraints and the speculator of one generator, and what they answered for the step that is open."""
+
+    def __init__(self, raw: _generation.Generator, model: Model) -> None:
+        self._raw = raw
+        self._model = model
+        self._constraints: list[Constraint] = []
+        self._speculator: Speculator | None = None
+        self._accepted: list[int] = []
+        """What the step before accepted."""
+        self._masks: list[list[int]] = []
+        """What the first of the constraints answered in this step: a step that runs again asks them no more."""
+        self._n_drafted: int | None = None
+        """How many tokens were proposed for this step; None: the speculator was not asked yet."""
+        self._drawn: list[int] = []
+        """Every token since the generator was made, for a speculator alone."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the program has a part in each step, so that the engine cannot go on alone."""
+        return bool(self._constraints) or self._speculator is not None
+
+    def constrain(self, constraints: list[Constraint]) -> None:
+        """Adds constraints: from now on each step waits for their mask."""
+        if constraints:
+            host(self._raw.ask_masks, True)
+            self._constraints += constraints
+
+    def speculate(self, speculator: Speculator) -> None:
+        """Has a speculator propose tokens in each step."""
+        for method in ("draft", "accept"):
+            if not callable(getattr(speculator, method, None)):
+                _arguments.refuse("speculator", speculator, f"a speculator, with the method {method}")
+        self._speculator = speculator
+        self._call_if_there("reset")
+
+    def start(self) -> _generation.FutureOutput:
+        """Runs the open step. Constraints are asked while the device works; where one throws, the step is given up."""
+        self._propose()
+        future = self._raw.step()
+        if self._constraints:
+            try:
+                host(self._raw.give_mask, self._mask())
+            except BaseException:
+                future.__exit__(None, None, None)
+                raise
+        return future
+
+    def take(self, output: _generation.Output) -> None:
+        """Notes what the step accepted, and tells the speculator."""
+        self._accepted, self._masks = output.tokens, []
+        n_drafted, self._n_drafted = self._n_drafted or 0, None
+        if self._speculator is not None:
+            n_rejected = n_drafted - output.speculation.accepted
+            if n_rejected > 0:
+                self._call_if_there("rollback", n_rejected)
+            self._drawn += output.tokens
+            self._speculator.accept(list(output.tokens))
+
+    def replace(self, tokens: list[int]) -> None:
+        """Other tokens stand in place of what the last step accepted."""
+        if self._speculator is not None:
+            del self._drawn[len(self._drawn) - len(self._accepted) :]
+            self._drawn += tokens
+            self._call_if_there("reset")
+            self._speculator.accept(list(self._drawn))
+        self._accepted = tokens
+
+    def _propose(self) -> None:
+        if self._speculator is None or self._n_drafted is not None:
+            return
+        draft = self._speculator.draft()
+        if not isinstance(draft, tuple | list) or len(draft) != 2:
+            _arguments.refuse("draft()", draft, "a pair: tokens and their positions")
+        tokens, positions = _arguments.tokens("draft()[0]", draft[0]), _arguments.counts("draft()[1]", draft[1])
+        if tokens or positions:
+            host(self._raw.draft, tokens, positions)
+        self._n_drafted = len(tokens)
+
+    def _mask(self) -> list[int]:
+        """What all constraints allow in this step; the engine adds the mask of the options."""
+        for constraint in self._constraints[len(self._masks) :]:
+            given = constraint.step(list(self._accepted))
+            self._masks.append([] if given is None else _arguments.runs("step()", given))
+        if len(self._masks) == 1:
+            return self._masks[0]
+        return host(_masks.intersection, self._masks, self._model.tokenizer().vocab_size())
+
+    def _call_if_there(self, method: str, *arguments: int) -> None:
+        function = getattr(self._speculator, method, None)
+        if function is not None:
+            function(*arguments)

@@ -1,0 +1,102 @@
+"""The examples of what programs build of passes, samplers, probes, masks and speculators, on the embedded model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pie.engine import Engine
+from support.launching import example, python_source, run
+
+SEED = 7
+PLAIN = """
+from inferlet import Context, Model, Sampler
+
+async def main(input):
+    ctx = Context(Model.load("default"))
+    if "system" in input:
+        ctx.system(input["system"])
+    return await ctx.user(input["prompt"]).generate(Sampler.argmax(), max_tokens=input["max_tokens"]).collect_text()
+"""
+
+
+def value_of(engine: Engine, name: str, **given: Any) -> Any:
+    """What an example returns, twice the same."""
+    program = example(name, "python")
+    first, again = (run(engine, program, given, seed=SEED) for _ in range(2))
+    assert first.code is None, first.traceback
+    assert first.value == again.value
+    return first.value
+
+
+def plain(engine: Engine, prompt: str, max_tokens: int, **given: str) -> str:
+    """The likeliest token at each step."""
+    outcome = run(engine, python_source(PLAIN), {"prompt": prompt, "max_tokens": max_tokens} | given)
+    assert outcome.code is None, outcome.traceback
+    text: str = outcome.value
+    return text
+
+
+def test_one_beam_is_argmax_and_several_differ(tiny: Engine) -> None:
+    texts = value_of(tiny, "beam_search", beams=3, max_tokens=12)
+    assert len(set(texts)) == len(texts) == 3
+    (alone,) = value_of(tiny, "beam_search", beams=1, max_tokens=12)
+    assert alone == plain(tiny, "Name an animal.", 12)
+
+
+def test_contrastive_decoding_without_contrast_is_argmax(tiny: Engine) -> None:
+    assert value_of(tiny, "contrastive_decoding", weight=0.0) == plain(tiny, "Name an animal.", 24, system="You are a helpful assistant.")
+
+
+def test_contrast_changes_a_text(tiny: Engine) -> None:
+    prompt = "Tell me a short story about a fox."
+    texts = [value_of(tiny, "contrastive_decoding", prompt=prompt, weight=weight, max_tokens=24) for weight in (0.0, 0.9)]
+    assert texts[0] != texts[1]
+
+
+def test_a_tree_of_thoughts_has_a_thought_a_level(tiny: Engine) -> None:
+    assert len(value_of(tiny, "tree_of_thoughts", depth=2, branches=3, max_tokens=12)) == 2
+
+
+def test_a_window_with_sinks_goes_far_beyond_it(tiny: Engine) -> None:
+    value = value_of(tiny, "windowed_attention", window=16, sinks=4, max_tokens=80)
+    assert value["length"] > 80 > value["seen"] == 20
+    assert value["text"]
+
+
+def test_a_window_that_holds_everything_changes_nothing(tiny: Engine) -> None:
+    wide = [value_of(tiny, "windowed_attention", window=n, max_tokens=24)["text"] for n in (1000, 2000)]
+    assert wide[0] == wide[1] == plain(tiny, "Tell me a short story about a fox.", 24)
+    assert wide[0] != value_of(tiny, "windowed_attention", window=4, sinks=1, max_tokens=24)["text"]
+
+
+def test_guidance_of_one_is_argmax(tiny: Engine) -> None:
+    prompt = "Tell me a short story about a fox."
+    one, three = (value_of(tiny, "guidance", prompt=prompt, scale=scale, max_tokens=12) for scale in (1.0, 3.0))
+    assert one == plain(tiny, prompt, 12)
+    assert three
+
+
+def test_jacobi_decoding_gives_what_single_steps_give_in_fewer_passes(tiny: Engine) -> None:
+    wide, narrow = (value_of(tiny, "jacobi_decoding", width=width, max_tokens=24) for width in (6, 1))
+    assert wide["tokens"] == narrow["tokens"]
+    assert len(wide["tokens"]) == 24
+    assert wide["text"].startswith(plain(tiny, "Tell me a short story about a fox.", 24))
+    assert wide["passes"] <= narrow["passes"] <= 24
+
+
+def test_self_consistency_stops_early(tiny: Engine) -> None:
+    value = value_of(tiny, "self_consistency", prompt="How much does a guitar cost?", samples=12, at_once=3)
+    assert value["asked"] == sum(value["votes"].values()) <= 12
+    assert value["answer"] in value["votes"]
+
+
+def test_output_is_validated_by_the_probabilities_of_its_tokens(tiny: Engine) -> None:
+    strict, lax = (value_of(tiny, "validated_output", least=least) for least in (1.0, 0.0))
+    assert (strict["sure"], lax["sure"], lax["doubtful"]) == (False, True, [])
+    assert 0 < lax["mean"] <= 1
+
+
+def test_the_best_of_several_has_the_highest_score(tiny: Engine) -> None:
+    value = value_of(tiny, "best_of_n", n=4)
+    assert len(value["scores"]) == 4
+    assert value["score"] == max(value["scores"]) <= 0

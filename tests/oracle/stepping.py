@@ -1,0 +1,319 @@
+"""What generators must answer, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import dummy, masks, seeds
+from .errors import RefusedError
+from .forward import checked_probe, fitting, masked, sampler_of
+from .sampler import Sampler, draw
+
+if TYPE_CHECKING:
+    from .program import Context
+
+Op = dict[str, Any]
+
+
+@dataclass
+class Masks:
+    """A constraint that answers with these masks in turn, and afterwards with no restriction. `seen` has what it was
+    given.
+    """
+
+    masks: list[list[int]]
+    seen: list[list[int]] = field(default_factory=list)
+    answer: list[int] | None = None
+    """For the step that is open."""
+
+    def ask(self, accepted: list[int]) -> list[int]:
+        """The mask of a step: asked again in the same one, it is the same."""
+        if self.answer is None:
+            n = len(self.seen)
+            self.seen.append(list(accepted))
+            self.answer = self.masks[n] if n < len(self.masks) else []
+        return self.answer
+
+
+@dataclass
+class Drafts:
+    """A speculator that proposes these tokens in turn, and afterwards none. `told` has what it was told."""
+
+    drafts: list[list[int]]
+    told: list[list[Any]] = field(default_factory=lambda: [["reset"]])
+    n: int = 0
+
+
+@dataclass
+class Generation:
+    """A generator."""
+
+    context: Context
+    sampler: Sampler
+    seed: int | None
+    has_sampler_seed: bool
+    max_tokens: int | None
+    ends: frozenset[int]
+    template_stop: frozenset[int]
+    stop: frozenset[int]
+    key: int | None = None
+    n_accepted: int = 0
+    opened: bool = False
+    finish: str | None = None
+    ignores_ends: bool = False
+    logit_mask: list[int] = field(default_factory=list)
+    zo_seed: int | None = None
+    constraints: list[Masks] = field(default_factory=list)
+    speculator: Drafts | None = None
+    every_step: list[tuple[str, Op]] = field(default_factory=list)
+    """Probes of every step, with their names."""
+    accepted: list[int] = field(default_factory=list)
+    """What the last step accepted."""
+    drawn: list[int] = field(default_factory=list)
+    """Every token since it was made."""
+    owes: bool = False
+    """The last step drew nothing, and nobody said what follows."""
+
+    def stops(self) -> frozenset[int]:
+        """Every token that ends it."""
+        return self.stop if self.ignores_ends else self.ends | self.template_stop | self.stop
+
+
+class GeneratorOps:
+    """The operations on generators, of a program that has `contexts` and a `model`."""
+
+    def __init__(self) -> None:
+        self.generators: dict[str, Generation] = {}
+
+    def op_generate(self, op: Op) -> None:
+        context = self.context(op)
+        sampler = sampler_of(op["sampler"])
+        if any(not 0 <= token < self.model.vocab_size for token in op.get("stop", [])):
+            raise RefusedError("invalid-token")
+        automatic = op.get("auto_flush", True)
+        if automatic and context.conversation.needs_cue:
+            context.tokens += context.conversation.cue(context.tokens)
+        context.n_provisional = None
+        if not context.tokens:
+            raise RefusedError("empty-context")
+        if context.newest is not None and context.newest.finish is None:
+            context.newest.finish = "closed"
+        template = frozenset(self.model.chat.closing()[:1]) if automatic else frozenset()
+        seed = op["sampler"].get("seed", op.get("seed"))
+        layers = (self.model.end_tokens, template, frozenset(op.get("stop", [])))
+        made = Generation(context, sampler, seed, "seed" in op["sampler"], op.get("max_tokens"), *layers)
+        made.ignores_ends = op.get("ignore_eos", False)
+        made.logit_mask = op.get("logit_mask", [])
+        if not any(fitting(made.logit_mask, self.model.vocab_size)) or op.get("horizon") == 0:
+            raise RefusedError("invalid-argument")
+        made.constraints = [Masks(one["masks"]) for one in op.get("constrain", [])]
+        made.speculator = Drafts(**op["speculator"]) if "speculator" in op else None
+        made.zo_seed = op.get("zo_seed")
+        if made.max_tokens == 0:
+            made.finish = "length"
+        self.generators[op["as"]] = context.newest = made
+
+    def generator(self, op: Op) -> Generation:
+        """The generator that an operation names; a retired one is refused."""
+        generation = self.generators[op["gen"]]
+        if generation.finish == "closed":
+            raise RefusedError("generator-retired")
+        return generation
+
+    def op_set_max_tokens(self, op: Op) -> None:
+        self.generator(op).max_tokens = op["n"]
+
+    def op_stop(self, op: Op) -> None:
+        generation = self.generator(op)
+        generation.template_stop = frozenset(op["tokens"])
+        generation.ends = frozenset(self.model.end_tokens if op["tokens"] else ())
+
+    def op_add_stop(self, op: Op) -> None:
+        generation = self.generator(op)
+        generation.stop |= frozenset(op["tokens"])
+
+    def op_ignore_eos(self, op: Op) -> None:
+        self.generator(op).ignores_ends = op["value"]
+
+    def op_set_seed(self, op: Op) -> None:
+        generation = self.generator(op)
+        if generation.opened:
+            raise RefusedError("invalid-argument")
+        if not generation.has_sampler_seed:
+            generation.seed = op["seed"]
+
+    def op_step(self, op: Op) -> dict[str, Any] | None:
+        """One step, with what is asked of it alone; None after the end."""
+        generation = self.generator(op)
+        if generation.owes:
+            raise RefusedError("step-pending")
+        generation.context.n_provisional = None
+        if generation.finish is not None:
+            return None
+        attached = generation.every_step + [(one["as"], one) for one in op.get("probes", [])]
+        for _, one in attached:
+            checked_probe(one["probe"], self.model.vocab_size)
+        if any(one["index"] > 0 for _, one in attached):
+            raise RefusedError("invalid-argument")
+        tokens, last = self.run_step(generation, draws=not op.get("clear", False))
+        if "as" in op:
+            found = {name: self.reading(last, one["probe"]) for name, one in attached}
+            self.outputs[op["as"]] = ({"auto": {"token": tokens[0], "tokens": tokens}} if tokens else {}) | found
+        return {"tokens": tokens, "finish": generation.finish}
+
+    def run_step(self, generation: Generation, *, draws: bool = True) -> tuple[list[int], int]:
+        """Asks, draws, accepts, and decides whether it ends. Returns the tokens, and the h of the slot it reads."""
+        context, speculator = generation.context, generation.speculator
+        if generation.zo_seed is not None:
+            raise RefusedError("invalid-argument")
+        drafts = []
+        if speculator is not None:
+            drafts = speculator.drafts[speculator.n] if speculator.n < len(speculator.drafts) else []
+            speculator.n += 1
+        given = [constraint.ask(generation.accepted) for constraint in generation.constraints]
+        for mask in given:
+            if not any(fitting(mask, self.model.vocab_size)):
+                raise RefusedError("invalid-argument")
+        mask = masks.intersection([*given, generation.logit_mask], self.model.vocab_size)
+        if mask == [0]:
+            raise RefusedError("invalid-argument")
+        generation.opened = True
+        self.count(generation)
+        hashes = context.hashes()
+        first = hashes[-1]
+        self.compute(context)
+        tokens: list[int] = []
+        if draws:
+            tokens = self.draw_run(generation, hashes, mask, [] if given else drafts)
+        generation.owes = not draws
+        self.fold(generation, tokens, 1)
+        if speculator is not None:
+            n_kept = 0 if given else len(tokens) - 1
+            if len(drafts) > n_kept:
+                speculator.told.append(["rollback", len(drafts) - n_kept])
+            speculator.told.append(["accept", tokens])
+        for constraint in generation.constraints:
+            constraint.answer = None
+        return tokens, first
+
+    def count(self, generation: Generation) -> None:
+        """The key of a generation, found at its first step."""
+        if generation.key is not None:
+            return
+        context = generation.context
+        start = seeds.origin(context.path, context.tokens)
+        generation.key = generation.seed
+        if generation.key is None:
+            generation.key = seeds.derive(self.launch_seed, start, self.counts[start])
+        self.counts[start] += 1
+
+    def draw_run(self, generation: Generation, hashes: list[int], mask: list[int], drafts: list[int]) -> list[int]:
+        """The token behind what there is, and those behind drafts as long as they are the same."""
+        context = generation.context
+        assert generation.key is not None
+        tokens: list[int] = []
+        while True:
+            row = masked(self.row(hashes[-1]), mask)
+            position = len(context.tokens) + len(tokens)
+            tokens.append(draw(row, generation.sampler, generation.key, position))
+            n = len(tokens)
+            if n > len(drafts) or drafts[n - 1] != tokens[-1] or self.ending(generation, tokens) is not None:
+                return tokens
+            dummy.append(hashes, dummy.Write(tokens[-1], len(hashes)))
+
+    def ending(self, generation: Generation, tokens: list[int]) -> str | None:
+        """Why a generation ends behind tokens that it has not counted yet."""
+        if tokens and tokens[-1] in generation.stops():
+            return "stop"
+        n_accepted, length = generation.n_accepted + len(tokens), len(generation.context.tokens) + len(tokens)
+        return "length" if n_accepted == generation.max_tokens or length >= self.model.max_context else None
+
+    def fold(self, generation: Generation, tokens: list[int], n_pending: int) -> None:
+        """Tokens enter the context, `n_pending` of them without keys and values."""
+        context = generation.context
+        generation.finish = self.ending(generation, tokens)
+        context.tokens += tokens
+        context.n_taken, context.pending = len(context.tokens), n_pending if tokens else context.pending
+        context.conversation.raw(context.tokens, len(tokens), generated=True)
+        context.n_provisional = len(tokens)
+        generation.n_accepted += len(tokens)
+        generation.accepted = tokens
+        generation.drawn += tokens
+
+    def op_accept(self, op: Op) -> list[int]:
+        """Other tokens in place of what the last step accepted, cut behind a stop token and at the cap."""
+        generation, given = self.generator(op), op["tokens"]
+        context = generation.context
+        if any(token >= self.model.vocab_size for token in given):
+            raise RefusedError("invalid-token")
+        n = context.n_provisional
+        if n is None:
+            raise RefusedError("step-pending")
+        context.conversation.truncate(context.n_taken, context.n_taken - n)
+        del context.tokens[context.n_taken - n : context.n_taken]
+        del generation.drawn[len(generation.drawn) - n :]
+        context.n_taken -= n
+        context.pending = 0
+        generation.n_accepted -= n
+        kept: list[int] = []
+        for token in given:
+            kept.append(token)
+            if self.ending(generation, kept) is not None:
+                break
+        generation.owes = False
+        self.fold(generation, kept, len(kept))
+        if generation.speculator is not None:
+            generation.speculator.told += [["reset"], ["accept", list(generation.drawn)]]
+        return kept
+
+    def op_probe_each_step(self, op: Op) -> None:
+        generation = self.generator(op)
+        checked_probe(op["probe"], self.model.vocab_size)
+        generation.every_step.append((op["as"], op))
+
+    def op_constrain(self, op: Op) -> None:
+        self.generator(op).constraints += [Masks(one["masks"]) for one in op["constrain"]]
+
+    def op_horizon(self, op: Op) -> None:
+        self.generator(op)
+        if op["n"] == 0:
+            raise RefusedError("invalid-argument")
+
+    def op_zo_seed(self, op: Op) -> None:
+        self.generator(op).zo_seed = op["seed"]
+
+    def op_constraint_log(self, op: Op) -> list[list[list[int]]]:
+        """What each constraint was given."""
+        return [constraint.seen for constraint in self.generators[op["gen"]].constraints]
+
+    def op_speculator_log(self, op: Op) -> list[list[Any]]:
+        """What the speculator was told."""
+        speculator = self.generators[op["gen"]].speculator
+        assert speculator is not None
+        return speculator.told
+
+    def op_collect_tokens(self, op: Op) -> list[int]:
+        generation = self.generator(op)
+        if generation.owes:
+            raise RefusedError("step-pending")
+        tokens = []
+        while generation.finish is None:
+            tokens += self.run_step(generation)[0]
+        return tokens
+
+    def op_collect_text(self, op: Op) -> str:
+        stops = self.generator(op).stops()
+        tokens = self.op_collect_tokens(op)
+        control = {token for token in tokens if token in stops}
+        text: str = self.model.chat.tokenizer.decode([token for token in tokens if token not in control], skip_special_tokens=True)
+        return text
+
+    def op_tokens_generated(self, op: Op) -> int:
+        return self.generators[op["gen"]].n_accepted
+
+    def op_is_done(self, op: Op) -> bool:
+        return self.generators[op["gen"]].finish is not None
+
+    def op_finish_reason(self, op: Op) -> str | None:
+        return self.generators[op["gen"]].finish

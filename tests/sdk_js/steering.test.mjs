@@ -1,0 +1,295 @@
+// What a program says in the steps of a generator: constraints, speculators, probes and its own tokens.
+
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import * as host from './host.mjs';
+import { Adapter, Context, Entropy, InferletError, Logits, Model, Sampler } from '../../js/inferlet/dist/index.js';
+
+beforeEach(() => host.reset());
+
+const model = Model.load('tiny');
+const ids = (...values) => new Uint32Array(values);
+const generate = (options) => new Context(model).generate(Sampler.argmax(), options);
+const soon = () => new Promise((resolve) => setImmediate(resolve));
+const namesOf = (calls) => calls.map(([name]) => name);
+
+/** What the engine answers a step with. */
+function answer(tokens, { finish, slots = [], drafted = 0, accepted = 0 } = {}) {
+  return { tokens: ids(...tokens), finish, slots, speculation: { drafted, accepted } };
+}
+
+/** Runs a step that accepts these tokens. */
+async function step(generator, tokens, more) {
+  const { value } = await generator.next();
+  const executed = value.execute();
+  host.waits.at(-1).settle(undefined, answer(tokens, more));
+  const out = await executed;
+  host.steps.next += 1;
+  return out;
+}
+
+/** Answers every step with one of the tokens, as long as there are some. */
+async function answerAll(...runs) {
+  for (const [index, run] of runs.entries()) {
+    if (index === runs.length - 1) host.steps.next = undefined;
+    else host.steps.next += 1;
+    host.waits.at(-1).settle(undefined, answer(run));
+    await soon();
+  }
+}
+
+/** A constraint that gives these masks one after the other, and remembers what was accepted. */
+function constraint(...masks) {
+  const seen = [];
+  return { seen, step: (accepted) => (seen.push([...accepted]), masks[seen.length - 1]) };
+}
+
+/** A speculator that proposes these drafts, and writes down what it is told. */
+function speculator(...drafts) {
+  const told = [];
+  return {
+    told,
+    draft: () => drafts.shift() ?? [[], []],
+    accept: (tokens) => told.push(['accept', [...tokens]]),
+    rollback: (n) => told.push(['rollback', n]),
+    reset: () => told.push(['reset']),
+  };
+}
+
+test('[JS-051 JS-124..125] a constraint is asked once in each step, while the step runs', async () => {
+  const c = constraint([3, 1], undefined, [], null);
+  const generator = generate({ constrain: c });
+  for (const tokens of [[7], [8, 9], [10], [11]]) await step(generator, tokens);
+  assert.deepEqual(c.seen, [[], [7], [8, 9], [10]]);
+  assert.deepEqual(namesOf(host.calls).slice(2, 5), ['generator.askMasks', 'generator.nextStep', 'generator.step']);
+  const masks = host.calls.filter(([name]) => name === 'generator.giveMask').map(([, mask]) => [...mask]);
+  assert.deepEqual(masks, [[3, 1], [], [], []]);
+});
+
+test('[JS-051..052 JS-063] several constraints, schemas among them, and a mask are joined by AND', async () => {
+  const schema = { buildConstraint: (given) => (assert.equal(given, model), constraint([2])) };
+  const generator = generate({ constrain: [constraint([1]), schema], logitMask: [4] });
+  assert.equal(generator.constrain(constraint([3])), generator);
+  await step(generator, [7]);
+  assert.deepEqual(host.calls.find(([name]) => name === 'intersection'), ['intersection', [ids(1), ids(2), ids(3)], 100]);
+  assert.deepEqual(host.calls.at(-1), ['generator.giveMask', ids(1, 2, 3)]);
+  assert.deepEqual([...host.calls.find(([name]) => name === 'generatorCreate')[2].logitMask], [4]);
+});
+
+test('[JS-122] what has buildConstraint is a schema, and makes a constraint for each generation', () => {
+  let built = 0;
+  const schema = { buildConstraint: () => (built++, constraint()) };
+  generate({ constrain: schema }).constrain(schema);
+  assert.equal(built, 2);
+});
+
+test('a constraint that throws gives its step up, and is asked again by the next one', async () => {
+  const own = new Error('no way on');
+  const first = constraint([1], [2]);
+  let broken = true;
+  const second = { step: () => { if (broken) throw own; return []; } };
+  const generator = generate({ constrain: [first, second] });
+  const { value } = await generator.next();
+  await assert.rejects(value.execute(), (error) => error === own);
+  assert.equal(host.waits[0].lost, true);
+  broken = false;
+  await step(generator, [7]);
+  assert.deepEqual(first.seen, [[]]);
+});
+
+test('a mask that is none gives the step up', async () => {
+  for (const [mask, words] of [[7, 'step() must be run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
+    const { value } = await generate({ constrain: constraint(mask) }).next();
+    await assert.rejects(value.execute(), (error) => error.code === 'invalid-argument' && error.message.includes(words));
+    assert.equal(host.waits.at(-1).lost, true);
+  }
+});
+
+test('[JS-053 JS-142..146] a speculator proposes, and is told what came of it', async () => {
+  const spec = speculator([[5, 6, 7], [10, 11, 12]], [[8], new Set([13])]);
+  const generator = generate({ speculator: spec });
+  await step(generator, [5, 9], { drafted: 3, accepted: 1 });
+  await step(generator, [8, 4], { drafted: 1, accepted: 1 });
+  await step(generator, [2]);
+  const drafts = host.calls.filter(([name]) => name === 'generator.draft');
+  assert.deepEqual(drafts, [['generator.draft', ids(5, 6, 7), ids(10, 11, 12)], ['generator.draft', ids(8), ids(13)]]);
+  assert.deepEqual(spec.told, [['reset'], ['rollback', 2], ['accept', [5, 9]], ['accept', [8, 4]], ['accept', [2]]]);
+});
+
+test('a speculator needs neither rollback nor reset', async () => {
+  const told = [];
+  const generator = generate({ speculator: { draft: () => [[1], [1]], accept: (tokens) => told.push([...tokens]) } });
+  await step(generator, [9], { drafted: 1 });
+  generator.accept([3]);
+  assert.deepEqual(told, [[9], [3]]);
+});
+
+test('what a speculator throws comes out of the step', async () => {
+  const own = new Error('lost');
+  const throws = () => { throw own; };
+  const drafting = generate({ speculator: { draft: throws, accept: () => {} } });
+  const { value } = await drafting.next();
+  await assert.rejects(value.execute(), own);
+  assert.deepEqual(namesOf(host.calls).filter((name) => name === 'generator.step'), []);
+  await assert.rejects(step(generate({ speculator: { draft: () => [[], []], accept: throws } }), [1]), own);
+  await assert.rejects(step(generate({ speculator: { draft: () => 3, accept: () => {} } }), [1]), (error) => error.message.includes('draft() must return'));
+});
+
+test('[JS-059] a speculator and the engine cannot both propose', () => {
+  const made = () => generate({ speculator: speculator(), systemSpeculation: true });
+  assert.throws(made, (error) => error instanceof InferletError && error.code === 'invalid-argument');
+  assert.deepEqual(namesOf(host.calls), ['contextCreate']);
+});
+
+test('[JS-052..057] options reach the engine', () => {
+  const adapter = Adapter.create(model, 'kept');
+  generate({ logitMask: new Set([3, 1]), systemSpeculation: true, adapter, zoSeed: -5n, horizon: 40 });
+  const [, , options] = host.calls.find(([name]) => name === 'generatorCreate');
+  assert.deepEqual([options.logitMask, options.drafting], [ids(3, 1), { type: 'n-gram' }]);
+  assert.deepEqual(host.calls.slice(-2), [['generator.setZoSeed', -5n], ['generator.setHorizon', 40]]);
+  assert.equal(host.calls.at(-3)[0], 'generator.setAdapter');
+  generate({ systemSpeculation: 'small' });
+  assert.deepEqual(host.calls.at(-1)[2].drafting, { type: 'model', value: 'small' });
+  for (const off of [{}, { systemSpeculation: false, speculator: speculator() }]) {
+    generate(off);
+    assert.deepEqual(host.calls.findLast(([name]) => name === 'generatorCreate')[2].drafting, { type: 'none' });
+  }
+});
+
+test('[JS-064..066] builder methods reach the engine and chain', () => {
+  const generator = generate();
+  const adapter = Adapter.create(model, 'kept');
+  assert.equal(generator.horizon(9).adapter(adapter).zoSeed(2 ** 53 - 1), generator);
+  assert.deepEqual(namesOf(host.calls).slice(-3), ['generator.setHorizon', 'generator.setAdapter', 'generator.setZoSeed']);
+  assert.deepEqual(host.calls.at(-1), ['generator.setZoSeed', 2n ** 53n - 1n]);
+});
+
+const REFUSED = [
+  [{ constrain: 3 }, TypeError, 'constrain must have a method step(accepted) or buildConstraint(model); it is 3'],
+  [{ constrain: [{}] }, TypeError, 'constrain must have a method'],
+  [{ constrain: { buildConstraint: () => 7 } }, TypeError, 'it is 7'],
+  [{ speculator: { draft() {} } }, TypeError, 'speculator must have the methods draft() and accept(tokens)'],
+  [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
+  [{ logitMask: 'any' }, TypeError, 'logitMask must be run lengths'],
+  [{ logitMask: [-1] }, InferletError, 'logitMask[0] is -1'],
+  [{ adapter: 'kept' }, TypeError, 'adapter must be an Adapter'],
+  [{ zoSeed: 0.5 }, InferletError, 'zoSeed is 0.5'],
+  [{ horizon: -1 }, InferletError, 'horizon is -1'],
+];
+
+for (const [options, kind, words] of REFUSED) {
+  test(`the option ${JSON.stringify(options)} is refused before a generator is made`, () => {
+    assert.throws(() => generate(options), (error) => {
+      assert.ok(error instanceof kind, String(error));
+      assert.equal(error.code, 'invalid-argument');
+      assert.ok(error.message.includes(words), error.message);
+      return true;
+    });
+    assert.deepEqual(namesOf(host.calls), ['contextCreate']);
+  });
+}
+
+test('[JS-067 JS-077 JS-099] handles of every step and of one step find their slots', async () => {
+  const generator = generate();
+  const each = generator.probeEachStep(0, Entropy());
+  const { value: first } = await generator.next();
+  const own = first.probe(0, Logits());
+  const executed = first.execute();
+  const slots = [{ type: 'tokens', value: ids(5) }, { type: 'entropy', value: 0.5 }, { type: 'logits', value: new Uint8Array(4) }];
+  host.waits[0].settle(undefined, answer([5], { slots }));
+  const out = await executed;
+  assert.deepEqual([out.token(out.autoSampler), out.entropy(each), out.logits(own).length], [5, 0.5, 4]);
+  assert.deepEqual(host.calls.slice(2, 5), [
+    ['generator.probeEachStep', 0, { type: 'entropy' }],
+    ['generator.nextStep'],
+    ['generator.probe', 0, { type: 'logits' }],
+  ]);
+  host.steps.next += 1;
+  const later = await step(generator, [6], { slots: [{ type: 'tokens', value: ids(6) }, { type: 'entropy', value: 0.25 }] });
+  assert.deepEqual([later.entropy(each), later.logits(own), later.token(out.autoSampler)], [0.25, undefined, undefined]);
+  assert.equal(later.token(later.autoSampler), 6);
+});
+
+test('[JS-099] the sampler of a step without probes has its tokens', async () => {
+  const out = await step(generate(), [5, 6]);
+  assert.deepEqual([out.token(out.autoSampler), [...out.tokensAt(out.autoSampler)]], [5, [5, 6]]);
+});
+
+test('[JS-076 JS-079 JS-099] a step without a sampler, and the tokens of the program', async () => {
+  const generator = generate();
+  const each = generator.probeEachStep(0, Entropy());
+  const { value } = await generator.next();
+  const own = value.clearSampler().probe(0, Logits());
+  const executed = value.execute();
+  host.waits[0].settle(undefined, answer([], { slots: [{ type: 'entropy', value: 2 }, { type: 'logits', value: new Uint8Array(8) }] }));
+  const out = await executed;
+  assert.deepEqual([out.autoSampler, out.entropy(each), out.logits(own).length], [undefined, 2, 8]);
+  host.steps.kept = 1;
+  assert.deepEqual(generator.accept([9, 8]), ids(9));
+  assert.deepEqual(host.calls.at(-1), ['generator.accept', ids(9, 8)]);
+});
+
+test('constraints and speculators see the tokens that were kept', async () => {
+  const [c, spec] = [constraint(), speculator()];
+  const generator = generate({ constrain: c, speculator: spec });
+  await step(generator, [1]);
+  await step(generator, [2, 3]);
+  host.steps.kept = 2;
+  generator.accept([7, 8, 9]);
+  await step(generator, [4]);
+  assert.deepEqual(c.seen, [[], [1], [7, 8]]);
+  assert.deepEqual(spec.told, [['reset'], ['accept', [1]], ['accept', [2, 3]], ['reset'], ['accept', [1, 7, 8]], ['accept', [4]]]);
+});
+
+test('a step that is opened again keeps its probes, its mask and its drafts', async () => {
+  const [c, spec] = [constraint([1], [2]), speculator([[5], [9]])];
+  const generator = generate({ constrain: c, speculator: spec });
+  const { value } = await generator.next();
+  value.probe(0, Entropy());
+  assert.equal(await Promise.race([value.execute(), Promise.resolve('timer')]), 'timer');
+  assert.equal((await generator.next()).value, value);
+  await step(generator, [7]);
+  assert.deepEqual(c.seen, [[]]);
+  assert.equal(namesOf(host.calls).filter((name) => name === 'generator.draft').length, 1);
+  assert.deepEqual(host.calls.filter(([name]) => name === 'generator.giveMask').map(([, mask]) => [...mask]), [[1], [1]]);
+});
+
+test('collectors run step by step where the program has a part', async () => {
+  const c = constraint();
+  const tokens = generate({ constrain: c }).collectTokens();
+  await answerAll([1], [2, 3], [4]);
+  assert.deepEqual(await tokens, ids(1, 2, 3, 4));
+  assert.deepEqual(c.seen, [[], [1], [2, 3]]);
+  assert.ok(!namesOf(host.calls).includes('generator.collectTokens'));
+});
+
+test('the text of a collector is what the decoder shows of all tokens', async () => {
+  host.events.push({ type: 'delta', value: 'so ' }, { type: 'delta', value: 'be it' }, { type: 'done', value: 'so be it' });
+  const text = generate({ speculator: speculator() }).collectText();
+  await answerAll([1], [2]);
+  assert.equal(await text, 'so be it');
+  assert.deepEqual(host.calls.find(([name]) => name === 'decoder.feedOutput')[1], ids(1, 2));
+});
+
+test('an error of a step is that of its collector', async () => {
+  const tokens = generate({ constrain: constraint() }).collectTokens();
+  host.waits[0].settle(host.engineError('late-mask', 'too late'), undefined);
+  await assert.rejects(tokens, (error) => error.code === 'late-mask');
+  const own = new Error('no way on');
+  await assert.rejects(generate({ constrain: { step() { throw own; } } }).collectTokens(), (error) => error === own);
+});
+
+test('a collector that lost its race ends its step, and goes on when it is asked again', async () => {
+  const c = constraint();
+  const tokens = generate({ constrain: c }).collectTokens();
+  assert.equal(await Promise.race([tokens, Promise.resolve('timer')]), 'timer');
+  assert.equal(host.waits.length, 1);
+  assert.deepEqual([host.waits[0].interested, host.waits[0].lost], [0, true]);
+  await soon();
+  assert.equal(host.waits.length, 1);
+  const collected = tokens.then((all) => [...all]);
+  assert.equal(host.waits.length, 2);
+  await answerAll([1], [2]);
+  assert.deepEqual(await collected, [1, 2]);
+  assert.deepEqual(c.seen, [[], [1]]);
+});

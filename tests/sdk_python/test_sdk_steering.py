@@ -1,0 +1,343 @@
+"""Constraints, speculators and probes of generators: when each is asked, and what crosses, on a faked engine."""
+
+import types as python_types
+
+import pytest
+from wit_world.imports import generation, sampling
+
+from inferlet import (
+    ArgumentTypeError,
+    Constraint,
+    Entropy,
+    GenerateOptions,
+    Generator,
+    InvalidArgumentError,
+    Sampler,
+    Schema,
+    Speculator,
+    spec,
+)
+from inferlet import _steering as steering
+from inferlet._wait import EventLoop
+from inferlet.adapter import Adapter
+from inferlet.errors import InferletError
+from sdk_python.fakes import Clock
+
+
+class FakedGenerator:
+    """A generator of three steps, that logs every call."""
+
+    def __init__(self, clock, log):
+        self.clock, self.log, self.index, self.answers = clock, log, 0, iter(range(10, 20))
+        self.fails_with, self.n_accepted, self.is_open = None, 0, False
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.log.append((name, *arguments))
+
+        return call
+
+    def next_step(self):
+        return self.index if self.index < 3 else None
+
+    def finish_reason(self):
+        return generation.FinishReason.LENGTH if self.index == 3 else None
+
+    def step(self):
+        self.log.append(("step",))
+        generator = self
+
+        class Future:
+            def __init__(self, ready):
+                self.ready = ready
+
+            def pollable(self):
+                return self.ready.pollable()
+
+            def get(self):
+                generator.index += 1
+                return self.ready.get()
+
+            def __exit__(self, *_):
+                generator.log.append(("drop",))
+
+        answer = generation.Output([next(self.answers)], None, self.slots(), sampling.Speculation(0, self.n_accepted))
+        return Future(self.clock.future("step", value=answer))
+
+    def slots(self):
+        return []
+
+    def accept(self, tokens):
+        self.log.append(("accept", tokens))
+        return tokens[:2]
+
+
+class Asked:
+    """A constraint that logs when it is asked and answers with masks in turn."""
+
+    def __init__(self, log, *masks):
+        self.log, self.masks = log, list(masks)
+
+    def step(self, accepted):
+        self.log.append(("asked", accepted))
+        mask = self.masks.pop(0)
+        if isinstance(mask, Exception):
+            raise mask
+        return mask
+
+
+class Drafts:
+    def __init__(self, log, *drafts):
+        self.log, self.drafts = log, list(drafts)
+
+    def draft(self):
+        return self.drafts.pop(0)
+
+    def accept(self, tokens):
+        self.log.append(("accepted", tokens))
+
+    def rollback(self, n):
+        self.log.append(("rollback", n))
+
+    def reset(self):
+        self.log.append(("reset",))
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Makes generators, whose calls are in `log`."""
+    log = []
+    raw = FakedGenerator(Clock(monkeypatch), log)
+    monkeypatch.setattr(generation.Generator, "create", classmethod(lambda cls, *given: log.append(("create", *given[1:])) or raw))
+    monkeypatch.setattr(steering._masks, "intersection", lambda masks, length: log.append(("and", masks, length)) or [9, 9])
+    tokenizer = python_types.SimpleNamespace(vocab_size=lambda: 100)
+    owner = python_types.SimpleNamespace(model=python_types.SimpleNamespace(tokenizer=lambda: tokenizer))
+    return python_types.SimpleNamespace(
+        log=log, raw=raw, generate=lambda **options: Generator._create(owner, None, Sampler.argmax(), options)
+    )
+
+
+def run(coroutine):
+    loop = EventLoop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+
+
+async def steps(generator, n):
+    return [await (await anext(generator)).execute() for _ in range(n)]
+
+
+@pytest.mark.rows("PY-048 PY-060 PY-117")
+def test_constraints_are_asked_once_a_step_while_it_runs(engine):
+    log = engine.log
+    g = engine.generate(constrain=Asked(log, [1, 2], None, [3]))
+    assert isinstance(g._steering._constraints[0], Constraint)
+    assert run(g.collect_tokens()) == [10, 11, 12]
+    assert log[1:] == [
+        ("ask_masks", True),
+        *[("step",), ("asked", []), ("give_mask", [1, 2]), ("drop",)],
+        *[("step",), ("asked", [10]), ("give_mask", []), ("drop",)],
+        *[("step",), ("asked", [11]), ("give_mask", [3]), ("drop",)],
+    ]
+
+
+@pytest.mark.rows("PY-049")
+def test_masks_of_several_are_composed_in_the_engine_which_has_that_of_the_options(engine):
+    log = engine.log
+    g = engine.generate(constrain=[Asked(log, [1])], logit_mask=[5, 5]).constrain(Asked(log, None))
+    run(steps(g, 1))
+    assert ("and", [[1], []], 100) in log
+    assert ("give_mask", [9, 9]) in log
+    assert log[0][2].logit_mask == [5, 5]
+
+
+@pytest.mark.parametrize("collect", ["execute", "collect_tokens", "collect_text", "text", "tokens", "__next__"])
+def test_what_a_constraint_throws_comes_out_and_the_step_is_given_up(engine, collect):
+    log = engine.log
+    g = engine.generate(constrain=[Asked(log, [1]), Asked(log, KeyError("mine"), [2])])
+    with pytest.raises(KeyError, match="mine"):
+        run(steps(g, 1)) if collect == "execute" else run_or_call(getattr(g, collect))
+    assert log[-3:] == [("asked", []), ("asked", []), ("drop",)]
+    assert not any(call[0] == "give_mask" for call in log)
+    # Again: who answered is not asked anew.
+    del log[:]
+    run(steps(g, 1))
+    assert log == [("step",), ("asked", []), ("and", [[1], [2]], 100), ("give_mask", [9, 9]), ("drop",)]
+
+
+def run_or_call(function):
+    value = function()
+    return run(value) if hasattr(value, "send") else value
+
+
+@pytest.mark.parametrize(
+    ("constrain", "message"),
+    [
+        (5, "constrain is 5 of type int; it must be a constraint, a schema, or a list of them"),
+        ([object()], "constrain[0] is <object object"),
+        (python_types.SimpleNamespace(build_constraint=lambda model: 5), "constrain.build_constraint() is 5 of type int"),
+    ],
+)
+def test_what_is_no_constraint_is_refused(engine, constrain, message):
+    with pytest.raises(ArgumentTypeError) as caught:
+        engine.generate(constrain=constrain)
+    assert (caught.value.code, caught.value.message[: len(message)]) == ("invalid-argument", message)
+    assert engine.log == []
+
+
+@pytest.mark.parametrize("mask", ["ab", 5, [1.5], [-1], [2**32], [None], b"ab"])
+def test_a_mask_that_is_no_list_of_ints_is_refused(engine, mask):
+    g = engine.generate(constrain=Asked(engine.log, mask))
+    with pytest.raises((ArgumentTypeError, InvalidArgumentError)) as caught:
+        run(g.collect_tokens())
+    assert caught.value.code == "invalid-argument"
+    assert engine.log[-1] == ("drop",)
+
+
+@pytest.mark.rows("PY-116")
+def test_a_schema_makes_a_constraint_for_the_model(engine):
+    class MySchema:
+        def build_constraint(self, model):
+            assert model.tokenizer().vocab_size() == 100
+            return Asked(engine.log, [4])
+
+    assert isinstance(MySchema(), Schema)
+    run(steps(engine.generate(constrain=MySchema()), 1))
+    assert ("give_mask", [4]) in engine.log
+
+
+@pytest.mark.rows("PY-050 PY-133..138")
+def test_a_speculator_is_asked_once_a_step_and_told_what_came_of_it(engine):
+    log = engine.log
+    speculator = Drafts(log, ([1, 2, 3], [5, 6, 7]), ([], []), ([4], [9]))
+    assert isinstance(speculator, Speculator)
+    assert spec.Speculator is Speculator
+    engine.raw.n_accepted = 1
+    g = engine.generate(speculator=speculator)
+    assert run(g.collect_tokens()) == [10, 11, 12]
+    assert log[1:] == [
+        ("reset",),
+        *[("draft", [1, 2, 3], [5, 6, 7]), ("step",), ("drop",), ("rollback", 2), ("accepted", [10])],
+        *[("step",), ("drop",), ("accepted", [11])],
+        *[("draft", [4], [9]), ("step",), ("drop",), ("accepted", [12])],
+    ]
+
+
+def test_a_speculator_needs_two_methods(engine):
+    class Least:
+        def draft(self):
+            return (), ()
+
+        def accept(self, tokens):
+            engine.log.append(("accepted", tokens))
+
+    class Derived(Speculator):
+        def draft(self):
+            return (), ()
+
+        def accept(self, tokens):
+            pass
+
+    run(steps(engine.generate(speculator=Least()), 1))
+    assert engine.log[-1] == ("accepted", [10])
+    run(steps(engine.generate(speculator=Derived()), 1))
+    with pytest.raises(ArgumentTypeError, match="it must be a speculator, with the method draft"):
+        engine.generate(speculator=object())
+
+
+@pytest.mark.parametrize("draft", [None, 5, ([1],), ([1], [2], [3]), (5, [1]), ([1], ["a"])])
+def test_drafts_of_another_form_are_refused(engine, draft):
+    with pytest.raises(ArgumentTypeError) as caught:
+        run(steps(engine.generate(speculator=Drafts(engine.log, draft)), 1))
+    assert caught.value.message.startswith("draft()")
+    assert ("step",) not in engine.log
+
+
+@pytest.mark.rows("PY-051 PY-056 PY-139")
+def test_who_speculates_is_one(engine):
+    engine.generate(system_speculation=True)
+    engine.generate(system_speculation="small")
+    engine.generate()
+    assert [call[2].drafting for call in engine.log] == [
+        generation.Drafting_NGram(),
+        generation.Drafting_Model("small"),
+        generation.Drafting_None_(),
+    ]
+    with pytest.raises(ValueError, match="give one of them") as caught:
+        engine.generate(system_speculation=True, speculator=Drafts([]))
+    assert caught.value.code == "invalid-argument"
+
+
+@pytest.mark.rows("PY-052..054 PY-061..063")
+def test_options_that_have_methods_are_set_by_them(engine):
+    adapter = Adapter("raw adapter")
+    g = engine.generate(adapter=adapter, zo_seed=-3, horizon=9)
+    assert engine.log[1:] == [("set_adapter", "raw adapter"), ("set_zo_seed", -3), ("set_horizon", 9)]
+    assert g.adapter(adapter).zo_seed(4).horizon(2) is g
+    assert engine.log[4:] == [("set_adapter", "raw adapter"), ("set_zo_seed", 4), ("set_horizon", 2)]
+    for options in ({"adapter": "a"}, {"zo_seed": 1.5}, {"horizon": -1}, {"logit_mask": 5}, {"zo_seed": 2**63}):
+        with pytest.raises(InferletError) as caught:
+            engine.generate(**options)
+        assert caught.value.code == "invalid-argument"
+
+
+@pytest.mark.rows("PY-064 PY-072..074 PY-095")
+def test_handles_of_steps_are_those_of_their_slots(engine):
+    each, own, other = 0.5, 1.5, 2.5
+    slots = {0: [sampling.Slot_Tokens([7]), *map(sampling.Slot_Entropy, (each, own))], 1: [*map(sampling.Slot_Entropy, (each, other))]}
+    engine.raw.slots = lambda: slots.get(engine.raw.index, [])
+    g = engine.generate()
+    every = g.probe_each_step(0, Entropy())
+
+    async def main():
+        first = await anext(g)
+        assert await anext(g) is first
+        handle = first.probe(0, Entropy())
+        out = await first.execute()
+        assert (out.entropy(every), out.entropy(handle), out.token(out.auto_sampler)) == (each, own, 7)
+        second = await anext(g)
+        assert second.clear_sampler() is second
+        later = second.probe(0, Entropy())
+        again = await second.execute()
+        assert (again.entropy(every), again.entropy(later), again.auto_sampler) == (each, other, None)
+        assert (again.entropy(handle), out.entropy(later), again.token(out.auto_sampler)) == (None, None, None)
+        third = await (await anext(g)).execute()
+        assert (third.token(third.auto_sampler), third.tokens_at(third.auto_sampler), third.entropy(every)) == (12, [12], None)
+
+    run(main())
+    assert [call for call in engine.log if call[0] in ("probe_each_step", "probe", "clear_sampler")] == [
+        ("probe_each_step", 0, sampling.Probe_Entropy()),
+        ("probe", 0, sampling.Probe_Entropy()),
+        ("clear_sampler",),
+        ("probe", 0, sampling.Probe_Entropy()),
+    ]
+
+
+@pytest.mark.rows("PY-075")
+def test_what_is_accepted_by_hand_is_what_follows(engine):
+    log = engine.log
+    g = engine.generate(constrain=Asked(log, None, None), speculator=Drafts(log, ([], []), ([], [])))
+
+    async def main():
+        await (await anext(g)).execute()
+        del log[:]
+        assert g.accept([4, 5, 6]) == [4, 5]
+        await (await anext(g)).execute()
+
+    run(main())
+    assert [call for call in log if call[0] in ("accept", "reset", "accepted", "asked")] == [
+        ("accept", [4, 5, 6]),
+        ("reset",),
+        ("accepted", [4, 5]),
+        ("asked", [4, 5]),
+        ("accepted", [11]),
+    ]
+
+
+def test_a_generator_needs_a_sampler_that_draws(engine):
+    for make in (Sampler.dist, Sampler.embedding):
+        with pytest.raises(TypeError, match="a probe draws nothing, give it to probe_each_step"):
+            Generator._create(None, None, make(), {})
+    assert set(GenerateOptions.__optional_keys__) >= {"constrain", "logit_mask", "speculator"}
