@@ -326,7 +326,9 @@ fn a_step_without_a_sampler_reads_rows_and_its_program_decides() {
 
 #[test]
 fn what_cannot_be_read_is_refused() {
-    let mut world = world();
+    let mut config = config();
+    config.driver.embeddings = 0;
+    let mut world = World::with_process(config, 7);
     let (_, id) = generator(&mut world, &prompt(10, 1), options(Method::Argmax));
     let many = vec![1; MAX_PROBED_TOKENS + 1];
     for (probe, code) in [
@@ -494,4 +496,103 @@ fn a_text_that_repeats_itself_takes_few_batches_and_one_that_does_not_hardly_mor
     );
     assert!(drafted.0 <= plain.0, "{drafted:?} {plain:?}");
     assert!(drafted.1 <= plain.1 * 102 / 100, "{drafted:?} {plain:?}");
+}
+
+#[test]
+fn a_mask_of_a_step_that_cannot_be_fails_the_step_and_the_context_is_as_it_was() {
+    for launches_first in [false, true] {
+        let mut world = world();
+        let (context, id) = generator(&mut world, &prompt(10, 1), options(Method::Argmax));
+        world.engine.set_late_masks(id, true).unwrap();
+        for mask in [&[50][..], &[0, 51], &[0; 60]] {
+            world.engine.next_step(id).unwrap();
+            let request = world.submit(Submission::Step(id)).unwrap();
+            if launches_first {
+                world.pump();
+            }
+            let error = world.engine.give_step_mask(request, mask).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument);
+            let error = world.wait(request).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InvalidArgument);
+            assert_eq!(world.engine.buffer(context).unwrap(), prompt(10, 1));
+        }
+        world.engine.next_step(id).unwrap();
+        let request = world.submit(Submission::Step(id)).unwrap();
+        world.engine.give_step_mask(request, &[7, 1]).unwrap();
+        // A second one fails nothing.
+        let error = world.engine.give_step_mask(request, &[8, 1]).unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidArgument);
+        assert_eq!(output(world.wait(request).unwrap()).tokens, [7]);
+    }
+}
+
+/// Sets an option of a generator.
+type SetOption = fn(&mut World, GeneratorId);
+
+#[test]
+fn a_run_and_its_steps_draw_the_same_with_every_option() {
+    let set: [(&str, SetOption); 9] = [
+        ("nothing", |_, _| {}),
+        ("stop", |world, id| {
+            world.engine.set_stop(id, &[3, 7]).unwrap()
+        }),
+        ("add_stop", |world, id| {
+            world.engine.add_stop(id, &[3, 7]).unwrap()
+        }),
+        ("ignore_eos", |world, id| {
+            world.engine.ignore_eos(id, true).unwrap()
+        }),
+        ("seed", |world, id| world.engine.set_seed(id, 0).unwrap()),
+        ("adapter", |world, id| {
+            world.engine.set_adapter(id, 2, 1).unwrap()
+        }),
+        ("zo_seed", |world, id| {
+            world.engine.set_adapter(id, 2, 1).unwrap();
+            world.engine.set_zo_seed(id, 9).unwrap();
+        }),
+        ("horizon", |world, id| {
+            world.engine.set_horizon(id, 2).unwrap()
+        }),
+        ("probe_each_step", |world, id| {
+            world.engine.probe_each_step(id, 0, Probe::Entropy).unwrap();
+        }),
+    ];
+    let sampler = options(Method::TopP {
+        temperature: 1.0,
+        p: 0.9,
+    });
+    for (what, set) in set {
+        for (drafting, token_mask) in [
+            (Drafting::None, vec![]),
+            (Drafting::NGram, vec![]),
+            (Drafting::None, vec![2, 9]),
+            (Drafting::NGram, vec![2, 9]),
+        ] {
+            let draw = |steps: bool| {
+                let mut config = config();
+                (config.driver.adapters, config.end_tokens) = (true, vec![5]);
+                let mut world = World::with_process(config, 7);
+                let made = GeneratorOptions {
+                    max_tokens: Some(30),
+                    drafting,
+                    token_mask: token_mask.clone(),
+                    ..sampler.clone()
+                };
+                let (_, id) = generator(&mut world, &prompt(10, 1), made);
+                set(&mut world, id);
+                let mut tokens = Vec::new();
+                if steps {
+                    while let Some(output) = world.step(id).unwrap() {
+                        tokens.extend(output.tokens);
+                    }
+                } else {
+                    tokens = world.run(id).unwrap().tokens;
+                }
+                (tokens, world.engine.finish_reason(id).unwrap())
+            };
+            let run = draw(false);
+            assert!(!run.0.is_empty() && run.1.is_some(), "{what}");
+            assert_eq!(draw(true), run, "{what}, {drafting:?}, {token_mask:?}");
+        }
+    }
 }

@@ -258,7 +258,7 @@ impl Pass {
     /// last token of a generation is read again instead, unless rows behind drafts are wanted with it.
     pub(crate) fn first_read(&self) -> u32 {
         let slot = match self.kind.generator() {
-            Some(_) if self.reads.n_rows() <= 1 => None,
+            Some(_) if self.tokens.n_drafts() == 0 => None,
             _ => self.reads.next_slot(),
         };
         slot.unwrap_or(u32::MAX)

@@ -61,9 +61,12 @@ impl Planner<'_> {
         let (n_ready, end) = (context.lane.n_ready(), context.end());
         if context.is_steady() && n_ready < end && context.lane.is_exact(&self.device.store, end) {
             let slots = n_ready..end.min(n_ready + n);
-            if self.n_readable(context, slots.clone()) < slots.len() as u32 {
+            // Rows behind drafts may be too many for one batch.
+            let n = self.n_readable(context, slots);
+            if n == 0 {
                 return Admission::Refused;
             }
+            let slots = n_ready..n_ready + n;
             let n_tokens = slots.len() as u32;
             let n_replayed = context.n_tokens().saturating_sub(slots.start).min(n_tokens);
             let content = context.content_unless_plain(&self.device.store, slots.clone());

@@ -311,9 +311,7 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     }
     let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
     for row in &forward.rows {
-        let rows = of_tokens.entry(row.index).or_default();
-        rows.n_draws += usize::from(row.sampler.is_some());
-        rows.add(&row.probes);
+        of_tokens.entry(row.index).or_default().add(row);
     }
     for (index, rows) in of_tokens {
         rows.check(index)?;
@@ -324,14 +322,21 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that what is read of each token is bounded.
-pub(super) fn check_probes<'a>(rows: impl Iterator<Item = (u32, &'a [Probe])>) -> Result<()> {
+/// Checks the same of the rows of a step, each of which may be drawn from.
+pub(super) fn check_row_probes(probes: &[(u32, Probe)], limit: u32) -> Result<()> {
     let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
-    for (index, probes) in rows.filter(|(_, probes)| !probes.is_empty()) {
-        of_tokens.entry(index).or_default().add(probes);
+    for (index, probe) in probes {
+        let rows = of_tokens.entry(*index).or_default();
+        rows.n_draws = 1;
+        rows.add_probe(probe);
     }
-    let mut rows = of_tokens.iter();
-    rows.try_for_each(|(&index, rows)| rows.check(index))
+    for (index, rows) in of_tokens {
+        rows.check(index)?;
+        if rows.n() > limit as usize {
+            return Err(too_many_rows("wants of one token", rows.n(), limit));
+        }
+    }
+    Ok(())
 }
 
 /// What is wanted of one token.
@@ -344,14 +349,17 @@ struct TokenRows {
 }
 
 impl TokenRows {
-    fn add(&mut self, probes: &[Probe]) {
-        self.n_probes += probes.len();
-        for probe in probes {
-            match probe {
-                Probe::Distribution { .. } => self.n_distributions += 1,
-                Probe::Embedding => self.n_embeddings += 1,
-                _ => {}
-            }
+    fn add(&mut self, row: &RowRequest) {
+        self.n_draws += usize::from(row.sampler.is_some());
+        row.probes.iter().for_each(|probe| self.add_probe(probe));
+    }
+
+    fn add_probe(&mut self, probe: &Probe) {
+        self.n_probes += 1;
+        match probe {
+            Probe::Distribution { .. } => self.n_distributions += 1,
+            Probe::Embedding => self.n_embeddings += 1,
+            _ => {}
         }
     }
 

@@ -54,11 +54,7 @@ impl Engine {
             Some(_) => return Ok(()),
             None => return Err(refused(&format!("{request:?} is unknown; it has ended"))),
         };
-        let vocab_size = self.config.driver.vocab_size;
-        masks::check(mask, vocab_size)?;
-        let own = self.mask_of_generator(context);
-        let mask = brle::and(mask, own.as_deref().unwrap_or_default(), vocab_size);
-        check_allows(&mask, vocab_size)?;
+        let mask = self.late_mask(context, mask)?;
         let state = self.owned.contexts.get_mut(context.0);
         let Some(pass) = state.and_then(|state| state.pass.as_mut()) else {
             self.totals.faults.count("a request has no pass");
@@ -70,11 +66,43 @@ impl Engine {
         if pass.is_ready() {
             return Err(not_taken(row, MaskFault::Given));
         }
-        let mask: Arc<[u32]> = Arc::from(brle::shortest(&mask, vocab_size));
         pass.give_mask(row as usize, mask)
             .map_err(|fault| not_taken(row, fault))?;
         self.add_draws(context);
         Ok(())
+    }
+
+    /// Gives the token mask of a step that was asked for, as [`Engine::give_mask`] does. One that is malformed or
+    /// allows
+    /// nothing fails the step, whose context is as it was before.
+    ///
+    /// # Errors
+    /// Those of [`Engine::give_mask`].
+    pub fn give_step_mask(&mut self, request: RequestId, mask: &[u32]) -> Result<()> {
+        let Some(RequestState::Active(id)) = self.owned.requests.get(&request) else {
+            return self.give_mask(request, 0, mask);
+        };
+        let id = *id;
+        let Err(error) = self.late_mask(id, mask) else {
+            return self.give_mask(request, 0, mask);
+        };
+        let context = self.owned.contexts.get(id.0);
+        let pass = context.and_then(|context| context.pass.as_ref());
+        if let Some(pass) = pass.filter(|pass| !pass.is_ready()).map(|pass| pass.id) {
+            self.waiting.queue.remove(pass);
+            self.fail(id, pass, error.clone());
+        }
+        Err(error)
+    }
+
+    /// A token mask that came late, with that of the generator, in its shortest form.
+    fn late_mask(&self, context: ContextId, mask: &[u32]) -> Result<Arc<[u32]>> {
+        let vocab_size = self.config.driver.vocab_size;
+        masks::check(mask, vocab_size)?;
+        let own = self.mask_of_generator(context);
+        let mask = brle::and(mask, own.as_deref().unwrap_or_default(), vocab_size);
+        check_allows(&mask, vocab_size)?;
+        Ok(Arc::from(brle::shortest(&mask, vocab_size)))
     }
 
     /// The token mask of the generator of a step under way, which restricts it beside that of the step.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::forwarding::{check_allows, check_probes, refused};
+use super::forwarding::{check_allows, check_row_probes, refused};
 use crate::batch::Adapter;
 use crate::brle;
 use crate::errors::{Error, ErrorCode, Result};
@@ -79,6 +79,7 @@ impl Engine {
         probe: Probe,
     ) -> Result<u32> {
         self.check_probe(&probe)?;
+        let limit = self.config.max_batch_rows;
         let state = self.owned.idle_generator(generator)?;
         if !state.step.probes.is_empty() {
             return Err(Error::new(
@@ -89,7 +90,7 @@ impl Engine {
         }
         let mut probes: Vec<RowProbe> = state.probes.as_deref().unwrap_or_default().to_vec();
         probes.push((index, probe));
-        check_row_probes(&probes)?;
+        check_row_probes(&probes, limit)?;
         let place = probes.len() as u32 - 1;
         state.probes = Some(Arc::from(probes));
         Ok(place)
@@ -101,12 +102,13 @@ impl Engine {
     /// Those of [`Engine::probe_each_step`]; `step-pending` where no step is open.
     pub fn probe(&mut self, generator: GeneratorId, index: u32, probe: Probe) -> Result<u32> {
         self.check_probe(&probe)?;
+        let limit = self.config.max_batch_rows;
         let state = self.owned.idle_generator(generator)?;
         state.open_step()?;
         let mut probes: Vec<RowProbe> = state.probes.as_deref().unwrap_or_default().to_vec();
         probes.extend(state.step.probes.iter().cloned());
         probes.push((index, probe.clone()));
-        check_row_probes(&probes)?;
+        check_row_probes(&probes, limit)?;
         state.open_step()?.probes.push((index, probe));
         Ok(probes.len() as u32 - 1)
     }
@@ -180,12 +182,4 @@ impl Engine {
         let mask = brle::shortest(mask, vocab_size);
         Ok((!mask.is_empty()).then(|| Arc::from(mask)))
     }
-}
-
-fn check_row_probes(probes: &[RowProbe]) -> Result<()> {
-    check_probes(
-        probes
-            .iter()
-            .map(|(index, probe)| (*index, std::slice::from_ref(probe))),
-    )
 }

@@ -191,9 +191,11 @@ impl Engine {
         template: &Template,
         probes: &[RowProbe],
     ) -> Result<usize> {
-        let vocab_size = self.config.driver.vocab_size;
+        let driver = &self.config.driver;
         let probes = template.probes().iter().chain(probes);
-        let n_bytes = probes.map(|(_, probe)| probe.n_bytes(vocab_size, 0)).sum();
+        let n_bytes = probes
+            .map(|(_, probe)| probe.n_bytes(driver.vocab_size, driver.embeddings))
+            .sum();
         if n_bytes > 0 {
             self.check_room_for_forward(generator.process, n_bytes)?;
         }

@@ -174,12 +174,14 @@ impl Generator {
     /// Bytes of what its program gave it, and of what makes its drafts.
     pub(crate) fn held_bytes(&self) -> usize {
         let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
-        let probes = self.probes.iter().flat_map(|probes| probes.iter());
+        let probes = self.probes.as_deref().unwrap_or_default().iter();
+        let probes = probes.chain(&self.step.probes);
         let probes: usize = probes
             .map(|(_, probe)| size_of::<RowProbe>() + probe.list_bytes())
             .sum();
         let drafter = self.drafter.as_ref().map_or(0, |_| Drafter::N_BYTES);
-        self.stop.held_bytes() + mask + probes + drafter
+        let drafts = self.step.drafts.capacity() * size_of::<u32>();
+        self.stop.held_bytes() + mask + probes + drafter + drafts
     }
 
     /// Whether the token mask of each of its steps may come late.

@@ -11,7 +11,7 @@ use pie_core::{
 use proptest::prelude::*;
 
 use super::commands::{Again, Commanded, Loaded};
-use super::generating::How;
+use super::generating::{How, MAX_DRAFTED};
 use super::model::{Awaited, Expected, GeneratorModel, Kept, Model, Process, What};
 use super::ops::{NAMES, Op, PROCESSES, V};
 use super::support::fold;
@@ -248,6 +248,7 @@ impl Simulation {
                 max_tokens,
                 stop,
                 adapter,
+                drafting,
             } => {
                 let Some(at) = self.pick(context) else {
                     return Ok(());
@@ -257,6 +258,7 @@ impl Simulation {
                     max_tokens,
                     stop,
                     adapter,
+                    drafting,
                     ..options(method)
                 };
                 self.generate(at, made)?;
@@ -265,11 +267,16 @@ impl Simulation {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, How::Step)?;
+                self.submit_generation(at, How::Step, None)?;
             }
             Op::ClearedStep(which) => {
                 if let Some(at) = self.pick(which) {
-                    self.submit_generation(at, How::Cleared)?;
+                    self.submit_generation(at, How::Cleared, None)?;
+                }
+            }
+            Op::DraftedStep(which, n_right, others) => {
+                if let Some(at) = self.pick(which) {
+                    self.submit_generation(at, How::Step, Some((n_right, others)))?;
                 }
             }
             Op::Accept(which, n_kept, tokens) => {
@@ -281,7 +288,7 @@ impl Simulation {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, How::Run)?;
+                self.submit_generation(at, How::Run, None)?;
             }
             Op::Forward(which, op) => {
                 if let Some(at) = self.pick(which) {
@@ -502,8 +509,15 @@ impl Simulation {
         });
         let appended = self.world.engine.append(context, tokens);
         let reserved = under_way.as_ref().map_or(0, What::n_to_come);
-        if under_way.is_some_and(|what| what.is_run()) {
+        if under_way.as_ref().is_some_and(What::is_run) {
             prop_assert_eq!(appended.unwrap_err().code, ErrorCode::ContextBusy);
+        } else if appended.is_err()
+            && under_way.as_ref().is_some_and(What::is_drafted)
+            && length as usize + 1 + MAX_DRAFTED + tokens.len()
+                > self.config.driver.max_positions as usize
+        {
+            // There has to be room for what was drafted.
+            prop_assert_eq!(appended.unwrap_err().code, ErrorCode::ContextFull);
         } else if length + reserved + tokens.len() as u32 > self.config.driver.max_positions {
             prop_assert!(tokens.is_empty() || appended.unwrap_err().code == ErrorCode::ContextFull);
         } else {

@@ -1,7 +1,7 @@
 //! Generators, and the tokens that each of their requests must draw.
 
 use pie_core::sampling::Key;
-use pie_core::{ErrorCode, FinishReason, GeneratorId, GeneratorOptions, Submission};
+use pie_core::{Drafting, ErrorCode, FinishReason, GeneratorId, GeneratorOptions, Submission};
 use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
@@ -19,6 +19,9 @@ pub enum How {
     Cleared,
     Run,
 }
+
+/// Tokens that are drafted for a step at most.
+pub const MAX_DRAFTED: usize = 9;
 
 impl Simulation {
     pub fn generate(&mut self, at: usize, made: GeneratorOptions) -> Outcome {
@@ -54,6 +57,7 @@ impl Simulation {
             max_tokens: made.max_tokens,
             stop: made.stop,
             adapter: made.adapter,
+            drafting: made.drafting,
             n_accepted: 0,
             finish: None,
             counted: false,
@@ -66,8 +70,33 @@ impl Simulation {
         Ok(())
     }
 
+    /// Proposes tokens for the step that is open: some that are right, then others.
+    fn draft(
+        &mut self,
+        id: GeneratorId,
+        model: &Model,
+        predicted: Option<&Generation>,
+        drafts: Option<(usize, Vec<u32>)>,
+    ) -> Outcome {
+        let Some((n_right, others)) = drafts else {
+            return Ok(());
+        };
+        let right = predicted.map_or(&[][..], |it| &it.tokens);
+        let mut tokens: Vec<u32> = right.iter().take(n_right).copied().collect();
+        tokens.extend(others);
+        let first = model.all().len() as u32;
+        let positions: Vec<u32> = (first..).take(tokens.len()).collect();
+        let drafted = self.world.engine.draft(id, &tokens, &positions);
+        if self.generators[&id].drafting == Drafting::NGram {
+            prop_assert_eq!(drafted.unwrap_err().code, ErrorCode::InvalidArgument);
+        } else {
+            drafted.unwrap();
+        }
+        Ok(())
+    }
+
     /// What a generation must draw from here.
-    pub fn predict(&self, id: GeneratorId, model: &Model, how: How) -> Generation {
+    fn predict(&self, id: GeneratorId, model: &Model, how: How, is_drafted: bool) -> Generation {
         let (run, is_cleared) = (how == How::Run, how == How::Cleared);
         let generator = &self.generators[&id];
         let mut sequence = model.all();
@@ -89,6 +118,9 @@ impl Simulation {
             generator.max_tokens.unwrap_or(u32::MAX),
             self.config.driver.max_positions as usize,
         );
+        let is_drafted = how == How::Step
+            && !generator.late
+            && (is_drafted || generator.drafting == Drafting::NGram);
         let mut tokens = Vec::new();
         let full = |n_drawn: usize, length: usize| {
             generator.n_accepted as usize + n_drawn >= cap as usize || length >= limit
@@ -117,7 +149,7 @@ impl Simulation {
                 finish = Some(FinishReason::Stop);
             } else if full(tokens.len(), sequence.len()) {
                 finish = Some(FinishReason::Length);
-            } else if !run || tokens.len() > 200 {
+            } else if !run && (!is_drafted || tokens.len() > MAX_DRAFTED) || tokens.len() > 200 {
                 break;
             }
         }
@@ -130,18 +162,24 @@ impl Simulation {
             run,
             void,
             is_cleared: is_cleared && !void,
+            is_drafted: is_drafted && !void,
             mask: mask.filter(|_| !void),
         }
     }
 
-    pub fn submit_generation(&mut self, at: usize, how: How) -> Outcome {
+    pub fn submit_generation(
+        &mut self,
+        at: usize,
+        how: How,
+        drafts: Option<(usize, Vec<u32>)>,
+    ) -> Outcome {
         let run = how == How::Run;
         let (context, model) = self.contexts[at].clone();
         let Some(id) = model.generator else {
             return Ok(());
         };
         let mut generation = if model.request.is_none() {
-            Some(self.predict(id, &model, how))
+            Some(self.predict(id, &model, how, drafts.is_some()))
         } else {
             None
         };
@@ -181,6 +219,7 @@ impl Simulation {
         if how == How::Cleared {
             self.world.engine.clear_sampler(id).unwrap();
         }
+        self.draft(id, &model, generation.as_ref(), drafts)?;
         let submission = if run {
             Submission::Run(id)
         } else {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use pie_core::sampling::Params;
-use pie_core::{Adapter, ContextId, FinishReason, GeneratorId, RequestId, RowOutput};
+use pie_core::{
+    Adapter, ContextId, Drafting, FinishReason, GeneratorId, Output, RequestId, RowOutput,
+};
 
 use super::support::{Slot, write_plain};
 
@@ -87,6 +89,7 @@ pub struct GeneratorModel {
     pub max_tokens: Option<u32>,
     pub stop: Vec<u32>,
     pub adapter: Adapter,
+    pub drafting: Drafting,
     pub n_accepted: u32,
     pub finish: Option<FinishReason>,
     pub counted: bool,
@@ -133,8 +136,24 @@ pub struct Generation {
     pub void: bool,
     /// It was to draw nothing.
     pub is_cleared: bool,
+    /// Tokens were proposed, or may have been: any number of the tokens may be accepted, one at least.
+    pub is_drafted: bool,
     /// The token mask of a step, where it comes late.
     pub mask: Option<Vec<bool>>,
+}
+
+impl Generation {
+    /// What was accepted of tokens that may have been drafted: one at least, and those drafts that were right.
+    pub fn cut(mut self, output: &Output) -> Self {
+        let n = output.tokens.len();
+        let n_accepted = output.speculation.n_accepted as usize;
+        assert!((n_accepted..=n_accepted + 1).contains(&n) && n > 0);
+        if n < self.tokens.len() {
+            self.tokens.truncate(n);
+            self.finish = None;
+        }
+        self
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -156,6 +175,10 @@ impl What {
             Self::Generation(_) => 1,
             Self::Forward(forwarded) => forwarded.n_given,
         }
+    }
+
+    pub fn is_drafted(&self) -> bool {
+        matches!(self, Self::Generation(generation) if generation.is_drafted)
     }
 
     pub fn is_run(&self) -> bool {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use pie_core::{Adapter, AdapterName, Capabilities, Command, EngineConfig, Method, Probe};
+use pie_core::{
+    Adapter, AdapterName, Capabilities, Command, Drafting, EngineConfig, Method, Probe,
+};
 use proptest::prelude::*;
 
 use super::support::fold;
@@ -51,10 +53,13 @@ pub enum Op {
         max_tokens: Option<u32>,
         stop: Vec<u32>,
         adapter: Adapter,
+        drafting: Drafting,
     },
     Step(usize),
     /// One that draws nothing.
     ClearedStep(usize),
+    /// One for which tokens are proposed: so many that are right, so many others.
+    DraftedStep(usize, usize, Vec<u32>),
     /// What the last step accepted is replaced, or first tokens of it are kept and others follow.
     Accept(usize, usize, Vec<u32>),
     Run(usize),
@@ -228,6 +233,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         prop::option::weighted(0.8, 0u32..12),
         prop::collection::vec(0..V, 0..3),
         adapter(),
+        prop_oneof![3 => Just(Drafting::None), 1 => Just(Drafting::NGram)],
     );
     prop_oneof![
         2 => (0usize..3).prop_map(Op::NewContext),
@@ -243,10 +249,11 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..12).prop_map(Op::Relaunch),
         1 => (0usize..6, 0u32..6).prop_map(|(context, n)| Op::Truncate(context, n)),
         2 => (0usize..6).prop_map(Op::Flush),
-        3 => generate.prop_map(|(context, method, seed, max_tokens, stop, adapter)| Op::Generate { context, method, seed, max_tokens, stop, adapter }),
+        3 => generate.prop_map(|(context, method, seed, max_tokens, stop, adapter, drafting)| Op::Generate { context, method, seed, max_tokens, stop, adapter, drafting }),
         5 => (0usize..6).prop_map(Op::Step),
         2 => (0usize..6).prop_map(Op::Run),
         1 => (0usize..6).prop_map(Op::ClearedStep),
+        3 => (0usize..6, 0usize..5, prop::collection::vec(0..V, 0..4)).prop_map(|(context, n_right, others)| Op::DraftedStep(context, n_right, others)),
         4 => (0usize..6, 0usize..4, prop::collection::vec(0..V, 0..5)).prop_map(|(context, n_kept, tokens)| Op::Accept(context, n_kept, tokens)),
         5 => (0usize..6, forward()).prop_map(|(context, forward)| Op::Forward(context, forward)),
         1 => (0usize..6, 0u32..4).prop_map(|(context, n)| Op::Reserve(context, n)),

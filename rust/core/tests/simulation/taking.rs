@@ -60,6 +60,10 @@ impl Simulation {
             }
         };
         let output = output(answer);
+        let generation = match generation.is_drafted {
+            true => generation.cut(&output),
+            false => generation,
+        };
         prop_assert_eq!(&output.tokens, &generation.tokens);
         prop_assert_eq!(output.finish, generation.finish);
         if let Some((last, computed)) = generation.tokens.split_last().filter(|_| !generation.void)

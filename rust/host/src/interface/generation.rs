@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pie_core::{Answer, GeneratorId, Submission};
+use pie_core::{Answer, ErrorCode, GeneratorId, RequestId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
@@ -14,12 +14,12 @@ use super::adapter::AdapterHandle;
 use super::bindings::pie::core::generation::{
     self, Drafting, HostFutureOutput, HostFutureText, HostFutureTokens, HostGenerator,
 };
-use super::bindings::pie::core::sampling::{Probe, Sampler, Speculation};
+use super::bindings::pie::core::sampling::{Probe, Sampler, Slot, Speculation};
 use super::bindings::pie::core::types;
 use super::context::ContextHandle;
 use super::errors::CallResult;
 use super::futures::host_future;
-use super::sampling::core_sampler;
+use super::sampling::{core_probe, core_sampler, slot_of};
 use super::view::view;
 use crate::Error;
 use crate::budget::{Charge, Purpose};
@@ -31,6 +31,7 @@ use crate::model::pass::Pass;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
+use crate::process::surroundings::Surroundings;
 use crate::sync::lock;
 
 /// What stands behind a `generator` handle.
@@ -41,12 +42,14 @@ pub struct GeneratorHandle(Arc<Generator>);
 struct Generator {
     context: Arc<Context>,
     id: GeneratorId,
-    /// For its stop tokens.
+    /// For its options.
     charge: Mutex<Charge>,
+    /// The step that was executed last.
+    step: Mutex<Option<RequestId>>,
 }
 
 impl Generator {
-    /// Charges it with the stop tokens that it has.
+    /// Charges it with the options that it has.
     ///
     /// # Errors
     /// `limit-engine-memory`, `generator-retired`.
@@ -117,13 +120,19 @@ impl Wanted for Step {
     const IS_ONE_STEP: bool = true;
 
     fn answer(_chat: &Arc<Chat>, output: pie_core::Output) -> Result<Self::Answer, Error> {
+        // A step whose sampler was cleared drew nothing, and has no slot for it.
+        let is_read = !output.readings.is_empty();
+        let drawn = Some(&output.tokens).filter(|tokens| is_read && !tokens.is_empty());
+        let drawn = drawn.map(|tokens| Slot::Tokens(tokens.clone()));
+        let slots = drawn.into_iter();
+        let slots = slots.chain(output.readings.iter().map(slot_of)).collect();
         Ok(generation::Output {
             tokens: output.tokens,
             finish: output.finish.map(finish_reason),
-            slots: Vec::new(),
+            slots,
             speculation: Speculation {
-                drafted: 0,
-                accepted: 0,
+                drafted: output.speculation.n_drafted,
+                accepted: output.speculation.n_accepted,
             },
         })
     }
@@ -186,6 +195,7 @@ impl<W: Wanted> Advance<W> {
             Submission::Run(generator.id)
         };
         let (pass, receiver) = Pass::submit(&generator.context.model, submission);
+        *lock(&generator.step) = Some(pass.request()).filter(|_| W::IS_ONE_STEP);
         Future::new(
             Self {
                 generator,
@@ -229,8 +239,8 @@ impl<W: Wanted> Operation for Advance<W> {
 }
 
 view! {
-    /// Generators, and who pays for their options.
-    Generators { table: HandleTable, record: Arc<ProcessRecord> }
+    /// Generators, who pays for their options, and the models that may draft for them.
+    Generators { table: HandleTable, record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
 }
 
 impl Generators<'_> {
@@ -254,6 +264,49 @@ impl Generators<'_> {
     ) -> wasmtime::Result<Resource<Future<Advance<W>>>> {
         let generator = self.table.get(handle)?.0.clone();
         self.table.push_future(Advance::submit(generator))
+    }
+
+    /// Who drafts for a generator on `context`.
+    ///
+    /// # Errors
+    /// `unknown-model`; `invalid-argument` where the draft model has another vocabulary; `unsupported` where it has the
+    /// same one: no driver runs two models.
+    fn drafting(&self, context: &Context, wanted: Drafting) -> Result<pie_core::Drafting, Error> {
+        let name = match wanted {
+            Drafting::None => return Ok(pie_core::Drafting::None),
+            Drafting::NGram => return Ok(pie_core::Drafting::NGram),
+            Drafting::Model(name) => name,
+        };
+        let (drafts, own) = (self.surroundings.models.find(&name)?, &context.model);
+        let (n_drafts, n_own) = (drafts.vocab_size(), own.vocab_size());
+        if n_drafts != n_own {
+            return Err(Error::new(
+                ErrorCode::InvalidArgument,
+                format!(
+                    "the draft model {name} has a vocabulary of {n_drafts} tokens, and that of the context has \
+                     {n_own}; name one with the same vocabulary, or draft by n-grams"
+                ),
+            ));
+        }
+        Err(Error::new(
+            ErrorCode::Unsupported,
+            format!(
+                "the engine does not draft by models, such as {name}; draft by n-grams, or step by step"
+            ),
+        ))
+    }
+
+    /// Changes what is wanted of the steps of a generator, charged afterwards.
+    fn attach<T>(
+        &mut self,
+        handle: &Resource<GeneratorHandle>,
+        change: impl FnOnce(&mut pie_core::Engine, GeneratorId) -> Result<T, Error>,
+    ) -> CallResult<T> {
+        let generator = self.table.get(handle)?.0.clone();
+        let model = &generator.context.model;
+        let changed = model.with_engine(|engine| change(engine, generator.id))?;
+        generator.recharge()?;
+        Ok(changed)
     }
 
     /// Changes the stop tokens of a generator, charged before and after.
@@ -282,10 +335,8 @@ impl HostGenerator for Generators<'_> {
         options: generation::Options,
     ) -> CallResult<Resource<GeneratorHandle>> {
         let sampler = core_sampler(&sampler)?;
-        if !options.logit_mask.is_empty() || !matches!(options.drafting, Drafting::None) {
-            return Err(not_yet("a logit mask, or drafting, in the options of a generator").into());
-        }
         let context = self.table.context(&context)?;
+        let drafting = self.drafting(&context, options.drafting)?;
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
         let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
@@ -302,8 +353,8 @@ impl HostGenerator for Generators<'_> {
             max_tokens: options.max_tokens,
             stop: options.stop,
             template_stop,
-            token_mask: Vec::new(),
-            drafting: pie_core::Drafting::None,
+            token_mask: options.logit_mask,
+            drafting,
         };
         let id = context.model.with_engine(|engine| {
             let id = engine.new_generator(context.id, made)?;
@@ -313,6 +364,7 @@ impl HostGenerator for Generators<'_> {
             context,
             id,
             charge: Mutex::new(charge),
+            step: Mutex::new(None),
         };
         generator.recharge()?;
         // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
@@ -347,59 +399,78 @@ impl HostGenerator for Generators<'_> {
         match *self.table.get(&adapter)? {}
     }
 
-    fn set_zo_seed(&mut self, _this: Resource<GeneratorHandle>, _seed: i64) -> CallResult<()> {
-        Err(not_yet("set-zo-seed").into())
+    fn set_zo_seed(&mut self, this: Resource<GeneratorHandle>, seed: i64) -> CallResult<()> {
+        self.on_generator(&this, |engine, id| {
+            engine.set_zo_seed(id, seed.cast_unsigned())
+        })
     }
 
-    fn set_horizon(&mut self, _this: Resource<GeneratorHandle>, _n: u32) -> CallResult<()> {
-        Err(not_yet("set-horizon").into())
+    fn set_horizon(&mut self, this: Resource<GeneratorHandle>, n: u32) -> CallResult<()> {
+        self.on_generator(&this, |engine, id| engine.set_horizon(id, n))
     }
 
     fn probe_each_step(
         &mut self,
-        _this: Resource<GeneratorHandle>,
-        _index: u32,
-        _probe: Probe,
+        this: Resource<GeneratorHandle>,
+        index: u32,
+        probe: Probe,
     ) -> CallResult<u32> {
-        Err(not_yet("probe-each-step").into())
+        // The sampler of the generator is the slot before.
+        self.attach(&this, |engine, id| {
+            let place = engine.probe_each_step(id, index, core_probe(probe))?;
+            Ok(place + 1)
+        })
     }
 
-    fn ask_masks(&mut self, _this: Resource<GeneratorHandle>, _ask: bool) -> CallResult<()> {
-        Err(not_yet("ask-masks").into())
+    fn ask_masks(&mut self, this: Resource<GeneratorHandle>, ask: bool) -> CallResult<()> {
+        self.on_generator(&this, |engine, id| engine.set_late_masks(id, ask))
     }
 
     fn probe(
         &mut self,
-        _this: Resource<GeneratorHandle>,
-        _index: u32,
-        _probe: Probe,
+        this: Resource<GeneratorHandle>,
+        index: u32,
+        probe: Probe,
     ) -> CallResult<u32> {
-        Err(not_yet("probe").into())
+        self.attach(&this, |engine, id| {
+            let place = engine.probe(id, index, core_probe(probe))?;
+            Ok(place + u32::from(!engine.is_cleared(id)?))
+        })
     }
 
-    fn clear_sampler(&mut self, _this: Resource<GeneratorHandle>) -> CallResult<()> {
-        Err(not_yet("clear-sampler").into())
+    fn clear_sampler(&mut self, this: Resource<GeneratorHandle>) -> CallResult<()> {
+        self.on_generator(&this, |engine, id| engine.clear_sampler(id))
     }
 
     fn draft(
         &mut self,
-        _this: Resource<GeneratorHandle>,
-        _tokens: Vec<u32>,
-        _positions: Vec<u32>,
+        this: Resource<GeneratorHandle>,
+        tokens: Vec<u32>,
+        positions: Vec<u32>,
     ) -> CallResult<()> {
-        Err(not_yet("draft").into())
+        self.attach(&this, |engine, id| engine.draft(id, &tokens, &positions))
     }
 
-    fn give_mask(&mut self, _this: Resource<GeneratorHandle>, _mask: Vec<u32>) -> CallResult<()> {
-        Err(not_yet("give-mask").into())
+    fn give_mask(&mut self, this: Resource<GeneratorHandle>, mask: Vec<u32>) -> CallResult<()> {
+        let generator = &self.table.get(&this)?.0;
+        let Some(request) = *lock(&generator.step) else {
+            return Err(Error::new(
+                ErrorCode::StepPending,
+                "a mask is given and no step was executed; execute the step that it is for first",
+            )
+            .into());
+        };
+        let model = &generator.context.model;
+        Ok(model.with_engine(|engine| engine.give_step_mask(request, &mask))?)
     }
 
     fn accept(
         &mut self,
-        _this: Resource<GeneratorHandle>,
-        _tokens: Vec<u32>,
+        this: Resource<GeneratorHandle>,
+        tokens: Vec<u32>,
     ) -> CallResult<Vec<u32>> {
-        Err(not_yet("accept").into())
+        let generator = &self.table.get(&this)?.0;
+        Ok(generator.context.accept(generator.id, &tokens)?)
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
@@ -457,13 +528,6 @@ host_future!(
 );
 host_future!(Generators<'_>, HostFutureTokens, FutureTokens, Vec<u32>);
 host_future!(Generators<'_>, HostFutureText, FutureText, String);
-
-fn not_yet(what: &str) -> Error {
-    Error::new(
-        pie_core::ErrorCode::Unsupported,
-        format!("{what} is not served by this engine; leave it out"),
-    )
-}
 
 fn finish_reason(reason: pie_core::FinishReason) -> generation::FinishReason {
     match reason {

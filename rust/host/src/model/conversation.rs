@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pie_core::{ContextId, Engine, HostData, ProcessId};
+use pie_core::{ContextId, Engine, GeneratorId, HostData, ProcessId};
 use pie_text::{Addition, At, Chat, ChatState};
 
 use super::Model;
@@ -115,6 +115,31 @@ impl Context {
     /// `limit-engine-memory`.
     pub(crate) fn charge_generated(&self, n_tokens: usize, seq_len: u32) -> Result<(), Error> {
         lock(&self.tokens).add(n_tokens, seq_len as usize)
+    }
+
+    /// Puts tokens in place of those that the last step of a generator accepted, in the conversation too. Returns those
+    /// that are kept.
+    ///
+    /// # Errors
+    /// Those of the core; `limit-engine-memory`.
+    pub(crate) fn accept(&self, generator: GeneratorId, tokens: &[u32]) -> Result<Vec<u32>, Error> {
+        let mut turns = lock(&self.turns);
+        let (kept, before, after, length) = self.model.with_engine(|engine| {
+            let before = engine.seq_len(self.id)?;
+            let kept = engine.accept(generator, tokens)?;
+            let length = engine.length(self.id)? as usize;
+            Ok::<_, Error>((kept, before, engine.seq_len(self.id)?, length))
+        })?;
+        let n_kept = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+        let start = after.saturating_sub(n_kept);
+        turns.truncate(before, start);
+        turns.on_generated(n_kept, after);
+        drop(turns);
+        let mut charged = lock(&self.tokens);
+        charged.truncate(length.saturating_sub(kept.len()));
+        charged.add(kept.len(), length)?;
+        drop(charged);
+        Ok(kept)
     }
 
     /// Appends what a chat call adds at the end of the context, and keeps the state of the conversation with it.

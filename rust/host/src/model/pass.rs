@@ -39,6 +39,11 @@ impl Pass {
         )
     }
 
+    /// The name of its request.
+    pub(crate) const fn request(&self) -> RequestId {
+        self.request
+    }
+
     /// Takes the answer.
     ///
     /// # Errors
