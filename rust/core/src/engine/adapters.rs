@@ -2,8 +2,8 @@
 //!
 //! An adapter is known by the path that it was loaded from; a copy has that of its source. Where the device is lost,
 //! the next driver is given a command for each of them, before any batch and before the commands that wait. Programs
-//! notice nothing but time. An adapter that cannot be loaded again is forgotten, and whoever computes with it is told by
-//! the driver that it is not there. So is one over which several drivers in a row were lost: it would end each of them.
+//! notice nothing but time. An adapter that cannot be loaded again is forgotten, and the driver tells whoever computes
+//! with it that it is not there. So is one over which several drivers in a row were lost: it would end each of them.
 
 use std::collections::{BTreeMap, VecDeque};
 
