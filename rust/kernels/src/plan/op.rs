@@ -184,148 +184,183 @@ struct Expected {
     rounded: bool,
 }
 
+/// Floats of that width.
+const fn float(width: usize) -> Expected {
+    Expected {
+        width,
+        rounded: false,
+    }
+}
+
+/// Rounded elements of that width.
+const fn rounded(width: usize) -> Expected {
+    Expected {
+        width,
+        rounded: true,
+    }
+}
+
 impl Plan {
     /// Checks an operation against the plan: buffers, widths, weights, tables.
     pub(super) fn check_op(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
-        let heads = self.options.heads;
-        let float = |width| Expected {
-            width,
-            rounded: false,
-        };
-        let rounded = |width| Expected {
-            width,
-            rounded: true,
-        };
         if !raw.value.is_finite() {
             return Err(Error::argument(format!("its value is {}", raw.value)));
         }
         match raw.kind {
-            1 => {
-                let Some(table) = self.table else {
-                    return Err(Error::argument("the plan has no embedding table"));
-                };
-                let dst = expect(buffers, raw.dst, float(table.width))?;
-                expect_rows(buffers, dst, Rows::Tokens)?;
-                Ok(Op::Embed {
-                    dst,
-                    scale: raw.value,
-                })
-            }
-            2 => {
-                let weight = self.vector(raw.weight)?;
-                let width = self.vectors[weight].len();
-                let (src, dst) = (
-                    expect(buffers, raw.src, float(width))?,
-                    expect(buffers, raw.dst, rounded(width))?,
-                );
-                expect_same_rows(buffers, src, dst)?;
-                Ok(Op::RmsNorm {
-                    src,
-                    dst,
-                    weight,
-                    epsilon: raw.value,
-                })
-            }
-            3 | 4 => {
-                let weight = self.linear_index(raw.weight)?;
-                let linear = &self.linears[weight];
-                let src = expect(buffers, raw.src, rounded(linear.n_inputs()))?;
-                let dst = expect(buffers, raw.dst, float(linear.n_outputs()))?;
-                expect_same_rows(buffers, src, dst)?;
-                Ok(Op::Linear {
-                    src,
-                    dst,
-                    weight,
-                    accumulate: raw.kind == 4,
-                })
-            }
-            5 => {
-                self.expect_attention(raw.layer)?;
-                if self.rotary.is_none() {
-                    return Err(Error::argument("the plan has no rotary tables"));
-                }
-                let qkv = expect(buffers, raw.dst, float(heads.qkv_width()))?;
-                expect_rows(buffers, qkv, Rows::Tokens)?;
-                let norms = match (raw.weight, raw.weight_2) {
-                    (NONE, NONE) => None,
-                    (q, k) => Some((self.vector(q)?, self.vector(k)?)),
-                };
-                if norms.is_some_and(|(q, k)| {
-                    self.vectors[q].len() != heads.head_dim
-                        || self.vectors[k].len() != heads.head_dim
-                }) {
-                    return Err(Error::argument(format!(
-                        "a head's norm has not head_dim = {} elements",
-                        heads.head_dim
-                    )));
-                }
-                Ok(Op::RotaryWrite {
-                    qkv,
-                    layer: raw.layer as usize,
-                    norms,
-                    epsilon: raw.value,
-                })
-            }
-            6 => {
-                self.expect_attention(raw.layer)?;
-                let src = expect(buffers, raw.src, float(heads.qkv_width()))?;
-                let dst = expect(buffers, raw.dst, rounded(heads.q_width()))?;
-                expect_rows(buffers, src, Rows::Tokens)?;
-                expect_rows(buffers, dst, Rows::Tokens)?;
-                if raw.value <= 0.0 {
-                    return Err(Error::argument(format!(
-                        "its score factor is {}; it must be above 0",
-                        raw.value
-                    )));
-                }
-                Ok(Op::Attention {
-                    src,
-                    dst,
-                    layer: raw.layer as usize,
-                    scale: raw.value,
-                })
-            }
-            7 => {
-                let dst_width = buffer(buffers, raw.dst)?.width;
-                let (src, dst) = (
-                    expect(buffers, raw.src, float(2 * dst_width))?,
-                    expect(buffers, raw.dst, rounded(dst_width))?,
-                );
-                expect_same_rows(buffers, src, dst)?;
-                Ok(Op::SwiGlu { src, dst })
-            }
-            8 => {
-                let Buffer { width, rounded, .. } = *buffer(buffers, raw.src)?;
-                let kind = Expected { width, rounded };
-                let (src, dst) = (
-                    expect(buffers, raw.src, kind)?,
-                    expect(buffers, raw.dst, kind)?,
-                );
-                expect_rows(buffers, src, Rows::Tokens)?;
-                expect_rows(buffers, dst, Rows::Logits)?;
-                Ok(Op::SelectRows { src, dst })
-            }
-            9 => {
-                let weight = self.linear_index(raw.weight)?;
-                let linear = &self.linears[weight];
-                if linear.n_outputs() != self.options.limits.vocab_size {
-                    return Err(Error::argument(format!(
-                        "its linear has {} outputs for a vocabulary of {}",
-                        linear.n_outputs(),
-                        self.options.limits.vocab_size
-                    )));
-                }
-                let src = expect(buffers, raw.src, rounded(linear.n_inputs()))?;
-                expect_rows(buffers, src, Rows::Logits)?;
-                Ok(Op::Logits { src, weight })
-            }
-            10 => {
-                let weight = self.vector(raw.weight)?;
-                let dst = expect(buffers, raw.dst, float(self.vectors[weight].len()))?;
-                Ok(Op::AddVector { dst, weight })
-            }
+            1 => self.check_embed(buffers, raw),
+            2 => self.check_norm(buffers, raw),
+            3 | 4 => self.check_linear(buffers, raw),
+            5 => self.check_rotary(buffers, raw),
+            6 => self.check_attention(buffers, raw),
+            7 => Self::check_swiglu(buffers, raw),
+            8 => Self::check_rows(buffers, raw),
+            9 => self.check_logits(buffers, raw),
+            10 => self.check_vector(buffers, raw),
             other => Err(Error::argument(format!("kind {other} is unknown"))),
         }
+    }
+
+    /// Rows of the embedding table.
+    fn check_embed(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let Some(table) = self.table else {
+            return Err(Error::argument("the plan has no embedding table"));
+        };
+        let dst = expect(buffers, raw.dst, float(table.width))?;
+        expect_rows(buffers, dst, Rows::Tokens)?;
+        Ok(Op::Embed {
+            dst,
+            scale: raw.value,
+        })
+    }
+
+    /// A norm of rows.
+    fn check_norm(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let weight = self.vector(raw.weight)?;
+        let width = self.vectors[weight].len();
+        let (src, dst) = (
+            expect(buffers, raw.src, float(width))?,
+            expect(buffers, raw.dst, rounded(width))?,
+        );
+        expect_same_rows(buffers, src, dst)?;
+        Ok(Op::RmsNorm {
+            src,
+            dst,
+            weight,
+            epsilon: raw.value,
+        })
+    }
+
+    /// A linear, which may add to what is there.
+    fn check_linear(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let weight = self.linear_index(raw.weight)?;
+        let linear = &self.linears[weight];
+        let src = expect(buffers, raw.src, rounded(linear.n_inputs()))?;
+        let dst = expect(buffers, raw.dst, float(linear.n_outputs()))?;
+        expect_same_rows(buffers, src, dst)?;
+        Ok(Op::Linear {
+            src,
+            dst,
+            weight,
+            accumulate: raw.kind == 4,
+        })
+    }
+
+    /// Rotation of queries and keys, and where keys and values go.
+    fn check_rotary(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let heads = self.options.heads;
+        self.expect_attention(raw.layer)?;
+        if self.rotary.is_none() {
+            return Err(Error::argument("the plan has no rotary tables"));
+        }
+        let qkv = expect(buffers, raw.dst, float(heads.qkv_width()))?;
+        expect_rows(buffers, qkv, Rows::Tokens)?;
+        let norms = match (raw.weight, raw.weight_2) {
+            (NONE, NONE) => None,
+            (q, k) => Some((self.vector(q)?, self.vector(k)?)),
+        };
+        if norms.is_some_and(|(q, k)| {
+            self.vectors[q].len() != heads.head_dim || self.vectors[k].len() != heads.head_dim
+        }) {
+            return Err(Error::argument(format!(
+                "a head's norm has not head_dim = {} elements",
+                heads.head_dim
+            )));
+        }
+        Ok(Op::RotaryWrite {
+            qkv,
+            layer: raw.layer as usize,
+            norms,
+            epsilon: raw.value,
+        })
+    }
+
+    /// Attention over the pages of a layer.
+    fn check_attention(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let heads = self.options.heads;
+        self.expect_attention(raw.layer)?;
+        let src = expect(buffers, raw.src, float(heads.qkv_width()))?;
+        let dst = expect(buffers, raw.dst, rounded(heads.q_width()))?;
+        expect_rows(buffers, src, Rows::Tokens)?;
+        expect_rows(buffers, dst, Rows::Tokens)?;
+        if raw.value <= 0.0 {
+            return Err(Error::argument(format!(
+                "its score factor is {}; it must be above 0",
+                raw.value
+            )));
+        }
+        Ok(Op::Attention {
+            src,
+            dst,
+            layer: raw.layer as usize,
+            scale: raw.value,
+        })
+    }
+
+    /// A gate of two halves.
+    fn check_swiglu(buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let dst_width = buffer(buffers, raw.dst)?.width;
+        let (src, dst) = (
+            expect(buffers, raw.src, float(2 * dst_width))?,
+            expect(buffers, raw.dst, rounded(dst_width))?,
+        );
+        expect_same_rows(buffers, src, dst)?;
+        Ok(Op::SwiGlu { src, dst })
+    }
+
+    /// The choice of rows whose logits are wanted.
+    fn check_rows(buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let Buffer { width, rounded, .. } = *buffer(buffers, raw.src)?;
+        let kind = Expected { width, rounded };
+        let (src, dst) = (
+            expect(buffers, raw.src, kind)?,
+            expect(buffers, raw.dst, kind)?,
+        );
+        expect_rows(buffers, src, Rows::Tokens)?;
+        expect_rows(buffers, dst, Rows::Logits)?;
+        Ok(Op::SelectRows { src, dst })
+    }
+
+    /// The linear to the logits.
+    fn check_logits(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let weight = self.linear_index(raw.weight)?;
+        let linear = &self.linears[weight];
+        if linear.n_outputs() != self.options.limits.vocab_size {
+            return Err(Error::argument(format!(
+                "its linear has {} outputs for a vocabulary of {}",
+                linear.n_outputs(),
+                self.options.limits.vocab_size
+            )));
+        }
+        let src = expect(buffers, raw.src, rounded(linear.n_inputs()))?;
+        expect_rows(buffers, src, Rows::Logits)?;
+        Ok(Op::Logits { src, weight })
+    }
+
+    /// The sum with a vector.
+    fn check_vector(&self, buffers: &[Buffer], raw: &RawOp) -> Result<Op> {
+        let weight = self.vector(raw.weight)?;
+        let dst = expect(buffers, raw.dst, float(self.vectors[weight].len()))?;
+        Ok(Op::AddVector { dst, weight })
     }
 
     fn vector(&self, idx: u32) -> Result<usize> {

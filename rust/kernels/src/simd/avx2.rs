@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use super::{LANES, Simd};
+use super::lanes::{LANES, Simd};
 use crate::float_env::FloatEnvironment;
 
 /// Lanes of one register.

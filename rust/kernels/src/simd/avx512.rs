@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{LANES, Simd};
+use super::lanes::{LANES, Simd};
 
 /// AVX-512 F, BW, DQ, VL and BF16.
 #[derive(Clone, Copy)]

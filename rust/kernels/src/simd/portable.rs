@@ -1,6 +1,6 @@
 //! Sixteen lanes as an array: for every CPU, and the definition that the others are tested against.
 
-use super::{LANES, Simd};
+use super::lanes::{LANES, Simd};
 
 /// Lanes without vector instructions.
 #[derive(Clone, Copy)]
