@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pie.engine import Engine
 from support.launching import example, python_source, run
 
@@ -53,6 +55,12 @@ def test_contrast_changes_a_text(tiny: Engine) -> None:
     assert texts[0] != texts[1]
 
 
+def test_a_watermark_is_found_in_what_it_marked_alone(tiny: Engine) -> None:
+    found = value_of(tiny, "watermark", max_tokens=48)["green"]
+    assert found["marked"] == 1.0
+    assert 0.25 < found["plain"] < 0.75
+
+
 def test_a_tree_of_thoughts_has_a_thought_a_level(tiny: Engine) -> None:
     assert len(value_of(tiny, "tree_of_thoughts", depth=2, branches=3, max_tokens=12)) == 2
 
@@ -100,3 +108,11 @@ def test_the_best_of_several_has_the_highest_score(tiny: Engine) -> None:
     value = value_of(tiny, "best_of_n", n=4)
     assert len(value["scores"]) == 4
     assert value["score"] == max(value["scores"]) <= 0
+
+
+@pytest.mark.parametrize("n", [16, 48])
+def test_a_speculator_of_n_grams_changes_no_token(tiny: Engine, n: int) -> None:
+    value = value_of(tiny, "ngram_speculator", prompt="one two three one two three one two three", max_tokens=n)
+    assert value["same"]
+    assert value["accepted"] <= value["drafted"]
+    assert value["steps"] + value["accepted"] >= n
