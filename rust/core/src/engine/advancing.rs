@@ -80,7 +80,8 @@ impl Engine {
     }
 
     /// What was drafted for a pass may have been judged: pages of drafts that were not drawn are given back. Returns
-    /// what is drafted next. There were `n_drafts`, and `n_before` had been accepted before. Where there are drafts for the next step, it is not computed ahead without them.
+    /// what is drafted next. There were `n_drafts`, and `n_before` had been accepted before. Where there are drafts
+    /// for the next step, it is not computed ahead without them.
     fn end_drafts(
         &mut self,
         id: ContextId,

@@ -11,7 +11,8 @@ impl Engine {
     /// A generator on a context. It runs nothing; an idle older one of the context is retired.
     ///
     /// # Errors
-    /// `invalid-sampler`, `invalid-argument` for a token mask that is malformed or allows nothing, `unsupported` for an adapter that the driver does not serve, `invalid-token` for a stop token
+    /// `invalid-sampler`, `invalid-argument` for a token mask that is malformed or allows nothing, `unsupported` for
+    /// an adapter that the driver does not serve, `invalid-token` for a stop token
     /// outside the vocabulary, `empty-context` where there is nothing to generate from, `context-busy`,
     /// `context-released`, `limit-resources`.
     pub fn new_generator(
