@@ -43,6 +43,13 @@ WITHOUT_VECTOR = {
     "adapter.adapter.create": "no driver of the tests has adapters",
     "adapter.adapter.open": "no driver of the tests has adapters",
     "forward.forward-pass.set-adapter": "no driver of the tests has adapters",
+    "generation.generator.set-adapter": "no driver of the tests has adapters",
+    **dict.fromkeys(
+        ("generation.generator.ask-masks", "generation.generator.give-mask", "generation.generator.draft"),
+        "the SDKs call it for constraints and speculators, which are options of `generate` in vectors",
+    ),
+    "generation.generator.probe": "an option of `step` in vectors",
+    "generation.generator.clear-sampler": "an option of `step` in vectors",
 }
 """What no vector calls."""
 
@@ -56,6 +63,8 @@ OPERATIONS = {
     "generation.generator.create": "generate",
     "generation.generator.set-stop": "stop",
     "generation.generator.next-step": "step",
+    "generation.generator.set-horizon": "horizon",
+    "generation.generator.set-zo-seed": "zo_seed",
     "model.model.load": "model_name",
     "model.model.name": "model_name",
     "model.model.tokenizer": "encode",

@@ -9,7 +9,7 @@ from tests.vectors.passes import ENTROPY, LOGITS, distribution, logprobs
 
 V = MODEL.vocab_size
 # The languages whose programs run these vectors.
-SERVED = ["python"]
+SERVED = ["python", "typescript", "rust"]
 
 
 def step(gen: str, name: str = "", **rest: Any) -> Op:
