@@ -116,3 +116,22 @@ def test_the_languages_search_the_same_beams(tiny: Engine, language: str) -> Non
     assert first.code is None, first.message
     assert len(set(first.value)) == len(first.value) == 3
     assert first.value == again.value == run(tiny, example("beam_search", "rust"), given).value
+
+
+@both
+def test_the_languages_find_a_watermark_in_what_it_marked_alone(tiny: Engine, language: str) -> None:
+    found = run(tiny, example("watermark", {"javascript": "typescript"}.get(language, language)), {"max_tokens": 48})
+    assert found.code is None, found.message
+    assert found.value["green"]["marked"] == 1.0
+    assert 0.25 < found.value["green"]["plain"] < 0.75
+
+
+@both
+def test_the_speculators_of_the_languages_change_no_token(tiny: Engine, language: str) -> None:
+    given = {"prompt": "one two three one two three one two three", "max_tokens": 48}
+    found = run(tiny, example("ngram_speculator", {"javascript": "typescript"}.get(language, language)), given)
+    assert found.code is None, found.message
+    value = found.value
+    assert value["same"]
+    assert value["accepted"] <= value["drafted"]
+    assert value["steps"] + value["accepted"] >= 48

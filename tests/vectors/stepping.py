@@ -248,17 +248,17 @@ def declared_options() -> list[Op]:
 
 
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
-    make.__name__: (make(), {"languages": SERVED if make is not absent_rows else []})
+    make.__name__: (make(), {"languages": SERVED})
     for make in (token_masks, constraints, bad_masks, step_probes, absent_rows, accepted, cleared_samplers, drafts, declared_options)
 }
 DOCS = {name: " ".join((globals()[name].__doc__ or "").split()) for name in VECTORS}
 _ROWS = {
     "token_masks": "PY-049",
-    "constraints": "PY-048 PY-060 PY-117",
+    "constraints": "PY-048 PY-060 PY-117 RS-135",
     "step_probes": "PY-064 PY-073 PY-095",
     "accepted": "PY-075",
     "cleared_samplers": "PY-072 PY-095",
-    "drafts": "PY-050 PY-134..136",
+    "drafts": "PY-050 PY-134..136 RS-154",
     "declared_options": "PY-051 PY-053..054 PY-061 PY-063 PY-139",
 }
 SHOWS = _ROWS

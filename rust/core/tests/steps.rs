@@ -228,6 +228,34 @@ fn entropy(reading: &Reading) -> f32 {
 }
 
 #[test]
+fn a_step_that_ran_ahead_is_refused_a_row_that_it_does_not_have() {
+    let mut world = world();
+    let (_, id) = generator(&mut world, &prompt(10, 1), options(Method::Argmax));
+    let tokens = expected(&prompt(10, 1), 2);
+    let first = world.step(id).unwrap().unwrap();
+    assert_eq!(first.tokens, tokens[..1]);
+    world.pump();
+    world.engine.probe_each_step(id, 1, Probe::Entropy).unwrap();
+    assert!(world.engine.next_step(id).unwrap().is_some());
+    let refused = world.submit(Submission::Step(id)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidArgument);
+    assert!(refused.message.starts_with("row 1 of a step is read"));
+}
+
+#[test]
+fn what_ran_ahead_with_another_adapter_is_of_no_use() {
+    let mut world = world();
+    let (_, id) = generator(&mut world, &prompt(10, 1), options(Method::Argmax));
+    world.step(id).unwrap().unwrap();
+    world.pump();
+    // There is no adapter to perturb.
+    world.engine.set_zo_seed(id, 3).unwrap();
+    assert!(world.engine.next_step(id).unwrap().is_some());
+    let refused = world.submit(Submission::Step(id)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidArgument);
+}
+
+#[test]
 fn probes_of_every_step_and_of_one_are_read_in_the_order_in_which_they_were_attached() {
     let mut world = world();
     let (context, id) = generator(&mut world, &prompt(10, 1), options(Method::Argmax));

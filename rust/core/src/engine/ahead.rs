@@ -39,7 +39,12 @@ impl Engine {
         let state = self.owned.live(context).ok()?;
         let (pass, template) = (state.pass.as_ref()?, generator.next_template()?);
         let end = generator.end(state.length(), self.config.max_context());
-        let fits = generator.step.is_plain() && pass.fits(id, &template, &state.pending);
+        // Nothing is drafted for it: it has one row. A step that wants others has to be refused.
+        let probes = generator.probes.as_deref().unwrap_or_default();
+        let is_plain = generator.step.is_plain()
+            && probes.iter().all(|&(row, _)| row == 0)
+            && pass.adapter() == generator.adapter;
+        let fits = is_plain && pass.fits(id, &template, &state.pending);
         Some(fits && state.buffer.is_empty() && end.is_none())
     }
 

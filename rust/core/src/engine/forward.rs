@@ -48,14 +48,24 @@ pub struct RowRequest {
     pub late_mask: bool,
 }
 
+/// The most tokens that a program may propose for one step.
+pub(super) const MAX_PROPOSED: usize = 256;
+
 impl Forward {
-    /// What it keeps in memory until its answer is taken, in bytes: masks, what is read, and rows that wait for their
-    /// masks.
+    /// The tokens that it draws, of all its rows.
+    pub(super) fn n_draws(&self) -> u64 {
+        let samplers = self.rows.iter().filter_map(|row| row.sampler.as_ref());
+        samplers.map(|it| u64::from(it.method.draws())).sum()
+    }
+
+    /// What it keeps in memory until its answer is taken, in bytes: masks, what is drawn and read, and rows that
+    /// wait for their masks.
     pub(super) fn n_bytes(&self, driver: &Capabilities) -> usize {
         let (vocab_size, hidden_size) = (driver.vocab_size, driver.embeddings);
         let n_late = self.rows.iter().filter(|row| row.late_mask).count();
         let n_runs: usize = self.masks.iter().map(Vec::len).sum();
-        let n_words = n_late * vocab_size as usize + n_runs + self.token_mask.len();
+        let n_drawn = self.n_draws() as usize;
+        let n_words = n_late * vocab_size as usize + n_runs + self.token_mask.len() + n_drawn;
         let probes = self.rows.iter().flat_map(|row| &row.probes);
         let n_read: usize = probes.map(|it| it.n_bytes(vocab_size, hidden_size)).sum();
         size_of::<u32>() * n_words + n_read

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Engine;
-use super::forward::{Forward, RowRequest};
+use super::forward::{Forward, MAX_PROPOSED, RowRequest};
 use super::requests::Progress;
 use crate::batch::{Adapter, Read, Reads};
 use crate::brle;
@@ -21,6 +21,8 @@ pub const MAX_FORWARD_ROWS: usize = 65_536;
 /// while all others share one such pass.
 const MAX_PROBES: usize = 1024;
 const MAX_DISTRIBUTIONS: usize = 16;
+/// The most tokens that a forward pass draws, of all its rows.
+const MAX_PASS_DRAWS: u64 = 65_536;
 /// The most runs of the attention mask of a token: it is kept as long as the page of the token is.
 const MAX_MASK_RUNS: usize = 1024;
 
@@ -319,11 +321,40 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
             return Err(too_many_rows("wants of one token", rows.n(), limit));
         }
     }
-    Ok(())
+    check_draws(forward)
 }
 
-/// Checks the same of the rows of a step, each of which may be drawn from.
+/// Checks that a pass draws no more than a batch has time for and an answer has room for.
+fn check_draws(forward: &Forward) -> Result<()> {
+    let n_draws = forward.n_draws();
+    if n_draws <= MAX_PASS_DRAWS {
+        return Ok(());
+    }
+    Err(Error::with_values(
+        ErrorCode::InvalidArgument,
+        format!(
+            "a forward pass draws {n_draws} tokens, and may draw at most {MAX_PASS_DRAWS}; draw fewer in one pass"
+        ),
+        &[("draws", n_draws), ("limit", MAX_PASS_DRAWS)],
+    ))
+}
+
+/// Checks the same of the rows of a step, each of which may be drawn from. There are few of them, so that attaching one
+/// more is fast.
 pub(super) fn check_row_probes(probes: &[(u32, Probe)], limit: u32) -> Result<()> {
+    if probes.len() > MAX_PROBES {
+        return Err(refused(&format!(
+            "a step has {} probes, and may have at most {MAX_PROBES}; read fewer in one step",
+            probes.len()
+        )));
+    }
+    let far = probes.iter().map(|(index, _)| *index);
+    if let Some(index) = far.max().filter(|&index| index > MAX_PROPOSED as u32) {
+        return Err(refused(&format!(
+            "row {index} of a step is read, and a step has at most {} rows; read row 0, or one behind a draft",
+            MAX_PROPOSED + 1
+        )));
+    }
     let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
     for (index, probe) in probes {
         let rows = of_tokens.entry(*index).or_default();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::forward::MAX_PROPOSED;
 use super::forwarding::{check_allows, check_row_probes, refused};
 use crate::batch::Adapter;
 use crate::brle;
@@ -11,9 +12,6 @@ use crate::generation::RowProbe;
 use crate::ids::GeneratorId;
 use crate::masks;
 use crate::sampling::Probe;
-
-/// The most tokens that a program may propose for one step.
-const MAX_PROPOSED: usize = 256;
 
 impl Engine {
     /// Computes every step from the next one on with an adapter.

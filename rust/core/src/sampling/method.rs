@@ -108,7 +108,8 @@ impl Method {
         Ok((self.checked()?, draws))
     }
 
-    const fn draws(&self) -> u32 {
+    /// Independent draws from the row.
+    pub(crate) const fn draws(&self) -> u32 {
         match *self {
             Self::Multinomial { draws, .. } => draws,
             _ => 1,
