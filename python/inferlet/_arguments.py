@@ -40,13 +40,7 @@ def blob(name: str, value: object) -> bytes:
 
 def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     """Token ids as a new list; an id that is no id of any model is the error `invalid-token`."""
-    try:
-        items = list(value)
-    except TypeError:
-        raise _wrong_type(name, value, "a list of token ids") from None
-    ids = [item for item in items if type(item) is int]
-    if len(ids) != len(items):
-        ids = [whole(f"{name}[{index}]", item) for index, item in enumerate(items)]
+    ids = _wholes(name, value, "a list of token ids")
     if ids and (min(ids) < 0 or max(ids) > MAX_U32):
         index, bad = next((index, token) for index, token in enumerate(ids) if not 0 <= token <= MAX_U32)
         raise InvalidArgumentError(
@@ -55,15 +49,21 @@ def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
     return ids
 
 
-def counts(name: str, value: Iterable[SupportsIndex]) -> list[int]:
-    """Integers in 0..4294967295 as a new list."""
+def _wholes(name: str, value: Iterable[SupportsIndex], wanted: str) -> list[int]:
+    """Integers as a new list; most lists hold nothing else, and are only copied."""
     try:
         items = list(value)
     except TypeError:
-        raise _wrong_type(name, value, "a list of ints") from None
+        raise _wrong_type(name, value, wanted) from None
     numbers = [item for item in items if type(item) is int]
     if len(numbers) != len(items):
         numbers = [whole(f"{name}[{index}]", item) for index, item in enumerate(items)]
+    return numbers
+
+
+def counts(name: str, value: Iterable[SupportsIndex]) -> list[int]:
+    """Integers in 0..4294967295 as a new list."""
+    numbers = _wholes(name, value, "a list of ints")
     if numbers and (min(numbers) < 0 or max(numbers) > MAX_U32):
         index = next(index for index, number in enumerate(numbers) if not 0 <= number <= MAX_U32)
         count(f"{name}[{index}]", numbers[index])

@@ -315,12 +315,7 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     for row in &forward.rows {
         of_tokens.entry(row.index).or_default().add(row);
     }
-    for (index, rows) in of_tokens {
-        rows.check(index)?;
-        if rows.n() > limit as usize {
-            return Err(too_many_rows("wants of one token", rows.n(), limit));
-        }
-    }
+    check_of_tokens(&of_tokens, limit)?;
     check_draws(forward)
 }
 
@@ -361,7 +356,12 @@ pub(super) fn check_row_probes(probes: &[(u32, Probe)], limit: u32) -> Result<()
         rows.n_draws = 1;
         rows.add_probe(probe);
     }
-    for (index, rows) in of_tokens {
+    check_of_tokens(&of_tokens, limit)
+}
+
+/// Checks that what is wanted of each token fits a batch of at most `limit` rows.
+fn check_of_tokens(of_tokens: &BTreeMap<u32, TokenRows>, limit: u32) -> Result<()> {
+    for (&index, rows) in of_tokens {
         rows.check(index)?;
         if rows.n() > limit as usize {
             return Err(too_many_rows("wants of one token", rows.n(), limit));
