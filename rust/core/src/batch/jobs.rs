@@ -163,6 +163,8 @@ impl SampleJobs {
                         .map_err(|fault| row_fault(index, fault)),
                     None => Err(self.shape_error(answer)),
                 };
+                // A row that failed ends too: what is read of those behind it is found by their index.
+                sampled.end_row(drawn.is_ok());
                 if outcome.is_ok() && drawn.is_err() {
                     outcome = drawn;
                 }
@@ -206,13 +208,8 @@ impl SampleJobs {
                     // The row is checked, and nothing is drawn from it.
                     let row = RowView { n_draws: 0, ..*row };
                     sampled.draw(logits, &row, scratch)?;
-                } else {
-                    sampled.rows.push(0);
                 }
                 sampled.tokens.extend_from_slice(tokens);
-                if let Some(end) = sampled.rows.last_mut() {
-                    *end = sampled.tokens.len() as u32;
-                }
                 Ok(())
             }
             (None, None, _) => Err(Fault::NotDrawn),
@@ -273,8 +270,7 @@ impl Sampled {
         row: &RowView<'_>,
         scratch: &mut Scratch,
     ) -> std::result::Result<(), RowFault> {
-        let first = self.tokens.len();
-        let drawn = sample_many(
+        sample_many(
             logits,
             &row.params,
             row.mask,
@@ -282,13 +278,16 @@ impl Sampled {
             row.n_draws,
             scratch,
             &mut self.tokens,
-        );
-        if drawn.is_err() {
-            // They would be those of the next row.
-            self.tokens.truncate(first);
+        )
+    }
+
+    /// The tokens of a row end here; one that failed has none, since they would be those of the next row.
+    fn end_row(&mut self, succeeded: bool) {
+        if !succeeded {
+            let end = self.rows.last().map_or(0, |&end| end as usize);
+            self.tokens.truncate(end);
         }
         self.rows.push(self.tokens.len() as u32);
-        drawn
     }
 
     /// Fails the sequences that the driver names.
