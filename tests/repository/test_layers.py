@@ -72,6 +72,16 @@ SERVER_LAYERS = [
     {"lib.rs"},
 ]
 
+TEXT_LAYERS = [
+    {"error.rs", "limits.rs", "utf8.rs", "caught.rs"},
+    {"files.rs"},
+    {"special.rs"},
+    {"tokenizer/", "template/"},
+    {"chat/"},
+    {"decoder.rs"},
+    {"lib.rs"},
+]
+
 # Of one floor, and strangers: the scheduler never sees a page, and pages never see a request.
 STRANGERS = ("sched/", "generation/", "kv/")
 
@@ -84,7 +94,7 @@ def of(crate: str) -> Imports:
     return {file: set() if file == GENERATED else targets for file, targets in arrows.items()}
 
 
-CRATES = ("channel", "core", "host", "inferlet", "js-runtime", "python", "server")
+CRATES = ("channel", "core", "host", "inferlet", "js-runtime", "python", "server", "text")
 
 
 @pytest.mark.parametrize("crate", [f"rust/{crate}/src" for crate in CRATES])
@@ -99,6 +109,7 @@ def test_no_files_take_names_from_each_other_in_a_circle(crate: str) -> None:
         ("rust/host/src", HOST_LAYERS, 40),
         ("rust/inferlet/src", INFERLET_LAYERS, 20),
         ("rust/server/src", SERVER_LAYERS, 40),
+        ("rust/text/src", TEXT_LAYERS, 25),
     ],
 )
 def test_files_take_names_from_lower_layers_only(crate: str, layers: list[set[str]], n_files: int) -> None:
