@@ -25,8 +25,10 @@ from tools.mutation_sites import Site, sites
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "build" / "mutate"
-LINKED = (".venv", "js/inferlet/node_modules", "python/pie/runtimes", "python/pie/bakery/_sdk", "python/pie/_engine.abi3.so")
-"""What is not under version control, and what the tests of Python and JavaScript need."""
+LINKED = (".venv", "js/inferlet/node_modules", "python/pie/_engine.abi3.so")
+"""What is not under version control and does not change, though tests need it."""
+CARRIED = ("python/pie/runtimes", "python/pie/bakery/_sdk", "build/bindings", "build/programs", "build/python-runtime", "build/js-runtime")
+"""What was built of the tree: a change may build it anew."""
 SLOW = 600.0
 """Seconds after which a command counts as failed: the change made something endless."""
 
@@ -64,8 +66,21 @@ TARGETS = {
         (f"{CARGO} -p inferlet", f"{PYTEST} tests/vectors -k rust"),
         ".venv/bin/python tools/build_guests.py",
     ),
-    "python-sdk": Target(("python/inferlet/*.py",), (f"{PYTEST} tests/sdk_python",), env={"PYTHONPATH": "python"}),
-    "js-sdk": Target(("js/inferlet/src/**/*.ts",), ("cd js/inferlet && npm test --silent",), "cd js/inferlet && npm run --silent build"),
+    # What needs no engine comes first: the runtimes of languages are built in seconds, and compiled by the engine in more.
+    "python-sdk": Target(
+        ("python/inferlet/*.py",),
+        (
+            f"{PYTEST} {' '.join(f'tests/sdk_python/test_sdk_{name}.py' for name in ('values', 'defaults', 'steering', 'wait'))}",
+            f".venv/bin/python tools/build_python_runtime.py && {PYTEST} tests/sdk_python tests/vectors -k 'sdk or python'",
+        ),
+        env={"PYTHONPATH": "python"},
+    ),
+    "js-sdk": Target(
+        ("js/inferlet/src/**/[!hi]*.ts",),
+        ("cd js/inferlet && npm test --silent", f".venv/bin/python tools/build_js_runtime.py && {PYTEST} tests/vectors -k typescript"),
+        "cd js/inferlet && npm run --silent build",
+        env={"PYTHONPATH": "python"},
+    ),
     "pie": Target(("python/pie/**/*.py",), (f"{PYTEST} tests/backends tests/config tests/client",), env={"PYTHONPATH": "python"}),
 }
 
@@ -100,6 +115,10 @@ class Copy:
             if (source / name).exists() and not link.exists():
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(source / name)
+        for name in CARRIED:
+            if (source / name).exists():
+                for path in [path for path in (source / name).rglob("*") if path.is_file()]:
+                    _copy_changed(path, folder / path.relative_to(source))
 
     def run(self, command: str, env: dict[str, str], limit: float = SLOW) -> tuple[bool, str]:
         """Whether a command ended well within its time, and the end of what it printed."""
@@ -157,7 +176,7 @@ def first_failure(printed: str) -> str:
     lines = printed.splitlines()
     for line in lines:
         words = line.split()
-        if line.startswith("FAILED ") or (line.startswith("ERROR ") and "::" in line):
+        if line.startswith("FAILED ") or (line.startswith("ERROR ") and "/" in words[1]):
             return words[1]
         if line.startswith("---- ") and line.endswith(" stdout ----"):
             return words[1]
