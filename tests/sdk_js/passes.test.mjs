@@ -120,15 +120,15 @@ test('a pass that lost its race is given up', async () => {
 });
 
 const REFUSED = [
-  ['tokens that are none', (fwd) => fwd.input('ab'), TypeError, 'invalid-argument', 'tokens must be token ids'],
+  ['tokens that are none', (fwd) => fwd.input('ab'), TypeError, 'invalid-argument', 'tokens must be a list of token ids'],
   ['a negative token', (fwd) => fwd.input([-1]), InferletError, 'invalid-token', 'tokens[0] is -1'],
   ['half a position', (fwd) => fwd.inputAt([1], [0.5]), InferletError, 'invalid-argument', 'positions[0] is 0.5'],
   ['a position in words', (fwd) => fwd.inputAt([1], ['0']), TypeError, 'invalid-argument', 'positions[0] must be a position, not "0"'],
-  ['a mask for all tokens', (fwd) => fwd.attentionMask([0, 3]), TypeError, 'invalid-argument', 'masks[0] must be run lengths'],
+  ['a mask for all tokens', (fwd) => fwd.attentionMask([0, 3]), TypeError, 'invalid-argument', 'masks[0] must be a list of run lengths'],
   ['masks that are none', (fwd) => fwd.attentionMask(3), TypeError, 'invalid-argument', 'masks must be masks'],
-  ['a mask of fractions', (fwd) => fwd.mask([0.5]), InferletError, 'invalid-argument', 'mask[0] is 0.5, which is no run length'],
+  ['a mask of fractions', (fwd) => fwd.mask([0.5]), InferletError, 'invalid-argument', 'mask[0] is 0.5, which cannot be a run length'],
   ['an endless run', (fwd) => fwd.mask([0, Infinity]), InferletError, 'invalid-argument', 'mask[1] is Infinity'],
-  ['an index that is none', (fwd) => fwd.sample(0, Sampler.argmax()), TypeError, 'invalid-argument', 'indices must be indices'],
+  ['an index that is none', (fwd) => fwd.sample(0, Sampler.argmax()), TypeError, 'invalid-argument', 'indices must be a list of indices'],
   ['a negative index', (fwd) => fwd.sample([-1], Sampler.argmax()), InferletError, 'invalid-argument', 'indices[0] is -1'],
   ['a probe where a sampler belongs', (fwd) => fwd.sample([0], Entropy()), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
   ['a sampler where a probe belongs', (fwd) => fwd.probe(0, Sampler.argmax()), TypeError, 'invalid-argument', 'probe must be a probe'],

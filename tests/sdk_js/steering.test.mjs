@@ -98,7 +98,7 @@ test('a constraint that throws gives its step up, and is asked again by the next
 });
 
 test('a mask that is none gives the step up', async () => {
-  for (const [mask, words] of [[7, 'step() must be run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
+  for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
     const { value } = await generate({ constrain: constraint(mask) }).next();
     await assert.rejects(value.execute(), (error) => error.code === 'invalid-argument' && error.message.includes(words));
     assert.equal(host.waits.at(-1).lost, true);
@@ -170,7 +170,7 @@ const REFUSED = [
   [{ constrain: { buildConstraint: () => 7 } }, TypeError, 'it is 7'],
   [{ speculator: { draft() {} } }, TypeError, 'speculator must have the methods draft() and accept(tokens)'],
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
-  [{ logitMask: 'any' }, TypeError, 'logitMask must be run lengths'],
+  [{ logitMask: 'any' }, TypeError, 'logitMask must be a list of run lengths'],
   [{ logitMask: [-1] }, InferletError, 'logitMask[0] is -1'],
   [{ adapter: 'kept' }, TypeError, 'adapter must be an Adapter'],
   [{ zoSeed: 0.5 }, InferletError, 'zoSeed is 0.5'],
