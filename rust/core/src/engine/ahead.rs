@@ -86,7 +86,6 @@ impl Engine {
         };
         let waits = pass.is_waiting();
         if waits {
-            self.waiting.queue.remove(pass.id);
             pass.asked_ns = Some(now_ns);
         }
         let promotes = pass.promote(request);
@@ -100,8 +99,8 @@ impl Engine {
             faults.count("what was found to run ahead is gone");
             return Progress::Waiting;
         };
-        if waits {
-            self.waiting.queue.extend(ticket(context, state, served));
+        if waits && let Some(asked) = ticket(context, state, served) {
+            self.waiting.queue.replace(asked);
         }
         if waits || !is_drawn {
             return Progress::Waiting;

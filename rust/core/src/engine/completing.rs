@@ -178,8 +178,8 @@ impl Engine {
             .contexts
             .get(id.0)
             .and_then(|context| ticket(id, context, served));
-        if let Some(renewed) = renewed.filter(|renewed| self.waiting.queue.remove(renewed.pass)) {
-            self.waiting.queue.push(renewed);
+        if let Some(renewed) = renewed {
+            self.waiting.queue.replace(renewed);
         }
     }
 }

@@ -287,4 +287,17 @@ mod tests {
         let held: usize = drafter.places.iter().map(Vec::capacity).sum();
         assert!((held + drafter.tokens.capacity()) * 4 <= Drafter::N_BYTES);
     }
+
+    #[test]
+    fn many_tokens_that_come_at_once_are_followed() {
+        let mut drafter = Drafter::new();
+        let mut tokens: Vec<u32> = (0..4 * WINDOW as u32).collect();
+        for n in (WINDOW..tokens.len()).step_by(WINDOW - 1) {
+            make(&mut drafter, &tokens[..n], 8);
+            assert!(drafter.tokens.len() <= 2 * WINDOW);
+        }
+        let last = tokens.len() as u32 - 10;
+        tokens.extend(last - 10..last);
+        assert_eq!(make(&mut drafter, &tokens, 8), [last, last + 1]);
+    }
 }
