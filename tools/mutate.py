@@ -66,7 +66,7 @@ TARGETS = {
         (f"{CARGO} -p inferlet", f"{PYTEST} tests/vectors -k rust"),
         ".venv/bin/python tools/build_guests.py",
     ),
-    # What needs no engine comes first: the runtimes of languages are built in seconds, and compiled by the engine in more.
+    # What needs no engine comes first: a runtime is built in seconds, and the engine compiles it in more.
     "python-sdk": Target(
         ("python/inferlet/*.py",),
         (
