@@ -36,7 +36,9 @@ pub use engine::{
     PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
 };
 pub use errors::{Error, ErrorCode, Result};
-pub use generation::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
+pub use generation::{
+    DraftEvent, Drafting, DraftsWanted, FinishReason, GeneratorOptions, Output, Speculation,
+};
 pub use ids::{
     BatchId, CommandId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId,
 };

@@ -50,6 +50,9 @@ pub(crate) struct Context {
     /// The batch that uses the lane, the later one where a batch follows. Until it completes nothing else changes the
     /// lane, whatever the program does.
     pub(crate) lease: Option<BatchId>,
+    /// It follows the context of another model, for which it drafts. Its tokens are charged to no token budget, and
+    /// count for no seed.
+    pub(crate) drafts: bool,
     /// The program released it; it goes when its lease ends.
     pub(crate) released: bool,
     /// The generator that is not retired.
@@ -88,6 +91,7 @@ impl Context {
             n_reserved: 0,
             lane,
             lease: None,
+            drafts: false,
             released: false,
             generator: None,
             pass: None,

@@ -8,7 +8,7 @@ use super::judging::{Became, Judged, follow_verdict, judge};
 use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;
-use crate::generation::{FinishReason, Generator, Next};
+use crate::generation::{Drafts, FinishReason, Generator, Next};
 use crate::ids::{BatchId, ContextId, GeneratorId, PassId};
 
 impl Engine {
@@ -55,7 +55,7 @@ impl Engine {
         faults.expect(stops, "what a batch ran does not run");
         let (judged, drafts) = match n_drafts > 0 || judged.is_drafted {
             true => self.end_drafts(id, (n_drafts, n_before), is_whole, judged),
-            false => (judged, Vec::new()),
+            false => (judged, Drafts::NONE),
         };
         let faults = &mut self.totals.faults;
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
@@ -65,8 +65,11 @@ impl Engine {
             return faults.count("what a batch ran has no pass");
         };
         let became = became(pass, &judged, is_whole, faults);
-        if matches!(became, Became::Going) && !drafts.is_empty() {
-            pass.draft(&drafts);
+        if matches!(became, Became::Going)
+            && let Some(n_drafts) = begin_drafts(pass, &drafts, faults)
+        {
+            self.want_drafts(id, n_drafts);
+            return self.rest(id);
         }
         let n_late = pass.n_late();
         if matches!(became, Became::Going) && n_late == 0 {
@@ -88,13 +91,13 @@ impl Engine {
         (n_drafts, n_before): (u32, u32),
         is_whole: bool,
         mut judged: Judged,
-    ) -> (Judged, Vec<u32>) {
+    ) -> (Judged, Drafts) {
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
-            return (judged, Vec::new());
+            return (judged, Drafts::NONE);
         };
         let n_tokens = context.n_tokens();
         let Some(pass) = context.pass.as_mut() else {
-            return (judged, Vec::new());
+            return (judged, Drafts::NONE);
         };
         if is_whole && !pass.draws() {
             pass.drop_drafts();
@@ -112,11 +115,11 @@ impl Engine {
             }
         }
         let goes_on = judged.runs_ahead || matches!(kind, PassKind::Run(_));
-        let mut drafts = Vec::new();
+        let mut drafts = Drafts::NONE;
         if judged.is_drafted && judged.next == Some(Next::Go) && goes_on {
             let generators = &mut self.owned.generators;
             drafts = drafts_to_come(&self.config, generators, context, &self.device.store);
-            judged.runs_ahead &= drafts.is_empty();
+            judged.runs_ahead &= drafts.is_none();
         }
         (judged, drafts)
     }
@@ -235,6 +238,22 @@ impl Engine {
             self.ready.extend(request);
         }
         self.rest(id);
+    }
+}
+
+/// A generation goes on with drafts. Returns how many it waits for, where another model makes them.
+fn begin_drafts(pass: &mut Pass, drafts: &Drafts, faults: &mut Faults) -> Option<u32> {
+    match drafts {
+        Drafts::Made(drafts) if drafts.is_empty() => None,
+        Drafts::Made(drafts) => {
+            pass.draft(drafts, &[]);
+            None
+        }
+        Drafts::Wanted(n_drafts) => {
+            let awaits = pass.await_drafts(*n_drafts);
+            faults.expect(awaits, "what a batch ran does not wait");
+            Some(*n_drafts)
+        }
     }
 }
 

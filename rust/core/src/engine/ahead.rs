@@ -6,7 +6,7 @@ use super::judging::{Became, follow_verdict, verdict};
 use super::requests::{Progress, never_fits, ticket};
 use crate::context::PassKind;
 use crate::errors::Result;
-use crate::generation::StepState;
+use crate::generation::{Drafts, StepState};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 use crate::kv::pages_for;
 
@@ -119,9 +119,9 @@ impl Engine {
                 state,
                 &self.device.store,
             ),
-            false => Vec::new(),
+            false => Drafts::NONE,
         };
-        let runs_ahead = judged.runs_ahead && drafts.is_empty();
+        let runs_ahead = judged.runs_ahead && drafts.is_none();
         let Some(pass) = state.pass.as_mut() else {
             faults.count("what was drawn ahead is gone");
             return Progress::Ready;

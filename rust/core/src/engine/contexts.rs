@@ -104,8 +104,8 @@ impl Engine {
         if tokens.len() as u64 > u64::from(room) {
             return Err(context_full(tokens.len(), length, limit));
         }
-        let process = state.process;
-        if let Some(budget) = self.owned.budget(process) {
+        let state = self.owned.live(context)?;
+        if let Some(budget) = self.owned.budget_of(state) {
             budget.spend(tokens.len())?;
         }
         let state = self.owned.live_mut(context)?;

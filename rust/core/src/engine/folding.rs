@@ -5,7 +5,7 @@ use super::Engine;
 use super::requests::{Answer, RequestState};
 use crate::context::{Pass, PassKind};
 use crate::errors::{Error, Result};
-use crate::generation::Output;
+use crate::generation::{DraftEvent, Output};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 
 impl Engine {
@@ -56,12 +56,8 @@ impl Engine {
 
     /// Charges the tokens that enter the context with a pass to the budget of its process.
     fn charge(&self, context: ContextId, pass: &Pass) -> Result<()> {
-        let process = self
-            .owned
-            .contexts
-            .get(context.0)
-            .map(|state| state.process);
-        match process.and_then(|process| self.owned.budget(process)) {
+        let state = self.owned.contexts.get(context.0);
+        match state.and_then(|state| self.owned.budget_of(state)) {
             Some(budget) => budget.spend(pass.n_entering()),
             None => Ok(()),
         }
@@ -148,6 +144,7 @@ impl Engine {
             return;
         };
         self.waiting.hold.forget(id);
+        self.tell_drafter(id, DraftEvent::Unwanted);
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.undo(matches!(pass.kind, PassKind::Step(_)));
         }

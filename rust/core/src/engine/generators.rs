@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{
-    Drafter, Drafting, FinishReason, Generator, GeneratorOptions, StepState, StopSet,
+    DraftEvent, Drafter, Drafting, FinishReason, Generator, GeneratorOptions, StepState, StopSet,
 };
 use crate::ids::{ContextId, GeneratorId};
 
@@ -49,7 +49,8 @@ impl Engine {
         generator.mask = mask;
         generator.drafter = match options.drafting {
             Drafting::None => None,
-            Drafting::NGram => Some(Box::new(Drafter::new())),
+            Drafting::NGram => Some(Box::new(Drafter::of_n_grams())),
+            Drafting::Host => Some(Box::new(Drafter::of_model())),
         };
         let id = GeneratorId(self.owned.generators.insert(generator));
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
@@ -175,6 +176,7 @@ impl Engine {
             return;
         }
         self.drop_ahead(context);
+        self.tell_drafter(generator, DraftEvent::Ended);
         self.owned.generators.remove(generator.0);
         if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.remove(&generator);
@@ -197,5 +199,6 @@ impl Engine {
             state.retire();
             self.waiting.hold.forget(generator);
         }
+        self.tell_drafter(generator, DraftEvent::Ended);
     }
 }

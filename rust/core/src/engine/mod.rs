@@ -24,6 +24,7 @@ mod contexts;
 mod costs;
 mod device;
 mod displacing;
+mod draft_models;
 mod drafts;
 mod faults;
 mod folding;

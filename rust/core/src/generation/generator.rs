@@ -179,7 +179,7 @@ impl Generator {
         let probes: usize = probes
             .map(|(_, probe)| size_of::<RowProbe>() + probe.list_bytes())
             .sum();
-        let drafter = self.drafter.as_ref().map_or(0, |_| Drafter::N_BYTES);
+        let drafter = self.drafter.as_ref().map_or(0, |it| it.n_bytes());
         let drafts = self.step.drafts.capacity() * size_of::<u32>();
         self.stop.held_bytes() + mask + probes + drafter + drafts
     }

@@ -5,14 +5,16 @@ mod fold;
 mod generator;
 #[cfg(test)]
 mod generator_tests;
+mod ngrams;
 mod options;
 mod seeds;
 mod step;
 mod stop;
 mod template;
 mod verdict;
+mod wanted;
 
-pub(crate) use drafting::Drafter;
+pub(crate) use drafting::{Drafter, Drafts};
 pub(crate) use fold::{Drawn, fold};
 pub(crate) use generator::{Generator, StepState};
 pub use options::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
@@ -21,3 +23,4 @@ pub(crate) use step::StepOptions;
 pub(crate) use stop::StopSet;
 pub(crate) use template::{RowProbe, Template};
 pub(crate) use verdict::{Next, Standing, Verdict};
+pub use wanted::{DraftEvent, DraftsWanted};

@@ -32,6 +32,8 @@ pub enum Drafting {
     None,
     /// The engine, from what stood in the context before.
     NGram,
+    /// Whoever drives the engine, by another model: see [`Engine::drain_draft_events`](crate::Engine).
+    Host,
 }
 
 /// Why a generation ended.

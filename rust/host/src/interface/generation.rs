@@ -27,8 +27,10 @@ use crate::errors::text_error;
 use crate::futures::{Future, Operation};
 use crate::limits::Limits;
 use crate::model::conversation::Context;
+use crate::model::draft_model::DraftModel;
 use crate::model::pass::Pass;
 use crate::process::handles::HandleTable;
+use crate::process::joined::Joined;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
@@ -240,7 +242,7 @@ impl<W: Wanted> Operation for Advance<W> {
 
 view! {
     /// Generators, who pays for their options, and the models that may draft for them.
-    Generators { table: HandleTable, record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
+    Generators { table: HandleTable, joined: Joined, record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
 }
 
 impl Generators<'_> {
@@ -266,34 +268,37 @@ impl Generators<'_> {
         self.table.push_future(Advance::submit(generator))
     }
 
-    /// Who drafts for a generator on `context`.
+    /// The model that drafts for a generator on `context`, if one is to, with what it draws by.
     ///
     /// # Errors
-    /// `unknown-model`; `invalid-argument` where the draft model has another vocabulary; `unsupported` where it has the
-    /// same one: no driver runs two models.
-    fn drafting(&self, context: &Context, wanted: Drafting) -> Result<pie_core::Drafting, Error> {
-        let name = match wanted {
-            Drafting::None => return Ok(pie_core::Drafting::None),
-            Drafting::NGram => return Ok(pie_core::Drafting::NGram),
-            Drafting::Model(name) => name,
+    /// `unknown-model`; `invalid-argument` where it has another vocabulary; those of a context of it.
+    fn draft_model(
+        &mut self,
+        context: &Context,
+        drafting: &Drafting,
+        draws: (pie_core::Sampler, &[u32]),
+    ) -> Result<Option<DraftModel>, Error> {
+        let Drafting::Model(name) = drafting else {
+            return Ok(None);
         };
-        let (drafts, own) = (self.surroundings.models.find(&name)?, &context.model);
-        let (n_drafts, n_own) = (drafts.vocab_size(), own.vocab_size());
-        if n_drafts != n_own {
+        let (model, own) = (self.surroundings.models.find(name)?, &context.model);
+        if !model.shares_vocabulary(own) {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,
                 format!(
-                    "the draft model {name} has a vocabulary of {n_drafts} tokens, and that of the context has \
-                     {n_own}; name one with the same vocabulary, or draft by n-grams"
+                    "the draft model {:?} has another vocabulary ({} tokens) than the model of the context, {:?} ({} \
+                     tokens); name one with the same tokenizer, or draft by n-grams",
+                    model.name(),
+                    model.vocab_size(),
+                    own.name(),
+                    own.vocab_size()
                 ),
             ));
         }
-        Err(Error::new(
-            ErrorCode::Unsupported,
-            format!(
-                "the engine does not draft by models, such as {name}; draft by n-grams, or step by step"
-            ),
-        ))
+        self.joined.join(&model)?;
+        let (process, account) = (self.joined.process_id(), self.record.account.clone());
+        let (sampler, mask) = draws;
+        DraftModel::new(model, process, account, sampler, mask.to_vec()).map(Some)
     }
 
     /// Changes what is wanted of the steps of a generator, charged afterwards.
@@ -336,7 +341,13 @@ impl HostGenerator for Generators<'_> {
     ) -> CallResult<Resource<GeneratorHandle>> {
         let sampler = core_sampler(&sampler)?;
         let context = self.table.context(&context)?;
-        let drafting = self.drafting(&context, options.drafting)?;
+        let draws = (sampler, &options.logit_mask[..]);
+        let draft_model = self.draft_model(&context, &options.drafting, draws)?;
+        let drafting = match options.drafting {
+            Drafting::None => pie_core::Drafting::None,
+            Drafting::NGram => pie_core::Drafting::NGram,
+            Drafting::Model(_) => pie_core::Drafting::Host,
+        };
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
         let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
@@ -366,6 +377,10 @@ impl HostGenerator for Generators<'_> {
             charge: Mutex::new(charge),
             step: Mutex::new(None),
         };
+        if let Some(drafts) = draft_model {
+            let model = &generator.context.model;
+            model.begin_drafting(id, drafts, &self.surroundings.foreground);
+        }
         generator.recharge()?;
         // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();

@@ -61,6 +61,39 @@ impl Context {
         Ok(Self::new(model, id, ChatState::new(), Tokens::new(account)))
     }
 
+    /// An empty context that follows one of another model, for which it drafts.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn create_draft(
+        model: Arc<Model>,
+        process: ProcessId,
+        account: Account,
+    ) -> Result<Self, Error> {
+        let id = model.with_engine(|engine| engine.new_draft_context(process))?;
+        Ok(Self::new(model, id, ChatState::new(), Tokens::new(account)))
+    }
+
+    /// Has it say `tokens` behind its first `n_known` and no more, charged with `n_drafts` that are to follow.
+    ///
+    /// # Errors
+    /// Those of the core; `limit-engine-memory`.
+    pub(crate) fn follow(&self, n_known: u32, tokens: &[u32], n_drafts: u32) -> Result<(), Error> {
+        let length = n_known as usize + tokens.len() + n_drafts as usize;
+        let mut charged = lock(&self.tokens);
+        charged.truncate(0);
+        charged.add(length, length)?;
+        drop(charged);
+        self.model
+            .with_engine(|engine| engine.follow(self.id, n_known, tokens))
+    }
+
+    /// Releases it, and what it is charged with.
+    pub(crate) fn release_uncharged(&self) {
+        self.release();
+        lock(&self.tokens).truncate(0);
+    }
+
     /// The context that the core made from a snapshot, with the state of the conversation that was kept with it.
     ///
     /// # Errors
