@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::method::Params;
 use super::philox::Key;
 use super::weight::{ONE, weight, weights};
+use super::wide::widest;
 use crate::brle;
 
 /// Why no token can be drawn from a row.
@@ -241,6 +242,11 @@ impl Scale {
 
 /// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
 fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
+    widest(|| weigh_above(logits, mask, scale, floor, kept));
+}
+
+#[inline(always)]
+fn weigh_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
     let mut keep = |id: u32, logit: f32, weight: u64| {
         if logit >= floor {
             kept.push(Candidate { id, logit, weight });
