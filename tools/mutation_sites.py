@@ -26,7 +26,7 @@ _DECLARES = re.compile(r"\s*(?:pub\b|use\b|import\b|export\b|const\b|static\b|ty
 
 _COMPARISON = re.compile(r"(?<= )(<=|>=|===|!==|==|!=|<|>)(?= )")
 _ARITHMETIC = re.compile(r"(?<=[\w)\]] )(\+=|-=|\+|-)(?= )")
-_TRUTH = re.compile(r"\b(true|false|True|False)\b|(?<= )(&&|\|\||and|or)(?= )")
+_TRUTH = re.compile(r"\b(true|false|True|False)\b|(?<= )(?<!move )(?<!= )(&&|\|\||and|or)(?= )")
 _NUMBER = re.compile(r"(?<![\w.\"'<])(\d{1,6})(?![\w.\"'>])")
 _CONDITION = {
     ".rs": re.compile(r"\b(?:if|while) (?!let\b)([^{};\n]*[^{};\s])(?= \{)"),

@@ -131,6 +131,7 @@ def test_what_is_masked_keeps_its_place() -> None:
         "fn f(it: impl Fn() + Send) {}",
         "pub fn f(n: u32) -> u32;",
         "let x = y;",
+        "let f = || g; spawn(move || h);",
     ],
 )
 def test_types_and_declarations_are_not_changed(code: str) -> None:

@@ -56,10 +56,11 @@ test('[JS-091] a pass knows where it starts, and its page size', () => {
 
 test('[JS-108..113] probes are what is read', () => {
   const fwd = fresh();
-  for (const probe of [Logits(), Distribution(0.5, 3), Logprob(7), Logprobs(new Set([8, 9])), Entropy(), Embedding()]) fwd.probe(0, probe);
+  for (const probe of [Logits(), Distribution(0.5, 3), Distribution(2, 0), Logprob(7), Logprobs(new Set([8, 9])), Entropy(), Embedding()]) fwd.probe(0, probe);
   assert.deepEqual(host.calls.map(([, , record]) => record), [
     { type: 'logits' },
     { type: 'distribution', value: { temperature: 0.5, k: 3 } },
+    { type: 'distribution', value: { temperature: 2, k: 0 } },
     { type: 'logprobs', value: ids(7) },
     { type: 'logprobs', value: ids(8, 9) },
     { type: 'entropy' },
@@ -105,7 +106,9 @@ test('[JS-092..097] a handle of another kind or another pass gives undefined', a
   assert.deepEqual(given(sampler), ['token', 'tokensAt']);
   assert.deepEqual(given(entropy), ['entropy']);
   assert.deepEqual(given(foreign), []);
-  assert.throws(() => out.token(0), (error) => error instanceof TypeError && error.code === 'invalid-argument');
+  for (const handle of [0, 'a', {}, null, undefined]) {
+    assert.throws(() => out.token(handle), (error) => error instanceof TypeError && error.code === 'invalid-argument', String(handle));
+  }
 });
 
 test('a pass that fails rejects with the error of the engine', async () => {
@@ -134,6 +137,7 @@ const REFUSED = [
   ['a sampler where a probe belongs', (fwd) => fwd.probe(0, Sampler.argmax()), TypeError, 'invalid-argument', 'probe must be a probe'],
   ['a probe that was not called', (fwd) => fwd.probe(0, Entropy), TypeError, 'invalid-argument', 'probe must be a probe, such as Entropy()'],
   ['half a candidate', (fwd) => fwd.probe(0, Distribution(1, 0.5)), InferletError, 'invalid-probe', 'k of the probe is 0.5'],
+  ['fewer candidates than none', (fwd) => fwd.probe(0, Distribution(1, -1)), InferletError, 'invalid-probe', 'k of the probe is -1'],
   ['no temperature', (fwd) => fwd.probe(0, Distribution()), TypeError, 'invalid-argument', 'temperature of the probe must be a number'],
   ['a negative candidate', (fwd) => fwd.probe(0, Logprobs([1, -2])), InferletError, 'invalid-token', 'tokens[1] is -2'],
   ['a candidate in words', (fwd) => fwd.probe(0, Logprob('a')), TypeError, 'invalid-argument', 'must be a token id, not "a"'],

@@ -293,3 +293,14 @@ test('a collector that lost its race ends its step, and goes on when it is asked
   assert.deepEqual(await collected, [1, 2]);
   assert.deepEqual(c.seen, [[], [1]]);
 });
+
+test('a collector goes on where one of those that wait for it loses its race', async () => {
+  const c = constraint();
+  const tokens = generate({ constrain: c }).collectTokens();
+  const collected = tokens.then((all) => [...all]);
+  assert.equal(await Promise.race([tokens, Promise.resolve('timer')]), 'timer');
+  assert.deepEqual([host.waits.length, host.waits[0].interested], [1, 1]);
+  await answerAll([1], [2]);
+  assert.deepEqual(await collected, [1, 2]);
+  assert.equal(host.waits.filter((wait) => wait.lost).length, 0);
+});
