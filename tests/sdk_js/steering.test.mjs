@@ -130,9 +130,33 @@ test('what a speculator throws comes out of the step', async () => {
   const drafting = generate({ speculator: { draft: throws, accept: () => {} } });
   const { value } = await drafting.next();
   await assert.rejects(value.execute(), own);
-  assert.deepEqual(namesOf(host.calls).filter((name) => name === 'generator.step'), []);
+  // The step is given up as one that was run and cancelled, so that it comes again.
+  const calls = namesOf(host.calls);
+  assert.deepEqual(calls.slice(calls.indexOf('generator.nextStep')), ['generator.nextStep', 'generator.step']);
   await assert.rejects(step(generate({ speculator: { draft: () => [[], []], accept: throws } }), [1]), own);
   await assert.rejects(step(generate({ speculator: { draft: () => 3, accept: () => {} } }), [1]), (error) => error.message.includes('draft() must return'));
+});
+
+test('a step behind which another one was opened is over', async () => {
+  const g = generate({});
+  const { value: old } = await g.next();
+  host.steps.next = 1;
+  await g.next();
+  const isOver = (error) => error instanceof InferletError && error.code === 'step-pending' && error.message.includes('step 0 of this generator is over');
+  assert.throws(() => old.probe(0, Entropy()), isOver);
+  assert.throws(() => old.clearSampler(), isOver);
+  await assert.rejects(old.execute(), isOver);
+});
+
+test('what is accepted besides is told alone', async () => {
+  const told = [];
+  const speculator = {
+    draft: () => [[], []], accept: (tokens) => told.push(['accept', [...tokens]]), reset: () => told.push(['reset']),
+  };
+  const g = generate({ speculator });
+  await step(g, [1]);
+  for (const tokens of [[1], [1, 4], [5]]) g.accept(tokens);
+  assert.deepEqual(told, [['reset'], ['accept', [1]], ['accept', [4]], ['reset'], ['accept', [5]]]);
 });
 
 test('[JS-059] a speculator and the engine cannot both propose', () => {

@@ -152,7 +152,7 @@ export function toZoSeed(value: Seed, name: string): bigint {
 }
 
 /**
- * Refuses what is no options object, and options that do not exist.
+ * Refuses what is not an object of options, and options that do not exist.
  * @internal
  */
 export function checkOptions(options: object, names: readonly string[], callee: string): void {

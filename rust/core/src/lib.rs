@@ -32,8 +32,8 @@ pub use budget::TokenBudget;
 pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, SettingNames};
 pub use engine::{
-    Answer, Engine, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS, NextWork,
-    PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
+    Answer, Engine, Entering, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS,
+    NextWork, PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
 };
 pub use errors::{Error, ErrorCode, Result};
 pub use generation::{

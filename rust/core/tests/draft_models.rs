@@ -32,14 +32,17 @@ fn generator(world: &mut World, made: GeneratorOptions) -> (ContextId, Generator
     (context, world.engine.new_generator(context, made).unwrap())
 }
 
+/// What befalls a generator that is drafted for.
+type Act = fn(&mut World, ContextId, GeneratorId);
+
 /// What a program wants drafts for, as they come.
 fn wanted(world: &mut World) -> Option<DraftsWanted> {
     let events = world.engine.drain_draft_events();
-    let wanted = events.into_iter().filter_map(|event| match event {
+    let mut wanted = events.into_iter().filter_map(|event| match event {
         DraftEvent::Wanted(_, wanted) => Some(wanted),
         DraftEvent::Unwanted(_) | DraftEvent::Ended(_) => None,
     });
-    wanted.last()
+    wanted.next_back()
 }
 
 /// Runs a request, for which `draft` drafts.
@@ -152,7 +155,7 @@ fn what_is_cancelled_while_it_is_drafted_for_is_done_again() {
 
 #[test]
 fn nobody_drafts_for_what_ended() {
-    let cases: [(&str, fn(&mut World, ContextId, GeneratorId)); 4] = [
+    let cases: [(&str, Act); 4] = [
         ("released", |world, context, _| {
             world.engine.release(context);
         }),

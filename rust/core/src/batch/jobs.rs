@@ -147,20 +147,10 @@ impl SampleJobs {
                 let late = masks.next_if(|late| late.row as usize == index);
                 let reads = reads.next_if(|reads| reads.row as usize == index);
                 let drawn = match reader.next(&row) {
-                    Some(answered) => self
-                        .take_row(&mut sampled, answered, &row, late, &mut scratch)
-                        .map(|()| {
-                            let Some(reads) = reads else { return };
-                            let logits = answered.logits.unwrap_or_default();
-                            if reads.awaits_mask && late.is_none() {
-                                sampled.kept.insert(index, Arc::from(logits));
-                            }
-                            if let Some(probes) = &reads.probes {
-                                let read = self.read(&row, logits, probes, &mut scratch);
-                                sampled.readings.insert(index, read);
-                            }
-                        })
-                        .map_err(|fault| row_fault(index, fault)),
+                    Some(answered) => {
+                        let row = (index, &row);
+                        self.conclude_row(&mut sampled, answered, row, (late, reads), &mut scratch)
+                    }
                     None => Err(self.shape_error(answer)),
                 };
                 // A row that failed ends too: what is read of those behind it is found by their index.
@@ -176,6 +166,31 @@ impl SampleJobs {
         }
         sampled.fail(failures);
         sampled
+    }
+
+    /// Draws from one row, or takes what was drawn from it; reads it, and keeps it where its mask has not come.
+    fn conclude_row(
+        &self,
+        sampled: &mut Sampled,
+        answered: AnsweredRow<'_>,
+        (index, row): (usize, &RowView<'_>),
+        (late, reads): (Option<&LateMask>, Option<&RowReads>),
+        scratch: &mut Scratch,
+    ) -> std::result::Result<(), Error> {
+        self.take_row(sampled, answered, row, late, scratch)
+            .map_err(|fault| row_fault(index, fault))?;
+        let Some(reads) = reads else {
+            return Ok(());
+        };
+        let logits = answered.logits.unwrap_or_default();
+        if reads.awaits_mask && late.is_none() {
+            sampled.kept.insert(index, Arc::from(logits));
+        }
+        if let Some(probes) = &reads.probes {
+            let read = self.read(row, logits, probes, scratch);
+            sampled.readings.insert(index, read);
+        }
+        Ok(())
     }
 
     /// Draws from one row, or takes what was drawn from it.

@@ -9,7 +9,7 @@ use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;
 use crate::generation::{Drafts, FinishReason, Generator, Next};
-use crate::ids::{BatchId, ContextId, GeneratorId, PassId};
+use crate::ids::{BatchId, ContextId, PassId};
 
 impl Engine {
     /// Takes the pass of a sequence one batch further.
@@ -57,7 +57,20 @@ impl Engine {
             true => self.end_drafts(id, (n_drafts, n_before), is_whole, judged),
             false => (judged, Drafts::NONE),
         };
-        let faults = &mut self.totals.faults;
+        self.go_on(sequence, judged, &drafts, is_whole, batch, now_ns);
+    }
+
+    /// A pass of which a batch ran a part goes where the verdict takes it. `drafts` are for its next token.
+    fn go_on(
+        &mut self,
+        sequence: &Running,
+        judged: Judged,
+        drafts: &Drafts,
+        is_whole: bool,
+        batch: BatchId,
+        now_ns: u64,
+    ) {
+        let (id, faults) = (sequence.context, &mut self.totals.faults);
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
             return faults.count("what a batch ran has no context");
         };
@@ -66,7 +79,7 @@ impl Engine {
         };
         let became = became(pass, &judged, is_whole, faults);
         if matches!(became, Became::Going)
-            && let Some(n_drafts) = begin_drafts(pass, &drafts, faults)
+            && let Some(n_drafts) = begin_drafts(pass, drafts, faults)
         {
             self.want_drafts(id, n_drafts);
             return self.rest(id);
@@ -108,11 +121,11 @@ impl Engine {
             self.totals.n_drafted += u64::from(n_drafts);
             self.totals.n_drafts_accepted += u64::from(n_accepted);
             context.lane.roll_back(&mut self.device.store, n_computed);
-            let generator = kind.generator();
-            let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));
-            if let Some(drafter) = generator.and_then(Generator::drafter) {
-                drafter.note(n_drafts, n_accepted);
-            }
+        }
+        let generator = kind.generator().filter(|_| judged.next.is_some());
+        let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));
+        if let Some(drafter) = generator.and_then(Generator::drafter) {
+            drafter.turn(n_drafts, n_accepted);
         }
         let goes_on = judged.runs_ahead || matches!(kind, PassKind::Run(_));
         let mut drafts = Drafts::NONE;
@@ -166,9 +179,7 @@ impl Engine {
         match became {
             Became::Going => {}
             Became::Answered { finish, .. } => {
-                if let PassKind::Step(generator) = kind {
-                    self.expect_back(id, generator, finish, now_ns);
-                }
+                self.expect_back(id, kind, finish, now_ns);
                 self.ready.extend(request);
                 self.rest(id);
             }
@@ -195,25 +206,39 @@ impl Engine {
         self.rest(id);
     }
 
-    /// A program was answered a step: it may come back for the next one.
+    /// A program was answered a step or a forward pass: it may come back for the next one.
     fn expect_back(
         &mut self,
-        context: ContextId,
-        id: GeneratorId,
+        id: ContextId,
+        kind: PassKind,
         finish: Option<FinishReason>,
         now_ns: u64,
     ) {
-        let Some(generator) = self.owned.generators.get_mut(id.0) else {
-            return self.totals.faults.count("a step has no generator");
-        };
-        if finish.is_none() && !generator.retired && !generator.dropped {
-            generator.answered_ns = Some(now_ns);
-            let context = self.owned.contexts.get(context.0);
-            let pass = context.and_then(|context| context.pass.as_ref());
-            // What runs ahead is in the next batch without anybody's coming back.
-            if !pass.is_some_and(|pass| pass.is_waiting() || pass.is_running()) {
-                self.waiting.hold.expect(id, generator.return_ns, now_ns);
+        let is_used = match kind {
+            PassKind::Flush | PassKind::Run(_) => false,
+            PassKind::Forward { .. } => true,
+            PassKind::Step(generator) => {
+                let generator = self.owned.generators.get(generator.0);
+                let is_used = generator.map(|it| !it.retired && !it.dropped);
+                let faults = &mut self.totals.faults;
+                faults.expect(is_used.is_some(), "a step has no generator");
+                finish.is_none() && is_used == Some(true)
             }
+        };
+        let context = self.owned.contexts.get_mut(id.0);
+        let Some(context) = context.filter(|_| is_used) else {
+            return;
+        };
+        let (hold, habit) = (&mut self.waiting.hold, &mut context.habit);
+        hold.answered(habit, self.totals.n_batches, now_ns);
+        let pass = context.pass.as_ref();
+        // What runs ahead is in the next batch without anybody's coming back.
+        match kind {
+            PassKind::Step(_) if !pass.is_some_and(|it| it.is_waiting() || it.is_running()) => {
+                hold.expect(id, habit, now_ns);
+            }
+            PassKind::Forward { .. } => hold.expect_pass(id, habit, now_ns),
+            _ => {}
         }
     }
 
@@ -271,7 +296,8 @@ fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults)
         };
     }
     match judged.next {
-        None if is_whole && !pass.draws() => {
+        // What others computed may have made it whole, with its rows yet to be read.
+        None if is_whole && !pass.draws() && !pass.wants_rows() => {
             let answers = pass.answer(None, false);
             faults.expect(answers, "what a batch ran is answered already");
             Became::Answered {

@@ -50,7 +50,7 @@ impl Engine {
         let drafts: Vec<u32> = known.copied().take(n_wanted as usize).collect();
         if let Some(drafter) = generator.drafter().filter(|_| drafts.is_empty()) {
             drafter.forget();
-            drafter.note(n_wanted, 0);
+            drafter.turn(n_wanted, 0);
         }
         let probes: &[RowProbe] = match pass.kind {
             PassKind::Step(_) => &generator.step.probes,

@@ -114,12 +114,14 @@ impl Engine {
         self.owned.idle_generator(generator)?.set_seed(seed)
     }
 
-    /// Bytes of the options of a generator: stop tokens, token mask, probes, and what makes its drafts.
+    /// Bytes of the options of a generator: stop tokens, token mask, probes with what they read, drafts, and what makes
+    /// them.
     ///
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn option_bytes(&self, generator: GeneratorId) -> Result<usize> {
-        Ok(self.owned.generator(generator)?.held_bytes())
+        let driver = &self.config.driver;
+        Ok(self.owned.generator(generator)?.held_bytes(driver))
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is
@@ -171,7 +173,6 @@ impl Engine {
             state.process,
             state.state == StepState::Running,
         );
-        self.waiting.hold.forget(generator);
         if running {
             return;
         }
@@ -182,14 +183,11 @@ impl Engine {
             owner.generators.remove(&generator);
         }
         let page_size = self.config.driver.page_size;
-        if let Some(context) = self
-            .owned
-            .contexts
-            .get_mut(context.0)
-            .filter(|context| context.generator == Some(generator))
-        {
-            context.generator = None;
-            context.settle(page_size);
+        let state = self.owned.contexts.get_mut(context.0);
+        if let Some(state) = state.filter(|state| state.generator == Some(generator)) {
+            state.generator = None;
+            state.settle(page_size);
+            self.waiting.hold.forget(context);
         }
     }
 
@@ -197,7 +195,7 @@ impl Engine {
     pub(super) fn retire(&mut self, generator: GeneratorId) {
         if let Some(state) = self.owned.generators.get_mut(generator.0) {
             state.retire();
-            self.waiting.hold.forget(generator);
+            self.waiting.hold.forget(state.context);
         }
         self.tell_drafter(generator, DraftEvent::Ended);
     }

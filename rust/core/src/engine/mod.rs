@@ -60,7 +60,7 @@ pub use forwarding::MAX_FORWARD_ROWS;
 pub use histogram::Histogram;
 pub use kept::HostData;
 pub use planning::NextWork;
-pub use requests::{Answer, Progress, Submission};
+pub use requests::{Answer, Entering, Progress, Submission};
 pub use state::Engine;
 pub use stats::{Figure, Stats, UserStats};
 pub use working_pages::PageCounts;

@@ -5,13 +5,11 @@ use super::drafts::DraftRoom;
 use super::forwarding::refused;
 use super::requests::{Progress, Submission, never_fits, ticket};
 use crate::budget::TokenBudget;
-use crate::config::nanoseconds;
 use crate::context::{Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{Drafts, Generator, RowProbe, StepState, Template};
 use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
 use crate::kv::pages_for;
-use crate::sched::smoothed;
 
 impl Engine {
     /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it
@@ -113,20 +111,18 @@ impl Engine {
 
     /// The program of a generator is back. Whatever fails from here on fails the step, which is then opened again.
     fn note_return(&mut self, id: GeneratorId, one_step: bool, now_ns: u64) {
-        self.waiting.hold.forget(id);
-        let limit_ns = nanoseconds(self.config.hold);
         let Some(generator) = self.owned.generators.get_mut(id.0) else {
             return self
                 .totals
                 .faults
                 .count("a generator that was found is gone");
         };
-        if let Some(answered_ns) = generator.answered_ns.take() {
-            let seen_ns = now_ns.saturating_sub(answered_ns);
-            generator.return_ns = Some(smoothed(generator.return_ns, seen_ns, limit_ns));
-        }
         if one_step {
             generator.state = StepState::Undone;
+        }
+        if let Some(context) = self.owned.contexts.get_mut(generator.context.0) {
+            let habit = &mut context.habit;
+            self.waiting.hold.returned(generator.context, habit, now_ns);
         }
     }
 
@@ -286,6 +282,9 @@ impl Engine {
             let faults = &mut self.totals.faults;
             faults.expect(answers, "a pass that was made does not wait");
         }
+        self.waiting
+            .hold
+            .returned(context, &mut state.habit, now_ns);
         let (waits, is_ready) = (pass.is_waiting(), pass.is_ready());
         pass.asked_ns = (!is_ready).then_some(now_ns);
         let request = pass.request();

@@ -33,7 +33,12 @@ impl Pace {
         last_rest: 0,
     };
 
-    fn note(&mut self, n_drafted: u32, n_accepted: u32) {
+    /// Of so many drafts so many were drawn.
+    fn turn(&mut self, n_drafted: u32, n_accepted: u32) {
+        if n_drafted == 0 {
+            self.rest = self.rest.saturating_sub(1);
+            return;
+        }
         if n_accepted == 0 {
             self.last_rest = (2 * self.last_rest + 1).min(MAX_REST);
             self.rest = self.last_rest;
@@ -118,8 +123,8 @@ impl Drafter {
         matches!(self.source, Source::Model(_))
     }
 
-    /// The drafts for a context of `length` tokens, at most `room`; `last` gives so many of its last tokens. Asked
-    /// again for the same context, it makes the same.
+    /// The drafts for a context of `length` tokens, at most `room`; `last` gives so many of its last tokens. It may be
+    /// asked for what is never computed: that changes nothing.
     pub(crate) fn make(
         &mut self,
         length: u32,
@@ -145,7 +150,6 @@ impl Drafter {
             grams.follow(length, last);
         }
         if self.pace.rest > 0 {
-            self.pace.rest -= 1;
             return Drafts::NONE;
         }
         match &self.source {
@@ -162,14 +166,16 @@ impl Drafter {
         }
     }
 
-    /// Whether it surely has no drafts for the token behind the next one.
+    /// Whether it surely has no drafts for the token behind the next one: one that is drafted for ends no rest.
     pub(crate) const fn rests(&self) -> bool {
-        self.pace.rest > 0
+        self.pace.rest > 1
     }
 
-    /// Of so many drafts so many were drawn.
-    pub(crate) fn note(&mut self, n_drafted: u32, n_accepted: u32) {
-        self.pace.note(n_drafted, n_accepted);
+    /// Tokens were drawn for a pass: of so many drafts so many among them. What a step is drafted depends on such turns
+    /// alone, and not on how often somebody looked ahead.
+    pub(crate) fn turn(&mut self, n_drafted: u32, n_accepted: u32) {
+        self.pace.turn(n_drafted, n_accepted);
+        self.made = None;
     }
 
     /// The program took a result.
@@ -232,15 +238,29 @@ mod tests {
         let mut n_drafted = 0;
         for _ in 0..10_000 {
             let drafts = make(&mut drafter, &tokens, 8);
-            if !drafts.is_empty() {
-                n_drafted += drafts.len();
-                drafter.note(drafts.len() as u32, 0);
-            }
+            assert_eq!(make(&mut drafter, &tokens, 8), drafts);
+            n_drafted += drafts.len();
+            drafter.turn(drafts.len() as u32, 0);
             tokens.push(7);
         }
         assert!(n_drafted < 60, "{n_drafted}");
-        drafter.note(1, 1);
+        drafter.turn(1, 1);
         assert_eq!(drafter.pace.n_drafts, 2);
+    }
+
+    #[test]
+    fn looking_ahead_ends_no_rest() {
+        let mut drafter = Drafter::of_n_grams();
+        let tokens = [7; 10];
+        assert_eq!(make(&mut drafter, &tokens, 8), [7, 7]);
+        drafter.turn(2, 0);
+        drafter.keep();
+        for _ in 0..5 {
+            assert_eq!(make(&mut drafter, &tokens, 8), [0; 0]);
+            drafter.undo();
+        }
+        drafter.turn(0, 0);
+        assert_eq!(make(&mut drafter, &tokens, 8), [7]);
     }
 
     proptest! {
@@ -290,11 +310,12 @@ mod tests {
         assert_eq!(drafter.make(10, 1, last), Drafts::Wanted(1));
         assert_eq!(drafter.make(10, 0, last), Drafts::NONE);
         assert_eq!((drafter.tell(10), drafter.tell(13)), (0, 10));
-        drafter.note(2, 2);
+        drafter.turn(2, 2);
         assert_eq!(drafter.make(13, 8, last), Drafts::Wanted(4));
-        drafter.note(4, 0);
+        drafter.turn(4, 0);
         assert_eq!(drafter.make(14, 8, last), Drafts::NONE);
         assert_eq!(drafter.make(14, 8, last), Drafts::NONE);
+        drafter.turn(0, 0);
         assert_eq!(drafter.make(15, 8, last), Drafts::Wanted(2));
         drafter.undo();
         assert_eq!(drafter.make(14, 8, last), Drafts::Wanted(2));

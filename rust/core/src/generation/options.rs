@@ -1,5 +1,7 @@
 //! What a generator is made with, and what it returns.
 
+use super::drafting::Drafter;
+use super::ngrams::NGrams;
 use crate::batch::Adapter;
 use crate::sampling::{Reading, Sampler};
 
@@ -22,6 +24,18 @@ pub struct GeneratorOptions {
     pub token_mask: Vec<u32>,
     /// Who proposes tokens that are computed together. It never changes a token.
     pub drafting: Drafting,
+}
+
+impl GeneratorOptions {
+    /// Bytes that they keep in memory at most, beside the stop tokens.
+    pub fn n_bytes(&self) -> usize {
+        let drafter = match self.drafting {
+            Drafting::None => 0,
+            Drafting::NGram => NGrams::N_BYTES,
+            Drafting::Host => size_of::<Drafter>(),
+        };
+        size_of_val(&*self.token_mask) + drafter
+    }
 }
 
 /// Who proposes tokens that a step computes together, and accepts while they are what the sampler draws.

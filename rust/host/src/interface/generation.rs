@@ -1,10 +1,12 @@
 //! `pie:core/generation`: generators.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pie_core::{Answer, ErrorCode, GeneratorId, RequestId, Submission};
+use pie_core::masks::TokenMask;
+use pie_core::{Engine, ErrorCode, GeneratorId, RequestId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
 use wasmtime::component::{Linker, Resource};
@@ -48,6 +50,8 @@ struct Generator {
     charge: Mutex<Charge>,
     /// The step that was executed last.
     step: Mutex<Option<RequestId>>,
+    /// It may be charged with what was wanted of one step.
+    has_own: AtomicBool,
 }
 
 impl Generator {
@@ -59,6 +63,22 @@ impl Generator {
         let model = &self.context.model;
         let n_bytes = model.with_engine(|engine| engine.option_bytes(self.id))?;
         lock(&self.charge).resize(n_bytes as u64)
+    }
+
+    /// The open step is charged with what is wanted of it.
+    fn note_own(&self) {
+        self.has_own.store(true, Ordering::Relaxed);
+    }
+
+    /// A step was opened, which has what was wanted of the one before only where that one comes again.
+    ///
+    /// # Errors
+    /// `generator-retired`.
+    fn release_own(&self) -> Result<(), Error> {
+        if self.has_own.swap(false, Ordering::Relaxed) {
+            self.recharge()?;
+        }
+        Ok(())
     }
 
     /// Makes room for `n_tokens` more stop tokens.
@@ -215,18 +235,7 @@ impl<W: Wanted> Operation for Advance<W> {
 
     fn finish(&mut self, (): ()) -> Result<W::Answer, Error> {
         let context = &self.generator.context;
-        let mut turns = lock(&context.turns);
-        let Answer::Generated(output) = self.pass.take()? else {
-            return Err(Error::internal("a generation was answered as another pass"));
-        };
-        // What the program appended meanwhile lies behind the kept tokens.
-        let seq_len = context.seq_len()?;
-        turns.on_generated(
-            u32::try_from(output.tokens.len()).unwrap_or(u32::MAX),
-            seq_len,
-        );
-        drop(turns);
-        context.charge_generated(output.tokens.len(), seq_len)?;
+        let output = context.take_generated(&self.pass)?;
         W::answer(context.model.chat(), output)
     }
 
@@ -250,7 +259,7 @@ impl Generators<'_> {
     fn on_generator<T>(
         &mut self,
         handle: &Resource<GeneratorHandle>,
-        work: impl FnOnce(&mut pie_core::Engine, GeneratorId) -> Result<T, Error>,
+        work: impl FnOnce(&mut Engine, GeneratorId) -> Result<T, Error>,
     ) -> CallResult<T> {
         let generator = &self.table.get(handle)?.0;
         Ok(generator
@@ -301,17 +310,21 @@ impl Generators<'_> {
         DraftModel::new(model, process, account, sampler, mask.to_vec()).map(Some)
     }
 
-    /// Changes what is wanted of the steps of a generator, charged afterwards.
+    /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most: it is charged before, and
+    /// a change that is refused leaves nothing.
     fn attach<T>(
         &mut self,
         handle: &Resource<GeneratorHandle>,
-        change: impl FnOnce(&mut pie_core::Engine, GeneratorId) -> Result<T, Error>,
+        n_bytes: impl FnOnce(&Engine) -> usize,
+        change: impl FnOnce(&mut Engine, GeneratorId) -> Result<T, Error>,
     ) -> CallResult<T> {
         let generator = self.table.get(handle)?.0.clone();
         let model = &generator.context.model;
-        let changed = model.with_engine(|engine| change(engine, generator.id))?;
+        let n_bytes = model.with_engine(|engine| n_bytes(engine));
+        lock(&generator.charge).grow(n_bytes as u64)?;
+        let changed = model.with_engine(|engine| change(engine, generator.id));
         generator.recharge()?;
-        Ok(changed)
+        Ok(changed?)
     }
 
     /// Changes the stop tokens of a generator, charged before and after.
@@ -319,7 +332,7 @@ impl Generators<'_> {
         &mut self,
         handle: &Resource<GeneratorHandle>,
         tokens: &[u32],
-        change: impl FnOnce(&mut pie_core::Engine, GeneratorId, &[u32]) -> Result<(), Error>,
+        change: impl FnOnce(&mut Engine, GeneratorId, &[u32]) -> Result<(), Error>,
     ) -> CallResult<()> {
         let generator = self.table.get(handle)?.0.clone();
         generator.make_room(tokens.len())?;
@@ -350,7 +363,6 @@ impl HostGenerator for Generators<'_> {
         };
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
-        let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
         // Without a template there is no turn to cue and no token that ends one.
         let template_stop = if options.auto_flush {
             chat.stop_tokens().unwrap_or_default().to_vec()
@@ -367,6 +379,9 @@ impl HostGenerator for Generators<'_> {
             token_mask: options.logit_mask,
             drafting,
         };
+        // Charged first, so that one that is refused leaves the context and its older generator as they were.
+        let n_bytes = stop_bytes + made.n_bytes() as u64;
+        let charge = self.record.account.charge(Purpose::Options, n_bytes)?;
         let id = context.model.with_engine(|engine| {
             let id = engine.new_generator(context.id, made)?;
             engine.ignore_eos(id, options.ignore_eos).map(|()| id)
@@ -376,6 +391,7 @@ impl HostGenerator for Generators<'_> {
             id,
             charge: Mutex::new(charge),
             step: Mutex::new(None),
+            has_own: AtomicBool::new(false),
         };
         if let Some(drafts) = draft_model {
             let model = &generator.context.model;
@@ -395,11 +411,11 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn set_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, &tokens, pie_core::Engine::set_stop)
+        self.change_stop(&this, &tokens, Engine::set_stop)
     }
 
     fn add_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, &tokens, pie_core::Engine::add_stop)
+        self.change_stop(&this, &tokens, Engine::add_stop)
     }
 
     fn ignore_eos(&mut self, this: Resource<GeneratorHandle>, ignore: bool) -> CallResult<()> {
@@ -431,8 +447,10 @@ impl HostGenerator for Generators<'_> {
         probe: Probe,
     ) -> CallResult<u32> {
         // The sampler of the generator is the slot before.
-        self.attach(&this, |engine, id| {
-            let place = engine.probe_each_step(id, index, core_probe(probe))?;
+        let probe = core_probe(probe);
+        let n_bytes = |engine: &Engine| engine.probe_bytes(&probe, true);
+        self.attach(&this, n_bytes, |engine, id| {
+            let place = engine.probe_each_step(id, index, probe.clone())?;
             Ok(place + 1)
         })
     }
@@ -447,8 +465,11 @@ impl HostGenerator for Generators<'_> {
         index: u32,
         probe: Probe,
     ) -> CallResult<u32> {
-        self.attach(&this, |engine, id| {
-            let place = engine.probe(id, index, core_probe(probe))?;
+        let probe = core_probe(probe);
+        self.table.get(&this)?.0.note_own();
+        let n_bytes = |engine: &Engine| engine.probe_bytes(&probe, false);
+        self.attach(&this, n_bytes, |engine, id| {
+            let place = engine.probe(id, index, probe.clone())?;
             Ok(place + u32::from(!engine.is_cleared(id)?))
         })
     }
@@ -463,7 +484,14 @@ impl HostGenerator for Generators<'_> {
         tokens: Vec<u32>,
         positions: Vec<u32>,
     ) -> CallResult<()> {
-        self.attach(&this, |engine, id| engine.draft(id, &tokens, &positions))
+        self.table.get(&this)?.0.note_own();
+        // A list that grows has room for four tokens at least.
+        let n_bytes = (tokens.len() + 4) * size_of::<u32>();
+        self.attach(
+            &this,
+            |_| n_bytes,
+            |engine, id| engine.draft(id, &tokens, &positions),
+        )
     }
 
     fn give_mask(&mut self, this: Resource<GeneratorHandle>, mask: Vec<u32>) -> CallResult<()> {
@@ -476,7 +504,9 @@ impl HostGenerator for Generators<'_> {
             .into());
         };
         let model = &generator.context.model;
-        Ok(model.with_engine(|engine| engine.give_step_mask(request, &mask))?)
+        // Masks are long: they are read apart from the engine.
+        let mask = TokenMask::new(&mask, model.vocab_size());
+        Ok(model.with_engine(|engine| engine.give_step_mask(request, mask))?)
     }
 
     fn accept(
@@ -489,7 +519,9 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        self.on_generator(&this, |engine, id| engine.next_step(id))
+        let opened = self.on_generator(&this, Engine::next_step)?;
+        self.table.get(&this)?.0.release_own()?;
+        Ok(opened)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {

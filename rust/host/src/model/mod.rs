@@ -14,7 +14,7 @@ mod readiness;
 pub(crate) mod registry;
 mod snapshots;
 pub(crate) mod state;
-mod tokens;
+pub(crate) mod tokens;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
