@@ -79,15 +79,21 @@ impl Engine {
 
     /// Gives the token mask of a step that was asked for, which was made apart from the engine. One that is malformed
     /// or allows nothing, by itself or with that of the generator, fails the step, whose context is as it was before.
+    /// A step that was refused or has failed takes no mask, since its own error tells more; nor does one whose sampler
+    /// was cleared, which draws nothing.
     ///
     /// # Errors
     /// That of the mask; those of [`Engine::give_mask`].
     pub fn give_step_mask(&mut self, request: RequestId, mask: Result<TokenMask>) -> Result<()> {
         let id = match self.owned.requests.get(&request) {
             Some(RequestState::Active(id)) => *id,
-            Some(_) => return mask.map(drop),
-            None => return mask.and(Err(ended())),
+            Some(_) | None => return mask.map(drop),
         };
+        let state = self.owned.contexts.get(id.0);
+        let pass = state.and_then(|state| state.pass.as_ref());
+        if pass.is_some_and(|pass| !pass.draws()) {
+            return mask.map(drop);
+        }
         let error = match mask.and_then(|mask| self.with_own_mask(id, mask)) {
             Ok(mask) => return self.give_whole(id, 0, &mask),
             Err(error) => error,
