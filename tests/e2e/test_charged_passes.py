@@ -45,30 +45,35 @@ def small() -> Iterator[Engine]:
         yield engine
 
 
-def test_what_a_pass_reads_is_charged_until_it_is_taken(small: Engine) -> None:
+def test_what_a_pass_reads_is_charged_before_it_runs(small: Engine) -> None:
     main = """
 async def main(input):
     ctx = context()
     await ctx.flush()
-    waiting = []
-    for n in range(100):
-        fwd = ctx.fork().forward().input([n])
-        handles = [fwd.probe(0, Logits()) for _ in range(500)]
-        task = asyncio.ensure_future(fwd.execute())
-        await asyncio.sleep(0)
-        if task.done():
+    # Generators that read take what there is.
+    fillers = []
+    while True:
+        filler = context().generate(Sampler.argmax())
+        fillers.append(filler)
+        codes = [code_of(lambda: filler.probe_each_step(0, Logits())) for _ in range(100)]
+        if codes[-1] is not None:
             break
-        waiting.append(task)
-    refused = await code_in(task)
-    for one in waiting:
-        one.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
+    fwd = ctx.forward().input([5])
+    handles = [fwd.probe(0, Logits()) for _ in range(100)]
+    refused = await code_in(fwd.execute())
+    kept = ctx.seq_len
+    del filler, fillers
     # It was not executed: with room it is.
     out = await fwd.execute()
-    return [refused, 0 < len(waiting) < 20, ctx.seq_len, len(out.logits(handles[0]))]
+    # More than there is room for at all.
+    wide = ctx.forward().input([1] * 400)
+    for index in range(400):
+        for _ in range(16):
+            wide.probe(index, Distribution(1.0, 0))
+    return [refused, kept, ctx.seq_len, len(out.logits(handles[0])), await code_in(wide.execute()), ctx.seq_len]
 """
     outcome = run(small, python_source(PRELUDE + main))
-    assert outcome.value == ["limit-engine-memory", True, 4, 4 * 4096], outcome.message
+    assert outcome.value == ["limit-engine-memory", 4, 5, 4 * 4096, "limit-engine-memory", 5], outcome.message
 
 
 def test_masks_that_are_replaced_are_given_back(small: Engine) -> None:
@@ -99,8 +104,8 @@ async def main(input):
         if code is not None:
             break
         kept.append(ctx)
-    for ctx in kept:
-        ctx.release()
+    for other in kept:
+        other.release()
     last = await code_in(ctx.forward().input([1] * 500).attention_mask([[0, 1] * 512] * 500).execute())
     return [codes[0], codes[-1], len(codes) < 50, last]
 """
@@ -125,11 +130,17 @@ async def main(input):
         if code is not None:
             break
     step = await anext(g)
-    refused = [code_of(lambda: g.probe_each_step(0, Logits())), code_of(lambda: step.probe(0, Logits()))]
+    refused = [code_of(lambda: g.probe_each_step(0, Logits()))]
+    n_own = 0
+    while refused[-1] is not None and len(refused) < 2:
+        code = code_of(lambda: step.probe(0, Logits()))
+        n_own += code is None
+        if code is not None:
+            refused.append(code)
     del fillers, other
     own = step.probe(0, Logprob(7))
     out = await step.execute()
-    return [refused, out.entropy(first) is not None, len(out.logprobs(own)), len(out.raw.slots)]
+    return [refused, out.entropy(first) is not None, len(out.logprobs(own)), len(out.raw.slots) - n_own]
 """
     outcome = run(small, python_source(PRELUDE + main))
     assert outcome.value == [["limit-engine-memory"] * 2, True, 1, 3], outcome.message

@@ -196,7 +196,7 @@ class GeneratorOps:
         generation.owes = not draws
         self.fold(generation, tokens, 1)
         if speculator is not None:
-            n_kept = 0 if given else len(tokens) - 1
+            n_kept = 0 if given else max(len(tokens) - 1, 0)
             if len(drafts) > n_kept:
                 speculator.told.append(["rollback", len(drafts) - n_kept])
             speculator.told.append(["accept", tokens])

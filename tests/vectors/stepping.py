@@ -211,12 +211,12 @@ def steps_again() -> list[Op]:
         if name != "draft":
             ops += [step(name)]
         ops += [step(name, f"{name} failed", probes=[top | {"as": f"{name} top"}]), *state(name), *report(name)]
-        ops += [op("speculator_log", gen=name)] if name != "mask" else [op("constraint_log", gen=name)]
         if name == "mask":
+            ops += [op("constraint_log", gen=name)]
             continue
         ops += [step(name, f"{name} again"), *(op("read", out=f"{name} again", handle=handle) for handle in ("auto", f"{name} top"))]
         ops += [step(name, f"{name} next"), *(op("read", out=f"{name} next", handle=handle) for handle in ("auto", f"{name} top"))]
-        ops += [*report(name), *state(name), op("collect_tokens", gen=name)]
+        ops += [*report(name), *state(name), op("collect_tokens", gen=name), op("speculator_log", gen=name)]
     ops += [*prompt("cleared", 113, 114), generate("cleared", "cleared", n=6, speculator={"drafts": [[V], [V], [], [3]]})]
     ops += [step("cleared", clear=True), step("cleared", probes=[top]), step("cleared", "again"), *state("cleared")]
     ops += [op("read", out="again", handle="top"), op("read", out="again", handle="auto"), op("accept", gen="cleared", tokens=[8, 9])]

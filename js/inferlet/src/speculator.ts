@@ -19,8 +19,8 @@ export interface Speculator {
   /** Undoes the last `n` drafts of a step, which were not kept. It is called where there were any. */
   rollback?(n: number): void;
   /**
-   * Forgets everything. It is called when a generation begins to use it, and where `g.accept` took tokens back: `accept`
-   * then gets all tokens of the generation anew.
+   * Forgets everything. It is called when a generation begins to use it, and where `g.accept` took tokens back:
+   * `accept` then gets all tokens of the generation anew.
    */
   reset?(): void;
 }

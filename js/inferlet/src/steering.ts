@@ -48,8 +48,8 @@ export class Steering {
   }
 
   /**
-   * Runs the open step. Constraints are asked while the device works. Where one throws, or the speculator does, the step
-   * is given up, and opened again later.
+   * Runs the open step. Constraints are asked while the device works. Where one throws, or the speculator does, the
+   * step is given up, and opened again later.
    */
   start(settle: host.Settle<host.Output>): host.Wait {
     try {

@@ -231,7 +231,7 @@ impl Scale {
         weights(logits.map(|logit| (f64::from(logit) - self.top) / self.temperature))
     }
 
-    /// Below it there is not a logit that has a weight and at least `p` times the probability of the greatest. It is a little
+    /// No logit below it has a weight and at least `p` times the probability of the greatest. It is a little
     /// too low, so that no rounding matters.
     fn floor(self, p: f32) -> f32 {
         let distance = f64::from(p).ln().max(VANISHED) - 0.01;

@@ -340,5 +340,6 @@ impl Context {
 
     pub(crate) fn release(&self) {
         self.model.with_engine(|engine| engine.release(self.id));
+        lock(&self.tokens).release();
     }
 }

@@ -171,6 +171,11 @@ impl Tokens {
         self.own.shrink(self.bytes(self.n_own));
     }
 
+    /// The context is gone, though its handle may stay.
+    pub(crate) fn release(&mut self) {
+        *self = Self::new(self.account.clone());
+    }
+
     /// Those of a fork of `length` tokens.
     ///
     /// # Errors

@@ -77,7 +77,8 @@ async fn step_wrongly(ctx: &Context, name: &str) -> Result<()> {
 /// What is wanted of a step that is over, after which the next one was opened. The type of a step does not let it be
 /// executed twice, so that it is the generator which is used too early.
 async fn step_over(ctx: &Context) -> Result<()> {
-    let mut g = ctx.fork()?.generate(Sampler::Argmax);
+    let fork = ctx.fork()?;
+    let mut g = fork.generate(Sampler::Argmax);
     let Some(step) = g.next()? else {
         return Ok(());
     };
