@@ -1,9 +1,11 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
 mod commands;
+pub(crate) mod constraints;
 pub(crate) mod conversation;
 pub(crate) mod driver;
 pub(crate) mod dummy;
+pub(crate) mod grammars;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
 mod overdue_signal;
