@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, TypedDict
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypedDict
 
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
 from inferlet import _arguments, chat
 from inferlet._steering import Constrain, Steering, constraints_of
+from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, resolve
 from inferlet.adapter import Adapter
-from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, host
+from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, host
+from inferlet.grammar import AnyJson, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
 from inferlet.probe import Probe
@@ -283,6 +286,31 @@ class Generator:
         if self._steering.is_asked:
             return chat.visible_text(self.model, Output(await self.collect_tokens(), self.finish_reason))
         return await resolve(self._raw.collect_text())
+
+    async def collect_json(self, *, schema: Any = None, parse: Callable[[str], Any] | None = None) -> Any:
+        """Runs to the end under a JSON Schema beside what constrains it already; returns the value of the document.
+
+        `schema` is a JSON Schema as text or as an object, or a type: a dataclass, a TypedDict, an Enum, a Literal, what
+        is made of them, or a class with `model_json_schema`. The result is a value of that type. Without one the
+        document is any JSON. `parse` gets the text of the document, and what it returns is the result. A document that
+        was cut by `max_tokens` is the error `json-cut`, which has the text.
+        """
+        build: Callable[[str], Any] = json.loads
+        if schema is None:
+            self.constrain(AnyJson())
+        elif hasattr(schema, "model_json_schema"):
+            self.constrain(JsonSchema(schema.model_json_schema()))
+            build = schema.model_validate_json
+        elif is_type(schema):
+            typed = Typed(schema)
+            self.constrain(JsonSchema(typed.schema))
+            build = lambda text: typed.build(json.loads(text))  # noqa: E731 - the shortest way to say it
+        else:
+            self.constrain(JsonSchema(schema))
+        text = await self.collect_text()
+        if self.finish_reason not in (FinishReason.CONSTRAINT, FinishReason.STOP):
+            raise JsonCutError(text, self.tokens_generated)
+        return (parse or build)(text)
 
     def __iter__(self) -> Generator:
         return self

@@ -35,9 +35,9 @@ CORE_LAYERS = [
 INFERLET_LAYERS = [
     {"bindings.rs", "error_codes.rs", "stdout.rs"},
     {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
-    {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "output.rs", "task/"},
+    {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "matcher.rs", "output.rs", "task/"},
     {"model.rs", "session.rs", "shared.rs"},
-    {"adapter.rs", "chat.rs", "constrain.rs", "pages.rs", "inference.rs"},
+    {"adapter.rs", "chat.rs", "constrain.rs", "grammar.rs", "pages.rs", "inference.rs"},
     {"forward.rs", "generation/"},
     {"context.rs"},
     {"entry.rs"},

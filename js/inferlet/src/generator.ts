@@ -9,6 +9,7 @@ import { visibleText } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
 import { InferletError } from './errors.js';
+import { anyJson, jsonSchema } from './grammar.js';
 import type { Model } from './model.js';
 import { Output, ProbeHandle, SampleHandle, type FinishReason } from './output.js';
 import { Pending } from './pending.js';
@@ -16,6 +17,7 @@ import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
 import { toSpeculator, type Speculator } from './speculator.js';
 import { Steering } from './steering.js';
+import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './typed.js';
 
 /** Options of `ctx.generate`. */
 export interface GenerateOptions {
@@ -282,6 +284,21 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   collectTokens(): Promise<Uint32Array> {
     if (this.#machine.steering.isAsked) return this.#collect((tokens) => tokens);
     return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
+  }
+
+  /**
+   * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
+   * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
+   */
+  async collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
+    checkOptions(options, ['schema', 'parse'], 'collectJson()');
+    const { schema, parse } = options;
+    this.constrain(schema === undefined ? anyJson() : jsonSchema(schemaOf(schema)));
+    const text = await this.collectText();
+    const reason = this.finishReason;
+    if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);
+    const value = await validated(schema, JSON.parse(text));
+    return parse === undefined ? (value as T) : parse(value);
   }
 
   /** Runs step by step to the end, because the program has a part in each. */

@@ -4,6 +4,7 @@ import * as host from 'pie:host';
 import { show, toPositions, toRuns, toTokens } from './arguments.js';
 import type { Constraint } from './constraint.js';
 import { wrongType } from './errors.js';
+import { GrammarConstraint } from './grammar.js';
 import { type Model, modelHandle } from './model.js';
 import type { Speculator } from './speculator.js';
 
@@ -15,6 +16,8 @@ export class Steering {
   readonly #generator: host.GeneratorHandle;
   readonly #model: Model;
   readonly #constraints: Constraint[] = [];
+  /** Matchers of the engine walk what is generated; their steps are run one by one. */
+  #hasGrammars = false;
   #speculator: Speculator | undefined;
   /** What the step before accepted. */
   #accepted: Uint32Array = new Uint32Array();
@@ -32,13 +35,20 @@ export class Steering {
 
   /** Whether the program has a part in each step, so that the engine cannot go on alone. */
   get isAsked(): boolean {
-    return this.#constraints.length > 0 || this.#speculator !== undefined;
+    return this.#constraints.length > 0 || this.#hasGrammars || this.#speculator !== undefined;
   }
 
-  /** Adds constraints: from now on each step waits for their mask. */
+  /** Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself. */
   constrain(constraints: readonly Constraint[]): void {
-    if (constraints.length > 0) this.#generator.askMasks(true);
-    this.#constraints.push(...constraints);
+    for (const constraint of constraints) {
+      if (isGrammar(constraint)) {
+        this.#generator.constrain(constraint.matcher.handle);
+        this.#hasGrammars = true;
+      } else {
+        this.#generator.askMasks(true);
+        this.#constraints.push(constraint);
+      }
+    }
   }
 
   /** Has a speculator propose tokens in each step. */
@@ -118,4 +128,9 @@ export class Steering {
     const masks = this.#masks;
     return masks.length === 1 ? masks[0]! : host.intersection(masks, modelHandle(this.#model).tokenizer().vocabSize());
   }
+}
+
+/** A class that was derived from it may have a step of its own. */
+function isGrammar(constraint: Constraint): constraint is GrammarConstraint {
+  return Object.getPrototypeOf(constraint) === GrammarConstraint.prototype;
 }

@@ -5,6 +5,7 @@
 //! - [`Chat`]: a conversation built piece by piece, so that the pieces equal the whole rendering; [`ChatState`] is the
 //!   turn state of one context.
 //! - [`ChatDecoder`]: ids that a model says, turned into text without tearing characters apart.
+//! - [`grammar`]: what a model may say, as JSON Schemas, regular expressions and grammars say it.
 //!
 //! Nothing here knows of contexts, instances or models' weights, and nothing waits.
 
@@ -13,6 +14,7 @@ mod chat;
 mod decoder;
 mod error;
 mod files;
+pub mod grammar;
 pub mod limits;
 mod special;
 mod template;

@@ -106,6 +106,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Those of all tokens at which a generator stops.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn stop_tokens(&self, generator: GeneratorId) -> Result<Vec<u32>> {
+        let stop = &self.owned.generator(generator)?.stop;
+        Ok(stop.tokens(&self.config.end_tokens))
+    }
+
+    /// Ends a generator behind what it accepted, because nothing may follow by its constraints. One that has ended
+    /// already stays as it is.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn end_by_constraint(&mut self, generator: GeneratorId) -> Result<()> {
+        self.owned.idle_generator(generator)?.end_by_constraint();
+        Ok(())
+    }
+
     /// Draws by this seed, as given, 0 included, unless the sampler has a seed of its own.
     ///
     /// # Errors

@@ -113,6 +113,11 @@ impl Generator {
         self.finish.or(full.then_some(FinishReason::Length))
     }
 
+    /// Nothing may follow what it accepted.
+    pub(crate) fn end_by_constraint(&mut self) {
+        self.finish = self.finish.or(Some(FinishReason::Constraint));
+    }
+
     /// It can no longer be used. One that had reached its cap has ended.
     pub(crate) fn retire(&mut self) {
         self.finish = self.end(0, u32::MAX);

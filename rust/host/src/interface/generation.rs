@@ -9,6 +9,7 @@ use pie_core::masks::TokenMask;
 use pie_core::{Engine, ErrorCode, GeneratorId, RequestId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
+use tokio::sync::oneshot;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
@@ -21,6 +22,7 @@ use super::bindings::pie::core::types;
 use super::context::ContextHandle;
 use super::errors::CallResult;
 use super::futures::host_future;
+use super::grammar::MatcherHandle;
 use super::sampling::{core_probe, core_sampler, slot_of};
 use super::view::view;
 use crate::Error;
@@ -28,6 +30,7 @@ use crate::budget::{Charge, Purpose};
 use crate::errors::text_error;
 use crate::futures::{Future, Operation};
 use crate::limits::Limits;
+use crate::model::constraints::Constraints;
 use crate::model::conversation::Context;
 use crate::model::draft_model::DraftModel;
 use crate::model::pass::Pass;
@@ -52,6 +55,8 @@ struct Generator {
     step: Mutex<Option<RequestId>>,
     /// It may be charged with what was wanted of one step.
     has_own: AtomicBool,
+    /// What walks what it accepts.
+    constraints: Mutex<Constraints>,
 }
 
 impl Generator {
@@ -77,6 +82,58 @@ impl Generator {
     fn release_own(&self) -> Result<(), Error> {
         if self.has_own.swap(false, Ordering::Relaxed) {
             self.recharge()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the mask of a step that was submitted, while it is computed. Where the program gives one of its own, it is
+    /// kept until that is there.
+    ///
+    /// # Errors
+    /// `invalid-grammar`, `grammar-mismatch`, and those of the core.
+    fn constrain(&self, request: RequestId) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() {
+            return Ok(());
+        }
+        let model = &self.context.model;
+        let stop = model.with_engine(|engine| engine.stop_tokens(self.id))?;
+        let mask = constraints.mask(&stop, model.vocab_size())?;
+        if constraints.program_asks {
+            constraints.keep_mask(mask);
+            return Ok(());
+        }
+        drop(constraints);
+        let mask = TokenMask::new(&mask, model.vocab_size());
+        model.with_engine(|engine| engine.give_step_mask(request, mask))
+    }
+
+    /// Has the constraints walk what a step accepted. Text that they force is accepted with it, and where nothing may
+    /// follow, the generation ends.
+    ///
+    /// # Errors
+    /// `invalid-grammar`, and those of the core.
+    fn walk(&self, output: &mut pie_core::Output) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() || output.tokens.is_empty() {
+            return Ok(());
+        }
+        constraints.accept(&output.tokens)?;
+        if output.finish.is_none() && !constraints.is_terminated() {
+            let forced = constraints.forced()?;
+            if !forced.is_empty() {
+                let n_drawn = output.tokens.len();
+                let all = [output.tokens.as_slice(), &forced].concat();
+                output.tokens = self.context.accept(self.id, &all)?;
+                constraints.go_on(output.tokens.get(n_drawn..).unwrap_or_default())?;
+                let reason = |engine: &mut pie_core::Engine| engine.finish_reason(self.id);
+                output.finish = self.context.model.with_engine(reason)?;
+            }
+        }
+        if output.finish.is_none() && constraints.is_terminated() {
+            let end = |engine: &mut pie_core::Engine| engine.end_by_constraint(self.id);
+            self.context.model.with_engine(end)?;
+            output.finish = Some(pie_core::FinishReason::Constraint);
         }
         Ok(())
     }
@@ -216,8 +273,17 @@ impl<W: Wanted> Advance<W> {
         } else {
             Submission::Run(generator.id)
         };
-        let (pass, receiver) = Pass::submit(&generator.context.model, submission);
+        let (pass, mut receiver) = Pass::submit(&generator.context.model, submission);
         *lock(&generator.step) = Some(pass.request()).filter(|_| W::IS_ONE_STEP);
+        if W::IS_ONE_STEP
+            && let Err(error) = generator.constrain(pass.request())
+        {
+            // The step is given up, and its future tells why.
+            pass.cancel();
+            let (failed, told) = oneshot::channel();
+            drop(failed.send(Err(error)));
+            receiver = told;
+        }
         Future::new(
             Self {
                 generator,
@@ -235,7 +301,10 @@ impl<W: Wanted> Operation for Advance<W> {
 
     fn finish(&mut self, (): ()) -> Result<W::Answer, Error> {
         let context = &self.generator.context;
-        let output = context.take_generated(&self.pass)?;
+        let mut output = context.take_generated(&self.pass)?;
+        if W::IS_ONE_STEP {
+            self.generator.walk(&mut output)?;
+        }
         W::answer(context.model.chat(), output)
     }
 
@@ -369,6 +438,8 @@ impl HostGenerator for Generators<'_> {
         } else {
             Vec::new()
         };
+        let mut constraints = Constraints::default();
+        constraints.has_static_mask = !options.logit_mask.is_empty();
         let made = pie_core::GeneratorOptions {
             adapter: pie_core::Adapter::default(),
             sampler,
@@ -392,6 +463,7 @@ impl HostGenerator for Generators<'_> {
             charge: Mutex::new(charge),
             step: Mutex::new(None),
             has_own: AtomicBool::new(false),
+            constraints: Mutex::new(constraints),
         };
         if let Some(drafts) = draft_model {
             let model = &generator.context.model;
@@ -455,8 +527,29 @@ impl HostGenerator for Generators<'_> {
         })
     }
 
+    fn constrain(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        matcher: Resource<MatcherHandle>,
+    ) -> CallResult<()> {
+        let matcher = self.table.get(&matcher)?.matcher.clone();
+        let purpose = Purpose::Options;
+        let charge = self
+            .record
+            .account
+            .charge(purpose, matcher.n_bytes() as u64)?;
+        self.on_generator(&this, |engine, id| engine.set_late_masks(id, true))?;
+        lock(&self.table.get(&this)?.0.constraints).add(matcher, charge);
+        Ok(())
+    }
+
     fn ask_masks(&mut self, this: Resource<GeneratorHandle>, ask: bool) -> CallResult<()> {
-        self.on_generator(&this, |engine, id| engine.set_late_masks(id, ask))
+        let generator = self.table.get(&this)?.0.clone();
+        let mut constraints = lock(&generator.constraints);
+        let late = ask || !constraints.is_empty();
+        self.on_generator(&this, |engine, id| engine.set_late_masks(id, late))?;
+        constraints.program_asks = ask;
+        Ok(())
     }
 
     fn probe(
@@ -504,6 +597,7 @@ impl HostGenerator for Generators<'_> {
             .into());
         };
         let model = &generator.context.model;
+        let mask = lock(&generator.constraints).with_program(mask, model.vocab_size())?;
         // Masks are long: they are read apart from the engine.
         let mask = TokenMask::new(&mask, model.vocab_size());
         Ok(model.with_engine(|engine| engine.give_step_mask(request, mask))?)
@@ -515,7 +609,14 @@ impl HostGenerator for Generators<'_> {
         tokens: Vec<u32>,
     ) -> CallResult<Vec<u32>> {
         let generator = &self.table.get(&this)?.0;
-        Ok(generator.context.accept(generator.id, &tokens)?)
+        let kept = generator.context.accept(generator.id, &tokens)?;
+        let mut constraints = lock(&generator.constraints);
+        constraints.replace(&kept)?;
+        if !constraints.is_empty() && constraints.is_terminated() {
+            let model = &generator.context.model;
+            model.with_engine(|engine| engine.end_by_constraint(generator.id))?;
+        }
+        Ok(kept)
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {

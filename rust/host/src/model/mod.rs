@@ -1,11 +1,13 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
 mod commands;
+pub(crate) mod constraints;
 pub(crate) mod conversation;
 pub(crate) mod draft_model;
 mod drafters;
 pub(crate) mod driver;
 pub(crate) mod dummy;
+pub(crate) mod grammars;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
 mod overdue_signal;

@@ -12,6 +12,8 @@ use crate::spec::Speculator;
 #[derive(Default)]
 pub(super) struct Steering {
     constraints: Vec<Box<dyn Constrain>>,
+    /// Matchers of the engine walk what is generated; their steps are run one by one.
+    pub(super) has_grammars: bool,
     speculator: Option<Box<dyn Speculator>>,
     /// What the step before accepted.
     accepted: Vec<u32>,
@@ -26,7 +28,7 @@ pub(super) struct Steering {
 impl Steering {
     /// Whether the program has a part in each step, so that the engine cannot go on alone.
     pub(super) fn is_asked(&self) -> bool {
-        self.has_masks() || self.has_speculator()
+        self.has_masks() || self.has_grammars || self.has_speculator()
     }
 
     /// Whether each step waits for a mask.
