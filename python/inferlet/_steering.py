@@ -81,8 +81,15 @@ class Steering:
         self._call_if_there("reset")
 
     def start(self) -> _generation.FutureOutput:
-        """Runs the open step. Constraints are asked while the device works; where one throws, the step is given up."""
-        self._propose()
+        """Runs the open step. Constraints are asked while the device works.
+
+        Where one throws, or the speculator does, the step is given up, and opened again later.
+        """
+        try:
+            self._propose()
+        except BaseException:
+            self._raw.step().__exit__(None, None, None)
+            raise
         future = self._raw.step()
         if self._constraints:
             try:
@@ -94,7 +101,7 @@ class Steering:
 
     def take(self, output: _generation.Output) -> None:
         """Notes what the step accepted, and tells the speculator."""
-        self._accepted, self._masks = output.tokens, []
+        self._accepted, self._masks = list(output.tokens), []
         n_drafted, self._n_drafted = self._n_drafted or 0, None
         if self._speculator is not None:
             n_rejected = n_drafted - output.speculation.accepted
@@ -104,12 +111,16 @@ class Steering:
             self._speculator.accept(list(output.tokens))
 
     def replace(self, tokens: list[int]) -> None:
-        """Other tokens stand in place of what the last step accepted."""
-        if self._speculator is not None:
-            del self._drawn[len(self._drawn) - len(self._accepted) :]
+        """Other tokens stand in place of what the last step accepted. Only where some are taken back it begins anew."""
+        n_before = len(self._accepted)
+        if self._speculator is not None and tokens != self._accepted:
+            del self._drawn[len(self._drawn) - n_before :]
             self._drawn += tokens
-            self._call_if_there("reset")
-            self._speculator.accept(list(self._drawn))
+            if tokens[:n_before] == self._accepted:
+                self._speculator.accept(tokens[n_before:])
+            else:
+                self._call_if_there("reset")
+                self._speculator.accept(list(self._drawn))
         self._accepted = tokens
 
     def _propose(self) -> None:

@@ -72,6 +72,30 @@ SERVER_LAYERS = [
     {"lib.rs"},
 ]
 
+TEXT_LAYERS = [
+    {"error.rs", "limits.rs", "utf8.rs", "caught.rs"},
+    {"files.rs"},
+    {"special.rs"},
+    {"tokenizer/", "template/"},
+    {"chat/"},
+    {"decoder.rs"},
+    {"lib.rs"},
+]
+
+KERNELS_LAYERS = [
+    {"error.rs", "memory.rs", "float_env.rs"},
+    {"simd/"},
+    {"element.rs", "math.rs"},
+    {"arena.rs", "arena/", "kv.rs", "pool.rs"},
+    {"ops/"},
+    {"plan/op.rs", "plan/options.rs"},
+    {"plan/buffer.rs", "plan/weights.rs"},
+    {"plan/checks.rs", "plan/step.rs"},
+    {"plan/"},
+    {"ffi.rs"},
+    {"lib.rs"},
+]
+
 # Of one floor, and strangers: the scheduler never sees a page, and pages never see a request.
 STRANGERS = ("sched/", "generation/", "kv/")
 
@@ -84,7 +108,7 @@ def of(crate: str) -> Imports:
     return {file: set() if file == GENERATED else targets for file, targets in arrows.items()}
 
 
-CRATES = ("channel", "core", "host", "inferlet", "js-runtime", "python", "server")
+CRATES = ("channel", "core", "host", "inferlet", "js-runtime", "kernels", "python", "server", "text")
 
 
 @pytest.mark.parametrize("crate", [f"rust/{crate}/src" for crate in CRATES])
@@ -98,7 +122,9 @@ def test_no_files_take_names_from_each_other_in_a_circle(crate: str) -> None:
         ("rust/core/src", CORE_LAYERS, 80),
         ("rust/host/src", HOST_LAYERS, 40),
         ("rust/inferlet/src", INFERLET_LAYERS, 20),
+        ("rust/kernels/src", KERNELS_LAYERS, 25),
         ("rust/server/src", SERVER_LAYERS, 40),
+        ("rust/text/src", TEXT_LAYERS, 25),
     ],
 )
 def test_files_take_names_from_lower_layers_only(crate: str, layers: list[set[str]], n_files: int) -> None:

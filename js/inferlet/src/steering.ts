@@ -58,11 +58,16 @@ export class Steering {
   }
 
   /**
-   * Runs the open step. Constraints are asked while the device works; where one throws, the step is given up, and
-   * opened again later.
+   * Runs the open step. Constraints are asked while the device works. Where one throws, or the speculator does, the
+   * step is given up, and opened again later.
    */
   start(settle: host.Settle<host.Output>): host.Wait {
-    this.#propose();
+    try {
+      this.#propose();
+    } catch (error) {
+      this.#generator.step(settle).unsubscribe();
+      throw error;
+    }
     const wait = this.#generator.step(settle);
     if (this.#constraints.length === 0) return wait;
     try {
@@ -86,14 +91,20 @@ export class Steering {
     this.#speculator.accept(tokens.slice());
   }
 
-  /** Other tokens stand in place of what the last step accepted. */
+  /** Other tokens stand in place of what the last step accepted. Only where some are taken back it begins anew. */
   replace(tokens: Uint32Array): void {
-    if (this.#speculator !== undefined) {
-      this.#drawn.splice(this.#drawn.length - this.#accepted.length, this.#accepted.length, ...tokens);
+    const before = this.#accepted;
+    this.#accepted = tokens;
+    const isKept = before.every((token, index) => token === tokens[index]);
+    if (this.#speculator === undefined || (isKept && tokens.length === before.length)) return;
+    this.#drawn.length -= before.length;
+    this.#drawn.push(...tokens);
+    if (isKept) {
+      this.#speculator.accept(tokens.slice(before.length));
+    } else {
       this.#speculator.reset?.();
       this.#speculator.accept(Uint32Array.from(this.#drawn));
     }
-    this.#accepted = tokens;
   }
 
   #propose(): void {

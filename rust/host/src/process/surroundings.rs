@@ -23,19 +23,22 @@ pub(crate) struct Surroundings {
     pub(crate) grammars: Grammars,
     /// Who may have a long text encoded or a grammar compiled.
     pub(crate) encoding: Arc<FairTurns>,
+    /// Where programs run, and what drafts for them.
+    pub(crate) foreground: Handle,
     /// Where programs run that compute without waiting, and where long texts are encoded.
     pub(crate) background: Handle,
 }
 
 impl Surroundings {
     /// Those of a host without models.
-    pub(crate) fn new(instance_id: String, background: Handle) -> Self {
+    pub(crate) fn new(instance_id: String, foreground: Handle, background: Handle) -> Self {
         Self {
             instance_id,
             models: Models::default(),
             directory: Directory::default(),
             grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
+            foreground,
             background,
         }
     }

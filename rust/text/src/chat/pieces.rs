@@ -16,7 +16,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Role;
+use super::role::Role;
 use crate::error::{Error, Result};
 use crate::limits::MAX_KEPT_BYTES;
 use crate::template::{ChatTemplate, Message};

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::pieces::{InsertionPoint, Pieces};
-use super::{ChatState, History, Role};
+use super::role::Role;
+use super::state::{ChatState, History};
 use crate::error::Result;
 use crate::template::ChatTemplate;
 use crate::tokenizer::{Fence, Tokenizer};

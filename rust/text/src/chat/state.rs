@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Role;
+use super::role::Role;
 
 /// What a stretch of a context is.
 #[derive(Debug, Clone, PartialEq, Eq)]
