@@ -26,7 +26,8 @@ def _schema_text(name: str, schema: object) -> str:
 class Grammar:
     """A grammar that was checked. It belongs to no model.
 
-    A source that does not parse, cannot be enforced, or takes too much is the error `invalid-grammar`, which says where.
+    A source that does not parse, cannot be enforced, or takes too much is the error `invalid-grammar`, which says
+    where.
     """
 
     def __init__(self, raw: _grammar.Grammar) -> None:

@@ -129,6 +129,7 @@ export const causal = (...values) => (record('causal', ...values), [new Uint32Ar
 export const fill = (_context, role, text) => record('fill', role, text);
 export const cue = () => record('cue');
 export const seal = () => record('seal');
+export const grammarCreate = (source) => (record('grammarCreate', source), {});
 export const generatorCreate = (_context, sampler, options) => (record('generatorCreate', sampler, options), generator());
 export const messageTokens = (_model, role, text) => (record('messageTokens', role, text), new Uint32Array([1]));
 export const cueTokens = () => new Uint32Array([2]);

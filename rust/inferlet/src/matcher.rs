@@ -85,8 +85,8 @@ impl Matcher {
         }
     }
 
-    /// The tokens that may follow, as run lengths ([`brle`](crate::brle)). After the end the error `grammar-mismatch` is
-    /// kept, and no token may follow.
+    /// The tokens that may follow, as run lengths ([`brle`](crate::brle)). After the end the error `grammar-mismatch`
+    /// is kept, and no token may follow.
     pub fn next_token_logit_mask(&mut self) -> Vec<u32> {
         let mask = self.raw.as_ref().map(raw::Matcher::mask);
         match mask {

@@ -1,13 +1,14 @@
 //! JSON Schema: what a grammar enforces of it, and what finished documents are checked by.
 //!
 //! - [`document`]: the text, its places and references, the keywords that there are;
-//! - [`shape`]: what a schema allows, type by type; [`reading`] makes shapes of keywords, [`negation`] of their
-//!   opposites;
+//! - [`shape`]: what a schema allows, type by type; [`reading`] and [`keywords`] make shapes of keywords,
+//!   [`negation`] of their opposites;
 //! - [`writing`]: the grammar of a shape;
 //! - [`validation`]: the check of a document, apart from all of these.
 
 mod document;
 mod formats;
+mod keywords;
 mod negation;
 mod reading;
 mod shape;
