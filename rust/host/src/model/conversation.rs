@@ -183,6 +183,7 @@ impl Context {
                 tail: &tail,
             },
         );
+        self.model.chat().on_answer(&mut turns, tokens, length);
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 //! into its content a token holds parts of both. So what is left is a header only where it consists of the header's
 //! tokens.
 
+use super::scene::Particulars;
 use super::script::Script;
 use super::state::{ChatState, Turn};
 use super::{Addition, At, Role, end};
@@ -25,14 +26,15 @@ pub(super) fn goes_on_as_message(
         return Ok(None);
     };
     let before = state.without_last();
-    let (tokens, closing) = script.message(&script.history(&before, role)?, role, text)?;
-    Ok(goes_on(
-        before,
-        at,
-        &kept,
-        &tokens,
-        Turn::Said { role, closing },
-    ))
+    let plain = Particulars::default();
+    let message = script.message(&script.history(&before, role)?, role, &plain, text)?;
+    let (closing, with) = (message.closing, plain);
+    let said = Turn::Said {
+        role,
+        closing,
+        with,
+    };
+    Ok(goes_on(before, at, &kept, &message.tokens, said))
 }
 
 /// A cue in the place of what a cut left of an opening, where it begins with the same tokens.
@@ -61,8 +63,12 @@ pub(super) fn finish(
     };
     let mut before = state.without_last();
     let (header, closing) = match &**of {
-        Turn::Said { role, closing } => {
-            let header = script.header(&script.history(&before, *role)?, *role)?;
+        Turn::Said {
+            role,
+            closing,
+            with,
+        } => {
+            let header = script.header(&script.history(&before, *role)?, *role, with)?;
             (header, closing.clone())
         }
         Turn::Sealed { closing, .. } => (Vec::new(), closing.clone()),
@@ -100,8 +106,12 @@ fn opening(script: &Script, state: &ChatState, at: At<'_>) -> Result<Option<Vec<
     let before = state.without_last();
     let opening = match &**of {
         Turn::Open { .. } => script.cue(&script.history(&before, Role::Assistant)?)?,
-        Turn::Said { role, closing } if (*n_gone as usize) > script.encode(closing)?.len() => {
-            script.header(&script.history(&before, *role)?, *role)?
+        Turn::Said {
+            role,
+            closing,
+            with,
+        } if (*n_gone as usize) > script.encode(closing)?.len() => {
+            script.header(&script.history(&before, *role)?, *role, with)?
         }
         _ => return Ok(None),
     };
