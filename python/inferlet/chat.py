@@ -48,8 +48,8 @@ class Decoder:
     """Turns tokens into text without tearing characters apart.
 
     One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does
-    `events`. `hide_thoughts` and `hide_calls` leave out what the decoders of `reasoning` and `tools` tell; what began as
-    a call and is none is shown.
+    `events`. `hide_thoughts` and `hide_calls` leave out what the decoders of `reasoning` and `tools` tell; what began
+    as a call and is none is shown.
     """
 
     def __init__(self, model: Model, *, hide_thoughts: bool = False, hide_calls: bool = False) -> None:

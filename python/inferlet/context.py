@@ -251,8 +251,8 @@ class Context:
 
         `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` tell thoughts
         and calls apart, as by `Decoder`, and are for `decode` only. Errors: `empty-context`, `invalid-sampler`,
-        `context-busy`. A constraint or a speculator that raises an exception ends the step that asked it, and the context
-        is as before.
+        `context-busy`. A constraint or a speculator that raises an exception ends the step that asked it, and the
+        context is as before.
         """
         if (reasoning or tool_use) and not decode:
             _arguments.refuse("decode", decode, "True where reasoning or tool_use is")

@@ -33,10 +33,11 @@ CORE_LAYERS = [
 ]
 
 INFERLET_LAYERS = [
-    {"bindings.rs", "error_codes.rs", "stdout.rs", "decoding.rs"},
+    {"bindings.rs", "error_codes.rs", "stdout.rs"},
     {"errors.rs", "args.rs", "handle.rs", "probe.rs", "spec.rs"},
     {"sample.rs", "kept.rs", "bridge.rs", "brle.rs", "tokenizer.rs", "output.rs", "task/"},
     {"model.rs", "session.rs", "shared.rs"},
+    {"decoding.rs"},
     {"adapter.rs", "chat.rs", "reasoning.rs", "tools.rs", "constrain.rs", "pages.rs", "inference.rs"},
     {"forward.rs", "generation/"},
     {"context.rs"},
