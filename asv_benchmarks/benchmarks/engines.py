@@ -6,7 +6,7 @@ import dataclasses
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -51,6 +51,10 @@ class NullDriver:
             n_pages=n_pages,
             max_batch_tokens=max_batch_tokens,
         )
+
+    def spread(self, random: np.random.Generator) -> None:
+        """Has every row of logits spread as those of a model do, in place of preferring one token."""
+        self._logits[:] = random.normal(0, 3, self._logits.shape[1]).astype(np.float32)
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
         """The rows that are wanted."""
@@ -155,7 +159,12 @@ class Generations:
 
         `mode` is `collect`, where the engine steps, or `step`, where each program takes part in each step.
         """
-        launched = [self._launch(language, {mode: {"prompt": PROMPT, "tokens": n_tokens}}) for _ in range(n_programs)]
+        return self.run_each(language, [{mode: {"prompt": PROMPT, "tokens": n_tokens}}] * n_programs, n_tokens)
+
+    def run_each(self, language: str, works: Sequence[Any], n_tokens: int) -> float:
+        """The same with programs each of which has work of its own, and generates as many tokens."""
+        n_programs = len(works)
+        launched = [self._launch(language, work) for work in works]
         patience_s = time.monotonic() + PATIENCE_S
         while self._model.stats()["n_requests"] < n_programs:
             if (event := launched[0].next_event(0.0)) is not None or time.monotonic() > patience_s:

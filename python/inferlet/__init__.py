@@ -16,10 +16,19 @@ except ModuleNotFoundError:
 from inferlet import brle, chat, reasoning, runtime, session, spec, tools
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
-from inferlet.errors import ArgumentTypeError, DeadlockError, ErrorCode, InferletError, InvalidArgumentError, SessionClosed
+from inferlet.errors import (
+    ArgumentTypeError,
+    DeadlockError,
+    ErrorCode,
+    InferletError,
+    InvalidArgumentError,
+    JsonCutError,
+    SessionClosed,
+)
 from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward, ForwardPass
 from inferlet.generation import GenerateOptions, Generator, GenStep, TokenStream
+from inferlet.grammar import AnyJson, Ebnf, Grammar, GrammarConstraint, JsonSchema, Matcher, Regex
 from inferlet.model import Model, Tokenizer
 from inferlet.output import FinishReason, Output, ProbeHandle, SampleHandle
 from inferlet.probe import Distribution, Embedding, Entropy, Logits, Logprob, Logprobs
@@ -27,12 +36,14 @@ from inferlet.sampler import Sampler
 from inferlet.spec import Speculator
 
 __all__ = [
+    "AnyJson",
     "ArgumentTypeError",
     "Constraint",
     "Context",
     "DeadlockError",
     "Decoder",
     "Distribution",
+    "Ebnf",
     "Embedding",
     "Entropy",
     "ErrorCode",
@@ -44,14 +55,20 @@ __all__ = [
     "GenStep",
     "GenerateOptions",
     "Generator",
+    "Grammar",
+    "GrammarConstraint",
     "InferletError",
     "InvalidArgumentError",
+    "JsonCutError",
+    "JsonSchema",
     "Logits",
     "Logprob",
     "Logprobs",
+    "Matcher",
     "Model",
     "Output",
     "ProbeHandle",
+    "Regex",
     "SampleHandle",
     "Sampler",
     "Schema",

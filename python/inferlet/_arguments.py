@@ -39,7 +39,7 @@ def blob(name: str, value: object) -> bytes:
 
 
 def tokens(name: str, value: Iterable[SupportsIndex]) -> list[int]:
-    """Token ids as a new list; an id that is no id of any model is the error `invalid-token`."""
+    """Token ids as a new list; an id that no model could have is the error `invalid-token`."""
     ids = _wholes(name, value, "a list of token ids")
     if ids and (min(ids) < 0 or max(ids) > MAX_U32):
         index, bad = next((index, token) for index, token in enumerate(ids) if not 0 <= token <= MAX_U32)

@@ -10,6 +10,7 @@ from wit_world.imports import masks as _masks
 from inferlet import _arguments
 from inferlet.constraint import Constraint, Schema
 from inferlet.errors import host
+from inferlet.grammar import GrammarConstraint
 from inferlet.model import Model
 from inferlet.spec import Speculator
 
@@ -43,6 +44,8 @@ class Steering:
         self._raw = raw
         self._model = model
         self._constraints: list[Constraint] = []
+        self._has_grammars = False
+        """Matchers of the engine walk what is generated; their steps are run one by one."""
         self._speculator: Speculator | None = None
         self._accepted: list[int] = []
         """What the step before accepted."""
@@ -56,13 +59,18 @@ class Steering:
     @property
     def is_asked(self) -> bool:
         """Whether the program has a part in each step, so that the engine cannot go on alone."""
-        return bool(self._constraints) or self._speculator is not None
+        return bool(self._constraints) or self._has_grammars or self._speculator is not None
 
     def constrain(self, constraints: list[Constraint]) -> None:
-        """Adds constraints: from now on each step waits for their mask."""
-        if constraints:
+        """Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself."""
+        asked = [constraint for constraint in constraints if type(constraint) is not GrammarConstraint]
+        for constraint in constraints:
+            if type(constraint) is GrammarConstraint:
+                host(self._raw.constrain, constraint._matcher._raw)
+                self._has_grammars = True
+        if asked:
             host(self._raw.ask_masks, True)
-            self._constraints += constraints
+            self._constraints += asked
 
     def speculate(self, speculator: Speculator) -> None:
         """Has a speculator propose tokens in each step."""
@@ -73,8 +81,15 @@ class Steering:
         self._call_if_there("reset")
 
     def start(self) -> _generation.FutureOutput:
-        """Runs the open step. Constraints are asked while the device works; where one throws, the step is given up."""
-        self._propose()
+        """Runs the open step. Constraints are asked while the device works.
+
+        Where one throws, or the speculator does, the step is given up, and opened again later.
+        """
+        try:
+            self._propose()
+        except BaseException:
+            self._raw.step().__exit__(None, None, None)
+            raise
         future = self._raw.step()
         if self._constraints:
             try:
@@ -86,7 +101,7 @@ class Steering:
 
     def take(self, output: _generation.Output) -> None:
         """Notes what the step accepted, and tells the speculator."""
-        self._accepted, self._masks = output.tokens, []
+        self._accepted, self._masks = list(output.tokens), []
         n_drafted, self._n_drafted = self._n_drafted or 0, None
         if self._speculator is not None:
             n_rejected = n_drafted - output.speculation.accepted
@@ -96,12 +111,16 @@ class Steering:
             self._speculator.accept(list(output.tokens))
 
     def replace(self, tokens: list[int]) -> None:
-        """Other tokens stand in place of what the last step accepted."""
-        if self._speculator is not None:
-            del self._drawn[len(self._drawn) - len(self._accepted) :]
+        """Other tokens stand in place of what the last step accepted. Only where some are taken back it begins anew."""
+        n_before = len(self._accepted)
+        if self._speculator is not None and tokens != self._accepted:
+            del self._drawn[len(self._drawn) - n_before :]
             self._drawn += tokens
-            self._call_if_there("reset")
-            self._speculator.accept(list(self._drawn))
+            if tokens[:n_before] == self._accepted:
+                self._speculator.accept(tokens[n_before:])
+            else:
+                self._call_if_there("reset")
+                self._speculator.accept(list(self._drawn))
         self._accepted = tokens
 
     def _propose(self) -> None:

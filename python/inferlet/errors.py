@@ -11,7 +11,15 @@ from wit_world.imports import types as _types
 
 from inferlet._error_codes import ErrorCode
 
-__all__ = ["ArgumentTypeError", "DeadlockError", "ErrorCode", "InferletError", "InvalidArgumentError", "SessionClosed"]
+__all__ = [
+    "ArgumentTypeError",
+    "DeadlockError",
+    "ErrorCode",
+    "InferletError",
+    "InvalidArgumentError",
+    "JsonCutError",
+    "SessionClosed",
+]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -44,6 +52,15 @@ class ArgumentTypeError(InferletError, TypeError):
 
 class DeadlockError(InferletError, RuntimeError):
     """Every task of the program waits, and nothing could wake one."""
+
+
+class JsonCutError(InferletError):
+    """A document was cut before its end; `text` is what there is of it."""
+
+    def __init__(self, text: str, n_tokens: int) -> None:
+        message = f"the document was cut after {n_tokens} tokens; raise max_tokens, or ask for a smaller document"
+        super().__init__(ErrorCode.JSON_CUT, message)
+        self.text = text
 
 
 class SessionClosed(InferletError, ConnectionError):  # noqa: N818 - the name that programs catch

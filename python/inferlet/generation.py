@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, TypedDict
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypedDict
 
 from wit_world.imports import context as _context
 from wit_world.imports import generation as _generation
 
 from inferlet import _arguments, chat
 from inferlet._steering import Constrain, Steering, constraints_of
+from inferlet._typed import Typed, is_type
 from inferlet._wait import block_on, resolve
 from inferlet.adapter import Adapter
-from inferlet.errors import ErrorCode, InvalidArgumentError, host
+from inferlet.errors import ErrorCode, InferletError, InvalidArgumentError, JsonCutError, host
+from inferlet.grammar import AnyJson, JsonSchema
 from inferlet.model import Model
 from inferlet.output import FinishReason, Output, ProbeHandle, StepSlots
 from inferlet.probe import Probe
@@ -41,7 +44,7 @@ class GenerateOptions(TypedDict, total=False):
     """Who says in each step which tokens may be drawn; of several, what all of them allow."""
     speculator: Speculator | None
     """Who proposes tokens in each step. Speculation never changes a token."""
-    system_speculation: bool | str
+    system_speculation: bool | str | None
     """True: the engine proposes tokens, from what stood in the context before; a text: a smaller model of that name
     does. It excludes `speculator`. Default: False.
     """
@@ -69,9 +72,11 @@ def _raw_options(options: GenerateOptions) -> _generation.Options:
 
 
 def _drafting(options: GenerateOptions) -> _generation.Drafting:
-    wanted = options.get("system_speculation", False)
-    if not wanted:
+    wanted: object = options.get("system_speculation")
+    if wanted is None or wanted is False:
         return _generation.Drafting_None_()
+    if not isinstance(wanted, bool | str):
+        _arguments.refuse("system_speculation", wanted, "True, False, or the name of a model")
     if options.get("speculator") is not None:
         message = "speculator and system_speculation both propose tokens; give one of them"
         raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message)
@@ -102,6 +107,7 @@ class GenStep:
 
     def clear_sampler(self) -> GenStep:
         """Has the step draw nothing: read a probe, and say by `Generator.accept` which tokens follow."""
+        self._check_newest()
         host(self._generator._raw.clear_sampler)
         self._slots.draws = False
         return self
@@ -109,8 +115,9 @@ class GenStep:
     def probe(self, idx: int, probe: Probe) -> ProbeHandle:
         """Reads a row in this step: 0 is the one from which the step draws, or the first from which it does."""
         _arguments.of_type("probe", probe, Probe)
-        host(self._generator._raw.probe, _arguments.count("idx", idx), probe._raw)
-        return self._slots.new_probe()
+        self._check_newest()
+        slot = host(self._generator._raw.probe, _arguments.count("idx", idx), probe._raw)
+        return self._slots.probe_at(slot, self._generator._n_every_step)
 
     async def execute(self) -> Output:
         """Runs the step and returns what it accepted.
@@ -118,8 +125,16 @@ class GenStep:
         A step that was cancelled, or whose constraint raised an exception, comes again unchanged; executing one twice
         is the error `step-pending`.
         """
+        self._check_newest()
         generator = self._generator
         return generator._finish(self, await resolve(generator._start(self)))
+
+    def _check_newest(self) -> None:
+        """Refuses a step behind which another one was opened: the engine knows the newest alone."""
+        newest = self._generator._step
+        if newest is not None and newest is not self:
+            message = f"step {self._index} of this generator is over, since step {newest._index} was opened; use the newest step"
+            raise InferletError(ErrorCode.STEP_PENDING, message, {"step": self._index})
 
 
 class Generator:
@@ -218,8 +233,8 @@ class Generator:
         A step that has no such row is the error `invalid-argument`. Collectors read it and show nothing of it.
         """
         _arguments.of_type("probe", probe, Probe)
-        host(self._raw.probe_each_step, _arguments.count("idx", idx), probe._raw)
-        self._n_every_step += 1
+        # The sampler of the generator is the slot before.
+        self._n_every_step = host(self._raw.probe_each_step, _arguments.count("idx", idx), probe._raw)
         return ProbeHandle(self._every_step, self._n_every_step - 1)
 
     def accept(self, tokens: Iterable[int]) -> list[int]:
@@ -271,6 +286,31 @@ class Generator:
         if self._steering.is_asked:
             return chat.visible_text(self.model, Output(await self.collect_tokens(), self.finish_reason))
         return await resolve(self._raw.collect_text())
+
+    async def collect_json(self, *, schema: Any = None, parse: Callable[[str], Any] | None = None) -> Any:
+        """Runs to the end under a JSON Schema beside what constrains it already; returns the value of the document.
+
+        `schema` is a JSON Schema as text or as an object, or a type: a dataclass, a TypedDict, an Enum, a Literal, what
+        is made of them, or a class with `model_json_schema`. The result is a value of that type. Without one the
+        document is any JSON. `parse` gets the text of the document, and what it returns is the result. A document that
+        was cut by `max_tokens` is the error `json-cut`, which has the text.
+        """
+        build: Callable[[str], Any] = json.loads
+        if schema is None:
+            self.constrain(AnyJson())
+        elif hasattr(schema, "model_json_schema"):
+            self.constrain(JsonSchema(schema.model_json_schema()))
+            build = schema.model_validate_json
+        elif is_type(schema):
+            typed = Typed(schema)
+            self.constrain(JsonSchema(typed.schema))
+            build = lambda text: typed.build(json.loads(text))  # noqa: E731 - the shortest way to say it
+        else:
+            self.constrain(JsonSchema(schema))
+        text = await self.collect_text()
+        if self.finish_reason not in (FinishReason.CONSTRAINT, FinishReason.STOP):
+            raise JsonCutError(text, self.tokens_generated)
+        return (parse or build)(text)
 
     def __iter__(self) -> Generator:
         return self

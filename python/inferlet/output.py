@@ -77,12 +77,11 @@ class StepSlots:
     Handles of every step belong to `every_step`, the others to this.
     """
 
-    __slots__ = ("draws", "every_step", "n_every_step", "n_probes")
+    __slots__ = ("draws", "every_step", "n_every_step")
 
     def __init__(self, every_step: object) -> None:
         self.every_step = every_step
         self.n_every_step = 0
-        self.n_probes = 0
         self.draws = True
 
     @property
@@ -90,10 +89,9 @@ class StepSlots:
         """The handle of the generator's sampler; None where it was cleared."""
         return SampleHandle(self, 0) if self.draws else None
 
-    def new_probe(self) -> ProbeHandle:
-        """The handle of one more probe of this step."""
-        self.n_probes += 1
-        return ProbeHandle(self, self.n_probes - 1)
+    def probe_at(self, slot: int, n_every_step: int) -> ProbeHandle:
+        """The handle of a probe of this step, which has that slot as things are."""
+        return ProbeHandle(self, slot - self.draws - n_every_step)
 
     def find(self, handle: SampleHandle | ProbeHandle) -> int | None:
         """The slot of a handle; None where it belongs to another step."""

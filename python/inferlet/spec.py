@@ -36,5 +36,6 @@ class Speculator(Protocol):
     def reset(self) -> None:
         """Goes back to how it began.
 
-        Called when a generation begins to use it, and where `Generator.accept` replaced tokens.
+        Called when a generation begins to use it, and where `Generator.accept` took tokens back: `accept` then gets all
+        tokens of the generation anew.
         """

@@ -27,7 +27,8 @@ from pie.backends.base import (
     LoadAdapter,
     UnsupportedError,
 )
-from pie.batch import ARRAYS, Batch
+from pie.batch import Batch
+from pie.batch_layout import ARRAYS
 from support import arenas
 from support.arenas import Draw, Feed
 from support.checkpoints import write_checkpoint

@@ -13,7 +13,8 @@ import torch
 from pie.backends import open_driver
 from pie.backends.base import Driver, DriverError, DriverOptions
 from pie.backends.cpu import CpuOptions
-from pie.batch import HEADER_WORDS, Batch
+from pie.batch import Batch
+from pie.batch_layout import HEADER_WORDS
 from pie.errors import PieError
 from pie.models.loader import load_checkpoint
 from support.arenas import Feed, batch

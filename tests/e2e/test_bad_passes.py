@@ -1,16 +1,77 @@
-"""Every kind of bad input to passes, in JavaScript and Rust: a code, the same in both, and the context as before."""
+"""Every kind of bad input to passes and generators, in three languages: a code, the same in all, and the context as
+before. The kinds stand in `bad_input.toml`; `pytest -s` prints them with their messages.
+"""
 
 from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pie.engine import Engine
-from pie.programs import load_program
-from support.launching import ROOT, run, typescript_source
+from pie.programs import Component, Source, load_program
+from support.launching import LANGUAGES, ROOT, finish, python_source, typescript_source
 
-# `ctx` has 18 tokens in pages and 2 in its buffer. Each is the body of a function that must throw.
-PROGRAM = """
-import { Adapter, Context, Distribution, Entropy, InferletError, Logprob, Model, Sampler, brle } from 'inferlet';
+CASES: dict[str, dict[str, Any]] = {
+    case["name"]: case for case in tomllib.loads((Path(__file__).parent / "bad_input.toml").read_text(encoding="utf-8"))["case"]
+}
+
+PYTHON = """
+import asyncio
+import math
+from inferlet import *
+from inferlet.adapter import Adapter
+from inferlet.errors import InferletError
+
+def forever():
+    while True: pass
+
+class Masks:
+    def __init__(self, mask): self.mask = mask
+    def step(self, accepted): return self.mask()
+
+class Drafts:
+    def __init__(self, tokens, positions): self.drafts = tokens, positions
+    def draft(self): return self.drafts if self.drafts[0] is not None else forever()
+    def accept(self, tokens): pass
+
+async def stepped(ctx, **options):
+    async for step in ctx.generate(Sampler.argmax(), max_tokens=2, **options):
+        await step.execute()
+
+async def attempt(ctx, model):
+    fwd = ctx.forward()
+    {body}
+
+async def main(input):
+    model = Model.load(runtime.models()[0])
+    ctx = Context(model).append(range(18))
+    await ctx.flush()
+    ctx.append([1, 2])
+    error = None
+    try:
+        await attempt(ctx, model)
+    except InferletError as raised:
+        error = raised
+    return [error and error.code, error and error.message, ctx.seq_len, ctx.buffer()]
+"""
+
+TYPESCRIPT = """
+import {
+  Adapter, Context, Distribution, Entropy, InferletError, Logprob, Model, Sampler, brle, type GenerateOptions,
+  type Speculator, type Tokens,
+} from 'inferlet';
+
+function drafts(tokens: Tokens, positions: Iterable<number>): Speculator {
+  return { draft: () => [tokens, positions], accept() {} };
+}
+
+async function stepped(ctx: Context, options: GenerateOptions): Promise<void> {
+  for await (const step of ctx.generate(Sampler.argmax(), { maxTokens: 2, ...options })) await step.execute();
+}
 
 async function attempt(ctx: Context, model: Model): Promise<unknown> {
   const fwd = ctx.forward();
@@ -22,68 +83,66 @@ export async function main(): Promise<unknown> {
   const ctx = new Context(model).append(Array.from({ length: 18 }, (_, n) => n));
   await ctx.flush();
   ctx.append([1, 2]);
-  let code;
+  let failed;
   try {
     await attempt(ctx, model);
   } catch (error) {
-    code = (error as InferletError).code;
+    failed = error as InferletError;
   }
-  return [code, ctx.seqLen, ctx.buffer()];
+  return [failed?.code, failed?.message, ctx.seqLen, ctx.buffer()];
 }
 """
 
-CASES = {
-    "index": ("fwd.input([3]).sample([1], Sampler.argmax()); await fwd.execute()", "invalid-argument"),
-    "buffered index": ("fwd.probe(2, Entropy()); await fwd.execute()", "invalid-argument"),
-    "lengths": ("fwd.inputAt([1, 2], [1])", "invalid-argument"),
-    "rows": ("await fwd.input([1, 2]).attentionMask([[]]).execute()", "invalid-argument"),
-    "token": ("fwd.input([4096])", "invalid-token"),
-    "probed token": ("fwd.probe(0, Logprob(4096))", "invalid-token"),
-    "temperature": ("fwd.sample([0], Sampler.topP(NaN, 0.9))", "invalid-sampler"),
-    "endless temperature": ("fwd.sample([0], Sampler.topK(Infinity, 5))", "invalid-sampler"),
-    "share": ("fwd.sample([0], Sampler.topP(1, NaN))", "invalid-sampler"),
-    "probed temperature": ("fwd.probe(0, Distribution(NaN, 1))", "invalid-probe"),
-    "k": ("fwd.sample([0], Sampler.topK(1, 0))", "invalid-sampler"),
-    "draws": ("fwd.sample([0], Sampler.multinomial(1, 0))", "invalid-sampler"),
-    "nothing allowed": ("fwd.mask([4096])", "invalid-argument"),
-    "nothing seen": ("await fwd.input([1]).attentionMask([[21]]).execute()", "invalid-argument"),
-    "long mask": ("fwd.mask([0, 4097])", "invalid-argument"),
-    "many runs": ("fwd.mask(new Uint32Array(1_000_000))", "invalid-argument"),
-    "position": ("fwd.inputAt([1], [2048])", "invalid-argument"),
-    "length": ("await fwd.input(new Uint32Array(2048)).execute()", "context-full"),
-    "truncate": ("ctx.truncate(3)", "truncate-range"),
-    "in flight": (
-        "const fork = ctx.fork(); await Promise.all([1, 2].map((token) => fork.forward().input([token]).execute()))",
-        "context-busy",
-    ),
-    "perturbed": ("await fwd.input([1]).zoSeed(3).execute()", "invalid-argument"),
-    "adapter": ("Adapter.create(model, 'a')", "unsupported"),
-    "nothing": ("await new Context(model).forward().execute()", "invalid-argument"),
-    "twice": ("const f = ctx.fork().forward().input([1]); await f.execute(); await f.execute()", "invalid-argument"),
-    "row": ("brle.shortest([1], 0)", "invalid-argument"),
-}
+
+def program(name: str, language: str) -> tuple[Component | Source, str]:
+    """What must fail, and its input."""
+    case = CASES[name]
+    match language:
+        case "python":
+            return python_source(PYTHON.replace("{body}", case["python"])), ""
+        case "typescript":
+            return typescript_source(TYPESCRIPT.replace("{body}", case["javascript"])), ""
+        case _:
+            return load_program(ROOT / "build/programs/passes.wasm"), f"bad {name}"
 
 
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[tuple[str, str, str, str]]]:
+    """Kinds of bad input with language, code and message, printed at the end."""
+    rows: list[tuple[str, str, str, str]] = []
+    yield rows
+    print("\n| bad input | language | code | message |\n|---|---|---|---|")  # for whoever asks by -s
+    for row in rows:
+        print("|", " | ".join(row), "|")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", CASES)
-def test_bad_input_has_its_code_in_javascript(dummy: Engine, name: str) -> None:
-    body, code = CASES[name]
-    outcome = run(dummy, typescript_source(PROGRAM.replace("{body}", body)))
-    assert outcome.value == [code, 18, [1, 2]], outcome.message
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_bad_input_has_the_same_code_in_rust(dummy: Engine, name: str) -> None:
-    outcome = run(dummy, load_program(ROOT / "build/programs/passes.wasm"), f"bad {name}")
-    assert outcome.value == [CASES[name][1], 18, [1, 2]], outcome.message
+def test_bad_input_has_its_code_and_changes_nothing(
+    dummy: Engine, name: str, language: str, table: list[tuple[str, str, str, str]]
+) -> None:
+    case = CASES[name]
+    source, program_input = program(name, language)
+    limits = {"cpu_s": 0.5} if case["code"] == "limit-cpu" else {}
+    outcome = finish(dummy.launch(source, input=program_input or {}, limits=limits))
+    if case.get("ends", False):
+        code, message = outcome.code, outcome.message
+    else:
+        assert outcome.code is None, outcome.message
+        code, message, *state = outcome.value
+        assert state == [18, [1, 2]]
+    table.append((case["line"], language, str(code), str(message)))
+    assert code == case["code"]
+    assert message
 
 
 @pytest.mark.parametrize("body", ["ctx.release(); ctx.forward()", "ctx.release(); await fwd.input([1]).execute()"])
 def test_use_after_release(dummy: Engine, body: str) -> None:
-    source = PROGRAM.replace("{body}", body).replace("[code, ctx.seqLen, ctx.buffer()]", "code")
-    assert run(dummy, typescript_source(source)).value == "context-released"
+    source = TYPESCRIPT.replace("{body}", body).replace("[failed?.code, failed?.message, ctx.seqLen, ctx.buffer()]", "failed?.code")
+    assert finish(dummy.launch(typescript_source(source), input={})).value == "context-released"
 
 
-@pytest.mark.parametrize("call", ["ctx.forward().mask(runs)", "brle.shortest(runs, 4096)"])
+@pytest.mark.parametrize("call", ["ctx.forward().input(runs)", "brle.shortest(runs, 4096)"])
 def test_ten_million_runs_do_not_fit_a_call(dummy: Engine, call: str) -> None:
     body = f"const runs = new Uint32Array(10_000_000); {call}"
-    assert run(dummy, typescript_source(PROGRAM.replace("{body}", body))).code == "limit-message"
+    assert finish(dummy.launch(typescript_source(TYPESCRIPT.replace("{body}", body)), input={})).code == "limit-message"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -135,3 +136,28 @@ def test_the_speculators_of_the_languages_change_no_token(tiny: Engine, language
     assert value["same"]
     assert value["accepted"] <= value["drafted"]
     assert value["steps"] + value["accepted"] >= 48
+
+
+@pytest.mark.rows("RS-072 RS-128..134 RS-139..144 RS-153 RS-186")
+def test_rust_writes_what_its_schemas_allow(dummy: Engine) -> None:
+    told = value_of(dummy, "rust", "grammars")
+    schemas, constraints, code = told[:4], told[4:-1], told[-1]
+    assert re.fullmatch(r'\{"a":[0-9]\}', schemas[0][0])
+    assert schemas[0][1] == "constraint"
+    assert re.fullmatch("[a-c]{3}", schemas[1][0])
+    assert schemas[2][0] in ("x", "yy")
+    anything, pairs, document, word, digit, again, borrowed = constraints
+    assert anything == again == schemas[3][0]
+    assert document == schemas[0][0]
+    assert word == schemas[1][0]
+    assert re.fullmatch("a+b+", pairs)
+    assert borrowed == pairs
+    assert re.fullmatch("[0-9]", digit)
+    assert code == "invalid-grammar"
+
+
+@pytest.mark.rows("RS-145..152")
+def test_rust_walks_a_text_by_hand(dummy: Engine) -> None:
+    n_first, *told = value_of(dummy, "rust", "matcher")
+    assert n_first >= 1
+    assert told == [False, True, False, False, "grammar-mismatch"]

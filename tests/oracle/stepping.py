@@ -74,6 +74,8 @@ class Generation:
     """Every token since it was made."""
     owes: bool = False
     """The last step drew nothing, and nobody said what follows."""
+    undone: list[Op] = field(default_factory=list)
+    """What was asked of the step that failed, which comes again."""
 
     def stops(self) -> frozenset[int]:
         """Every token that ends it."""
@@ -151,12 +153,15 @@ class GeneratorOps:
         generation.context.n_provisional = None
         if generation.finish is not None:
             return None
-        attached = generation.every_step + [(one["as"], one) for one in op.get("probes", [])]
+        generation.undone.append(op)
+        own = [one for asked in generation.undone for one in asked.get("probes", [])]
+        attached = generation.every_step + [(one["as"], one) for one in own]
         for _, one in attached:
             checked_probe(one["probe"], self.model.vocab_size)
         if any(one["index"] > 0 for _, one in attached):
             raise RefusedError("invalid-argument")
-        tokens, last = self.run_step(generation, draws=not op.get("clear", False))
+        tokens, last = self.run_step(generation, draws=not any(asked.get("clear") for asked in generation.undone))
+        generation.undone = []
         if "as" in op:
             found = {name: self.reading(last, one["probe"]) for name, one in attached}
             self.outputs[op["as"]] = ({"auto": {"token": tokens[0], "tokens": tokens}} if tokens else {}) | found
@@ -171,6 +176,8 @@ class GeneratorOps:
         if speculator is not None:
             drafts = speculator.drafts[speculator.n] if speculator.n < len(speculator.drafts) else []
             speculator.n += 1
+            if any(token >= self.model.vocab_size for token in drafts):
+                raise RefusedError("invalid-token")
         given = [constraint.ask(generation.accepted) for constraint in generation.constraints]
         for mask in given:
             if not any(fitting(mask, self.model.vocab_size)):
@@ -189,7 +196,7 @@ class GeneratorOps:
         generation.owes = not draws
         self.fold(generation, tokens, 1)
         if speculator is not None:
-            n_kept = 0 if given else len(tokens) - 1
+            n_kept = 0 if given else max(len(tokens) - 1, 0)
             if len(drafts) > n_kept:
                 speculator.told.append(["rollback", len(drafts) - n_kept])
             speculator.told.append(["accept", tokens])
@@ -250,6 +257,7 @@ class GeneratorOps:
         n = context.n_provisional
         if n is None:
             raise RefusedError("step-pending")
+        before = context.tokens[context.n_taken - n : context.n_taken]
         context.conversation.truncate(context.n_taken, context.n_taken - n)
         del context.tokens[context.n_taken - n : context.n_taken]
         del generation.drawn[len(generation.drawn) - n :]
@@ -263,8 +271,9 @@ class GeneratorOps:
                 break
         generation.owes = False
         self.fold(generation, kept, len(kept))
-        if generation.speculator is not None:
-            generation.speculator.told += [["reset"], ["accept", list(generation.drawn)]]
+        if generation.speculator is not None and kept != before:
+            added = kept[:n] == before
+            generation.speculator.told += [["accept", kept[n:]]] if added else [["reset"], ["accept", list(generation.drawn)]]
         return kept
 
     def op_probe_each_step(self, op: Op) -> None:
@@ -291,7 +300,7 @@ class GeneratorOps:
         """What the speculator was told."""
         speculator = self.generators[op["gen"]].speculator
         assert speculator is not None
-        return speculator.told
+        return list(speculator.told)
 
     def op_collect_tokens(self, op: Op) -> list[int]:
         generation = self.generator(op)

@@ -47,14 +47,24 @@ function handle(name, methods = {}) {
 }
 
 function generator() {
+  // The slots of the open step: the sampler, the probes of every step, its own.
+  let [nSamplers, nEvery, nOwn] = [1, 0, 0];
   return handle('generator', {
     step: (settle) => (record('generator.step'), wait(settle)),
     collectTokens: (settle) => (record('generator.collectTokens'), wait(settle)),
     collectText: (settle) => (record('generator.collectText'), wait(settle)),
     // What the next step would be; a test may set it.
-    nextStep: () => (record('generator.nextStep'), steps.next),
-    probeEachStep: (...values) => (record('generator.probeEachStep', ...values), 0),
-    probe: (...values) => (record('generator.probe', ...values), 0),
+    nextStep: () => {
+      record('generator.nextStep');
+      [nSamplers, nOwn] = [1, 0];
+      return steps.next;
+    },
+    clearSampler: () => {
+      record('generator.clearSampler');
+      nSamplers = 0;
+    },
+    probeEachStep: (...values) => (record('generator.probeEachStep', ...values), ++nEvery),
+    probe: (...values) => (record('generator.probe', ...values), nSamplers + nEvery + nOwn++),
     accept: (tokens) => (record('generator.accept', tokens), tokens.slice(0, steps.kept)),
   });
 }

@@ -56,10 +56,11 @@ test('[JS-091] a pass knows where it starts, and its page size', () => {
 
 test('[JS-108..113] probes are what is read', () => {
   const fwd = fresh();
-  for (const probe of [Logits(), Distribution(0.5, 3), Logprob(7), Logprobs(new Set([8, 9])), Entropy(), Embedding()]) fwd.probe(0, probe);
+  for (const probe of [Logits(), Distribution(0.5, 3), Distribution(2, 0), Logprob(7), Logprobs(new Set([8, 9])), Entropy(), Embedding()]) fwd.probe(0, probe);
   assert.deepEqual(host.calls.map(([, , record]) => record), [
     { type: 'logits' },
     { type: 'distribution', value: { temperature: 0.5, k: 3 } },
+    { type: 'distribution', value: { temperature: 2, k: 0 } },
     { type: 'logprobs', value: ids(7) },
     { type: 'logprobs', value: ids(8, 9) },
     { type: 'entropy' },
@@ -105,7 +106,9 @@ test('[JS-092..097] a handle of another kind or another pass gives undefined', a
   assert.deepEqual(given(sampler), ['token', 'tokensAt']);
   assert.deepEqual(given(entropy), ['entropy']);
   assert.deepEqual(given(foreign), []);
-  assert.throws(() => out.token(0), (error) => error instanceof TypeError && error.code === 'invalid-argument');
+  for (const handle of [0, 'a', {}, null, undefined]) {
+    assert.throws(() => out.token(handle), (error) => error instanceof TypeError && error.code === 'invalid-argument', String(handle));
+  }
 });
 
 test('a pass that fails rejects with the error of the engine', async () => {
@@ -120,20 +123,21 @@ test('a pass that lost its race is given up', async () => {
 });
 
 const REFUSED = [
-  ['tokens that are none', (fwd) => fwd.input('ab'), TypeError, 'invalid-argument', 'tokens must be token ids'],
+  ['tokens that are none', (fwd) => fwd.input('ab'), TypeError, 'invalid-argument', 'tokens must be a list of token ids'],
   ['a negative token', (fwd) => fwd.input([-1]), InferletError, 'invalid-token', 'tokens[0] is -1'],
   ['half a position', (fwd) => fwd.inputAt([1], [0.5]), InferletError, 'invalid-argument', 'positions[0] is 0.5'],
   ['a position in words', (fwd) => fwd.inputAt([1], ['0']), TypeError, 'invalid-argument', 'positions[0] must be a position, not "0"'],
-  ['a mask for all tokens', (fwd) => fwd.attentionMask([0, 3]), TypeError, 'invalid-argument', 'masks[0] must be run lengths'],
+  ['a mask for all tokens', (fwd) => fwd.attentionMask([0, 3]), TypeError, 'invalid-argument', 'masks[0] must be a list of run lengths'],
   ['masks that are none', (fwd) => fwd.attentionMask(3), TypeError, 'invalid-argument', 'masks must be masks'],
-  ['a mask of fractions', (fwd) => fwd.mask([0.5]), InferletError, 'invalid-argument', 'mask[0] is 0.5, which is no run length'],
+  ['a mask of fractions', (fwd) => fwd.mask([0.5]), InferletError, 'invalid-argument', 'mask[0] is 0.5, which cannot be a run length'],
   ['an endless run', (fwd) => fwd.mask([0, Infinity]), InferletError, 'invalid-argument', 'mask[1] is Infinity'],
-  ['an index that is none', (fwd) => fwd.sample(0, Sampler.argmax()), TypeError, 'invalid-argument', 'indices must be indices'],
+  ['an index that is none', (fwd) => fwd.sample(0, Sampler.argmax()), TypeError, 'invalid-argument', 'indices must be a list of indices'],
   ['a negative index', (fwd) => fwd.sample([-1], Sampler.argmax()), InferletError, 'invalid-argument', 'indices[0] is -1'],
   ['a probe where a sampler belongs', (fwd) => fwd.sample([0], Entropy()), TypeError, 'invalid-argument', 'sampler must be a Sampler'],
   ['a sampler where a probe belongs', (fwd) => fwd.probe(0, Sampler.argmax()), TypeError, 'invalid-argument', 'probe must be a probe'],
   ['a probe that was not called', (fwd) => fwd.probe(0, Entropy), TypeError, 'invalid-argument', 'probe must be a probe, such as Entropy()'],
   ['half a candidate', (fwd) => fwd.probe(0, Distribution(1, 0.5)), InferletError, 'invalid-probe', 'k of the probe is 0.5'],
+  ['fewer candidates than none', (fwd) => fwd.probe(0, Distribution(1, -1)), InferletError, 'invalid-probe', 'k of the probe is -1'],
   ['no temperature', (fwd) => fwd.probe(0, Distribution()), TypeError, 'invalid-argument', 'temperature of the probe must be a number'],
   ['a negative candidate', (fwd) => fwd.probe(0, Logprobs([1, -2])), InferletError, 'invalid-token', 'tokens[1] is -2'],
   ['a candidate in words', (fwd) => fwd.probe(0, Logprob('a')), TypeError, 'invalid-argument', 'must be a token id, not "a"'],

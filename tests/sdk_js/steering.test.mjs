@@ -98,7 +98,7 @@ test('a constraint that throws gives its step up, and is asked again by the next
 });
 
 test('a mask that is none gives the step up', async () => {
-  for (const [mask, words] of [[7, 'step() must be run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
+  for (const [mask, words] of [[7, 'step() must be a list of run lengths'], [[-1], 'step()[0] is -1'], [['1'], 'step()[0] must be a run length']]) {
     const { value } = await generate({ constrain: constraint(mask) }).next();
     await assert.rejects(value.execute(), (error) => error.code === 'invalid-argument' && error.message.includes(words));
     assert.equal(host.waits.at(-1).lost, true);
@@ -130,9 +130,33 @@ test('what a speculator throws comes out of the step', async () => {
   const drafting = generate({ speculator: { draft: throws, accept: () => {} } });
   const { value } = await drafting.next();
   await assert.rejects(value.execute(), own);
-  assert.deepEqual(namesOf(host.calls).filter((name) => name === 'generator.step'), []);
+  // The step is given up as one that was run and cancelled, so that it comes again.
+  const calls = namesOf(host.calls);
+  assert.deepEqual(calls.slice(calls.indexOf('generator.nextStep')), ['generator.nextStep', 'generator.step']);
   await assert.rejects(step(generate({ speculator: { draft: () => [[], []], accept: throws } }), [1]), own);
   await assert.rejects(step(generate({ speculator: { draft: () => 3, accept: () => {} } }), [1]), (error) => error.message.includes('draft() must return'));
+});
+
+test('a step behind which another one was opened is over', async () => {
+  const g = generate({});
+  const { value: old } = await g.next();
+  host.steps.next = 1;
+  await g.next();
+  const isOver = (error) => error instanceof InferletError && error.code === 'step-pending' && error.message.includes('step 0 of this generator is over');
+  assert.throws(() => old.probe(0, Entropy()), isOver);
+  assert.throws(() => old.clearSampler(), isOver);
+  await assert.rejects(old.execute(), isOver);
+});
+
+test('what is accepted besides is told alone', async () => {
+  const told = [];
+  const speculator = {
+    draft: () => [[], []], accept: (tokens) => told.push(['accept', [...tokens]]), reset: () => told.push(['reset']),
+  };
+  const g = generate({ speculator });
+  await step(g, [1]);
+  for (const tokens of [[1], [1, 4], [5]]) g.accept(tokens);
+  assert.deepEqual(told, [['reset'], ['accept', [1]], ['accept', [4]], ['reset'], ['accept', [5]]]);
 });
 
 test('[JS-059] a speculator and the engine cannot both propose', () => {
@@ -170,7 +194,7 @@ const REFUSED = [
   [{ constrain: { buildConstraint: () => 7 } }, TypeError, 'it is 7'],
   [{ speculator: { draft() {} } }, TypeError, 'speculator must have the methods draft() and accept(tokens)'],
   [{ systemSpeculation: 1 }, TypeError, 'systemSpeculation must be true or false, not 1'],
-  [{ logitMask: 'any' }, TypeError, 'logitMask must be run lengths'],
+  [{ logitMask: 'any' }, TypeError, 'logitMask must be a list of run lengths'],
   [{ logitMask: [-1] }, InferletError, 'logitMask[0] is -1'],
   [{ adapter: 'kept' }, TypeError, 'adapter must be an Adapter'],
   [{ zoSeed: 0.5 }, InferletError, 'zoSeed is 0.5'],
@@ -292,4 +316,15 @@ test('a collector that lost its race ends its step, and goes on when it is asked
   await answerAll([1], [2]);
   assert.deepEqual(await collected, [1, 2]);
   assert.deepEqual(c.seen, [[], [1]]);
+});
+
+test('a collector goes on where one of those that wait for it loses its race', async () => {
+  const c = constraint();
+  const tokens = generate({ constrain: c }).collectTokens();
+  const collected = tokens.then((all) => [...all]);
+  assert.equal(await Promise.race([tokens, Promise.resolve('timer')]), 'timer');
+  assert.deepEqual([host.waits.length, host.waits[0].interested], [1, 1]);
+  await answerAll([1], [2]);
+  assert.deepEqual(await collected, [1, 2]);
+  assert.equal(host.waits.filter((wait) => wait.lost).length, 0);
 });

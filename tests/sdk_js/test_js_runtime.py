@@ -150,6 +150,20 @@ def test_the_traceback_names_the_lines_of_the_program(dummy: Engine) -> None:
     assert outcome.traceback.strip() in "".join(outcome.stderr)
 
 
+@pytest.mark.parametrize("mask", ["[4096]", "'abc' as any"])
+def test_the_mask_of_a_constraint_that_is_refused_is_traced_to_its_collector(dummy: Engine, mask: str) -> None:
+    source = (
+        f"{SDK}\nconst constrain = {{ step: () => {mask} }};\n"
+        "export async function main(): Promise<string> {\n"
+        "  const ctx: Context = new Context(Model.load('default')).user('hello');\n"
+        "  return await ctx.generate(Sampler.argmax(), { maxTokens: 2, constrain }).collectText();\n}\n"
+    )
+    outcome = run(dummy, project({"main.ts": source}))
+    assert outcome.code == "invalid-argument"
+    frames = [line.strip() for line in outcome.traceback.splitlines()[1:]]
+    assert [frame.rsplit(":", 1)[0] for frame in frames] == ["at main (main.ts:5"]
+
+
 MODULES = {
     "files import each other, with and without endings": (
         {

@@ -30,6 +30,8 @@ class FakedGenerator:
     def __init__(self, clock, log):
         self.clock, self.log, self.index, self.answers = clock, log, 0, iter(range(10, 20))
         self.fails_with, self.n_accepted, self.is_open = None, 0, False
+        # The slots of the open step: the sampler, the probes of every step, its own.
+        self.n_samplers, self.n_every, self.n_own = 1, 0, 0
 
     def __getattr__(self, name):
         def call(*arguments):
@@ -39,6 +41,20 @@ class FakedGenerator:
 
     def next_step(self):
         return self.index if self.index < 3 else None
+
+    def probe_each_step(self, *arguments):
+        self.log.append(("probe_each_step", *arguments))
+        self.n_every += 1
+        return self.n_every
+
+    def probe(self, *arguments):
+        self.log.append(("probe", *arguments))
+        self.n_own += 1
+        return self.n_samplers + self.n_every + self.n_own - 1
+
+    def clear_sampler(self):
+        self.log.append(("clear_sampler",))
+        self.n_samplers = 0
 
     def finish_reason(self):
         return generation.FinishReason.LENGTH if self.index == 3 else None
@@ -56,6 +72,7 @@ class FakedGenerator:
 
             def get(self):
                 generator.index += 1
+                generator.n_samplers, generator.n_own = 1, 0
                 return self.ready.get()
 
             def __exit__(self, *_):
@@ -252,7 +269,8 @@ def test_drafts_of_another_form_are_refused(engine, draft):
     with pytest.raises(ArgumentTypeError) as caught:
         run(steps(engine.generate(speculator=Drafts(engine.log, draft)), 1))
     assert caught.value.message.startswith("draft()")
-    assert ("step",) not in engine.log
+    # The step is given up as one that was run and cancelled, so that it comes again.
+    assert engine.log[-2:] == [("step",), ("drop",)]
 
 
 @pytest.mark.rows("PY-051 PY-056 PY-139")
@@ -268,6 +286,51 @@ def test_who_speculates_is_one(engine):
     with pytest.raises(ValueError, match="give one of them") as caught:
         engine.generate(system_speculation=True, speculator=Drafts([]))
     assert caught.value.code == "invalid-argument"
+
+
+@pytest.mark.parametrize("wanted", [1, 0, [], "", b"small"])
+def test_system_speculation_is_true_false_or_a_name(engine, wanted):
+    if wanted == "":
+        # No model has that name, which the engine says.
+        engine.generate(system_speculation=wanted)
+        assert engine.log[-1][2].drafting == generation.Drafting_Model("")
+        return
+    with pytest.raises(ArgumentTypeError, match="it must be True, False, or the name of a model"):
+        engine.generate(system_speculation=wanted)
+
+
+def test_a_step_behind_which_another_one_was_opened_is_over(engine):
+    async def main():
+        g = engine.generate()
+        old = await anext(g)
+        await old.execute()
+        # Until then the engine says that it is not open.
+        old.probe(0, Entropy())
+        newest = await anext(g)
+        for use in (lambda: old.probe(0, Entropy()), old.clear_sampler):
+            with pytest.raises(InferletError, match="step 0 of this generator is over, since step 1 was opened") as caught:
+                use()
+            assert caught.value.code == "step-pending"
+        with pytest.raises(InferletError) as caught:
+            await old.execute()
+        assert caught.value.code == "step-pending"
+        await newest.execute()
+
+    run(main())
+
+
+def test_what_is_accepted_besides_is_told_alone(engine):
+    async def main():
+        g = engine.generate(speculator=Drafts(engine.log, ([], [])))
+        async for step in g:
+            await step.execute()
+            break
+        told = len(engine.log)
+        for tokens in ([10], [10, 4], [5]):
+            g.accept(tokens)
+        return [call for call in engine.log[told:] if call[0] != "accept"]
+
+    assert run(main()) == [("accepted", [4]), ("reset",), ("accepted", [5])]
 
 
 @pytest.mark.rows("PY-052..054 PY-061..063")

@@ -3,7 +3,7 @@
 import pytest
 from wit_world.imports import sampling
 
-from inferlet import ArgumentTypeError, InvalidArgumentError, Sampler, _arguments, _json, chat
+from inferlet import ArgumentTypeError, Distribution, InvalidArgumentError, Logprob, Logprobs, Sampler, _arguments, _json, chat
 from inferlet.errors import InferletError, new_error
 
 RECURSIVE: list = []
@@ -113,3 +113,10 @@ def test_events_are_values():
     assert event != chat.Event.Done("a")
     with pytest.raises(AttributeError):
         event.text = "b"
+
+
+def test_probes_are_values():
+    assert Distribution(0.5, 3) == Distribution(0.5, 3) != Distribution(0.5, 4)
+    assert hash(Logprob(7)) == hash(Logprob(7))
+    assert Logprob(7) != Logprobs([7])
+    assert [repr(probe) for probe in (Logprob(7), Logprobs([1, 2]))] == ["Logprob(token=7)", "Logprobs(tokens=(1, 2))"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oracle.sampler import Sampler
-from pie.batch import ARRAYS, EMBEDDING, HEADER_WORDS, LAYOUT_VERSION, MAGIC, Batch
+from pie.batch import Batch
+from pie.batch_layout import ARRAYS, HEADER_WORDS, KEEP_EMBEDDING, LAYOUT_VERSION, MAGIC
 
 ONE = 0x3F800000
 """The bits of the float 1."""
@@ -100,7 +101,7 @@ def batch(
             arrays["row_draws"].append(int(not embeds))
             arrays["row_mask_runs"] += drawn.mask
             arrays["row_mask_indptr"].append(len(arrays["row_mask_runs"]))
-            arrays["row_keep"].append(EMBEDDING if embeds else 0)
+            arrays["row_keep"].append(KEEP_EMBEDDING if embeds else 0)
         for token_idx in range(len(feed.tokens)):
             arrays["mask_runs"] += feed.masks.get(token_idx, ())
             arrays["mask_indptr"].append(len(arrays["mask_runs"]))

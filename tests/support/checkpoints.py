@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +67,33 @@ def write_safetensors(path: Path, weights: dict[str, np.ndarray], dtype: str) ->
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def write_shallow_copy(folder: Path, original: Path, layers: Sequence[int]) -> Path:
+    """Writes a model that has some layers of another one, in this order, and its embeddings, head and tokenizer. A
+    small model that thinks much like the large one, as a draft model should.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in original.iterdir():
+        if file.suffix == ".json":
+            shutil.copy(file, folder)
+    config = json.loads((original / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": len(layers)}))
+    weights = (original / "model.safetensors").read_bytes()
+    n_header = int.from_bytes(weights[:8], "little")
+    header, data = json.loads(weights[8 : 8 + n_header]), weights[8 + n_header :]
+    kept: dict[str, Any] = {}
+    copied = b""
+    for name, entry in header.items():
+        before, _, rest = name.partition(".layers.")
+        layer, _, what = rest.partition(".")
+        if name == "__metadata__" or (rest and int(layer) not in layers):
+            continue
+        start, end = entry["data_offsets"]
+        new = f"{before}.layers.{layers.index(int(layer))}.{what}" if rest else name
+        kept[new] = entry | {"data_offsets": [len(copied), len(copied) + end - start]}
+        copied += data[start:end]
+    text = json.dumps(kept).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + copied)
+    return folder

@@ -95,7 +95,7 @@ interface Arguments {
   auto_flush?: boolean;
   ignore_eos?: boolean;
   logit_mask?: number[];
-  system_speculation?: boolean;
+  system_speculation?: boolean | string;
   zo_seed?: number;
   horizon?: number;
   constrain?: { masks: number[][] }[];

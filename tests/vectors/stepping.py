@@ -195,6 +195,35 @@ def cleared_samplers() -> list[Op]:
     return [*ops, step("h"), *report("h"), *state("d"), *state("e")]
 
 
+def steps_again() -> list[Op]:
+    """A step that fails comes again with its probes and its cleared sampler, whether a draft was refused or a mask;
+    the next one has neither. What a speculator was told stands where tokens are added, and is said anew where some are
+    taken back.
+    """
+    ops = []
+    top = probed("top", distribution(1.0, 2))
+    for name, options in {
+        "draft": {"speculator": {"drafts": [[5, V]]}},
+        "mask": {"constrain": [{"masks": [[], [0]]}]},
+        "both": {"speculator": {"drafts": [[], [V], [1]]}, "constrain": [{"masks": [[], []]}]},
+    }.items():
+        ops += [*prompt(name, 111, 112), generate(name, name, WARM, n=6, seed=5, **options)]
+        if name != "draft":
+            ops += [step(name)]
+        ops += [step(name, f"{name} failed", probes=[top | {"as": f"{name} top"}]), *state(name), *report(name)]
+        if name == "mask":
+            ops += [op("constraint_log", gen=name)]
+            continue
+        ops += [step(name, f"{name} again"), *(op("read", out=f"{name} again", handle=handle) for handle in ("auto", f"{name} top"))]
+        ops += [step(name, f"{name} next"), *(op("read", out=f"{name} next", handle=handle) for handle in ("auto", f"{name} top"))]
+        ops += [*report(name), *state(name), op("collect_tokens", gen=name), op("speculator_log", gen=name)]
+    ops += [*prompt("cleared", 113, 114), generate("cleared", "cleared", n=6, speculator={"drafts": [[V], [V], [], [3]]})]
+    ops += [step("cleared", clear=True), step("cleared", probes=[top]), step("cleared", "again"), *state("cleared")]
+    ops += [op("read", out="again", handle="top"), op("read", out="again", handle="auto"), op("accept", gen="cleared", tokens=[8, 9])]
+    ops += [op("accept", gen="cleared", tokens=[8, 9]), op("accept", gen="cleared", tokens=[8, 9, 10]), step("cleared")]
+    return [*ops, op("accept", gen="cleared", tokens=[4]), op("speculator_log", gen="cleared"), *report("cleared"), *state("cleared")]
+
+
 def drafts() -> list[Op]:
     """A speculator changes no token, at any temperature, whatever it proposes: a draft is kept while the sampler draws
     the same, and masks apply to each. It is told how many were not kept, and then what was drawn.
@@ -249,7 +278,18 @@ def declared_options() -> list[Op]:
 
 VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     make.__name__: (make(), {"languages": SERVED})
-    for make in (token_masks, constraints, bad_masks, step_probes, absent_rows, accepted, cleared_samplers, drafts, declared_options)
+    for make in (
+        token_masks,
+        constraints,
+        bad_masks,
+        step_probes,
+        absent_rows,
+        accepted,
+        cleared_samplers,
+        steps_again,
+        drafts,
+        declared_options,
+    )
 }
 DOCS = {name: " ".join((globals()[name].__doc__ or "").split()) for name in VECTORS}
 _ROWS = {
@@ -258,6 +298,7 @@ _ROWS = {
     "step_probes": "PY-064 PY-073 PY-095",
     "accepted": "PY-075",
     "cleared_samplers": "PY-072 PY-095",
+    "steps_again": "PY-073 PY-095",
     "drafts": "PY-050 PY-134..136 RS-154",
     "declared_options": "PY-051 PY-053..054 PY-061 PY-063 PY-139",
 }

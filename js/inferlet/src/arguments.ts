@@ -62,14 +62,15 @@ export function toBoolean(value: boolean, name: string): boolean {
 /** What the numbers of a list are, in messages. */
 interface Words {
   readonly many: string;
+  /** With its article. */
   readonly one: string;
   readonly code: ErrorCode;
 }
 
-const TOKENS: Words = { many: 'token ids', one: 'token id', code: 'invalid-token' };
-const RUNS: Words = { many: 'run lengths', one: 'run length', code: 'invalid-argument' };
-const INDICES: Words = { many: 'indices', one: 'index', code: 'invalid-argument' };
-const POSITIONS: Words = { many: 'positions', one: 'position', code: 'invalid-argument' };
+const TOKENS: Words = { many: 'token ids', one: 'a token id', code: 'invalid-token' };
+const RUNS: Words = { many: 'run lengths', one: 'a run length', code: 'invalid-argument' };
+const INDICES: Words = { many: 'indices', one: 'an index', code: 'invalid-argument' };
+const POSITIONS: Words = { many: 'positions', one: 'a position', code: 'invalid-argument' };
 
 /** @internal */
 export function toTokens(value: Tokens, name: string): Uint32Array {
@@ -103,15 +104,15 @@ export function toMasks(value: Iterable<Brle>, name: string): Uint32Array[] {
 function toWords(value: Iterable<number>, name: string, { many, one, code }: Words): Uint32Array {
   if (value instanceof Uint32Array) return value;
   if (!isIterable(value)) {
-    throw wrongType(`${name} must be ${many} (a Uint32Array or another iterable of numbers), not ${show(value)}`);
+    throw wrongType(`${name} must be a list of ${many} (a Uint32Array or another iterable of numbers), not ${show(value)}`);
   }
   const words = Array.from(value);
   for (const [index, word] of words.entries()) {
     const place = `${name}[${index}]`;
-    if (typeof word !== 'number') throw wrongType(`${place} must be a ${one}, not ${show(word)}`);
+    if (typeof word !== 'number') throw wrongType(`${place} must be ${one}, not ${show(word)}`);
     if (!Number.isInteger(word) || word < 0 || word > MAX_U32) {
       const details = { [code === 'invalid-token' ? 'token' : name]: show(word) };
-      throw new InferletError(code, `${place} is ${word}, which is no ${one}; pass whole numbers from 0`, details);
+      throw new InferletError(code, `${place} is ${word}, which cannot be ${one}; pass whole numbers from 0 to ${MAX_U32}`, details);
     }
   }
   return Uint32Array.from(words);
@@ -151,7 +152,7 @@ export function toZoSeed(value: Seed, name: string): bigint {
 }
 
 /**
- * Refuses what is no options object, and options that do not exist.
+ * Refuses what is not an object of options, and options that do not exist.
  * @internal
  */
 export function checkOptions(options: object, names: readonly string[], callee: string): void {

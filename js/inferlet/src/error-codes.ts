@@ -66,6 +66,12 @@ export const ERROR_CODES = [
   'limit-pass',
   /** The token mask of a row did not come in time; the context is as it was before. */
   'late-mask',
+  /** A schema, a regular expression or a grammar does not parse, cannot be enforced, or takes too much. */
+  'invalid-grammar',
+  /** A token does not continue the text of a grammar, or a text does not fit it. */
+  'grammar-mismatch',
+  /** A document was cut before its end, by max_tokens or the length of the context. */
+  'json-cut',
   /** The program recursed deeper than its stack allows. */
   'limit-stack',
   /** More contexts, generators, futures or other handles are held than a program, its user or the engine may hold. */

@@ -39,6 +39,15 @@ export function wrongType(message: string): TypeError {
   return Object.assign(new TypeError(message), { code: 'invalid-argument' satisfies ErrorCode, details: {} });
 }
 
+/**
+ * Whether the stack of an error shows a place in the program: functions of the SDK stand in it without a file.
+ * @internal
+ */
+export function leadsThroughProgram(error: Error): boolean {
+  const frames = (error.stack ?? '').split('\n').filter((line) => /:\d+:\d+\)?$/.test(line));
+  return frames.some((line) => !line.includes('(<null>'));
+}
+
 registerErrors((code, message, details) => {
   const kind = code === 'session-closed' ? SessionClosed : InferletError;
   return new kind(code as ErrorCode, message, JSON.parse(details) as Record<string, unknown>);

@@ -9,6 +9,7 @@ import { visibleText } from './chat.js';
 import { Collector, type Collected } from './collector.js';
 import { toConstraints, type Constrain } from './constraint.js';
 import { InferletError } from './errors.js';
+import { anyJson, jsonSchema } from './grammar.js';
 import type { Model } from './model.js';
 import { Output, ProbeHandle, SampleHandle, type FinishReason } from './output.js';
 import { Pending } from './pending.js';
@@ -16,6 +17,7 @@ import { probeRecord, type Probe } from './probes.js';
 import { samplerRecord, type Sampler } from './sampler.js';
 import { toSpeculator, type Speculator } from './speculator.js';
 import { Steering } from './steering.js';
+import { type CollectJsonOptions, JsonCutError, schemaOf, validated } from './typed.js';
 
 /** Options of `ctx.generate`. */
 export interface GenerateOptions {
@@ -72,21 +74,30 @@ interface Machine {
   readonly steering: Steering;
   /** How many probes there are in every step. */
   nProbes: number;
+  /** The step that was opened last. */
+  step: GenStep | undefined;
 }
 
 /** One step of a generator, to be executed. */
 export class GenStep {
   readonly #machine: Machine;
-  #nProbes = 0;
   #draws = true;
 
+  /**
+   * Its number, counted from 0.
+   * @internal
+   */
+  readonly number: number;
+
   /** @internal */
-  constructor(machine: Machine) {
+  constructor(machine: Machine, number: number) {
     this.#machine = machine;
+    this.number = number;
   }
 
   /** Draws nothing in this step: read a probe, and say by `g.accept` which tokens follow. */
   clearSampler(): this {
+    this.#checkNewest();
     this.#machine.handle.clearSampler();
     this.#draws = false;
     return this;
@@ -97,13 +108,14 @@ export class GenStep {
    * it does.
    */
   probe(index: number, probe: Probe): ProbeHandle {
-    this.#machine.handle.probe(toCount(index, 'index'), probeRecord(probe));
-    return new ProbeHandle(this, this.#nProbes++);
+    this.#checkNewest();
+    const slot = this.#machine.handle.probe(toCount(index, 'index'), probeRecord(probe));
+    return new ProbeHandle(this, slot - Number(this.#draws) - this.#machine.nProbes);
   }
 
   /**
-   * Runs the step. One that was cancelled, or whose constraint threw, is yielded again by the generator; it keeps its
-   * probes.
+   * Runs the step. One that was cancelled, or whose constraint or speculator threw, is yielded again by the generator
+   * with all that was wanted of it.
    */
   execute(): Promise<Output> {
     try {
@@ -115,6 +127,7 @@ export class GenStep {
 
   /** @internal */
   begin(): Pending<Output, host.Output> {
+    this.#checkNewest();
     const { steering, nProbes } = this.#machine;
     const nSamplers = Number(this.#draws);
     const auto = {};
@@ -128,6 +141,14 @@ export class GenStep {
       return new Output(answer, first, sampler);
     });
   }
+
+  /** Refuses a step behind which another one was opened: the engine knows the newest alone. */
+  #checkNewest(): void {
+    const newest = this.#machine.step;
+    if (newest === undefined || newest === this) return;
+    const over = `step ${this.number} of this generator is over, since step ${newest.number} was opened`;
+    throw new InferletError('step-pending', `${over}; use the newest step`, { step: this.number });
+  }
 }
 
 /**
@@ -138,12 +159,11 @@ export class GenStep {
 export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   readonly #handle: host.GeneratorHandle;
   readonly #machine: Machine;
-  #step: { readonly number: number; readonly value: GenStep } | undefined;
 
   /** @internal */
   constructor(handle: host.GeneratorHandle, model: Model, steering: Steering) {
     this.#handle = handle;
-    this.#machine = { handle, model, steering, nProbes: 0 };
+    this.#machine = { handle, model, steering, nProbes: 0, step: undefined };
   }
 
   /** Caps the accepted tokens. */
@@ -208,8 +228,10 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
    * which it does. The handle is for the output of each step; collectors show nothing of it.
    */
   probeEachStep(index: number, probe: Probe): ProbeHandle {
-    this.#handle.probeEachStep(toCount(index, 'index'), probeRecord(probe));
-    return new ProbeHandle(this.#machine, this.#machine.nProbes++);
+    // The sampler of the generator is the slot before.
+    const slot = this.#handle.probeEachStep(toCount(index, 'index'), probeRecord(probe));
+    this.#machine.nProbes = slot;
+    return new ProbeHandle(this.#machine, slot - 1);
   }
 
   /**
@@ -264,6 +286,21 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
     return new Pending((settle: host.Settle<Uint32Array>) => this.#handle.collectTokens(settle), (tokens) => tokens);
   }
 
+  /**
+   * Generates to the end under a JSON Schema, beside what constrains it already; returns the value of the document.
+   * @throws InferletError `json-cut` where `maxTokens` cut the document: a `JsonCutError`, which has its text.
+   */
+  async collectJson<T = unknown>(options: CollectJsonOptions<T> = {}): Promise<T> {
+    checkOptions(options, ['schema', 'parse'], 'collectJson()');
+    const { schema, parse } = options;
+    this.constrain(schema === undefined ? anyJson() : jsonSchema(schemaOf(schema)));
+    const text = await this.collectText();
+    const reason = this.finishReason;
+    if (reason !== 'constraint' && reason !== 'stop') throw new JsonCutError(text, this.tokensGenerated);
+    const value = await validated(schema, JSON.parse(text));
+    return parse === undefined ? (value as T) : parse(value);
+  }
+
   /** Runs step by step to the end, because the program has a part in each. */
   #collect<T>(convert: (tokens: Uint32Array) => T): Promise<T> {
     const begin = (settle: host.Settle<Collected>): host.Wait => new Collector(() => this.#open()?.begin(), settle);
@@ -274,8 +311,8 @@ export class Generator implements AsyncIterableIterator<GenStep, undefined> {
   #open(): GenStep | undefined {
     const number = this.#handle.nextStep();
     if (number === undefined) return undefined;
-    if (this.#step?.number !== number) this.#step = { number, value: new GenStep(this.#machine) };
-    return this.#step!.value;
+    if (this.#machine.step?.number !== number) this.#machine.step = new GenStep(this.#machine, number);
+    return this.#machine.step;
   }
 }
 

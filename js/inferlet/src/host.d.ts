@@ -1,6 +1,12 @@
 // Generated from wit/ by tools/gen_js_bridge.py; do not edit. Each item is documented where the WIT is.
 
 declare module 'pie:host' {
+  export type Source =
+    | { readonly type: 'json-schema'; readonly value: string }
+    | { readonly type: 'any-json' }
+    | { readonly type: 'regex'; readonly value: string }
+    | { readonly type: 'ebnf'; readonly value: string };
+
   export interface Sampler {
     readonly temperature: number;
     readonly topK: number | undefined;
@@ -136,6 +142,19 @@ declare module 'pie:host' {
   export interface AdapterHandle {
   }
 
+  export interface GrammarHandle {
+    matcher(tokenizer: TokenizerHandle): MatcherHandle;
+  }
+
+  export interface MatcherHandle {
+    mask(): Uint32Array;
+    accept(tokens: Uint32Array): void;
+    forced(): Uint32Array;
+    isTerminated(): boolean;
+    reset(): void;
+    fork(): MatcherHandle;
+  }
+
   export interface ForwardPassHandle {
     input(tokens: Uint32Array): void;
     inputAt(tokens: Uint32Array, positions: Uint32Array): void;
@@ -160,6 +179,7 @@ declare module 'pie:host' {
     setZoSeed(seed: bigint): void;
     setHorizon(n: number): void;
     probeEachStep(index: number, probe: Probe): number;
+    constrain(matcher: MatcherHandle): void;
     askMasks(ask: boolean): void;
     nextStep(): number | undefined;
     probe(index: number, probe: Probe): number;
@@ -217,6 +237,7 @@ declare module 'pie:host' {
   export function unpack(bits: Uint8Array, len: number): Uint32Array;
   export function window(start: number, n: number, window: number, sinks: number): Uint32Array[];
   export function causal(start: number, n: number): Uint32Array[];
+  export function grammarCreate(source: Source): GrammarHandle;
   export function forwardPassCreate(context: ContextHandle): ForwardPassHandle;
   export function generatorCreate(context: ContextHandle, sampler: Sampler, options: Options): GeneratorHandle;
   export function send(message: string): void;

@@ -1,6 +1,7 @@
 /** Promises of the engine. All waiting of the SDK is here. */
 
 import type { Settle, Wait } from 'pie:host';
+import { leadsThroughProgram } from './errors.js';
 
 /**
  * A promise for an answer of the engine. Unlike another promise it can be given up: when it has lost a `Promise.race`
@@ -31,6 +32,7 @@ export class Pending<T, A = T> extends Promise<T> {
           resolve(convert(answer));
         } catch (thrown) {
           // What a step accepted goes to parts of the program, which may throw.
+          if (thrown instanceof Error && asked.stack !== undefined && !leadsThroughProgram(thrown)) thrown.stack = asked.stack;
           reject(thrown);
         }
       } else {

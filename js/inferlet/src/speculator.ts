@@ -18,7 +18,10 @@ export interface Speculator {
   accept(tokens: Uint32Array): void;
   /** Undoes the last `n` drafts of a step, which were not kept. It is called where there were any. */
   rollback?(n: number): void;
-  /** Forgets everything. It is called when a generation begins to use it, and where `g.accept` replaced tokens. */
+  /**
+   * Forgets everything. It is called when a generation begins to use it, and where `g.accept` took tokens back:
+   * `accept` then gets all tokens of the generation anew.
+   */
   reset?(): void;
 }
 

@@ -4,6 +4,7 @@ import * as host from 'pie:host';
 import { show, toPositions, toRuns, toTokens } from './arguments.js';
 import type { Constraint } from './constraint.js';
 import { wrongType } from './errors.js';
+import { GrammarConstraint } from './grammar.js';
 import { type Model, modelHandle } from './model.js';
 import type { Speculator } from './speculator.js';
 
@@ -15,6 +16,8 @@ export class Steering {
   readonly #generator: host.GeneratorHandle;
   readonly #model: Model;
   readonly #constraints: Constraint[] = [];
+  /** Matchers of the engine walk what is generated; their steps are run one by one. */
+  #hasGrammars = false;
   #speculator: Speculator | undefined;
   /** What the step before accepted. */
   #accepted: Uint32Array = new Uint32Array();
@@ -32,13 +35,20 @@ export class Steering {
 
   /** Whether the program has a part in each step, so that the engine cannot go on alone. */
   get isAsked(): boolean {
-    return this.#constraints.length > 0 || this.#speculator !== undefined;
+    return this.#constraints.length > 0 || this.#hasGrammars || this.#speculator !== undefined;
   }
 
-  /** Adds constraints: from now on each step waits for their mask. */
+  /** Adds constraints: from now on each step waits for their mask. The engine asks grammars by itself. */
   constrain(constraints: readonly Constraint[]): void {
-    if (constraints.length > 0) this.#generator.askMasks(true);
-    this.#constraints.push(...constraints);
+    for (const constraint of constraints) {
+      if (isGrammar(constraint)) {
+        this.#generator.constrain(constraint.matcher.handle);
+        this.#hasGrammars = true;
+      } else {
+        this.#generator.askMasks(true);
+        this.#constraints.push(constraint);
+      }
+    }
   }
 
   /** Has a speculator propose tokens in each step. */
@@ -48,11 +58,16 @@ export class Steering {
   }
 
   /**
-   * Runs the open step. Constraints are asked while the device works; where one throws, the step is given up, and
-   * opened again later.
+   * Runs the open step. Constraints are asked while the device works. Where one throws, or the speculator does, the
+   * step is given up, and opened again later.
    */
   start(settle: host.Settle<host.Output>): host.Wait {
-    this.#propose();
+    try {
+      this.#propose();
+    } catch (error) {
+      this.#generator.step(settle).unsubscribe();
+      throw error;
+    }
     const wait = this.#generator.step(settle);
     if (this.#constraints.length === 0) return wait;
     try {
@@ -76,14 +91,20 @@ export class Steering {
     this.#speculator.accept(tokens.slice());
   }
 
-  /** Other tokens stand in place of what the last step accepted. */
+  /** Other tokens stand in place of what the last step accepted. Only where some are taken back it begins anew. */
   replace(tokens: Uint32Array): void {
-    if (this.#speculator !== undefined) {
-      this.#drawn.splice(this.#drawn.length - this.#accepted.length, this.#accepted.length, ...tokens);
+    const before = this.#accepted;
+    this.#accepted = tokens;
+    const isKept = before.every((token, index) => token === tokens[index]);
+    if (this.#speculator === undefined || (isKept && tokens.length === before.length)) return;
+    this.#drawn.length -= before.length;
+    this.#drawn.push(...tokens);
+    if (isKept) {
+      this.#speculator.accept(tokens.slice(before.length));
+    } else {
       this.#speculator.reset?.();
       this.#speculator.accept(Uint32Array.from(this.#drawn));
     }
-    this.#accepted = tokens;
   }
 
   #propose(): void {
@@ -107,4 +128,9 @@ export class Steering {
     const masks = this.#masks;
     return masks.length === 1 ? masks[0]! : host.intersection(masks, modelHandle(this.#model).tokenizer().vocabSize());
   }
+}
+
+/** A class that was derived from it may have a step of its own. */
+function isGrammar(constraint: Constraint): constraint is GrammarConstraint {
+  return Object.getPrototypeOf(constraint) === GrammarConstraint.prototype;
 }

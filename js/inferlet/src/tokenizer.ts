@@ -1,7 +1,8 @@
 /** Text to token ids and back. */
 
 import type { TokenizerHandle } from 'pie:host';
-import { toText, toTokens, type Tokens } from './arguments.js';
+import { show, toText, toTokens, type Tokens } from './arguments.js';
+import { wrongType } from './errors.js';
 
 /** The tokenizer of a model, from `model.tokenizer()`. */
 export class Tokenizer {
@@ -10,6 +11,11 @@ export class Tokenizer {
   /** @internal */
   constructor(handle: TokenizerHandle) {
     this.#handle = handle;
+  }
+
+  /** @internal */
+  get handle(): TokenizerHandle {
+    return this.#handle;
   }
 
   /** Token ids of a text. Control tokens in the text are parsed; no token is added at the front or the end. */
@@ -44,4 +50,10 @@ export class Tokenizer {
   splitRegex(): string {
     return this.#handle.splitRegex();
   }
+}
+
+/** @internal */
+export function tokenizerHandle(tokenizer: Tokenizer): TokenizerHandle {
+  if (!(tokenizer instanceof Tokenizer)) throw wrongType(`tokenizer must be a Tokenizer; it is ${show(tokenizer)}`);
+  return tokenizer.handle;
 }

@@ -1,13 +1,14 @@
 """The component's entry: what the engine calls to run a program from source.
 
 Making its instance is the build of the snapshot: the standard library is loaded, launches are rehearsed, and what is
-alive then is frozen and never counted, so that launches share its pages.
+alive then is frozen and never counted, so that launches share its pages (`sharing.py`; a plain snapshot does without).
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import os
 import random
 import warnings
@@ -19,7 +20,7 @@ from wit_world.exports.run import Failure
 from wit_world.imports import session as _session
 from wit_world.imports import source as _source
 
-from inferlet._runtime import check, heap, immortal, report, standard, stdio, warmup
+from inferlet._runtime import check, report, settings, standard, stdio
 from inferlet._runtime.bundle import Bundle
 from inferlet._runtime.program import run_program
 from inferlet._wait import EventLoop
@@ -95,13 +96,7 @@ def _use_engine_loop() -> None:
 def _prepare(run: Callable[[str], str]) -> None:
     standard.load()
     _use_engine_loop()
-    warmup.rehearse(run)
-    _ended.clear()
-    # Twice: what the first round frees may free more.
-    gc.collect()
-    gc.collect()
-    immortal.list_objects()
-    # Gives back what the interpreter keeps of objects that died, for the next ones.
-    gc.collect()
-    heap.fill_holes()
+    if not settings.PLAIN:
+        # Not loaded otherwise: another version of CPython may not even have what it looks for.
+        importlib.import_module("inferlet._runtime.sharing").share(run, _ended.clear)
     gc.freeze()

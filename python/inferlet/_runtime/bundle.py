@@ -133,7 +133,7 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return importlib.util.decode_source(self.files[path])
 
     def _import_root(self) -> str:
-        """The folder that absolute imports start from: the first one above the entry that is no package."""
+        """The folder that absolute imports start from: the first one above the entry that is not a package."""
         folder = posixpath.dirname(self.entry)
         while folder and f"{folder}/__init__.py" in self.files:
             folder = posixpath.dirname(folder)

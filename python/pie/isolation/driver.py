@@ -21,7 +21,8 @@ from pie.isolation.process import DriverProcess, Stopping
 
 if TYPE_CHECKING:
     from pie.backends.base import Driver
-    from pie.batch import U32, Batch
+    from pie.batch import Batch
+    from pie.batch_layout import U32
 
 _SLICE_S = 0.25
 """How often a process that does not answer is looked at."""

@@ -17,7 +17,7 @@ import numpy as np
 from pie.backends.base import AdapterName, Command, CopyAdapter, DropAdapter, LoadAdapter
 
 if TYPE_CHECKING:
-    from pie.batch import U32
+    from pie.batch_layout import U32
 
 LOOKING_S = 50e-6
 """How long each side looks at the shared memory before it sleeps: about what waking a process costs on a small

@@ -38,7 +38,8 @@ from pie.backends.base import (
     UnsupportedError,
     WritingDriver,
 )
-from pie.batch import U32, Batch
+from pie.batch import Batch
+from pie.batch_layout import U32
 from pie.errors import PieError
 from pie.isolation import wire
 

@@ -9,8 +9,9 @@ use crate::errors::{Error, ErrorCode, Result};
 ///
 /// Tokens enter with an append and when the result of a generation is taken; whether their keys and values are
 /// computed, copied or shared makes no difference. Forks share what has entered. What is cancelled, fails or is
-/// truncated gives nothing back and, where it never entered, costs nothing. Where a program puts other tokens in place
-/// of those that a step accepted, these count instead.
+/// truncated gives nothing back and, where it never entered, costs nothing. Tokens that a program puts in place of
+/// those that a step accepted cost nothing as far as those reach, and one at least: what is taken back is not given
+/// back.
 #[derive(Clone, Debug)]
 pub struct TokenBudget(Arc<State>);
 
@@ -57,7 +58,7 @@ impl TokenBudget {
         spent.map(drop).map_err(|_| self.exhausted(n as u64))
     }
 
-    /// Gives `n` tokens back that had entered, and that others were put in place of.
+    /// Gives `n` tokens back that were to enter, and did not.
     pub(crate) fn refund(&self, n: usize) {
         let back = |used: u64| Some(used.saturating_sub(n as u64));
         let refunded = self

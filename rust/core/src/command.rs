@@ -5,7 +5,7 @@ use crate::ids::CommandId;
 /// The name of an adapter: what sequences are computed with ([`crate::Adapter`]), without its perturbation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AdapterName {
-    /// Its identity; 0 is no adapter.
+    /// Its identity; 0 stands for none.
     pub id: u64,
     /// Its version.
     pub version: u32,

@@ -32,11 +32,13 @@ pub use budget::TokenBudget;
 pub use command::{AdapterName, Command, CommandFailure, DriverCommand};
 pub use config::{EngineConfig, SettingNames};
 pub use engine::{
-    Answer, Engine, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS, NextWork,
-    PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
+    Answer, Engine, Entering, Figure, Forward, Histogram, HostData, Input, MAX_FORWARD_ROWS,
+    NextWork, PageCounts, Progress, RowRequest, Stats, Submission, UserStats,
 };
 pub use errors::{Error, ErrorCode, Result};
-pub use generation::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
+pub use generation::{
+    DraftEvent, Drafting, DraftsWanted, FinishReason, GeneratorOptions, Output, Speculation,
+};
 pub use ids::{
     BatchId, CommandId, ContextId, GeneratorId, HostSlot, PageId, ProcessId, RequestId, UserId,
 };

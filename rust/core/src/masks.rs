@@ -5,6 +5,7 @@
 //! where nothing is forbidden.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::brle;
 use crate::errors::{Error, ErrorCode, Result};
@@ -13,6 +14,44 @@ use crate::errors::{Error, ErrorCode, Result};
 pub const MAX_LEN: u32 = 1 << 24;
 /// The most tokens for which masks are made at once.
 pub const MAX_TOKENS: u32 = 1 << 20;
+
+/// A mask over the vocabulary, in its shortest form, that allows a token at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenMask(Arc<[u32]>);
+
+impl TokenMask {
+    /// The mask of these runs.
+    ///
+    /// # Errors
+    /// Those of [`check`]; `invalid-argument` where it allows nothing.
+    pub fn new(mask: &[u32], vocab_size: u32) -> Result<Self> {
+        check(mask, vocab_size)?;
+        Self::of_checked(brle::shortest(mask, vocab_size))
+    }
+
+    /// What both allow.
+    pub(crate) fn and(&self, other: &[u32], vocab_size: u32) -> Result<Self> {
+        if other.is_empty() {
+            return Ok(self.clone());
+        }
+        let both = brle::and(&self.0, other, vocab_size);
+        Self::of_checked(brle::shortest(&both, vocab_size))
+    }
+
+    fn of_checked(shortest: Vec<u32>) -> Result<Self> {
+        if shortest == [0] {
+            return Err(refused(
+                "the token mask allows nothing; allow at least one token",
+            ));
+        }
+        Ok(Self(Arc::from(shortest)))
+    }
+
+    /// Its runs.
+    pub(crate) const fn runs(&self) -> &Arc<[u32]> {
+        &self.0
+    }
+}
 
 /// Checks that a mask fits its row, and that it has no more runs than it needs at most.
 ///

@@ -167,9 +167,39 @@ fn what_cannot_be_accepted_changes_nothing() {
     assert_eq!(budget.left(), 2);
     assert_eq!(world.engine.accept(generator, &[1; 3]).unwrap(), [1; 3]);
     assert_eq!(budget.left(), 0);
-    // What is kept is what counts.
+    // What is taken back is not given back, and what stood there costs nothing again.
     assert_eq!(world.engine.accept(generator, &[1]).unwrap(), [1]);
-    assert_eq!(budget.left(), 2);
+    assert_eq!(world.engine.accept(generator, &[2; 3]).unwrap(), [2; 3]);
+    assert_eq!(budget.left(), 0);
+}
+
+#[test]
+fn a_program_that_takes_back_whatever_is_drawn_uses_up_its_token_budget() {
+    for is_cleared in [false, true] {
+        let mut world = world();
+        let budget = TokenBudget::new(14);
+        world.engine.set_token_budget(ProcessId(1), budget.clone());
+        let context = world.context(&prompt(10, 1));
+        let generator = world.generator(context, 100);
+        let step = |world: &mut World| -> Result<(), ErrorCode> {
+            world.engine.next_step(generator).map_err(|it| it.code)?;
+            if is_cleared {
+                world.engine.clear_sampler(generator).unwrap();
+            }
+            let request = world.submit(Submission::Step(generator));
+            let request = request.map_err(|it| it.code)?;
+            world.wait(request).map_err(|it| it.code)?;
+            let accepted = world.engine.accept(generator, &[]);
+            accepted.map(drop).map_err(|it| it.code)
+        };
+        for left in (0..4).rev() {
+            step(&mut world).unwrap();
+            assert_eq!(budget.left(), left);
+        }
+        let error = step(&mut world).unwrap_err();
+        assert_eq!(error, ErrorCode::TokenBudget, "{is_cleared}");
+        assert_eq!(all(&world, context), prompt(10, 1));
+    }
 }
 
 #[test]

@@ -14,10 +14,12 @@ use std::time::Duration;
 use pie_core::batch::ArenaView;
 use pie_core::batch::layout::Field;
 use pie_core::{
-    Answer, Capabilities, ContextId, DriverFailure, EngineConfig, Error, ErrorCode, FinishReason,
-    GeneratorId, GeneratorOptions, Method, ProcessId, RequestId, Submission, TokenBudget,
+    Adapter, Answer, Capabilities, ContextId, DriverFailure, EngineConfig, Error, ErrorCode,
+    FinishReason, Forward, GeneratorId, GeneratorOptions, Method, Probe, ProcessId, Reading,
+    RequestId, RowRequest, Submission, TokenBudget,
 };
-use support::world::{World, config, expected, options, output, prompt};
+use support::world::{MODEL, World, config, expected, options, output, prompt};
+use support::{row_of, write_plain};
 
 fn following() -> EngineConfig {
     EngineConfig {
@@ -446,4 +448,41 @@ fn a_budget_that_others_spend_meanwhile_is_kept() {
     world.pump();
     let error = take(&mut world, run.request).unwrap_err();
     assert_eq!(error.code, ErrorCode::TokenBudget);
+}
+
+#[test]
+fn what_is_read_beside_a_sequence_that_fails_stays_with_its_pass() {
+    let mut world = world();
+    let mut run = Run::begin(&mut world, 1);
+    assert!(world.plan());
+    // Both passes are in the batch that follows: the run, which fails with the batch before, and one that is read.
+    let read = prompt(7, 2);
+    let context = world.context(&read);
+    let rows = vec![RowRequest {
+        index: 0,
+        sampler: None,
+        probes: vec![Probe::Logits],
+        late_mask: false,
+    }];
+    let forward = Forward {
+        rows,
+        ..Forward::default()
+    };
+    let submission = Submission::Forward(context, Box::new(forward));
+    let request = world.submit(submission).unwrap();
+    assert!(world.plan());
+    assert_eq!(n_followers(&world, 1), 1);
+    let failed = world.running.remove(0);
+    world.answer(failed.id, Err(failure()));
+    world.pump();
+    assert!(take(&mut world, run.request).is_err());
+    let Ok(Answer::Forwarded(rows)) = take(&mut world, request) else {
+        panic!("the other pass does not fail");
+    };
+    let slots = [write_plain(&[], read[0], Adapter::default())];
+    let expected = row_of(MODEL, 50, &slots[0]);
+    assert_eq!(rows[0].readings, [Reading::Logits(expected.into())]);
+    run.again(&mut world);
+    world.pump();
+    run.end(&mut world);
 }

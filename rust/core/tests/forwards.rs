@@ -362,7 +362,7 @@ fn a_pass_that_is_wrong_is_refused_by_name_and_changes_nothing() {
                 },
                 ..two()
             },
-            "without an adapter",
+            "zo_seed 1 perturbs an adapter",
         ),
     ];
     for (forward, part) in wrong {

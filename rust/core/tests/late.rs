@@ -12,6 +12,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pie_core::masks::TokenMask;
 use pie_core::sampling::{Key, Params};
 use pie_core::{
     Answer, Capabilities, ContextId, DriverAnswer, DriverFailure, EngineConfig, Error, ErrorCode,
@@ -167,6 +168,37 @@ fn the_token_is_the_same_whenever_the_mask_comes() {
             }
         }
     }
+}
+
+#[test]
+fn a_step_that_was_refused_or_draws_nothing_takes_its_mask_without_a_word() {
+    let mut world = world();
+    let context = world.context(&prompt(6, 1));
+    let generator = late(&mut world, context, 3);
+    let mask = |runs: &[u32]| TokenMask::new(runs, 50);
+    world.engine.next_step(generator).unwrap().unwrap();
+    world.engine.clear_sampler(generator).unwrap();
+    let request = world.submit(Submission::Step(generator)).unwrap();
+    for _ in 0..2 {
+        // Before it is answered, and after.
+        world
+            .engine
+            .give_step_mask(request, mask(&runs(ODD)))
+            .unwrap();
+        world.pump();
+    }
+    assert_eq!(tokens(&mut world, request), [0; 0]);
+    world.engine.accept(generator, &[]).unwrap();
+    world.engine.next_step(generator).unwrap().unwrap();
+    world.engine.probe(generator, 1, Probe::Entropy).unwrap();
+    let refused = RequestId(77);
+    let submission = Submission::Step(generator);
+    let error = world.engine.submit(refused, submission, 0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    world
+        .engine
+        .give_step_mask(refused, mask(&runs(ODD)))
+        .unwrap();
 }
 
 #[test]

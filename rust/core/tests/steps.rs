@@ -9,6 +9,7 @@
 
 mod support;
 
+use pie_core::masks::TokenMask;
 use pie_core::sampling::MAX_PROBED_TOKENS;
 use pie_core::{
     ContextId, Drafting, ErrorCode, FinishReason, GeneratorId, GeneratorOptions, Method, Output,
@@ -538,6 +539,7 @@ fn a_mask_of_a_step_that_cannot_be_fails_the_step_and_the_context_is_as_it_was()
             if launches_first {
                 world.pump();
             }
+            let mask = TokenMask::new(mask, 50);
             let error = world.engine.give_step_mask(request, mask).unwrap_err();
             assert_eq!(error.code, ErrorCode::InvalidArgument);
             let error = world.wait(request).unwrap_err();
@@ -546,9 +548,12 @@ fn a_mask_of_a_step_that_cannot_be_fails_the_step_and_the_context_is_as_it_was()
         }
         world.engine.next_step(id).unwrap();
         let request = world.submit(Submission::Step(id)).unwrap();
-        world.engine.give_step_mask(request, &[7, 1]).unwrap();
+        let mask = |runs: &[u32]| TokenMask::new(runs, 50);
+        let given = world.engine.give_step_mask(request, mask(&[7, 1]));
+        given.unwrap();
         // A second one fails nothing.
-        let error = world.engine.give_step_mask(request, &[8, 1]).unwrap_err();
+        let given = world.engine.give_step_mask(request, mask(&[8, 1]));
+        let error = given.unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidArgument);
         assert_eq!(output(world.wait(request).unwrap()).tokens, [7]);
     }
@@ -623,4 +628,110 @@ fn a_run_and_its_steps_draw_the_same_with_every_option() {
             assert_eq!(draw(true), run, "{what}, {drafting:?}, {token_mask:?}");
         }
     }
+}
+
+#[test]
+fn a_step_that_was_given_up_comes_again_with_all_that_was_wanted_of_it() {
+    let text = expected(&prompt(10, 1), 3);
+    let give_up: [fn(&mut World, pie_core::RequestId); 3] = [
+        |world, request| world.engine.cancel(request),
+        |world, request| {
+            world.pump();
+            world.engine.cancel(request);
+        },
+        |world, request| {
+            assert!(world.plan());
+            let batch = world.running.remove(0);
+            let failure = pie_core::DriverFailure {
+                message: "broken".into(),
+            };
+            world.answer(batch.id, Err(failure));
+            let error = world.wait(request).unwrap_err();
+            assert_eq!(error.code, ErrorCode::DriverFailed);
+        },
+    ];
+    for give_up in give_up {
+        for is_cleared in [false, true] {
+            let mut world = world();
+            let context = world.context(&prompt(10, 1));
+            let id = world
+                .engine
+                .new_generator(context, options(Method::Argmax))
+                .unwrap();
+            world.engine.next_step(id).unwrap();
+            if is_cleared {
+                world.engine.clear_sampler(id).unwrap();
+            }
+            world.engine.draft(id, &text[..1], &[10]).unwrap();
+            let argmax = Probe::Distribution {
+                temperature: 1.0,
+                k: 1,
+            };
+            for row in [0, 1] {
+                world.engine.probe(id, row, argmax.clone()).unwrap();
+            }
+            let request = world.submit(Submission::Step(id)).unwrap();
+            give_up(&mut world, request);
+            assert_eq!(world.engine.next_step(id).unwrap(), Some(0));
+            let request = world.submit(Submission::Step(id)).unwrap();
+            let output = output(world.wait(request).unwrap());
+            let drawn = if is_cleared { &[][..] } else { &text[..2] };
+            assert_eq!(output.tokens, drawn);
+            let read = output.readings.iter().map(|reading| match reading {
+                Reading::Distribution { tokens, .. } => tokens[0],
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(read.collect::<Vec<u32>>(), text[..2]);
+            // The next one is as every other.
+            if is_cleared {
+                world.engine.accept(id, &text[..2]).unwrap();
+            }
+            let next = world.step(id).unwrap().unwrap();
+            assert_eq!((&next.tokens[..], next.readings.len()), (&text[2..], 0));
+        }
+    }
+}
+
+/// How many tokens a step accepts is the same whether it was given up before, and whether anything ran ahead.
+#[test]
+fn what_the_engine_drafts_depends_on_what_was_taken_alone() {
+    let made = |run_ahead: bool, gives_up: fn(usize) -> bool| {
+        let mut config = pie_core::EngineConfig {
+            run_ahead,
+            ..config()
+        };
+        (config.driver.vocab_size, config.driver.embeddings) = (3, 0);
+        let mut world = World::with_process(config, 7);
+        let context = world.context(&[0, 1, 2, 0]);
+        let options = GeneratorOptions {
+            drafting: Drafting::NGram,
+            ..options(Method::Argmax)
+        };
+        let id = world.engine.new_generator(context, options).unwrap();
+        world.engine.ignore_eos(id, true).unwrap();
+        let mut steps = Vec::new();
+        for n in 0..150 {
+            world.engine.next_step(id).unwrap();
+            if gives_up(n) {
+                let request = world.submit(Submission::Step(id)).unwrap();
+                world.pump();
+                world.engine.cancel(request);
+                world.engine.next_step(id).unwrap();
+            }
+            let request = world.submit(Submission::Step(id)).unwrap();
+            let output = output(world.wait(request).unwrap());
+            steps.push((output.tokens, output.speculation.n_drafted));
+        }
+        steps
+    };
+    let plain = made(true, |_| false);
+    let n_drafted: u32 = plain.iter().map(|(_, n)| n).sum();
+    assert!(
+        (5..100).contains(&n_drafted),
+        "it drafts and it rests: {n_drafted}"
+    );
+    assert_eq!(made(false, |_| false), plain);
+    assert_eq!(made(true, |_| true), plain);
+    assert_eq!(made(true, |n| n % 3 == 1), plain);
+    assert_eq!(made(false, |n| n % 2 == 0), plain);
 }

@@ -48,6 +48,71 @@ pub fn host_calls(data: &[u8]) {
     );
 }
 
+/// What stands in the place of every number of a wild call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wild {
+    /// A handle that the program never got, and addresses and lengths beyond its memory.
+    NeverHeld,
+    /// The largest number there is, which is minus one for whoever reads it with a sign, and no number at all.
+    Most,
+    /// Zero: no handle, no length, and the first address.
+    Nothing,
+    /// The model that the program loaded, whatever it is taken for.
+    OfAnotherKind,
+}
+
+impl Wild {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::NeverHeld,
+        Self::Most,
+        Self::Nothing,
+        Self::OfAnotherKind,
+    ];
+
+    fn argument(self, kind: Parsed) -> Argument {
+        let number = match self {
+            Self::NeverHeld => 0x7000_0000,
+            Self::Most => -1,
+            Self::Nothing => 0,
+            Self::OfAnotherKind if kind == Parsed::I32 => return Argument::Handle(FIRST_HANDLE),
+            Self::OfAnotherKind => 1,
+        };
+        match kind {
+            Parsed::I32 => Argument::I32(number),
+            Parsed::I64 => Argument::I64(number.into()),
+            Parsed::F32 if self == Self::Most => Argument::F32(f32::NAN),
+            Parsed::F32 => Argument::F32(number as f32),
+            Parsed::F64 if self == Self::Most => Argument::F64(f64::NAN),
+            Parsed::F64 => Argument::F64(number.into()),
+            Parsed::V128 | Parsed::Ref(_) => unreachable!("the canonical ABI has none"),
+        }
+    }
+}
+
+/// Every function that programs can import from us, by interface and name.
+pub fn functions() -> impl Iterator<Item = (usize, &'static str, &'static str)> {
+    let all = world().imports.iter().enumerate();
+    all.filter(|(_, import)| import.module.starts_with("pie:"))
+        .map(|(place, import)| (place, import.module.as_str(), import.name.as_str()))
+}
+
+/// Runs a program that holds a model and a context and makes one wild call. Returns the code of the error with which it
+/// ended.
+pub fn wild_call(function: usize, wild: Wild) -> Option<String> {
+    let world = world();
+    let mut calls = beginning(world);
+    let params = &world.imports[function].params;
+    calls.push(Call {
+        import: function,
+        arguments: params.iter().map(|&kind| wild.argument(kind)).collect(),
+        result: FIRST_HANDLE + 2,
+        written: None,
+    });
+    let component = world.component(module(world, &calls, &[])).unwrap();
+    engine().run(component)
+}
+
 /// A call of an import, by its place in the world.
 struct Call {
     import: usize,

@@ -33,7 +33,7 @@ mod written;
 
 pub use brle::brle;
 pub use components::components;
-pub use host_calls::host_calls;
+pub use host_calls::{Wild, functions, host_calls, wild_call};
 pub use packed::packed;
 #[cfg(feature = "libfuzzer")]
 pub use panics::spare_libraries;

@@ -66,6 +66,12 @@ pub enum ErrorCode {
     LimitPass,
     /// The token mask of a row did not come in time; the context is as it was before.
     LateMask,
+    /// A schema, a regular expression or a grammar does not parse, cannot be enforced, or takes too much.
+    InvalidGrammar,
+    /// A token does not continue the text of a grammar, or a text does not fit it.
+    GrammarMismatch,
+    /// A document was cut before its end, by max_tokens or the length of the context.
+    JsonCut,
     /// The program recursed deeper than its stack allows.
     LimitStack,
     /// More contexts, generators, futures or other handles are held than a program, its user or the engine may hold.
@@ -198,6 +204,9 @@ impl ErrorCode {
         Self::LimitWall,
         Self::LimitPass,
         Self::LateMask,
+        Self::InvalidGrammar,
+        Self::GrammarMismatch,
+        Self::JsonCut,
         Self::LimitStack,
         Self::LimitResources,
         Self::LimitMessage,
@@ -282,6 +291,9 @@ impl ErrorCode {
             Self::LimitWall => "limit-wall",
             Self::LimitPass => "limit-pass",
             Self::LateMask => "late-mask",
+            Self::InvalidGrammar => "invalid-grammar",
+            Self::GrammarMismatch => "grammar-mismatch",
+            Self::JsonCut => "json-cut",
             Self::LimitStack => "limit-stack",
             Self::LimitResources => "limit-resources",
             Self::LimitMessage => "limit-message",

@@ -2,6 +2,7 @@
 
 pub use crate::bindings::pie::core::forward::ForwardPass;
 use crate::bindings::pie::core::forward::PassOutput;
+pub use crate::matcher::{Grammar, Matcher};
 use crate::{Result, task};
 
 /// Runs a raw pass without blocking the program.

@@ -20,6 +20,10 @@ impl Tokenizer {
         }
     }
 
+    pub(crate) fn raw(&self) -> &raw::Tokenizer {
+        &self.raw
+    }
+
     /// Token ids of a text. Control tokens in it are parsed; nothing is added at the front or the end.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.raw.encode(text)

@@ -10,13 +10,18 @@ fn named<T>(_: T) {}
 mod present {
     use super::named;
     use inferlet::Adapter as _;
+    use inferlet::AnyJson as _;
     use inferlet::Arguments as _;
     use inferlet::Constrain as _;
     use inferlet::Context as _;
+    use inferlet::Ebnf as _;
     use inferlet::Forward as _;
     use inferlet::FutureBlobExt as _;
     use inferlet::FutureStringExt as _;
+    use inferlet::GrammarConstraint as _;
+    use inferlet::JsonSchema as _;
     use inferlet::RawContext as _;
+    use inferlet::Regex as _;
     use inferlet::Result as _;
     use inferlet::Schema as _;
     use inferlet::adapter::Adapter as _;
@@ -26,6 +31,8 @@ mod present {
     use inferlet::chat::Event::Idle as _;
     use inferlet::chat::Event::Interrupt as _;
     use inferlet::inference::ForwardPass as _;
+    use inferlet::inference::Grammar as _;
+    use inferlet::inference::Matcher as _;
     use inferlet::main as _;
     use inferlet::model::Model as _;
     use inferlet::parse_args as _;
@@ -143,11 +150,6 @@ mod present {
 
 mod absent_from_root {
     mod none {
-        pub(super) struct AnyJson;
-        pub(super) struct Ebnf;
-        pub(super) struct GrammarConstraint;
-        pub(super) struct JsonSchema;
-        pub(super) struct Regex;
         pub(super) struct SubscriptionExt;
         pub(super) mod mcp {}
         pub(super) fn mcp() {}
@@ -160,29 +162,10 @@ mod absent_from_root {
     use none::*;
 
     mod ambiguous_otherwise {
-        use super::AnyJson as _;
-        use super::Ebnf as _;
-        use super::GrammarConstraint as _;
-        use super::JsonSchema as _;
-        use super::Regex as _;
         use super::SubscriptionExt as _;
         use super::mcp as _;
         use super::messaging as _;
         use super::scheduling as _;
-    }
-}
-
-mod absent_from_inference {
-    mod none {
-        pub(super) struct Grammar;
-        pub(super) struct Matcher;
-    }
-    use inferlet::inference::*;
-    use none::*;
-
-    mod ambiguous_otherwise {
-        use super::Grammar as _;
-        use super::Matcher as _;
     }
 }
 

@@ -5,39 +5,13 @@
 //! changes nothing.
 
 mod checks;
+mod layout;
 
 use std::ops::Range;
 
+use layout::{FIELDS_AT, HEADER_WORDS, KEEP_EMBEDDING, MAGIC, VERSION, array, head};
+
 use crate::error::{Error, Result};
-
-const MAGIC: u32 = 0x4245_4950;
-const LAYOUT_VERSION: u32 = 3;
-const HEADER_WORDS: usize = 96;
-/// The word of `row_keep` by which the hidden state of a token is wanted in place of its logits.
-const EMBEDDING: u32 = 2;
-/// Word of the header where the (offset, length) pairs of the arrays begin.
-const FIRST_PAIR: usize = 16;
-
-/// Arrays of the arena, by the index of their pair in the header.
-mod array {
-    pub(super) const TOKENS: usize = 0;
-    pub(super) const POSITIONS: usize = 1;
-    pub(super) const QO_INDPTR: usize = 2;
-    pub(super) const KV_INDPTR: usize = 3;
-    pub(super) const KV_INDICES: usize = 4;
-    pub(super) const KV_LAST_PAGE_LEN: usize = 5;
-    pub(super) const ROW_TOKEN: usize = 11;
-    pub(super) const MASK_INDPTR: usize = 12;
-    pub(super) const MASK_RUNS: usize = 13;
-    pub(super) const COPY_SRC: usize = 14;
-    pub(super) const COPY_DST: usize = 15;
-    pub(super) const SEQ_REREAD: usize = 22;
-    pub(super) const SWAP_OUT_SRC: usize = 23;
-    pub(super) const SWAP_OUT_DST: usize = 24;
-    pub(super) const SWAP_IN_SRC: usize = 25;
-    pub(super) const SWAP_IN_DST: usize = 26;
-    pub(super) const ROW_KEEP: usize = 27;
-}
 
 /// What a batch may name.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +74,7 @@ impl<'a> Batch<'a> {
     /// Reads and checks an arena. `users` has a word for each page of the pool; its contents do not matter.
     pub(crate) fn read(arena: &'a [u32], limits: &ArenaBounds, users: &mut [u32]) -> Result<Self> {
         let header = header(arena)?;
-        let page_size = header[5] as usize;
+        let page_size = header[head::PAGE_SIZE] as usize;
         if page_size != limits.page_size {
             return Err(Error::batch(format!(
                 "the batch has pages of {page_size} tokens, the plan of {}",
@@ -134,7 +108,7 @@ impl<'a> Batch<'a> {
             seq_reread: array(array::SEQ_REREAD)?,
             page_size,
         };
-        let counts = [header[6], header[7], header[8]].map(|n| n as usize);
+        let counts = [head::TOKENS, head::SEQUENCES, head::ROWS].map(|word| header[word] as usize);
         batch.check(counts, limits, users)?;
         Ok(batch)
     }
@@ -200,7 +174,7 @@ impl<'a> Batch<'a> {
     /// The rows in whose place the hidden state of their token is wanted.
     pub(crate) fn embedded_rows(&self) -> impl Iterator<Item = usize> {
         let rows = self.row_keep.iter().enumerate();
-        rows.filter_map(|(row, &keep)| (keep == EMBEDDING).then_some(row))
+        rows.filter_map(|(row, &keep)| (keep == KEEP_EMBEDDING).then_some(row))
     }
 
     /// Whether a token has an attention row of its own beside causality.
@@ -259,16 +233,17 @@ fn header(arena: &[u32]) -> Result<&[u32]> {
             arena.len()
         )));
     };
-    if header[0] != MAGIC || header[1] != LAYOUT_VERSION {
+    if header[head::MAGIC] != MAGIC || header[head::VERSION] != VERSION {
         return Err(Error::batch(format!(
-            "not a batch of layout {LAYOUT_VERSION}: magic {:#010x}, layout {}; the engine and its kernels are of different versions",
-            header[0], header[1]
+            "not a batch of layout {VERSION}: magic {:#010x}, layout {}; the engine and its kernels are of different versions",
+            header[head::MAGIC],
+            header[head::VERSION]
         )));
     }
-    if header[2] as usize != arena.len() {
+    if header[head::WORDS] as usize != arena.len() {
         return Err(Error::batch(format!(
             "the header says {} words, the batch has {}",
-            header[2],
+            header[head::WORDS],
             arena.len()
         )));
     }
@@ -277,8 +252,8 @@ fn header(arena: &[u32]) -> Result<&[u32]> {
 
 fn array_of<'a>(arena: &'a [u32], header: &[u32], pair: usize) -> Result<&'a [u32]> {
     let (offset, len) = (
-        header[FIRST_PAIR + 2 * pair] as usize,
-        header[FIRST_PAIR + 2 * pair + 1] as usize,
+        header[FIELDS_AT + 2 * pair] as usize,
+        header[FIELDS_AT + 2 * pair + 1] as usize,
     );
     if len == 0 {
         return Ok(&[]);

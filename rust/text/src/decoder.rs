@@ -5,24 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chat::Chat;
+use crate::chat_event::ChatEvent;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_HELD_BYTES, MAX_QUEUED_EVENTS};
 use crate::shown::Shown;
 use crate::speech::{SpeechDecoder, Weigh};
 use crate::utf8::{REPLACEMENT_BYTES, Utf8};
-
-/// What the tokens of one [`feed`](ChatDecoder::feed) meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChatEvent {
-    /// No boundary and no text to show.
-    Idle,
-    /// Visible text.
-    Delta(String),
-    /// The end of the turn, with its whole text.
-    Done(String),
-    /// A control token that has no text.
-    Interrupt(u32),
-}
 
 /// Turns the tokens of an assistant's turn into text without tearing characters apart.
 ///
@@ -45,25 +33,6 @@ pub struct ChatDecoder {
     n_queued_bytes: usize,
     /// What shows less than all, in the place of all the rest.
     hiding: Option<SpeechDecoder<Shown>>,
-}
-
-impl Weigh for ChatEvent {
-    fn joined(&mut self, next: Self) -> Option<Self> {
-        match (self, next) {
-            (Self::Delta(text), Self::Delta(more)) => {
-                text.push_str(&more);
-                None
-            }
-            (_, next) => Some(next),
-        }
-    }
-
-    fn n_bytes(&self) -> usize {
-        match self {
-            Self::Delta(text) | Self::Done(text) => text.len(),
-            Self::Idle | Self::Interrupt(_) => 0,
-        }
-    }
 }
 
 impl fmt::Debug for ChatDecoder {

@@ -20,6 +20,12 @@ pub enum Error {
         /// The size of the vocabulary.
         vocab_size: u32,
     },
+    /// A schema, a regular expression or a grammar cannot be enforced, does not parse, or takes too much.
+    #[error("{0}")]
+    Grammar(String),
+    /// A token does not continue the text of a grammar.
+    #[error("{0}")]
+    Mismatch(String),
     /// An argument is out of its range.
     #[error("{0}")]
     Argument(String),
@@ -32,6 +38,8 @@ impl Error {
             Self::Model(_) => "invalid-model",
             Self::Template(_) => "template-error",
             Self::Token { .. } => "invalid-token",
+            Self::Grammar(_) => "invalid-grammar",
+            Self::Mismatch(_) => "grammar-mismatch",
             Self::Argument(_) => "invalid-argument",
         }
     }

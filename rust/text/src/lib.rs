@@ -5,14 +5,17 @@
 //! - [`Chat`]: a conversation built piece by piece, so that the pieces equal the whole rendering; [`ChatState`] is the
 //!   turn state of one context.
 //! - [`ChatDecoder`]: ids that a model says, turned into text without tearing characters apart.
+//! - [`grammar`]: what a model may say, as JSON Schemas, regular expressions and grammars say it.
 //!
 //! Nothing here knows of contexts, instances or models' weights, and nothing waits.
 
 mod caught;
 mod chat;
+mod chat_event;
 mod decoder;
 mod error;
 mod files;
+pub mod grammar;
 pub mod limits;
 mod reasoning;
 mod shown;
@@ -24,7 +27,8 @@ mod tools;
 mod utf8;
 
 pub use chat::{Addition, Answer, At, Chat, ChatState, Role};
-pub use decoder::{ChatDecoder, ChatEvent};
+pub use chat_event::ChatEvent;
+pub use decoder::ChatDecoder;
 pub use error::{Error, Result};
 pub use reasoning::{ReasoningDecoder, ReasoningEvent};
 pub use special::SpecialTokens;

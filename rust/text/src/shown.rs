@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::chat::Chat;
-use crate::decoder::ChatEvent;
+use crate::chat_event::ChatEvent;
 use crate::reasoning::{ReasoningFormat, Thoughts};
 use crate::speech::{Item, Machine, Markers, Queue};
 use crate::tools::{Calls, ToolEvent};

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pie.backends.base import Capabilities, DriverError
-from pie.batch import U32, Batch
+from pie.batch import Batch
+from pie.batch_layout import U32
 
 
 def check(batch: Batch, limits: Capabilities) -> None:

@@ -21,7 +21,8 @@ from pie.backends.copying import measure_copy_ns
 from pie.backends.reference.checks import check, is_reread, kv_len, mask_of, pages_of
 from pie.backends.sizes import capabilities, choose_dtype, page_bytes
 from pie.backends.unsupported import no_adapters, unsupported
-from pie.batch import EMBEDDING, U32, Batch
+from pie.batch import Batch
+from pie.batch_layout import KEEP_EMBEDDING, U32
 from pie.models.loader import Checkpoint, load_checkpoint
 from pie.models.rotary import amplitude, inverse_frequencies
 from pie.models.spec import LayerNames
@@ -120,7 +121,7 @@ class ReferenceDriver:
             hidden = hidden + self._mlp(names, hidden)
         rows = self._norm(hidden[batch.row_token.astype(np.int64)], spec.names.final_norm)
         logits = self._linear(rows, spec.names.embedding if spec.tied else spec.names.output)
-        for row in np.flatnonzero(batch.row_keep == EMBEDDING).tolist():
+        for row in np.flatnonzero(batch.row_keep == KEEP_EMBEDDING).tolist():
             logits[row] = 0
             logits[row, : spec.hidden_size] = rows[row]
         return logits

@@ -147,22 +147,14 @@ impl SampleJobs {
                 let late = masks.next_if(|late| late.row as usize == index);
                 let reads = reads.next_if(|reads| reads.row as usize == index);
                 let drawn = match reader.next(&row) {
-                    Some(answered) => self
-                        .take_row(&mut sampled, answered, &row, late, &mut scratch)
-                        .map(|()| {
-                            let Some(reads) = reads else { return };
-                            let logits = answered.logits.unwrap_or_default();
-                            if reads.awaits_mask && late.is_none() {
-                                sampled.kept.insert(index, Arc::from(logits));
-                            }
-                            if let Some(probes) = &reads.probes {
-                                let read = self.read(&row, logits, probes, &mut scratch);
-                                sampled.readings.insert(index, read);
-                            }
-                        })
-                        .map_err(|fault| row_fault(index, fault)),
+                    Some(answered) => {
+                        let row = (index, &row);
+                        self.conclude_row(&mut sampled, answered, row, (late, reads), &mut scratch)
+                    }
                     None => Err(self.shape_error(answer)),
                 };
+                // A row that failed ends too: what is read of those behind it is found by their index.
+                sampled.end_row(drawn.is_ok());
                 if outcome.is_ok() && drawn.is_err() {
                     outcome = drawn;
                 }
@@ -174,6 +166,31 @@ impl SampleJobs {
         }
         sampled.fail(failures);
         sampled
+    }
+
+    /// Draws from one row, or takes what was drawn from it; reads it, and keeps it where its mask has not come.
+    fn conclude_row(
+        &self,
+        sampled: &mut Sampled,
+        answered: AnsweredRow<'_>,
+        (index, row): (usize, &RowView<'_>),
+        (late, reads): (Option<&LateMask>, Option<&RowReads>),
+        scratch: &mut Scratch,
+    ) -> std::result::Result<(), Error> {
+        self.take_row(sampled, answered, row, late, scratch)
+            .map_err(|fault| row_fault(index, fault))?;
+        let Some(reads) = reads else {
+            return Ok(());
+        };
+        let logits = answered.logits.unwrap_or_default();
+        if reads.awaits_mask && late.is_none() {
+            sampled.kept.insert(index, Arc::from(logits));
+        }
+        if let Some(probes) = &reads.probes {
+            let read = self.read(row, logits, probes, scratch);
+            sampled.readings.insert(index, read);
+        }
+        Ok(())
     }
 
     /// Draws from one row, or takes what was drawn from it.
@@ -206,13 +223,8 @@ impl SampleJobs {
                     // The row is checked, and nothing is drawn from it.
                     let row = RowView { n_draws: 0, ..*row };
                     sampled.draw(logits, &row, scratch)?;
-                } else {
-                    sampled.rows.push(0);
                 }
                 sampled.tokens.extend_from_slice(tokens);
-                if let Some(end) = sampled.rows.last_mut() {
-                    *end = sampled.tokens.len() as u32;
-                }
                 Ok(())
             }
             (None, None, _) => Err(Fault::NotDrawn),
@@ -273,8 +285,7 @@ impl Sampled {
         row: &RowView<'_>,
         scratch: &mut Scratch,
     ) -> std::result::Result<(), RowFault> {
-        let first = self.tokens.len();
-        let drawn = sample_many(
+        sample_many(
             logits,
             &row.params,
             row.mask,
@@ -282,13 +293,16 @@ impl Sampled {
             row.n_draws,
             scratch,
             &mut self.tokens,
-        );
-        if drawn.is_err() {
-            // They would be those of the next row.
-            self.tokens.truncate(first);
+        )
+    }
+
+    /// The tokens of a row end here; one that failed has none, since they would be those of the next row.
+    fn end_row(&mut self, succeeded: bool) {
+        if !succeeded {
+            let end = self.rows.last().map_or(0, |&end| end as usize);
+            self.tokens.truncate(end);
         }
         self.rows.push(self.tokens.len() as u32);
-        drawn
     }
 
     /// Fails the sequences that the driver names.

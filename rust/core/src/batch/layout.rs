@@ -4,21 +4,9 @@
 //! tokens of the batch, B sequences, R rows of logits wanted, V tokens of the vocabulary. CSR arrays bear FlashInfer's
 //! names.
 //!
-//! Header, 96 words:
-//!
-//! | word | what |
-//! |---|---|
-//! | 0 | [`MAGIC`] |
-//! | 1 | [`VERSION`] |
-//! | 2 | words of the whole arena |
-//! | 3, 4 | batch id |
-//! | 5 | tokens that a page holds |
-//! | 6 | T |
-//! | 7 | B |
-//! | 8 | R |
-//! | 9, 10 | id of the batch before, where a sequence follows one of its rows; else 0 |
-//! | 11 to 15 | 0 |
-//! | 16 + 2 f, 17 + 2 f | first word and length in words of field f, for the fields of [`Field`] |
+//! It begins with a header of [`HEADER_WORDS`] words ([`Head`]), in which the two words `FIELDS_AT + 2 f` are the first
+//! word of field f and its length in words; words that have no name are 0. The fields ([`Field`]) stand behind it.
+//! `tools/gen_driver_docs.py` writes from this file what the kernels and Python know of the layout.
 //!
 //! A driver works in this order: all swap-outs, which read what was there before the batch; all swap-ins; all page
 //! copies, whose sources may have been swapped in just now; then all tokens. So a page may be swapped out and, in the
@@ -35,6 +23,30 @@ pub const HEADER_WORDS: usize = 96;
 pub(crate) const FIELDS_AT: usize = 16;
 /// Words of a row of [`Field::RowSampler`].
 pub const SAMPLER_WORDS: usize = 8;
+
+/// Words of the header. A 64-bit value has the named word and the one behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Head {
+    /// [`MAGIC`].
+    Magic = 0,
+    /// [`VERSION`].
+    Version = 1,
+    /// Words of the whole arena.
+    Words = 2,
+    /// `[2]` number of the batch.
+    BatchId = 3,
+    /// Tokens that a page holds.
+    PageSize = 5,
+    /// T.
+    Tokens = 6,
+    /// B.
+    Sequences = 7,
+    /// R.
+    Rows = 8,
+    /// `[2]` number of the batch before, where a sequence follows one of its rows; else 0.
+    Before = 9,
+}
 
 /// The arrays of an arena, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -199,7 +199,7 @@ struct Run {
 }
 
 impl Run {
-    /// Adds the kept ids of a sequence; copies those before where they are no neighbours of theirs.
+    /// Adds the kept ids of a sequence; copies those before where they are not their neighbours.
     fn add(&mut self, listed: &Listed, words: &mut [u32], before: &[u32]) {
         let (from, to, n) = (
             listed.kept_from as usize,

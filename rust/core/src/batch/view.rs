@@ -1,6 +1,6 @@
 //! Reads an arena. Everything is checked once, when the view is made.
 
-use super::layout::{FIELDS_AT, Field, HEADER_WORDS, Keep, MAGIC, SAMPLER_WORDS, VERSION};
+use super::layout::{FIELDS_AT, Field, HEADER_WORDS, Head, Keep, MAGIC, SAMPLER_WORDS, VERSION};
 use crate::sampling::{Key, Params};
 
 /// A checked arena.
@@ -72,9 +72,13 @@ impl<'a> ArenaView<'a> {
                 words.len()
             ));
         }
-        expect("magic", words[0], MAGIC)?;
-        expect("version", words[1], VERSION)?;
-        expect("number of words", words[2], words.len() as u32)?;
+        expect("magic", words[Head::Magic as usize], MAGIC)?;
+        expect("version", words[Head::Version as usize], VERSION)?;
+        expect(
+            "number of words",
+            words[Head::Words as usize],
+            words.len() as u32,
+        )?;
         let view = Self { words };
         if view.page_size() == 0 {
             return Err("the page size is 0".to_owned());
@@ -93,6 +97,10 @@ impl<'a> ArenaView<'a> {
         Ok(view)
     }
 
+    fn head(&self, word: Head) -> u32 {
+        self.words[word as usize]
+    }
+
     fn span(&self, field: Field) -> (usize, usize) {
         let at = FIELDS_AT + 2 * field as usize;
         (self.words[at] as usize, self.words[at + 1] as usize)
@@ -106,32 +114,32 @@ impl<'a> ArenaView<'a> {
 
     /// The batch id.
     pub fn batch_id(&self) -> u64 {
-        u64::from(self.words[3]) | u64::from(self.words[4]) << 32
+        wide(&self.words[Head::BatchId as usize..])
     }
 
     /// Tokens that a page holds.
     pub fn page_size(&self) -> u32 {
-        self.words[5]
+        self.head(Head::PageSize)
     }
 
     /// T.
     pub fn n_tokens(&self) -> usize {
-        self.words[6] as usize
+        self.head(Head::Tokens) as usize
     }
 
     /// B.
     pub fn n_sequences(&self) -> usize {
-        self.words[7] as usize
+        self.head(Head::Sequences) as usize
     }
 
     /// R.
     pub fn n_rows(&self) -> usize {
-        self.words[8] as usize
+        self.head(Head::Rows) as usize
     }
 
     /// The batch whose rows its sequences follow; none where no sequence does.
     pub fn before(&self) -> Option<u64> {
-        Some(wide(&self.words[9..])).filter(|&id| id != 0)
+        Some(wide(&self.words[Head::Before as usize..])).filter(|&id| id != 0)
     }
 
     /// The sequences, in order.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{FIELDS_AT, Field, HEADER_WORDS, MAGIC, SAMPLER_WORDS, VERSION, halves};
+use super::layout::{FIELDS_AT, Field, HEADER_WORDS, Head, MAGIC, SAMPLER_WORDS, VERSION, halves};
 use super::page_lists::PageLists;
 use crate::ids::BatchId;
 
@@ -63,22 +63,26 @@ impl ArenaWriter<'_> {
             return arena;
         };
         let (header, mut rest) = words.split_at_mut(HEADER_WORDS);
-        let [low, high] = halves(id.0);
-        let [before_low, before_high] = halves(before.map_or(0, |before| before.0));
-        let first = [
-            MAGIC,
-            VERSION,
-            n_words as u32,
-            low,
-            high,
-            page_size,
-            self.arrays[Field::Tokens as usize].len() as u32,
-            self.sequences.len() as u32,
-            self.rows.len() as u32,
-            before_low,
-            before_high,
-        ];
-        header[..first.len()].copy_from_slice(&first);
+        for (word, value) in [
+            (Head::Magic, MAGIC),
+            (Head::Version, VERSION),
+            (Head::Words, n_words as u32),
+            (Head::PageSize, page_size),
+            (
+                Head::Tokens,
+                self.arrays[Field::Tokens as usize].len() as u32,
+            ),
+            (Head::Sequences, self.sequences.len() as u32),
+            (Head::Rows, self.rows.len() as u32),
+        ] {
+            header[word as usize] = value;
+        }
+        for (word, batch) in [
+            (Head::BatchId, id.0),
+            (Head::Before, before.map_or(0, |it| it.0)),
+        ] {
+            header[word as usize..][..2].copy_from_slice(&halves(batch));
+        }
         header[FIELDS_AT..FIELDS_AT + spans.len()].copy_from_slice(&spans);
         for field in Field::ALL {
             let (words, behind) = rest.split_at_mut(self.len(field));

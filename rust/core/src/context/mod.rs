@@ -13,7 +13,7 @@ use crate::generation::{forked, saved};
 use crate::hash::fold;
 use crate::ids::{BatchId, GeneratorId, ProcessId};
 use crate::kv::{Content, Lane, Moves, NodeId, Obstacle, PageDemand, PageStore};
-use crate::sched::Wants;
+use crate::sched::{Habit, Wants};
 
 pub(crate) use pass::{Pass, PassKind};
 pub(crate) use tokens::Tokens;
@@ -33,9 +33,8 @@ pub(crate) struct Context {
     /// The newest tokens of a generation, which were not computed: one that was drawn, or those that a program put in
     /// its place.
     pub(crate) pending: Vec<u32>,
-    /// So many of the last tokens, the buffer apart, are what the last step accepted, and can be replaced; none once
-    /// the program has gone on.
-    pub(crate) provisional: Option<u32>,
+    /// What the last step accepted, which can be replaced; none once the program has gone on.
+    pub(crate) provisional: Option<Provisional>,
     /// Those of its tokens that passes found computed.
     pub(crate) n_cached: u32,
     /// What the program appended and no pass has taken.
@@ -50,6 +49,9 @@ pub(crate) struct Context {
     /// The batch that uses the lane, the later one where a batch follows. Until it completes nothing else changes the
     /// lane, whatever the program does.
     pub(crate) lease: Option<BatchId>,
+    /// It follows the context of another model, for which it drafts. Its tokens are charged to no token budget, and
+    /// count for no seed.
+    pub(crate) drafts: bool,
     /// The program released it; it goes when its lease ends.
     pub(crate) released: bool,
     /// The generator that is not retired.
@@ -62,6 +64,8 @@ pub(crate) struct Context {
     /// Tokens that it had lost and computed again, less those that its new ones repaid. While there are any, its pages
     /// are not taken for others of its user, or of a user who has as much.
     pub(crate) n_owed: u32,
+    /// How soon its program comes back.
+    pub(crate) habit: Habit,
     /// When the last pass went, in the order of such ends.
     pub(crate) idle_stamp: u64,
     /// Which fork of which fork it is, as a hash.
@@ -70,6 +74,15 @@ pub(crate) struct Context {
     pub(crate) n_forks: u64,
     /// The program asked for its suspension while a batch used its pages: they go when the batch is done.
     pub(crate) gives_up: bool,
+}
+
+/// What a step accepted, until its program goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Provisional {
+    /// So many of the last tokens of the context, the buffer apart.
+    pub(crate) n_tokens: u32,
+    /// So many were charged to the token budget for them, or for those in whose place they stand.
+    pub(crate) n_charged: u32,
 }
 
 impl Context {
@@ -88,12 +101,14 @@ impl Context {
             n_reserved: 0,
             lane,
             lease: None,
+            drafts: false,
             released: false,
             generator: None,
             pass: None,
             bid: 0,
             spared_until_ns: 0,
             n_owed: 0,
+            habit: Habit::default(),
             idle_stamp: 0,
             path: 0,
             n_forks: 0,
@@ -122,6 +137,7 @@ impl Context {
             n_committed: self.n_committed,
             n_final: self.n_final,
             n_reserved: self.n_reserved,
+            habit: self.habit.of_fork(),
             path,
             ..Self::new(self.process, lane)
         }

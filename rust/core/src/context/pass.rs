@@ -327,6 +327,16 @@ impl Pass {
         self.reads.lacks_mask()
     }
 
+    /// Whether it goes on when it has its drafts.
+    pub(crate) const fn is_drafting(&self) -> bool {
+        self.phase.is_drafting()
+    }
+
+    /// The seed by which it draws, where it is a generation that has not ended.
+    pub(crate) fn seed(&self) -> Option<u64> {
+        self.template.as_ref().map(|template| template.seed)
+    }
+
     /// The mask of a row that comes late, by its place; none where it has not come.
     pub(crate) fn mask_at(&self, place: usize) -> Option<Arc<[u32]>> {
         self.reads.mask_at(place)
@@ -336,7 +346,7 @@ impl Pass {
     pub(crate) const fn is_ahead(&self) -> bool {
         !matches!(
             self.phase,
-            Phase::Waiting(_) | Phase::Running(_) | Phase::Awaiting(_)
+            Phase::Waiting(_) | Phase::Running(_) | Phase::Awaiting(_) | Phase::Drafting(_)
         )
     }
 
@@ -471,11 +481,33 @@ impl Pass {
         self.tokens.add_drafts(drafts, self.adapter);
     }
 
-    /// It wants the rows behind drafts too, which follow its last token.
-    pub(crate) fn draft(&mut self, drafts: &[u32]) {
+    /// It wants the rows behind drafts too, which follow its last token, with probes of its own.
+    pub(crate) fn draft(&mut self, drafts: &[u32], probes: &[RowProbe]) {
         if let Some(template) = self.template.take() {
-            self.want_next(template, drafts, &[]);
+            self.want_next(template, drafts, probes);
         }
+    }
+
+    /// It goes on when it has its drafts, `n_drafts` at most.
+    pub(crate) fn await_drafts(&mut self, n_drafts: u32) -> bool {
+        let awaits = self.phase.await_drafts();
+        if awaits {
+            // There has to be room for them, whatever the program appends meanwhile.
+            self.n_drawn_most = 1 + n_drafts;
+        }
+        awaits
+    }
+
+    /// It goes on with drafts, or without any.
+    pub(crate) fn end_drafting(&mut self, drafts: &[u32], probes: &[RowProbe]) -> bool {
+        let ends = self.phase.end_drafting();
+        if ends {
+            self.n_drawn_most = 1;
+            if !drafts.is_empty() {
+                self.draft(drafts, probes);
+            }
+        }
+        ends
     }
 
     /// Drops the drafts of a step that draws nothing.

@@ -4,7 +4,8 @@
 //! its program: the token that it drew is computed and the next one drawn before the program asks. When the answer is
 //! taken, what ran ahead becomes a pass of its own, without a request (`split`), and the next step takes it over where
 //! it asks for the same (`promote`). A pass of which everything is computed, and rows of which were not drawn from
-//! since their token masks have not come, *awaits* these, and no batch.
+//! since their token masks have not come, *awaits* these, and no batch. A generation for which another model drafts is
+//! *drafting* until it has its drafts.
 //!
 //! A transition is a method; those of this table are all that there are. One that the table does not have changes
 //! nothing and returns false: a fault of the engine. `phase_tests.rs` reads the table from here.
@@ -16,6 +17,9 @@
 //! | waiting | answer and go ahead | answered, waiting ahead |
 //! | waiting | fail | failed |
 //! | waiting | await masks | awaiting |
+//! | waiting | await drafts | drafting |
+//! | drafting | end drafting | waiting |
+//! | drafting | fail | failed |
 //! | awaiting | resume | waiting |
 //! | awaiting | fail | failed |
 //! | running | stop | waiting |
@@ -59,6 +63,8 @@ pub(crate) enum Phase {
     Running(RequestId),
     /// A program asked for it, and nothing is missing but token masks.
     Awaiting(RequestId),
+    /// A program asked for it, and it has no drafts yet.
+    Drafting(RequestId),
     /// Its answer can be taken.
     Answered {
         request: RequestId,
@@ -137,6 +143,24 @@ impl Phase {
         true
     }
 
+    /// It goes on when it has its drafts.
+    pub(super) fn await_drafts(&mut self) -> bool {
+        let Self::Waiting(request) = *self else {
+            return false;
+        };
+        *self = Self::Drafting(request);
+        true
+    }
+
+    /// It has its drafts, or goes on without any.
+    pub(super) fn end_drafting(&mut self) -> bool {
+        let Self::Drafting(request) = *self else {
+            return false;
+        };
+        *self = Self::Waiting(request);
+        true
+    }
+
     /// Its rows were drawn from: it is about to be judged.
     pub(super) fn resume(&mut self) -> bool {
         let Self::Awaiting(request) = *self else {
@@ -199,7 +223,10 @@ impl Phase {
 
     /// It ends with an error.
     pub(super) fn fail(&mut self, error: Error) -> bool {
-        let (Self::Waiting(request) | Self::Running(request) | Self::Awaiting(request)) = *self
+        let (Self::Waiting(request)
+        | Self::Running(request)
+        | Self::Awaiting(request)
+        | Self::Drafting(request)) = *self
         else {
             return false;
         };
@@ -213,6 +240,7 @@ impl Phase {
             Self::Waiting(request)
             | Self::Running(request)
             | Self::Awaiting(request)
+            | Self::Drafting(request)
             | Self::Answered { request, .. }
             | Self::Failed(request, _) => Some(*request),
             Self::Ahead(_) => None,
@@ -224,7 +252,11 @@ impl Phase {
         match self {
             Self::Answered { ahead, .. } => *ahead,
             Self::Ahead(ahead) => Some(*ahead),
-            Self::Waiting(_) | Self::Running(_) | Self::Awaiting(_) | Self::Failed(..) => None,
+            Self::Waiting(_)
+            | Self::Running(_)
+            | Self::Awaiting(_)
+            | Self::Drafting(_)
+            | Self::Failed(..) => None,
         }
     }
 
@@ -238,7 +270,12 @@ impl Phase {
         matches!(self, Self::Awaiting(_))
     }
 
-    /// The same, asked for or not.
+    /// Whether it goes on when it has its drafts.
+    pub(super) const fn is_drafting(&self) -> bool {
+        matches!(self, Self::Drafting(_))
+    }
+
+    /// Whether nothing is missing but token masks, asked for or not.
     pub(super) fn awaits_masks(&self) -> bool {
         self.is_awaiting() || self.ahead() == Some(Ahead::Awaiting)
     }

@@ -49,6 +49,7 @@ fn phases() -> Vec<(&'static str, Phase)> {
         ("waiting", Phase::Waiting(REQUEST)),
         ("running", Phase::Running(REQUEST)),
         ("awaiting", Phase::Awaiting(REQUEST)),
+        ("drafting", Phase::Drafting(REQUEST)),
         ("answered", answered(None)),
         ("answered, waiting ahead", answered(Some(Ahead::Waiting))),
         ("answered, running ahead", answered(Some(Ahead::Running))),
@@ -80,7 +81,7 @@ fn name(phase: &Phase) -> &'static str {
 
 /// The transitions by their names in the table. What they answer: the phase afterwards, and whether there is such a
 /// transition.
-const EVENTS: [&str; 12] = [
+const EVENTS: [&str; 14] = [
     "start",
     "stop",
     "draw",
@@ -92,6 +93,8 @@ const EVENTS: [&str; 12] = [
     "fail",
     "await masks",
     "resume",
+    "await drafts",
+    "end drafting",
     "nothing",
 ];
 
@@ -115,6 +118,8 @@ fn apply(phase: &Phase, by: &str) -> (Phase, bool) {
         "fail" => next.fail(error()),
         "await masks" => next.await_masks(),
         "resume" => next.resume(),
+        "await drafts" => next.await_drafts(),
+        "end drafting" => next.end_drafting(),
         _ => false,
     };
     (next, done)
@@ -151,6 +156,7 @@ fn a_phase_says_whom_it_serves_and_whether_it_waits_or_runs() {
         assert_eq!(phase.request(), asked.then_some(REQUEST), "{name}");
         assert_eq!(phase.is_waiting(), waits(name), "{name}");
         assert_eq!(phase.is_awaiting(), name == "awaiting", "{name}");
+        assert_eq!(phase.is_drafting(), name == "drafting", "{name}");
         assert_eq!(phase.is_running(), name.contains("running"), "{name}");
     }
 }
@@ -222,6 +228,7 @@ impl Oracle {
         prop_assert_eq!(pass.request(), self.request);
         prop_assert_eq!(pass.is_waiting(), waits(self.phase));
         prop_assert_eq!(pass.is_awaiting(), self.phase == "awaiting");
+        prop_assert_eq!(pass.is_drafting(), self.phase == "drafting");
         prop_assert_eq!(pass.is_running(), self.phase.contains("running"));
         prop_assert_eq!(
             pass.is_ready(),
@@ -229,7 +236,7 @@ impl Oracle {
         );
         prop_assert_eq!(
             pass.is_ahead(),
-            !["waiting", "running", "awaiting"].contains(&self.phase)
+            !["waiting", "running", "awaiting", "drafting"].contains(&self.phase)
         );
         prop_assert_eq!(pass.error().is_some(), self.phase == "failed");
         prop_assert_eq!(pass.finish(), self.finish.filter(|_| self.is_answered()));
@@ -272,6 +279,8 @@ fn apply_to(pass: &mut Pass, by: &str, token: u32, flag: bool) -> bool {
         "promote" => pass.promote(LATER),
         "await masks" => pass.await_masks(),
         "resume" => pass.resume(0),
+        "await drafts" => pass.await_drafts(3),
+        "end drafting" => pass.end_drafting(&[], &[]),
         _ => pass.fail(error()),
     }
 }
@@ -283,7 +292,7 @@ proptest! {
     fn tokens_stay_with_whom_they_belong_to(
         buffer in prop::collection::vec(0u32..50, 0..4),
         pending in prop::option::of(0u32..50),
-        events in prop::collection::vec((0usize..11, 0u32..50, any::<bool>()), 0..60),
+        events in prop::collection::vec((0usize..13, 0u32..50, any::<bool>()), 0..60),
     ) {
         let mut taken: Vec<u32> = pending.into_iter().collect();
         taken.extend(&buffer);

@@ -8,8 +8,8 @@ use super::judging::{Became, Judged, follow_verdict, judge};
 use crate::batch::SequenceRows;
 use crate::context::{Pass, PassKind};
 use crate::errors::Error;
-use crate::generation::{FinishReason, Generator, Next};
-use crate::ids::{BatchId, ContextId, GeneratorId, PassId};
+use crate::generation::{Drafts, FinishReason, Generator, Next};
+use crate::ids::{BatchId, ContextId, PassId};
 
 impl Engine {
     /// Takes the pass of a sequence one batch further.
@@ -55,9 +55,22 @@ impl Engine {
         faults.expect(stops, "what a batch ran does not run");
         let (judged, drafts) = match n_drafts > 0 || judged.is_drafted {
             true => self.end_drafts(id, (n_drafts, n_before), is_whole, judged),
-            false => (judged, Vec::new()),
+            false => (judged, Drafts::NONE),
         };
-        let faults = &mut self.totals.faults;
+        self.go_on(sequence, judged, &drafts, is_whole, batch, now_ns);
+    }
+
+    /// A pass of which a batch ran a part goes where the verdict takes it. `drafts` are for its next token.
+    fn go_on(
+        &mut self,
+        sequence: &Running,
+        judged: Judged,
+        drafts: &Drafts,
+        is_whole: bool,
+        batch: BatchId,
+        now_ns: u64,
+    ) {
+        let (id, faults) = (sequence.context, &mut self.totals.faults);
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
             return faults.count("what a batch ran has no context");
         };
@@ -65,8 +78,11 @@ impl Engine {
             return faults.count("what a batch ran has no pass");
         };
         let became = became(pass, &judged, is_whole, faults);
-        if matches!(became, Became::Going) && !drafts.is_empty() {
-            pass.draft(&drafts);
+        if matches!(became, Became::Going)
+            && let Some(n_drafts) = begin_drafts(pass, drafts, faults)
+        {
+            self.want_drafts(id, n_drafts);
+            return self.rest(id);
         }
         let n_late = pass.n_late();
         if matches!(became, Became::Going) && n_late == 0 {
@@ -88,13 +104,13 @@ impl Engine {
         (n_drafts, n_before): (u32, u32),
         is_whole: bool,
         mut judged: Judged,
-    ) -> (Judged, Vec<u32>) {
+    ) -> (Judged, Drafts) {
         let Some(context) = self.owned.contexts.get_mut(id.0) else {
-            return (judged, Vec::new());
+            return (judged, Drafts::NONE);
         };
         let n_tokens = context.n_tokens();
         let Some(pass) = context.pass.as_mut() else {
-            return (judged, Vec::new());
+            return (judged, Drafts::NONE);
         };
         if is_whole && !pass.draws() {
             pass.drop_drafts();
@@ -105,18 +121,18 @@ impl Engine {
             self.totals.n_drafted += u64::from(n_drafts);
             self.totals.n_drafts_accepted += u64::from(n_accepted);
             context.lane.roll_back(&mut self.device.store, n_computed);
-            let generator = kind.generator();
-            let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));
-            if let Some(drafter) = generator.and_then(Generator::drafter) {
-                drafter.note(n_drafts, n_accepted);
-            }
+        }
+        let generator = kind.generator().filter(|_| judged.next.is_some());
+        let generator = generator.and_then(|id| self.owned.generators.get_mut(id.0));
+        if let Some(drafter) = generator.and_then(Generator::drafter) {
+            drafter.turn(n_drafts, n_accepted);
         }
         let goes_on = judged.runs_ahead || matches!(kind, PassKind::Run(_));
-        let mut drafts = Vec::new();
+        let mut drafts = Drafts::NONE;
         if judged.is_drafted && judged.next == Some(Next::Go) && goes_on {
             let generators = &mut self.owned.generators;
             drafts = drafts_to_come(&self.config, generators, context, &self.device.store);
-            judged.runs_ahead &= drafts.is_empty();
+            judged.runs_ahead &= drafts.is_none();
         }
         (judged, drafts)
     }
@@ -163,9 +179,7 @@ impl Engine {
         match became {
             Became::Going => {}
             Became::Answered { finish, .. } => {
-                if let PassKind::Step(generator) = kind {
-                    self.expect_back(id, generator, finish, now_ns);
-                }
+                self.expect_back(id, kind, finish, now_ns);
                 self.ready.extend(request);
                 self.rest(id);
             }
@@ -192,25 +206,39 @@ impl Engine {
         self.rest(id);
     }
 
-    /// A program was answered a step: it may come back for the next one.
+    /// A program was answered a step or a forward pass: it may come back for the next one.
     fn expect_back(
         &mut self,
-        context: ContextId,
-        id: GeneratorId,
+        id: ContextId,
+        kind: PassKind,
         finish: Option<FinishReason>,
         now_ns: u64,
     ) {
-        let Some(generator) = self.owned.generators.get_mut(id.0) else {
-            return self.totals.faults.count("a step has no generator");
-        };
-        if finish.is_none() && !generator.retired && !generator.dropped {
-            generator.answered_ns = Some(now_ns);
-            let context = self.owned.contexts.get(context.0);
-            let pass = context.and_then(|context| context.pass.as_ref());
-            // What runs ahead is in the next batch without anybody's coming back.
-            if !pass.is_some_and(|pass| pass.is_waiting() || pass.is_running()) {
-                self.waiting.hold.expect(id, generator.return_ns, now_ns);
+        let is_used = match kind {
+            PassKind::Flush | PassKind::Run(_) => false,
+            PassKind::Forward { .. } => true,
+            PassKind::Step(generator) => {
+                let generator = self.owned.generators.get(generator.0);
+                let is_used = generator.map(|it| !it.retired && !it.dropped);
+                let faults = &mut self.totals.faults;
+                faults.expect(is_used.is_some(), "a step has no generator");
+                finish.is_none() && is_used == Some(true)
             }
+        };
+        let context = self.owned.contexts.get_mut(id.0);
+        let Some(context) = context.filter(|_| is_used) else {
+            return;
+        };
+        let (hold, habit) = (&mut self.waiting.hold, &mut context.habit);
+        hold.answered(habit, self.totals.n_batches, now_ns);
+        let pass = context.pass.as_ref();
+        // What runs ahead is in the next batch without anybody's coming back.
+        match kind {
+            PassKind::Step(_) if !pass.is_some_and(|it| it.is_waiting() || it.is_running()) => {
+                hold.expect(id, habit, now_ns);
+            }
+            PassKind::Forward { .. } => hold.expect_pass(id, habit, now_ns),
+            _ => {}
         }
     }
 
@@ -238,6 +266,22 @@ impl Engine {
     }
 }
 
+/// A generation goes on with drafts. Returns how many it waits for, where another model makes them.
+fn begin_drafts(pass: &mut Pass, drafts: &Drafts, faults: &mut Faults) -> Option<u32> {
+    match drafts {
+        Drafts::Made(drafts) if drafts.is_empty() => None,
+        Drafts::Made(drafts) => {
+            pass.draft(drafts, &[]);
+            None
+        }
+        Drafts::Wanted(n_drafts) => {
+            let awaits = pass.await_drafts(*n_drafts);
+            faults.expect(awaits, "what a batch ran does not wait");
+            Some(*n_drafts)
+        }
+    }
+}
+
 /// What becomes of a pass that a batch is done with. `is_whole` tells whether all of its tokens are computed.
 fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults) -> Became {
     if is_whole && pass.n_late() > 0 && !pass.wants_rows() {
@@ -252,7 +296,8 @@ fn became(pass: &mut Pass, judged: &Judged, is_whole: bool, faults: &mut Faults)
         };
     }
     match judged.next {
-        None if is_whole && !pass.draws() => {
+        // What others computed may have made it whole, with its rows yet to be read.
+        None if is_whole && !pass.draws() && !pass.wants_rows() => {
             let answers = pass.answer(None, false);
             faults.expect(answers, "what a batch ran is answered already");
             Became::Answered {

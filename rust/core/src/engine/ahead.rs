@@ -6,7 +6,7 @@ use super::judging::{Became, follow_verdict, verdict};
 use super::requests::{Progress, never_fits, ticket};
 use crate::context::PassKind;
 use crate::errors::Result;
-use crate::generation::StepState;
+use crate::generation::{Drafts, Generator, StepState};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 use crate::kv::pages_for;
 
@@ -86,7 +86,6 @@ impl Engine {
         };
         let waits = pass.is_waiting();
         if waits {
-            self.waiting.queue.remove(pass.id);
             pass.asked_ns = Some(now_ns);
         }
         let promotes = pass.promote(request);
@@ -100,18 +99,31 @@ impl Engine {
             faults.count("what was found to run ahead is gone");
             return Progress::Waiting;
         };
-        if waits {
-            self.waiting.queue.extend(ticket(context, state, served));
+        if waits && let Some(asked) = ticket(context, state, served) {
+            self.waiting.queue.replace(asked);
         }
         if waits || !is_drawn {
             return Progress::Waiting;
         }
+        self.judge_promoted(id, context);
+        Progress::Ready
+    }
+
+    /// What was drawn ahead of a step is judged, since it was asked for.
+    fn judge_promoted(&mut self, id: GeneratorId, context: ContextId) {
+        let (served, faults) = (self.totals.n_batches, &mut self.totals.faults);
+        let Some(state) = self.owned.contexts.get_mut(context.0) else {
+            return faults.count("what was found to run ahead is gone");
+        };
         let judged = verdict(&self.config, &self.owned.generators, state, 1);
         let next = judged.and_then(|judged| Some((judged.next?, judged)));
         let Some((next, judged)) = next else {
-            faults.count("what was drawn ahead has no verdict");
-            return Progress::Ready;
+            return faults.count("what was drawn ahead has no verdict");
         };
+        let generator = self.owned.generators.get_mut(id.0);
+        if let Some(drafter) = generator.and_then(Generator::drafter) {
+            drafter.turn(0, 0);
+        }
         // Where there are drafts for the next step, it is not computed without them.
         let drafts = match judged.runs_ahead && judged.is_drafted {
             true => drafts_to_come(
@@ -120,12 +132,11 @@ impl Engine {
                 state,
                 &self.device.store,
             ),
-            false => Vec::new(),
+            false => Drafts::NONE,
         };
-        let runs_ahead = judged.runs_ahead && drafts.is_empty();
+        let runs_ahead = judged.runs_ahead && drafts.is_none();
         let Some(pass) = state.pass.as_mut() else {
-            faults.count("what was drawn ahead is gone");
-            return Progress::Ready;
+            return faults.count("what was drawn ahead is gone");
         };
         let id = pass.id;
         match follow_verdict(pass, next, runs_ahead, faults) {
@@ -135,7 +146,6 @@ impl Engine {
             Became::Failed(error) => self.fail(context, id, error),
             _ => {}
         }
-        Progress::Ready
     }
 
     /// What ran ahead of the program is of no use.

@@ -101,7 +101,7 @@ impl Engine {
             return Err(too_late());
         }
         let took_ns = now_ns.saturating_sub(batch.since_ns);
-        self.waiting.hold.ran(took_ns);
+        self.waiting.hold.ran(batch.id, took_ns);
         self.totals.batch_us.count(took_ns / 1000);
         if outcome.is_err() {
             self.totals.n_failed_batches += 1;
@@ -178,8 +178,8 @@ impl Engine {
             .contexts
             .get(id.0)
             .and_then(|context| ticket(id, context, served));
-        if let Some(renewed) = renewed.filter(|renewed| self.waiting.queue.remove(renewed.pass)) {
-            self.waiting.queue.push(renewed);
+        if let Some(renewed) = renewed {
+            self.waiting.queue.replace(renewed);
         }
     }
 }

@@ -44,6 +44,7 @@ impl Engine {
             return;
         };
         state.released = true;
+        self.waiting.hold.forget(context);
         let (process, pass, generator) = (state.process, state.pass.take(), state.generator.take());
         self.owned.disown(context, process);
         if let Some(pass) = pass {
@@ -104,8 +105,8 @@ impl Engine {
         if tokens.len() as u64 > u64::from(room) {
             return Err(context_full(tokens.len(), length, limit));
         }
-        let process = state.process;
-        if let Some(budget) = self.owned.budget(process) {
+        let state = self.owned.live(context)?;
+        if let Some(budget) = self.owned.budget_of(state) {
             budget.spend(tokens.len())?;
         }
         let state = self.owned.live_mut(context)?;
@@ -205,14 +206,12 @@ impl Engine {
     /// # Errors
     /// `context-busy`, `context-released`.
     pub fn suspend(&mut self, context: ContextId) -> Result<()> {
-        let generator = self.idle_context(context, "suspended")?.generator;
+        self.idle_context(context, "suspended")?;
         self.owned
             .live_mut(context)?
             .give_back(&mut self.device.store);
-        if let Some(generator) = generator {
-            // A batch that waited for its next step would keep others waiting.
-            self.waiting.hold.forget(generator);
-        }
+        // A batch that waited for its next pass would keep others waiting.
+        self.waiting.hold.forget(context);
         Ok(())
     }
 

@@ -26,12 +26,7 @@ impl Engine {
             // It was released, and its batch is done.
             return;
         };
-        let generator = context
-            .generator
-            .and_then(|generator| self.owned.generators.get(generator.0));
-        let usual_ns = generator
-            .and_then(|generator| generator.return_ns)
-            .unwrap_or(0);
+        let usual_ns = context.habit.usual_ns().unwrap_or(0);
         let limit_ns = self.waiting.hold.limit_ns();
         let grace_ns = usual_ns
             .saturating_mul(RETURNS)

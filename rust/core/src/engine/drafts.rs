@@ -2,7 +2,7 @@
 
 use crate::config::EngineConfig;
 use crate::context::Context;
-use crate::generation::Generator;
+use crate::generation::{Drafts, Generator};
 use crate::kv::PageStore;
 use crate::slab::Slab;
 
@@ -43,12 +43,12 @@ pub(super) fn drafts_to_come(
     generators: &mut Slab<Generator>,
     context: &Context,
     store: &PageStore,
-) -> Vec<u32> {
+) -> Drafts {
     let pass = context.pass.as_ref();
     let id = pass.and_then(|pass| pass.kind.generator());
     let generator = id.and_then(|id| generators.get_mut(id.0));
     let Some((pass, generator)) = pass.zip(generator) else {
-        return Vec::new();
+        return Drafts::NONE;
     };
     let length = context.end();
     let budget = pass.budget.as_ref().map(|budget| budget.left());
@@ -60,7 +60,7 @@ pub(super) fn drafts_to_come(
     };
     let room = room.of(config, generator);
     let Some(drafter) = generator.drafter() else {
-        return Vec::new();
+        return Drafts::NONE;
     };
     drafter.make(length, room, |n| {
         let slots = length - n..length;

@@ -2,10 +2,11 @@
 //! is as it was.
 
 use super::Engine;
-use super::requests::{Answer, RequestState};
-use crate::context::{Pass, PassKind};
+use super::requests::{Answer, Entering, RequestState};
+use crate::budget::TokenBudget;
+use crate::context::{Pass, PassKind, Provisional};
 use crate::errors::{Error, Result};
-use crate::generation::Output;
+use crate::generation::{DraftEvent, Output};
 use crate::ids::{ContextId, GeneratorId, RequestId};
 
 impl Engine {
@@ -16,6 +17,15 @@ impl Engine {
     /// process, `driver-failed`, `bad-logits`, `out-of-pages`, `context-released`; what the program sees is as it was
     /// before the request.
     pub fn take(&mut self, request: RequestId) -> Option<Result<Answer>> {
+        self.take_paid(request, |_| Ok(()))
+    }
+
+    /// The same, where `pay` is asked before anything enters a context. What it refuses is an error of the pass.
+    pub fn take_paid(
+        &mut self,
+        request: RequestId,
+        pay: impl FnOnce(Entering) -> Result<()>,
+    ) -> Option<Result<Answer>> {
         let context = match self.owned.requests.get(&request) {
             None => return Some(Err(Error::internal(format!("{request:?} is unknown")))),
             Some(RequestState::Active(context)) => *context,
@@ -42,7 +52,7 @@ impl Engine {
         let pass = pass.take_if(|pass| pass.is_ready())?;
         self.owned.forget_request(request);
         let outcome = match pass.error() {
-            None => self.charge(context, &pass),
+            None => self.charge(context, &pass, pay),
             Some(error) => Err(error.clone()),
         };
         if let Err(error) = outcome {
@@ -54,22 +64,28 @@ impl Engine {
         Some(Ok(self.fold(context, pass)))
     }
 
-    /// Charges the tokens that enter the context with a pass to the budget of its process.
-    fn charge(&self, context: ContextId, pass: &Pass) -> Result<()> {
-        let process = self
-            .owned
-            .contexts
-            .get(context.0)
-            .map(|state| state.process);
-        match process.and_then(|process| self.owned.budget(process)) {
-            Some(budget) => budget.spend(pass.n_entering()),
-            None => Ok(()),
-        }
+    /// Charges the tokens that enter the context with a pass to the budget of its process, and to `pay`.
+    fn charge(
+        &self,
+        context: ContextId,
+        pass: &Pass,
+        pay: impl FnOnce(Entering) -> Result<()>,
+    ) -> Result<()> {
+        let Some(state) = self.owned.contexts.get(context.0) else {
+            return Ok(());
+        };
+        let n_tokens = pass.n_entering();
+        let length = state.length() as usize + n_tokens;
+        spend(self.owned.budget_of(state), n_tokens, || {
+            pay(Entering { n_tokens, length })
+        })
     }
 
     /// Drops what a pass computed and drew: its context is as it was before.
     fn give_up(&mut self, context: ContextId, pass: &Pass) {
+        self.waiting.hold.forget(context);
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
+            state.habit.forget();
             state.trim(&mut self.device.store);
         }
         self.rest(context);
@@ -90,7 +106,11 @@ impl Engine {
                 PassKind::Flush | PassKind::Forward { .. } => state.settle(page_size),
                 // Where it had ended before, there is nothing to replace.
                 PassKind::Step(_) if pass.n_tokens() > 0 || !pass.draws() => {
-                    state.provisional = Some(pass.drawn().len() as u32);
+                    let n_tokens = pass.drawn().len() as u32;
+                    state.provisional = Some(Provisional {
+                        n_tokens,
+                        n_charged: n_tokens,
+                    });
                 }
                 PassKind::Step(_) | PassKind::Run(_) => {}
             }
@@ -147,7 +167,7 @@ impl Engine {
         let (PassKind::Step(id) | PassKind::Run(id)) = pass.kind else {
             return;
         };
-        self.waiting.hold.forget(id);
+        self.tell_drafter(id, DraftEvent::Unwanted);
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.undo(matches!(pass.kind, PassKind::Step(_)));
         }
@@ -164,4 +184,18 @@ impl Engine {
             self.drop_generator(id);
         }
     }
+}
+
+/// Charges `n_tokens` to a budget, and to `pay`: both, or neither.
+pub(super) fn spend(
+    budget: Option<&TokenBudget>,
+    n_tokens: usize,
+    pay: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    budget.map_or(Ok(()), |budget| budget.spend(n_tokens))?;
+    pay().inspect_err(|_| {
+        if let Some(budget) = budget {
+            budget.refund(n_tokens);
+        }
+    })
 }

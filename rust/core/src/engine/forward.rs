@@ -60,7 +60,7 @@ impl Forward {
 
     /// What it keeps in memory until its answer is taken, in bytes: masks, what is drawn and read, and rows that
     /// wait for their masks.
-    pub(super) fn n_bytes(&self, driver: &Capabilities) -> usize {
+    pub fn n_bytes(&self, driver: &Capabilities) -> usize {
         let (vocab_size, hidden_size) = (driver.vocab_size, driver.embeddings);
         let n_late = self.rows.iter().filter(|row| row.late_mask).count();
         let n_runs: usize = self.masks.iter().map(Vec::len).sum();

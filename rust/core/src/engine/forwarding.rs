@@ -230,13 +230,14 @@ impl Engine {
 
     /// Whether tokens can be computed with an adapter.
     pub(super) fn check_adapter(&self, adapter: Adapter) -> Result<()> {
+        if let Some(seed) = adapter.zo_seed.filter(|_| adapter.id == 0) {
+            return Err(refused(&format!(
+                "zo_seed {} perturbs an adapter, and there is none; give the adapter too, or leave zo_seed out",
+                seed.cast_signed()
+            )));
+        }
         if adapter != Adapter::default() {
             self.check_adapters_served()?;
-        }
-        if adapter.zo_seed.is_some() && adapter.id == 0 {
-            return Err(refused(
-                "a perturbation was asked for without an adapter; give the adapter that it perturbs",
-            ));
         }
         Ok(())
     }
@@ -301,7 +302,7 @@ fn attention_mask(mask: &[u32], slot: u32, end: u32) -> Result<Vec<u32>> {
 fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     if forward.rows.len() > MAX_FORWARD_ROWS {
         return Err(too_many_rows(
-            "wants",
+            "wanted by",
             forward.rows.len(),
             MAX_FORWARD_ROWS as u32,
         ));
@@ -309,7 +310,7 @@ fn check_rows(forward: &Forward, limit: u32) -> Result<()> {
     let kept = |row: &RowRequest| row.probes.contains(&Probe::Logits);
     let n_kept = forward.rows.iter().filter(|row| kept(row)).count();
     if n_kept > limit as usize {
-        return Err(too_many_rows("keeps", n_kept, limit));
+        return Err(too_many_rows("kept by", n_kept, limit));
     }
     let mut of_tokens: BTreeMap<u32, TokenRows> = BTreeMap::new();
     for row in &forward.rows {
@@ -364,7 +365,7 @@ fn check_of_tokens(of_tokens: &BTreeMap<u32, TokenRows>, limit: u32) -> Result<(
     for (&index, rows) in of_tokens {
         rows.check(index)?;
         if rows.n() > limit as usize {
-            return Err(too_many_rows("wants of one token", rows.n(), limit));
+            return Err(too_many_rows("wanted of one token by", rows.n(), limit));
         }
     }
     Ok(())
@@ -423,7 +424,8 @@ fn too_many_rows(what: &str, n: usize, limit: u32) -> Error {
     Error::with_values(
         ErrorCode::InvalidArgument,
         format!(
-            "a forward pass {what} {n} rows of logits, and may {what} at most {limit}; read fewer in one pass, or raise max_batch_rows"
+            "{n} rows of logits are {what} a forward pass, and at most {limit} may be; ask for fewer in one pass, or \
+             raise max_batch_rows"
         ),
         &[("rows", n as u64), ("limit", u64::from(limit))],
     )

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::{
-    Drafter, Drafting, FinishReason, Generator, GeneratorOptions, StepState, StopSet,
+    DraftEvent, Drafter, Drafting, FinishReason, Generator, GeneratorOptions, StepState, StopSet,
 };
 use crate::ids::{ContextId, GeneratorId};
 
@@ -49,7 +49,8 @@ impl Engine {
         generator.mask = mask;
         generator.drafter = match options.drafting {
             Drafting::None => None,
-            Drafting::NGram => Some(Box::new(Drafter::new())),
+            Drafting::NGram => Some(Box::new(Drafter::of_n_grams())),
+            Drafting::Host => Some(Box::new(Drafter::of_model())),
         };
         let id = GeneratorId(self.owned.generators.insert(generator));
         if let Some(state) = self.owned.contexts.get_mut(context.0) {
@@ -105,6 +106,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Those of all tokens at which a generator stops.
+    ///
+    /// # Errors
+    /// `generator-retired` after it was dropped.
+    pub fn stop_tokens(&self, generator: GeneratorId) -> Result<Vec<u32>> {
+        let stop = &self.owned.generator(generator)?.stop;
+        Ok(stop.tokens(&self.config.end_tokens))
+    }
+
+    /// Ends a generator behind what it accepted, because nothing may follow by its constraints. One that has ended
+    /// already stays as it is.
+    ///
+    /// # Errors
+    /// `generator-retired`; `context-busy` while a step is under way.
+    pub fn end_by_constraint(&mut self, generator: GeneratorId) -> Result<()> {
+        self.owned.idle_generator(generator)?.end_by_constraint();
+        Ok(())
+    }
+
     /// Draws by this seed, as given, 0 included, unless the sampler has a seed of its own.
     ///
     /// # Errors
@@ -113,12 +133,14 @@ impl Engine {
         self.owned.idle_generator(generator)?.set_seed(seed)
     }
 
-    /// Bytes of the options of a generator: stop tokens, token mask, probes, and what makes its drafts.
+    /// Bytes of the options of a generator: stop tokens, token mask, probes with what they read, drafts, and what makes
+    /// them.
     ///
     /// # Errors
     /// `generator-retired` after it was dropped.
     pub fn option_bytes(&self, generator: GeneratorId) -> Result<usize> {
-        Ok(self.owned.generator(generator)?.held_bytes())
+        let driver = &self.config.driver;
+        Ok(self.owned.generator(generator)?.held_bytes(driver))
     }
 
     /// Opens the next step: its number, counted from 0, or none after the end. A step that was cancelled or failed is
@@ -170,24 +192,21 @@ impl Engine {
             state.process,
             state.state == StepState::Running,
         );
-        self.waiting.hold.forget(generator);
         if running {
             return;
         }
         self.drop_ahead(context);
+        self.tell_drafter(generator, DraftEvent::Ended);
         self.owned.generators.remove(generator.0);
         if let Some(owner) = self.owned.processes.get_mut(&process) {
             owner.generators.remove(&generator);
         }
         let page_size = self.config.driver.page_size;
-        if let Some(context) = self
-            .owned
-            .contexts
-            .get_mut(context.0)
-            .filter(|context| context.generator == Some(generator))
-        {
-            context.generator = None;
-            context.settle(page_size);
+        let state = self.owned.contexts.get_mut(context.0);
+        if let Some(state) = state.filter(|state| state.generator == Some(generator)) {
+            state.generator = None;
+            state.settle(page_size);
+            self.waiting.hold.forget(context);
         }
     }
 
@@ -195,7 +214,8 @@ impl Engine {
     pub(super) fn retire(&mut self, generator: GeneratorId) {
         if let Some(state) = self.owned.generators.get_mut(generator.0) {
             state.retire();
-            self.waiting.hold.forget(generator);
+            self.waiting.hold.forget(state.context);
         }
+        self.tell_drafter(generator, DraftEvent::Ended);
     }
 }

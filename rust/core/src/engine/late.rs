@@ -17,17 +17,16 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::forwarding::{check_allows, refused};
+use super::forwarding::refused;
 use super::judging::{Became, follow_verdict, judge};
 use super::requests::RequestState;
 use crate::batch::{LateDraw, LateDrawn, LateMask, LateRow, MaskFault};
-use crate::brle;
 use crate::config::nanoseconds;
 use crate::context::Pass;
 use crate::errors::{Error, ErrorCode, Result};
 use crate::generation::Generator;
 use crate::ids::{ContextId, GeneratorId, PassId, ProcessId, RequestId, UserId};
-use crate::masks;
+use crate::masks::TokenMask;
 
 impl Engine {
     /// Has the token mask of each step of a generator come late, from the next step on: [`Engine::give_mask`] gives it.
@@ -52,9 +51,15 @@ impl Engine {
         let context = match self.owned.requests.get(&request) {
             Some(RequestState::Active(context)) => *context,
             Some(_) => return Ok(()),
-            None => return Err(refused(&format!("{request:?} is unknown; it has ended"))),
+            None => return Err(ended()),
         };
-        let mask = self.late_mask(context, mask)?;
+        let mask = TokenMask::new(mask, self.config.driver.vocab_size)?;
+        let mask = self.with_own_mask(context, mask)?;
+        self.give_whole(context, row, &mask)
+    }
+
+    /// Gives a row its token mask, that of the generator included.
+    fn give_whole(&mut self, context: ContextId, row: u32, mask: &TokenMask) -> Result<()> {
         let state = self.owned.contexts.get_mut(context.0);
         let Some(pass) = state.and_then(|state| state.pass.as_mut()) else {
             self.totals.faults.count("a request has no pass");
@@ -66,25 +71,32 @@ impl Engine {
         if pass.is_ready() {
             return Err(not_taken(row, MaskFault::Given));
         }
-        pass.give_mask(row as usize, mask)
+        pass.give_mask(row as usize, mask.runs().clone())
             .map_err(|fault| not_taken(row, fault))?;
         self.add_draws(context);
         Ok(())
     }
 
-    /// Gives the token mask of a step that was asked for, as [`Engine::give_mask`] does. One that is malformed or
-    /// allows
-    /// nothing fails the step, whose context is as it was before.
+    /// Gives the token mask of a step that was asked for, which was made apart from the engine. One that is malformed
+    /// or allows nothing, by itself or with that of the generator, fails the step, whose context is as it was before.
+    /// A step that was refused or has failed takes no mask, since its own error tells more; nor does one whose sampler
+    /// was cleared, which draws nothing.
     ///
     /// # Errors
-    /// Those of [`Engine::give_mask`].
-    pub fn give_step_mask(&mut self, request: RequestId, mask: &[u32]) -> Result<()> {
-        let Some(RequestState::Active(id)) = self.owned.requests.get(&request) else {
-            return self.give_mask(request, 0, mask);
+    /// That of the mask; those of [`Engine::give_mask`].
+    pub fn give_step_mask(&mut self, request: RequestId, mask: Result<TokenMask>) -> Result<()> {
+        let id = match self.owned.requests.get(&request) {
+            Some(RequestState::Active(id)) => *id,
+            Some(_) | None => return mask.map(drop),
         };
-        let id = *id;
-        let Err(error) = self.late_mask(id, mask) else {
-            return self.give_mask(request, 0, mask);
+        let state = self.owned.contexts.get(id.0);
+        let pass = state.and_then(|state| state.pass.as_ref());
+        if pass.is_some_and(|pass| !pass.draws()) {
+            return mask.map(drop);
+        }
+        let error = match mask.and_then(|mask| self.with_own_mask(id, mask)) {
+            Ok(mask) => return self.give_whole(id, 0, &mask),
+            Err(error) => error,
         };
         let context = self.owned.contexts.get(id.0);
         let pass = context.and_then(|context| context.pass.as_ref());
@@ -95,14 +107,12 @@ impl Engine {
         Err(error)
     }
 
-    /// A token mask that came late, with that of the generator, in its shortest form.
-    fn late_mask(&self, context: ContextId, mask: &[u32]) -> Result<Arc<[u32]>> {
-        let vocab_size = self.config.driver.vocab_size;
-        masks::check(mask, vocab_size)?;
-        let own = self.mask_of_generator(context);
-        let mask = brle::and(mask, own.as_deref().unwrap_or_default(), vocab_size);
-        check_allows(&mask, vocab_size)?;
-        Ok(Arc::from(brle::shortest(&mask, vocab_size)))
+    /// A token mask that came late, with that of the generator.
+    fn with_own_mask(&self, context: ContextId, mask: TokenMask) -> Result<TokenMask> {
+        match self.mask_of_generator(context) {
+            Some(own) => mask.and(&own, self.config.driver.vocab_size),
+            None => Ok(mask),
+        }
     }
 
     /// The token mask of the generator of a step under way, which restricts it beside that of the step.
@@ -288,6 +298,12 @@ pub(super) struct LateRows {
     pub(super) of_process: usize,
     pub(super) of_user: usize,
     pub(super) of_all: usize,
+}
+
+fn ended() -> Error {
+    refused(
+        "the pass that the token mask is for has ended; give a mask while its pass is under way",
+    )
 }
 
 fn not_taken(row: u32, fault: MaskFault) -> Error {

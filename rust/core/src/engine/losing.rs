@@ -7,7 +7,7 @@
 use super::Engine;
 use crate::command::AdapterName;
 use crate::errors::{Error, ErrorCode};
-use crate::ids::{BatchId, ContextId};
+use crate::ids::{BatchId, ContextId, PassId};
 use crate::sched::Ticket;
 
 impl Engine {
@@ -50,6 +50,13 @@ impl Engine {
         for ticket in self.waiting.queue.iter().copied().collect::<Vec<Ticket>>() {
             self.waiting.queue.remove(ticket.pass);
             self.fail(ticket.context, ticket.pass, refusal.clone());
+        }
+        let drafting = self.owned.contexts.iter().filter_map(|(id, context)| {
+            let pass = context.pass.as_ref().filter(|pass| pass.is_drafting())?;
+            Some((ContextId(id), pass.id))
+        });
+        for (context, pass) in drafting.collect::<Vec<(ContextId, PassId)>>() {
+            self.fail(context, pass, refusal.clone());
         }
         self.refuse_commands(&refusal);
     }

@@ -92,6 +92,11 @@ impl Owned {
         self.processes.get(&process)?.budget.as_ref()
     }
 
+    /// The budget that the tokens of a context are charged to.
+    pub(super) fn budget_of(&self, context: &Context) -> Option<&TokenBudget> {
+        self.budget(context.process).filter(|_| !context.drafts)
+    }
+
     /// A context that was not released.
     pub(super) fn live(&self, context: ContextId) -> Result<&Context> {
         let state = self.contexts.get(context.0);

@@ -48,6 +48,15 @@ pub enum Answer {
     Commanded,
 }
 
+/// Tokens that are about to enter a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entering {
+    /// So many enter, or stand in place of others.
+    pub n_tokens: usize,
+    /// Tokens of the context then, the buffer included.
+    pub length: usize,
+}
+
 /// Where a request is that was entered and not yet taken.
 #[derive(Debug)]
 pub(super) enum RequestState {

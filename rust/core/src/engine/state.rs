@@ -7,6 +7,7 @@ use super::waiting::Waiting;
 use crate::batch::LateDraw;
 use crate::config::EngineConfig;
 use crate::errors::{Error, Result};
+use crate::generation::DraftEvent;
 use crate::ids::RequestId;
 use crate::kv::PageStore;
 
@@ -24,6 +25,8 @@ pub struct Engine {
     pub(super) ready: Vec<RequestId>,
     /// Rows that were kept and whose token masks have come since, not yet drained.
     pub(super) draws: Vec<LateDraw>,
+    /// What whoever drafts has to know, not yet drained.
+    pub(super) draft_events: Vec<DraftEvent>,
     /// Why nothing is asked of the driver, where nothing may be.
     pub(super) refusal: Option<Error>,
     /// The latest time that was told.
@@ -53,6 +56,7 @@ impl Engine {
             device: Device::new(store),
             ready: Vec::new(),
             draws: Vec::new(),
+            draft_events: Vec::new(),
             refusal: None,
             now_ns: 0,
             n_passes: 0,

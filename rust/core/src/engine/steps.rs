@@ -8,7 +8,7 @@ use super::forwarding::{check_allows, check_row_probes, refused};
 use crate::batch::Adapter;
 use crate::brle;
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::RowProbe;
+use crate::generation::{RowProbe, probe_bytes};
 use crate::ids::GeneratorId;
 use crate::masks;
 use crate::sampling::Probe;
@@ -109,6 +109,11 @@ impl Engine {
         check_row_probes(&probes, limit)?;
         state.open_step()?.probes.push((index, probe));
         Ok(probes.len() as u32 - 1)
+    }
+
+    /// Bytes that a probe takes with what it reads, of every step or of one.
+    pub fn probe_bytes(&self, probe: &Probe, every_step: bool) -> usize {
+        probe_bytes(probe, every_step, &self.config.driver)
     }
 
     /// The open step draws nothing: it computes what there is, and [`Engine::accept`] is to say which tokens follow.

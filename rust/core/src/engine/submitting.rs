@@ -5,13 +5,11 @@ use super::drafts::DraftRoom;
 use super::forwarding::refused;
 use super::requests::{Progress, Submission, never_fits, ticket};
 use crate::budget::TokenBudget;
-use crate::config::nanoseconds;
 use crate::context::{Pass, PassKind, Tokens};
 use crate::errors::{Error, ErrorCode, Result};
-use crate::generation::{Generator, RowProbe, StepState, Template};
+use crate::generation::{Drafts, Generator, RowProbe, StepState, Template};
 use crate::ids::{ContextId, GeneratorId, PassId, RequestId};
 use crate::kv::pages_for;
-use crate::sched::smoothed;
 
 impl Engine {
     /// Enters a request. The pass takes the pending token and the buffer now; what the program sees changes when it
@@ -99,30 +97,32 @@ impl Engine {
                 (pass, Some(seed))
             }
         };
+        let n_wanted = pass.is_drafting().then(|| pass.n_to_come() - 1);
         let progress = self.enter(context, pass, now_ns)?;
         if let Some(generator) = self.owned.generators.get_mut(id.0) {
             generator.state = StepState::Running;
             generator.drawing_seed = seed.or(generator.drawing_seed);
+        }
+        if let Some(n_wanted) = n_wanted {
+            self.want_drafts(context, n_wanted);
         }
         Ok(progress)
     }
 
     /// The program of a generator is back. Whatever fails from here on fails the step, which is then opened again.
     fn note_return(&mut self, id: GeneratorId, one_step: bool, now_ns: u64) {
-        self.waiting.hold.forget(id);
-        let limit_ns = nanoseconds(self.config.hold);
         let Some(generator) = self.owned.generators.get_mut(id.0) else {
             return self
                 .totals
                 .faults
                 .count("a generator that was found is gone");
         };
-        if let Some(answered_ns) = generator.answered_ns.take() {
-            let seen_ns = now_ns.saturating_sub(answered_ns);
-            generator.return_ns = Some(smoothed(generator.return_ns, seen_ns, limit_ns));
-        }
         if one_step {
             generator.state = StepState::Undone;
+        }
+        if let Some(context) = self.owned.contexts.get_mut(generator.context.0) {
+            let habit = &mut context.habit;
+            self.waiting.hold.returned(generator.context, habit, now_ns);
         }
     }
 
@@ -135,7 +135,8 @@ impl Engine {
     ) -> Result<(Pass, u64)> {
         let one_step = matches!(kind, PassKind::Step(_));
         let process = self.owned.generator(id)?.process;
-        let budget = self.owned.budget(process).cloned();
+        let context = self.owned.live(self.owned.generator(id)?.context)?;
+        let budget = self.owned.budget_of(context).cloned();
         if let Some(budget) = budget.as_ref().filter(|budget| budget.left() == 0) {
             // A generation draws a token at least; one that could not enter is not drawn.
             return Err(budget.exhausted(1));
@@ -143,7 +144,8 @@ impl Engine {
         let (name, drafts) = (self.next_pass(), self.drafts_of(id, one_step)?);
         let generator = self.owned.generator(id)?;
         let state = self.owned.live(generator.context)?;
-        let origin = (!generator.counted).then(|| state.origin(&self.device.store));
+        let counts = !generator.counted && !state.drafts;
+        let origin = counts.then(|| state.origin(&self.device.store));
         let process = self.owned.processes.get(&process);
         let template = generator.draws_by(one_step, || {
             let derived = process.zip(origin);
@@ -155,7 +157,12 @@ impl Engine {
             &[]
         };
         self.check_adapter(generator.adapter)?;
-        check_rows_probed(&template, probes, drafts.len())?;
+        // Of those that are asked for nobody knows yet how many come.
+        let known: &[u32] = match &drafts {
+            Drafts::Made(drafts) => drafts,
+            Drafts::Wanted(_) => &[],
+        };
+        check_rows_probed(&template, probes, known.len())?;
         let n_bytes = self.room_for_late_step(generator)?
             + self.room_for_readings(generator, &template, probes)?;
         let tokens = state.to_take();
@@ -163,13 +170,22 @@ impl Engine {
         pass = pass.with_adapter(generator.adapter);
         (pass.budget, pass.origin, pass.n_bytes) = (budget, origin, n_bytes);
         let seed = template.seed;
-        pass.want_next(template, &drafts, probes);
+        pass.want_next(template, known, probes);
+        if let Drafts::Wanted(n_drafts) = drafts {
+            let awaits = pass.await_drafts(n_drafts);
+            let faults = &mut self.totals.faults;
+            faults.expect(awaits, "a pass that was made does not wait");
+        }
         Ok((pass, seed))
     }
 
     /// A step that computes and reads what there is, and draws nothing.
     fn cleared_pass(&mut self, request: RequestId, id: GeneratorId) -> Result<Pass> {
         let (name, drafts) = (self.next_pass(), self.drafts_of(id, true)?);
+        // Nobody is asked for drafts of a step that draws nothing.
+        let Drafts::Made(drafts) = drafts else {
+            return Err(Error::internal("a step that draws nothing wants drafts"));
+        };
         let generator = self.owned.generator(id)?;
         let state = self.owned.live(generator.context)?;
         let (template, probes) = (generator.draws_by(true, || 0), &generator.step.probes[..]);
@@ -205,18 +221,18 @@ impl Engine {
     /// What is drafted for the next pass of a generator: what its program proposed for the step, or what the engine
     /// does. Beside masks that are asked for nothing is, and nothing where no token is left to compute: then the last
     /// one is read again, alone.
-    fn drafts_of(&mut self, id: GeneratorId, one_step: bool) -> Result<Vec<u32>> {
+    fn drafts_of(&mut self, id: GeneratorId, one_step: bool) -> Result<Drafts> {
         let generator = self.owned.generators.get_mut(id.0);
         let generator =
             generator.ok_or_else(|| Error::internal("a generator that was found is gone"))?;
         let is_proposed = one_step && !generator.step.drafts.is_empty();
         if generator.masks_late() || !(is_proposed || generator.has_drafter()) {
-            return Ok(Vec::new());
+            return Ok(Drafts::NONE);
         }
         let context = self.owned.contexts.get(generator.context.0);
         let context = context.ok_or_else(super::owned::released)?;
         if context.length() == context.n_tokens() {
-            return Ok(Vec::new());
+            return Ok(Drafts::NONE);
         }
         let processes = &self.owned.processes;
         let budget = processes
@@ -231,12 +247,12 @@ impl Engine {
         let room = room.of(&self.config, generator);
         if is_proposed {
             let n_drafts = generator.step.drafts.len().min(room as usize);
-            return Ok(generator.step.drafts[..n_drafts].to_vec());
+            return Ok(Drafts::Made(generator.step.drafts[..n_drafts].to_vec()));
         }
         let (length, store) = (context.length(), &self.device.store);
         let is_cleared = one_step && generator.step.is_cleared;
         let drafter = generator.drafter().filter(|_| !is_cleared);
-        Ok(drafter.map_or_else(Vec::new, |drafter| {
+        Ok(drafter.map_or(Drafts::NONE, |drafter| {
             drafter.make(length, room, |n| context.last_tokens(store, n as usize))
         }))
     }
@@ -266,8 +282,11 @@ impl Engine {
             let faults = &mut self.totals.faults;
             faults.expect(answers, "a pass that was made does not wait");
         }
-        let waits = pass.is_waiting();
-        pass.asked_ns = waits.then_some(now_ns);
+        self.waiting
+            .hold
+            .returned(context, &mut state.habit, now_ns);
+        let (waits, is_ready) = (pass.is_waiting(), pass.is_ready());
+        pass.asked_ns = (!is_ready).then_some(now_ns);
         let request = pass.request();
         let late = (pass.n_late() > 0).then_some(pass.id);
         state.settle(page_size);
@@ -286,10 +305,10 @@ impl Engine {
             Some(request) => self.owned.add_request(request, context, process),
             None => self.totals.faults.count("what is entered has no request"),
         }
-        Ok(if waits {
-            Progress::Waiting
-        } else {
+        Ok(if is_ready {
             Progress::Ready
+        } else {
+            Progress::Waiting
         })
     }
 }

@@ -1,19 +1,13 @@
-//! Drafts that the engine makes by itself: what stood behind the last tokens where they stood before.
+//! What is drafted for a generator, and how much: by n-grams of its context, or by another model.
 //!
-//! The last tokens of a context are looked up among those before them, the longer run first (prompt look-up decoding).
-//! An index of a fixed size remembers where a run of tokens stood last, so that a look-up costs the same however long
-//! the context is. Drafts follow from the tokens and from what came of the drafts before, and from nothing else: so it
-//! does not depend on time or load how many tokens a step accepts.
+//! Drafts follow from the tokens and from what came of the drafts before, and from nothing else: so it does not depend
+//! on time or load how many tokens a step accepts.
 //!
-//! Drafts that are all drawn make the next ones longer. Where none is drawn the next ones are shorter, and looked for
-//! after a rest that becomes longer each time: a text that repeats nothing costs next to nothing.
+//! Drafts that are all drawn make the next ones longer. Where none is drawn the next ones are shorter, and made after a
+//! rest that becomes longer each time: where nothing is ever accepted, drafting costs next to nothing.
 
-/// Tokens that are remembered at least; twice as many at most.
-const WINDOW: usize = 4096;
-/// Tokens that have to stand alike, the longer run first.
-const RUNS: [usize; 2] = [5, 3];
-/// Places of an index, by the hash of a run. Of two runs with one hash the later one is found.
-const N_PLACES: usize = 8192;
+use super::ngrams::NGrams;
+
 /// The most tokens that are drafted at once.
 const MAX_DRAFTS: u32 = 8;
 /// Tokens that are drafted first.
@@ -39,7 +33,12 @@ impl Pace {
         last_rest: 0,
     };
 
-    fn note(&mut self, n_drafted: u32, n_accepted: u32) {
+    /// Of so many drafts so many were drawn.
+    fn turn(&mut self, n_drafted: u32, n_accepted: u32) {
+        if n_drafted == 0 {
+            self.rest = self.rest.saturating_sub(1);
+            return;
+        }
         if n_accepted == 0 {
             self.last_rest = (2 * self.last_rest + 1).min(MAX_REST);
             self.rest = self.last_rest;
@@ -53,65 +52,130 @@ impl Pace {
     }
 }
 
+/// What is drafted behind a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Drafts {
+    /// These tokens; none: nothing.
+    Made(Vec<u32>),
+    /// So many tokens, one at least, which another model is asked for.
+    Wanted(u32),
+}
+
+impl Drafts {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self::Made(Vec::new());
+
+    /// Whether nothing is drafted.
+    pub(crate) const fn is_none(&self) -> bool {
+        matches!(self, Self::Made(drafts) if drafts.is_empty())
+    }
+}
+
+/// Where drafts come from.
+#[derive(Debug)]
+enum Source {
+    NGrams(Box<NGrams>),
+    /// Another model, which knows the first so many tokens of the context.
+    Model(u32),
+}
+
 /// Makes the drafts of a generator.
 #[derive(Debug)]
 pub(crate) struct Drafter {
     pace: Pace,
     /// The same when the program last took a result: what was cancelled since does not count.
     taken: Pace,
-    /// The last tokens of the context.
-    tokens: Vec<u32>,
-    /// Tokens of the context, with those that are not remembered.
-    length: u32,
-    /// Of each run of tokens, where the token behind it stands, counted from 1; 0: nowhere.
-    places: [Vec<u32>; RUNS.len()],
-    /// Runs that end before this token are in the index.
-    n_indexed: usize,
-    /// What was made for a context of `length` tokens; none: nothing yet.
-    made: Option<Vec<u32>>,
+    source: Source,
+    /// What is drafted for a context of so many tokens; none: nothing is known yet.
+    made: Option<(u32, Drafts)>,
 }
 
 impl Drafter {
-    /// What one takes, in bytes.
-    pub(crate) const N_BYTES: usize = (2 * WINDOW + RUNS.len() * N_PLACES) * size_of::<u32>();
+    /// One that looks n-grams up.
+    pub(crate) fn of_n_grams() -> Self {
+        Self::new(Source::NGrams(Box::new(NGrams::new())))
+    }
 
-    pub(crate) fn new() -> Self {
+    /// One that asks another model.
+    pub(crate) const fn of_model() -> Self {
+        Self::new(Source::Model(0))
+    }
+
+    const fn new(source: Source) -> Self {
         Self {
             pace: Pace::FIRST,
             taken: Pace::FIRST,
-            tokens: Vec::new(),
-            length: 0,
-            places: std::array::from_fn(|_| Vec::new()),
-            n_indexed: 0,
+            source,
             made: None,
         }
     }
 
-    /// The drafts for a context of `length` tokens, at most `room`; `last` gives so many of its last tokens. Asked
-    /// again for the same context, it makes the same.
+    /// What it takes, in bytes.
+    pub(crate) const fn n_bytes(&self) -> usize {
+        match self.source {
+            Source::NGrams(_) => NGrams::N_BYTES,
+            Source::Model(_) => size_of::<Self>(),
+        }
+    }
+
+    /// Whether it asks another model.
+    pub(crate) const fn asks(&self) -> bool {
+        matches!(self.source, Source::Model(_))
+    }
+
+    /// The drafts for a context of `length` tokens, at most `room`; `last` gives so many of its last tokens. It may be
+    /// asked for what is never computed: that changes nothing.
     pub(crate) fn make(
         &mut self,
         length: u32,
         room: u32,
         last: impl FnOnce(u32) -> Vec<u32>,
-    ) -> Vec<u32> {
-        if self.made.is_none() || length != self.length {
-            self.follow(length, last);
-            self.made = Some(self.look_up());
+    ) -> Drafts {
+        let made = match self.made.take() {
+            Some((of, made)) if of == length => made,
+            _ => self.draft(length, last),
+        };
+        let (_, made) = self.made.insert((length, made));
+        match made {
+            Drafts::Made(drafts) => {
+                Drafts::Made(drafts.iter().copied().take(room as usize).collect())
+            }
+            Drafts::Wanted(n) if room > 0 => Drafts::Wanted(room.min(*n)),
+            Drafts::Wanted(_) => Drafts::NONE,
         }
-        let mut drafts = self.made.clone().unwrap_or_default();
-        drafts.truncate(room as usize);
-        drafts
     }
 
-    /// Whether it surely has no drafts for the token behind the next one.
+    fn draft(&mut self, length: u32, last: impl FnOnce(u32) -> Vec<u32>) -> Drafts {
+        if let Source::NGrams(grams) = &mut self.source {
+            grams.follow(length, last);
+        }
+        if self.pace.rest > 0 {
+            return Drafts::NONE;
+        }
+        match &self.source {
+            Source::NGrams(grams) => Drafts::Made(grams.look_up(self.pace.n_drafts)),
+            Source::Model(_) => Drafts::Wanted(self.pace.n_drafts),
+        }
+    }
+
+    /// Another model is told of a context of `length` tokens: it knows so many of the first already.
+    pub(crate) fn tell(&mut self, length: u32) -> u32 {
+        match &mut self.source {
+            Source::NGrams(_) => length,
+            Source::Model(n_known) => std::mem::replace(n_known, length).min(length),
+        }
+    }
+
+    /// Whether it surely has no drafts for the token behind the next one: one that is drafted for ends no rest.
     pub(crate) const fn rests(&self) -> bool {
-        self.pace.rest > 0
+        self.pace.rest > 1
     }
 
-    /// Of so many drafts so many were drawn.
-    pub(crate) fn note(&mut self, n_drafted: u32, n_accepted: u32) {
-        self.pace.note(n_drafted, n_accepted);
+    /// Tokens were drawn for a pass: of so many drafts so many among them. What a step is drafted depends on such turns
+    /// alone, and not on how often somebody looked ahead.
+    pub(crate) fn turn(&mut self, n_drafted: u32, n_accepted: u32) {
+        self.pace.turn(n_drafted, n_accepted);
+        self.made = None;
     }
 
     /// The program took a result.
@@ -127,128 +191,76 @@ impl Drafter {
 
     /// The tokens of the context are other ones.
     pub(crate) fn forget(&mut self) {
-        self.tokens.clear();
-        (self.length, self.n_indexed, self.made) = (0, 0, None);
-        for places in &mut self.places {
-            places.clear();
+        self.made = None;
+        match &mut self.source {
+            Source::NGrams(grams) => grams.forget(),
+            Source::Model(n_known) => *n_known = 0,
         }
     }
-
-    /// Remembers the tokens that came.
-    fn follow(&mut self, length: u32, last: impl FnOnce(u32) -> Vec<u32>) {
-        let n_new = length.checked_sub(self.length);
-        let n_new = n_new.filter(|&n| n as usize <= WINDOW && !self.tokens.is_empty());
-        if let Some(n_new) = n_new {
-            self.make_room(n_new as usize);
-            self.tokens.extend(last(n_new));
-        } else {
-            self.forget();
-            let n = length.min(WINDOW as u32);
-            self.tokens.reserve_exact(2 * WINDOW);
-            self.tokens.extend(last(n));
-        }
-        self.length = length;
-        let end = self.tokens.len().saturating_sub(1);
-        for (run, places) in RUNS.into_iter().zip(&mut self.places) {
-            places.resize(N_PLACES, 0);
-            for behind in self.n_indexed.max(run - 1) + 1..=end {
-                if let Some(place) = places.get_mut(hash(&self.tokens[behind - run..behind])) {
-                    *place = behind as u32;
-                }
-            }
-        }
-        self.n_indexed = end;
-    }
-
-    /// Forgets the first tokens where so many more, at most `WINDOW`, would be too many.
-    fn make_room(&mut self, n_new: usize) {
-        if self.tokens.len() + n_new > 2 * WINDOW {
-            self.tokens.drain(..self.tokens.len() + n_new - WINDOW);
-            self.n_indexed = 0;
-            for places in &mut self.places {
-                places.clear();
-            }
-        }
-    }
-
-    /// What stood behind the last tokens where they stood before. What ends with them repeats itself.
-    fn look_up(&mut self) -> Vec<u32> {
-        if self.pace.rest > 0 {
-            self.pace.rest -= 1;
-            return Vec::new();
-        }
-        let tokens = &self.tokens[..];
-        for (run, places) in RUNS.into_iter().zip(&self.places) {
-            let Some(start) = tokens.len().checked_sub(run) else {
-                continue;
-            };
-            let (last, place) = (&tokens[start..], places.get(hash(&tokens[start..])));
-            let behind = place.map_or(0, |&place| place as usize);
-            if behind >= run && tokens.get(behind - run..behind) == Some(last) {
-                let found = tokens[behind..].iter().cycle();
-                return found.take(self.pace.n_drafts as usize).copied().collect();
-            }
-        }
-        Vec::new()
-    }
-}
-
-/// The place of a run in an index.
-fn hash(run: &[u32]) -> usize {
-    let digest = run.iter().fold(0u64, |digest, &token| {
-        // The multiplier of Knuth's linear congruential generator MMIX.
-        (digest ^ u64::from(token))
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .rotate_left(29)
-    });
-    digest as usize % N_PLACES
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::ngrams::{RUNS, WINDOW};
     use super::*;
 
     fn make(drafter: &mut Drafter, tokens: &[u32], room: u32) -> Vec<u32> {
-        drafter.make(tokens.len() as u32, room, |n| {
-            tokens[tokens.len() - n as usize..].to_vec()
-        })
+        let last = |n: u32| tokens[tokens.len() - n as usize..].to_vec();
+        match drafter.make(tokens.len() as u32, room, last) {
+            Drafts::Made(drafts) => drafts,
+            Drafts::Wanted(n) => panic!("{n} drafts are asked for"),
+        }
     }
 
     #[test]
     fn what_stood_behind_the_last_tokens_is_drafted_and_the_longer_run_decides() {
-        let mut drafter = Drafter::new();
+        let mut drafter = Drafter::of_n_grams();
         drafter.pace.n_drafts = 4;
         let tokens = [1, 2, 3, 4, 5, 60, 61, 9, 3, 4, 5, 70, 71, 1, 2, 3, 4, 5];
         assert_eq!(make(&mut drafter, &tokens, 8), [60, 61, 9, 3]);
         assert_eq!(make(&mut drafter, &tokens, 2), [60, 61]);
-        let mut drafter = Drafter::new();
+        let mut drafter = Drafter::of_n_grams();
         assert_eq!(make(&mut drafter, &tokens[..11], 8), [60, 61]);
         // A text that repeats itself does so for as long as is asked.
         drafter.pace.n_drafts = 5;
         drafter.forget();
         assert_eq!(make(&mut drafter, &[7, 8, 7, 8, 7], 8), [8, 7, 8, 7, 8]);
-        assert_eq!(make(&mut Drafter::new(), &[1, 2], 8), [0; 0]);
-        assert_eq!(make(&mut Drafter::new(), &[], 8), [0; 0]);
+        assert_eq!(make(&mut Drafter::of_n_grams(), &[1, 2], 8), [0; 0]);
+        assert_eq!(make(&mut Drafter::of_n_grams(), &[], 8), [0; 0]);
     }
 
     #[test]
     fn drafts_that_are_never_drawn_become_rare() {
-        let mut drafter = Drafter::new();
+        let mut drafter = Drafter::of_n_grams();
         let mut tokens = vec![7; 10];
         let mut n_drafted = 0;
         for _ in 0..10_000 {
             let drafts = make(&mut drafter, &tokens, 8);
-            if !drafts.is_empty() {
-                n_drafted += drafts.len();
-                drafter.note(drafts.len() as u32, 0);
-            }
+            assert_eq!(make(&mut drafter, &tokens, 8), drafts);
+            n_drafted += drafts.len();
+            drafter.turn(drafts.len() as u32, 0);
             tokens.push(7);
         }
         assert!(n_drafted < 60, "{n_drafted}");
-        drafter.note(1, 1);
+        drafter.turn(1, 1);
         assert_eq!(drafter.pace.n_drafts, 2);
+    }
+
+    #[test]
+    fn looking_ahead_ends_no_rest() {
+        let mut drafter = Drafter::of_n_grams();
+        let tokens = [7; 10];
+        assert_eq!(make(&mut drafter, &tokens, 8), [7, 7]);
+        drafter.turn(2, 0);
+        drafter.keep();
+        for _ in 0..5 {
+            assert_eq!(make(&mut drafter, &tokens, 8), [0; 0]);
+            drafter.undo();
+        }
+        drafter.turn(0, 0);
+        assert_eq!(make(&mut drafter, &tokens, 8), [7]);
     }
 
     proptest! {
@@ -256,7 +268,7 @@ mod tests {
         /// finds.
         #[test]
         fn a_naive_search_finds_the_same(tokens in prop::collection::vec(0u32..2, 0..60), cuts in prop::collection::vec(0usize..60, 0..6)) {
-            let mut drafter = Drafter::new();
+            let mut drafter = Drafter::of_n_grams();
             let mut cuts: Vec<usize> = cuts.into_iter().filter(|&cut| cut <= tokens.len()).collect();
             cuts.sort_unstable();
             for cut in cuts {
@@ -277,14 +289,52 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut drafter = Drafter::new();
+        let mut drafter = Drafter::of_n_grams();
         let mut tokens: Vec<u32> = (0..20_000).collect();
         for n in 1..=tokens.len() {
             make(&mut drafter, &tokens[..n], 8);
         }
         tokens.extend(15_000..15_010);
         assert_eq!(make(&mut drafter, &tokens, 8), [15_010, 15_011]);
-        let held: usize = drafter.places.iter().map(Vec::capacity).sum();
-        assert!((held + drafter.tokens.capacity()) * 4 <= Drafter::N_BYTES);
+        let Source::NGrams(grams) = &drafter.source else {
+            panic!("it looks n-grams up");
+        };
+        assert!(grams.held_bytes() <= drafter.n_bytes());
+    }
+
+    #[test]
+    fn another_model_is_asked_for_as_much_and_told_what_it_does_not_know() {
+        let mut drafter = Drafter::of_model();
+        let last = |_: u32| panic!("nothing is looked up");
+        assert_eq!(drafter.make(10, 8, last), Drafts::Wanted(2));
+        assert_eq!(drafter.make(10, 1, last), Drafts::Wanted(1));
+        assert_eq!(drafter.make(10, 0, last), Drafts::NONE);
+        assert_eq!((drafter.tell(10), drafter.tell(13)), (0, 10));
+        drafter.turn(2, 2);
+        assert_eq!(drafter.make(13, 8, last), Drafts::Wanted(4));
+        drafter.turn(4, 0);
+        assert_eq!(drafter.make(14, 8, last), Drafts::NONE);
+        assert_eq!(drafter.make(14, 8, last), Drafts::NONE);
+        drafter.turn(0, 0);
+        assert_eq!(drafter.make(15, 8, last), Drafts::Wanted(2));
+        drafter.undo();
+        assert_eq!(drafter.make(14, 8, last), Drafts::Wanted(2));
+        assert_eq!(drafter.tell(14), 0);
+    }
+
+    #[test]
+    fn many_tokens_that_come_at_once_are_followed() {
+        let mut drafter = Drafter::of_n_grams();
+        let mut tokens: Vec<u32> = (0..4 * WINDOW as u32).collect();
+        for n in (WINDOW..tokens.len()).step_by(WINDOW - 1) {
+            make(&mut drafter, &tokens[..n], 8);
+            let Source::NGrams(grams) = &drafter.source else {
+                panic!("it looks n-grams up");
+            };
+            assert!(grams.held_bytes() <= drafter.n_bytes());
+        }
+        let last = tokens.len() as u32 - 10;
+        tokens.extend(last - 10..last);
+        assert_eq!(make(&mut drafter, &tokens, 8), [last, last + 1]);
     }
 }

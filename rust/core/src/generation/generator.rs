@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Drafter, FinishReason, Next, RowProbe, Standing, StepOptions, StopSet, Template};
-use crate::batch::Adapter;
+use crate::batch::{Adapter, Capabilities};
 use crate::errors::{Error, ErrorCode, Result};
 use crate::ids::{ContextId, ProcessId};
-use crate::sampling::Params;
+use crate::sampling::{Params, Probe};
 
 /// Where the current step of a generator stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +56,8 @@ pub(crate) struct Generator {
     pub(crate) dropped: bool,
     /// Its first step was counted among the generators of its origin.
     pub(crate) counted: bool,
-    /// Smoothed time from the answer to a step to the submission of the next one.
-    pub(crate) return_ns: Option<u64>,
     /// Steps in a row for which nothing that ran ahead was of use.
     pub(crate) n_vain: u32,
-    /// When the last step was answered, until the next one is submitted.
-    pub(crate) answered_ns: Option<u64>,
     n_accepted: u32,
     n_steps: u32,
     finish: Option<FinishReason>,
@@ -99,9 +95,7 @@ impl Generator {
             retired: false,
             dropped: false,
             counted: false,
-            return_ns: None,
             n_vain: 0,
-            answered_ns: None,
             n_accepted: 0,
             n_steps: 0,
             finish: None,
@@ -117,6 +111,11 @@ impl Generator {
         let full =
             length >= max_context || self.max_tokens.is_some_and(|cap| self.n_accepted >= cap);
         self.finish.or(full.then_some(FinishReason::Length))
+    }
+
+    /// Nothing may follow what it accepted.
+    pub(crate) fn end_by_constraint(&mut self) {
+        self.finish = self.finish.or(Some(FinishReason::Constraint));
     }
 
     /// It can no longer be used. One that had reached its cap has ended.
@@ -171,15 +170,18 @@ impl Generator {
                 .is_some_and(|drafter| !drafter.rests())
     }
 
-    /// Bytes of what its program gave it, and of what makes its drafts.
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Bytes of what its program gave it, of what its probes read by the rows of `driver`, and of what makes its
+    /// drafts.
+    pub(crate) fn held_bytes(&self, driver: &Capabilities) -> usize {
         let mask = self.mask.as_ref().map_or(0, |mask| size_of_val(&**mask));
-        let probes = self.probes.as_deref().unwrap_or_default().iter();
-        let probes = probes.chain(&self.step.probes);
-        let probes: usize = probes
-            .map(|(_, probe)| size_of::<RowProbe>() + probe.list_bytes())
-            .sum();
-        let drafter = self.drafter.as_ref().map_or(0, |_| Drafter::N_BYTES);
+        let every_step = self.probes.as_deref().unwrap_or_default();
+        let every_step = every_step
+            .iter()
+            .map(|(_, probe)| probe_bytes(probe, true, driver));
+        let own = self.step.probes.iter();
+        let own = own.map(|(_, probe)| probe_bytes(probe, false, driver));
+        let probes: usize = every_step.chain(own).sum();
+        let drafter = self.drafter.as_ref().map_or(0, |it| it.n_bytes());
         let drafts = self.step.drafts.capacity() * size_of::<u32>();
         self.stop.held_bytes() + mask + probes + drafter + drafts
     }
@@ -261,7 +263,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Opens the next step: its number, counted from 0, or none after the end.
+    /// Opens the next step: its number, counted from 0, or none after the end. One that was undone has what was wanted
+    /// of it before.
     pub(crate) fn open(&mut self, length: u32, max_context: u32) -> Result<Option<u32>> {
         self.check_idle()?;
         self.check_tokens_known()?;
@@ -270,15 +273,15 @@ impl Generator {
                 "was opened and never executed; execute it before opening the next one",
             ));
         }
-        if self.state == StepState::Closed
-            && let Some(reason) = self.end(length, max_context)
-        {
-            // The program saw the end: what happens to the context later does not change it.
-            self.finish = Some(reason);
-            return Ok(None);
+        if self.state == StepState::Closed {
+            if let Some(reason) = self.end(length, max_context) {
+                // The program saw the end: what happens to the context later does not change it.
+                self.finish = Some(reason);
+                return Ok(None);
+            }
+            self.step = StepOptions::default();
         }
         self.state = StepState::Opened;
-        self.step = StepOptions::default();
         Ok(Some(self.n_steps))
     }
 
@@ -330,7 +333,6 @@ impl Generator {
                 StepState::Closed
             };
         }
-        self.answered_ns = None;
         if let Some(drafter) = &mut self.drafter {
             drafter.undo();
         }
@@ -372,4 +374,11 @@ impl Generator {
             &[("step", u64::from(self.n_steps))],
         )
     }
+}
+
+/// Bytes of a probe of a generator, of every step or of one, and of what it reads. That of every step may be read ahead
+/// while what it read before waits.
+pub(crate) fn probe_bytes(probe: &Probe, every_step: bool, driver: &Capabilities) -> usize {
+    let n_read = probe.n_bytes(driver.vocab_size, driver.embeddings);
+    size_of::<RowProbe>() + probe.list_bytes() + n_read * (1 + usize::from(every_step))
 }

@@ -5,19 +5,22 @@ mod fold;
 mod generator;
 #[cfg(test)]
 mod generator_tests;
+mod ngrams;
 mod options;
 mod seeds;
 mod step;
 mod stop;
 mod template;
 mod verdict;
+mod wanted;
 
-pub(crate) use drafting::Drafter;
+pub(crate) use drafting::{Drafter, Drafts};
 pub(crate) use fold::{Drawn, fold};
-pub(crate) use generator::{Generator, StepState};
+pub(crate) use generator::{Generator, StepState, probe_bytes};
 pub use options::{Drafting, FinishReason, GeneratorOptions, Output, Speculation};
 pub(crate) use seeds::{Seeds, forked, saved};
 pub(crate) use step::StepOptions;
 pub(crate) use stop::StopSet;
 pub(crate) use template::{RowProbe, Template};
 pub(crate) use verdict::{Next, Standing, Verdict};
+pub use wanted::{DraftEvent, DraftsWanted};

@@ -1,5 +1,7 @@
 //! What a generator is made with, and what it returns.
 
+use super::drafting::Drafter;
+use super::ngrams::NGrams;
 use crate::batch::Adapter;
 use crate::sampling::{Reading, Sampler};
 
@@ -24,6 +26,18 @@ pub struct GeneratorOptions {
     pub drafting: Drafting,
 }
 
+impl GeneratorOptions {
+    /// Bytes that they keep in memory at most, beside the stop tokens.
+    pub fn n_bytes(&self) -> usize {
+        let drafter = match self.drafting {
+            Drafting::None => 0,
+            Drafting::NGram => NGrams::N_BYTES,
+            Drafting::Host => size_of::<Drafter>(),
+        };
+        size_of_val(&*self.token_mask) + drafter
+    }
+}
+
 /// Who proposes tokens that a step computes together, and accepts while they are what the sampler draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drafting {
@@ -32,6 +46,8 @@ pub enum Drafting {
     None,
     /// The engine, from what stood in the context before.
     NGram,
+    /// Whoever drives the engine, by another model: see [`Engine::drain_draft_events`](crate::Engine).
+    Host,
 }
 
 /// Why a generation ended.

@@ -48,6 +48,14 @@ impl StopSet {
         self.ignores_end = ignore;
     }
 
+    /// All of them, each once.
+    pub(crate) fn tokens(&self, model: &[u32]) -> Vec<u32> {
+        let template = self.replaced.as_ref().unwrap_or(&self.template);
+        let all = self.added.iter().chain(template).chain(model);
+        let ends = all.filter(|&&token| self.contains(token, model));
+        sorted(ends.copied().collect())
+    }
+
     /// Whether a token ends the generation. `model` are the end tokens of the model.
     pub(crate) fn contains(&self, token: u32, model: &[u32]) -> bool {
         if self.added.binary_search(&token).is_ok() {

@@ -10,6 +10,7 @@ mod sampler;
 #[cfg(test)]
 mod sampler_tests;
 mod weight;
+mod wide;
 
 pub use method::{Method, Params, Sampler};
 pub use philox::{Key, philox};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::probe::{Probe, Reading};
 use super::sampler::{Scratch, greatest, most_probable};
 use super::weight::{exponential, exponentials, logarithm};
+use super::wide::widest;
 
 /// Sums that run side by side, so that the compiler can use vectors; they are added up in one order.
 const LANES: usize = 16;
@@ -62,12 +63,21 @@ pub fn read_row(
 
 impl Sums {
     fn of(logits: &[f32], temperature: f32) -> Self {
+        widest(|| Self::sum_up(logits, temperature))
+    }
+
+    #[inline(always)]
+    fn sum_up(logits: &[f32], temperature: f32) -> Self {
         let top = f64::from(greatest(logits).unwrap_or(0.0));
         let temperature = f64::from(temperature);
         let (mut totals, mut distances) = ([0.0; LANES], [0.0; LANES]);
         let (blocks, rest) = logits.as_chunks::<LANES>();
         for block in blocks {
-            let x = block.map(|logit| (f64::from(logit) - top) / temperature);
+            let mut x = block.map(|logit| f64::from(logit) - top);
+            // A division by 1 changes nothing, and takes as long as any other.
+            if temperature != 1.0 {
+                x = x.map(|x| x / temperature);
+            }
             let parts = exponentials(x);
             let sums = totals.iter_mut().zip(&mut distances);
             for ((total, distance), (part, x)) in sums.zip(parts.into_iter().zip(x)) {

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::method::Params;
 use super::philox::Key;
 use super::weight::{ONE, weight, weights};
+use super::wide::widest;
 use crate::brle;
 
 /// Why no token can be drawn from a row.
@@ -230,7 +231,7 @@ impl Scale {
         weights(logits.map(|logit| (f64::from(logit) - self.top) / self.temperature))
     }
 
-    /// Below it is no logit that has a weight and at least `p` times the probability of the greatest. It is a little
+    /// No logit below it has a weight and at least `p` times the probability of the greatest. It is a little
     /// too low, so that no rounding matters.
     fn floor(self, p: f32) -> f32 {
         let distance = f64::from(p).ln().max(VANISHED) - 0.01;
@@ -241,6 +242,11 @@ impl Scale {
 
 /// Keeps the tokens whose logit is not below `floor`, with their weights, in the order of ids.
 fn keep_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
+    widest(|| weigh_above(logits, mask, scale, floor, kept));
+}
+
+#[inline(always)]
+fn weigh_above(logits: &[f32], mask: &[u32], scale: Scale, floor: f32, kept: &mut Vec<Candidate>) {
     let mut keep = |id: u32, logit: f32, weight: u64| {
         if logit >= floor {
             kept.push(Candidate { id, logit, weight });

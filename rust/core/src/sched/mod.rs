@@ -16,7 +16,7 @@ mod shares;
 mod ticket;
 
 pub(crate) use cost::Work;
-pub(crate) use hold::{Hold, smoothed};
+pub(crate) use hold::{Habit, Hold};
 #[cfg(test)]
 pub(crate) use kind::Kind;
 pub(crate) use kind::Wants;

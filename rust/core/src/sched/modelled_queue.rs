@@ -44,6 +44,8 @@ pub(crate) enum Op {
     Return(usize),
     /// Something that was refused was refused many times.
     Starve(usize),
+    /// What something that waits needs is another number of tokens.
+    Renew(usize, u32),
     Remove(usize),
     EndProcess(u64),
 }
@@ -76,6 +78,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(idle, choices, n_more)| Op::Plan { idle, choices, n_more }),
         5 => (0usize..32).prop_map(Op::Return),
         1 => (0usize..32).prop_map(Op::Starve),
+        1 => (0usize..32, prop_oneof![Just(1u32), 2u32..30])
+            .prop_map(|(which, n_tokens)| Op::Renew(which, n_tokens)),
         1 => (0usize..32).prop_map(Op::Remove),
         1 => (0u64..4, 0u64..3).prop_map(|(user, process)| Op::EndProcess(10 * user + process)),
     ]
@@ -210,6 +214,7 @@ impl World {
                     });
                 }
             }
+            Op::Renew(which, n_tokens) => self.renew(which, n_tokens)?,
             Op::Remove(which) => {
                 self.remove(which)?;
             }
@@ -236,6 +241,22 @@ impl World {
     fn push(&mut self, ticket: Ticket) {
         self.waiting.insert(ticket.pass, ticket);
         self.queue.push(ticket);
+    }
+
+    /// What a pass needs has changed while it waits. One that does not wait is not put there.
+    fn renew(&mut self, which: usize, n_tokens: u32) -> Result<(), TestCaseError> {
+        let n_waiting = self.queue.len();
+        if let Some(index) = which.checked_rem(self.waiting.len())
+            && let Some(ticket) = self.waiting.values_mut().nth(index)
+        {
+            (ticket.n_tokens, ticket.is_ahead) = (n_tokens, false);
+            prop_assert!(self.queue.replace(*ticket));
+        }
+        for gone in &self.running {
+            prop_assert!(!self.queue.replace(*gone));
+        }
+        prop_assert_eq!(self.queue.len(), n_waiting);
+        Ok(())
     }
 
     fn remove(&mut self, which: usize) -> Result<Option<Ticket>, TestCaseError> {

@@ -91,6 +91,27 @@ impl Queue {
             })
     }
 
+    /// Puts a ticket in the place of the one that waits for the same pass. False: none does, and nothing changes.
+    pub(crate) fn replace(&mut self, ticket: Ticket) -> bool {
+        let place = |tickets: &[Ticket]| tickets.iter().position(|it| it.pass == ticket.pass);
+        let (alike, others) = if ticket.is_step() {
+            (&mut self.steps, &mut self.prefills)
+        } else {
+            (&mut self.prefills, &mut self.steps)
+        };
+        if let Some(place) = place(alike) {
+            // Nothing behind it moves: hundreds may wait, whose steps are asked for one after the other.
+            alike[place] = ticket;
+            return true;
+        }
+        let Some(place) = place(others) else {
+            return false;
+        };
+        others.remove(place);
+        alike.push(ticket);
+        true
+    }
+
     /// The program offers something else for the pages of a pass that may wait.
     pub(crate) fn set_bid(&mut self, pass: PassId, bid: u64) {
         let mut all = self.steps.iter_mut().chain(&mut self.prefills);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::commands::{Again, Commanded, Loaded};
 use super::generating::{How, MAX_DRAFTED};
-use super::model::{Awaited, Expected, GeneratorModel, Kept, Model, Process, What};
+use super::model::{Awaited, Expected, GeneratorModel, Kept, Model, Process, Wanted, What};
 use super::ops::{NAMES, Op, PROCESSES, V};
 use super::support::fold;
 use super::support::world::{World, options};
@@ -267,16 +267,30 @@ impl Simulation {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, How::Step, None)?;
+                self.submit_generation(at, How::Step, &Wanted::default())?;
             }
             Op::ClearedStep(which) => {
                 if let Some(at) = self.pick(which) {
-                    self.submit_generation(at, How::Cleared, None)?;
+                    self.submit_generation(at, How::Step, &Wanted::cleared())?;
+                }
+            }
+            Op::ProbedStep(which, is_cleared) => {
+                if let Some(at) = self.pick(which) {
+                    let wanted = Wanted {
+                        is_cleared,
+                        n_probes: 1,
+                        ..Wanted::default()
+                    };
+                    self.submit_generation(at, How::Step, &wanted)?;
                 }
             }
             Op::DraftedStep(which, n_right, others) => {
                 if let Some(at) = self.pick(which) {
-                    self.submit_generation(at, How::Step, Some((n_right, others)))?;
+                    let wanted = Wanted {
+                        drafts: Some((n_right, others)),
+                        ..Wanted::default()
+                    };
+                    self.submit_generation(at, How::Step, &wanted)?;
                 }
             }
             Op::Accept(which, n_kept, tokens) => {
@@ -288,7 +302,7 @@ impl Simulation {
                 let Some(at) = self.pick(which) else {
                     return Ok(());
                 };
-                self.submit_generation(at, How::Run, None)?;
+                self.submit_generation(at, How::Run, &Wanted::default())?;
             }
             Op::Forward(which, op) => {
                 if let Some(at) = self.pick(which) {

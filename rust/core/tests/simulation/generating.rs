@@ -1,27 +1,40 @@
 //! Generators, and the tokens that each of their requests must draw.
 
 use pie_core::sampling::Key;
-use pie_core::{Drafting, ErrorCode, FinishReason, GeneratorId, GeneratorOptions, Submission};
+use pie_core::{
+    Drafting, ErrorCode, FinishReason, GeneratorId, GeneratorOptions, Probe, Reading, Submission,
+};
 use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
-use super::model::{Generation, GeneratorModel, Model, What};
+use super::model::{Generation, GeneratorModel, Model, Wanted, What};
 use super::ops::{self, END, V};
 use super::support::sampling::drawn;
 use super::support::world::MODEL;
-use super::support::{derived_seed, fold, row_of, write, write_plain};
+use super::support::{Slot, derived_seed, fold, probing, row_of, state_of, write, write_plain};
 
 /// How a generator goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum How {
     Step,
-    /// A step that draws nothing.
-    Cleared,
     Run,
 }
 
 /// Tokens that are drafted for a step at most.
 pub const MAX_DRAFTED: usize = 9;
+
+/// What steps read.
+fn probe() -> Probe {
+    Probe::Distribution {
+        temperature: 1.0,
+        k: 3,
+    }
+}
+
+fn reading_of(slot: &Slot) -> Reading {
+    let (logits, state) = (row_of(MODEL, V, slot), state_of(MODEL, V, slot));
+    probing::read(&logits, &state, &probe())
+}
 
 impl Simulation {
     pub fn generate(&mut self, at: usize, made: GeneratorOptions) -> Outcome {
@@ -65,9 +78,27 @@ impl Simulation {
             lacks_tokens: false,
             process: model.process,
             late: false,
+            undone: None,
         };
         self.generators.insert(generator, state);
         Ok(())
+    }
+
+    /// Says what is wanted of the step that is open, beside what was before.
+    fn want(
+        &mut self,
+        id: GeneratorId,
+        model: &Model,
+        predicted: Option<&Generation>,
+        asked: &Wanted,
+    ) -> Outcome {
+        if asked.is_cleared {
+            self.world.engine.clear_sampler(id).unwrap();
+        }
+        for _ in 0..asked.n_probes {
+            self.world.engine.probe(id, 0, probe()).unwrap();
+        }
+        self.draft(id, model, predicted, asked.drafts.as_ref())
     }
 
     /// Proposes tokens for the step that is open: some that are right, then others.
@@ -76,13 +107,13 @@ impl Simulation {
         id: GeneratorId,
         model: &Model,
         predicted: Option<&Generation>,
-        drafts: Option<(usize, Vec<u32>)>,
+        drafts: Option<&(usize, Vec<u32>)>,
     ) -> Outcome {
         let Some((n_right, others)) = drafts else {
             return Ok(());
         };
         let right = predicted.map_or(&[][..], |it| &it.tokens);
-        let mut tokens: Vec<u32> = right.iter().take(n_right).copied().collect();
+        let mut tokens: Vec<u32> = right.iter().take(*n_right).copied().collect();
         tokens.extend(others);
         let first = model.all().len() as u32;
         let positions: Vec<u32> = (first..).take(tokens.len()).collect();
@@ -96,8 +127,9 @@ impl Simulation {
     }
 
     /// What a generation must draw from here.
-    fn predict(&self, id: GeneratorId, model: &Model, how: How, is_drafted: bool) -> Generation {
-        let (run, is_cleared) = (how == How::Run, how == How::Cleared);
+    fn predict(&self, id: GeneratorId, model: &Model, how: How, wanted: &Wanted) -> Generation {
+        let run = how == How::Run;
+        let is_cleared = !run && wanted.is_cleared;
         let generator = &self.generators[&id];
         let mut sequence = model.all();
         let adapter = generator.adapter;
@@ -120,7 +152,7 @@ impl Simulation {
         );
         let is_drafted = how == How::Step
             && !generator.late
-            && (is_drafted || generator.drafting == Drafting::NGram);
+            && (wanted.drafts.is_some() || generator.drafting == Drafting::NGram);
         let mut tokens = Vec::new();
         let full = |n_drawn: usize, length: usize| {
             generator.n_accepted as usize + n_drawn >= cap as usize || length >= limit
@@ -129,7 +161,12 @@ impl Simulation {
             .finish
             .or(full(0, sequence.len()).then_some(FinishReason::Length));
         let void = finish.is_some();
-        let mask = (generator.late && how == How::Step)
+        let n_read = match how {
+            How::Step if !void => wanted.n_probes,
+            _ => 0,
+        };
+        let readings = vec![reading_of(&read); n_read];
+        let mask = (generator.late && how == How::Step && !is_cleared)
             .then(|| ops::late_mask(fold(seed, slots.len() as u64)));
         while finish.is_none() && !is_cleared {
             let key = Key {
@@ -164,22 +201,19 @@ impl Simulation {
             is_cleared: is_cleared && !void,
             is_drafted: is_drafted && !void,
             mask: mask.filter(|_| !void),
+            readings,
         }
     }
 
-    pub fn submit_generation(
-        &mut self,
-        at: usize,
-        how: How,
-        drafts: Option<(usize, Vec<u32>)>,
-    ) -> Outcome {
+    pub fn submit_generation(&mut self, at: usize, how: How, asked: &Wanted) -> Outcome {
         let run = how == How::Run;
         let (context, model) = self.contexts[at].clone();
         let Some(id) = model.generator else {
             return Ok(());
         };
+        let wanted = asked.with(self.generators[&id].undone.as_ref());
         let mut generation = if model.request.is_none() {
-            Some(self.predict(id, &model, how, drafts.is_some()))
+            Some(self.predict(id, &model, how, &wanted))
         } else {
             None
         };
@@ -216,10 +250,11 @@ impl Simulation {
                 }
             }
         }
-        if how == How::Cleared {
-            self.world.engine.clear_sampler(id).unwrap();
+        if !run {
+            // Where it is asked for in vain, it comes again as it is.
+            self.want(id, &model, generation.as_ref(), asked)?;
+            self.generators.get_mut(&id).unwrap().undone = Some(wanted);
         }
-        self.draft(id, &model, generation.as_ref(), drafts)?;
         let submission = if run {
             Submission::Run(id)
         } else {
@@ -248,6 +283,9 @@ impl Simulation {
             return Ok(());
         }
         let request = submitted.unwrap();
+        if run {
+            self.generators.get_mut(&id).unwrap().undone = None;
+        }
         self.await_mask(request, 0, generation.mask.as_ref());
         self.entered(context, request, What::Generation(generation));
         Ok(())

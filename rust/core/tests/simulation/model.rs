@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pie_core::sampling::Params;
 use pie_core::{
-    Adapter, ContextId, Drafting, FinishReason, GeneratorId, Output, RequestId, RowOutput,
+    Adapter, ContextId, Drafting, FinishReason, GeneratorId, Output, Reading, RequestId, RowOutput,
 };
 
 use super::support::{Slot, write_plain};
@@ -99,6 +99,38 @@ pub struct GeneratorModel {
     pub process: usize,
     /// The token masks of its steps come late.
     pub late: bool,
+    /// What was wanted of the step that was asked for and not taken: it is opened again with that.
+    pub undone: Option<Wanted>,
+}
+
+/// What is wanted of a step.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// It draws nothing.
+    pub is_cleared: bool,
+    /// So many tokens that are right are proposed, and others behind them.
+    pub drafts: Option<(usize, Vec<u32>)>,
+    /// So many times the row is read from which it draws.
+    pub n_probes: usize,
+}
+
+impl Wanted {
+    pub fn cleared() -> Self {
+        Self {
+            is_cleared: true,
+            ..Self::default()
+        }
+    }
+
+    /// The same, in a step that is open and of which that was wanted before.
+    pub fn with(&self, before: Option<&Self>) -> Self {
+        let before = before.cloned().unwrap_or_default();
+        Self {
+            is_cleared: self.is_cleared || before.is_cleared,
+            drafts: self.drafts.clone().or(before.drafts),
+            n_probes: self.n_probes + before.n_probes,
+        }
+    }
 }
 
 /// A row whose token mask comes late, and was not given.
@@ -140,6 +172,8 @@ pub struct Generation {
     pub is_drafted: bool,
     /// The token mask of a step, where it comes late.
     pub mask: Option<Vec<bool>>,
+    /// What each of its probes reads.
+    pub readings: Vec<Reading>,
 }
 
 impl Generation {

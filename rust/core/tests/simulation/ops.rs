@@ -58,6 +58,8 @@ pub enum Op {
     Step(usize),
     /// One that draws nothing.
     ClearedStep(usize),
+    /// One that reads the row from which it draws; it may draw nothing.
+    ProbedStep(usize, bool),
     /// One for which tokens are proposed: so many that are right, so many others.
     DraftedStep(usize, usize, Vec<u32>),
     /// What the last step accepted is replaced, or first tokens of it are kept and others follow.
@@ -253,6 +255,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         5 => (0usize..6).prop_map(Op::Step),
         2 => (0usize..6).prop_map(Op::Run),
         1 => (0usize..6).prop_map(Op::ClearedStep),
+        1 => (0usize..6, any::<bool>()).prop_map(|(context, is_cleared)| Op::ProbedStep(context, is_cleared)),
         3 => (0usize..6, 0usize..5, prop::collection::vec(0..V, 0..4)).prop_map(|(context, n_right, others)| Op::DraftedStep(context, n_right, others)),
         4 => (0usize..6, 0usize..4, prop::collection::vec(0..V, 0..5)).prop_map(|(context, n_kept, tokens)| Op::Accept(context, n_kept, tokens)),
         5 => (0usize..6, forward()).prop_map(|(context, forward)| Op::Forward(context, forward)),

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::driving::{Outcome, Simulation};
 use super::model::{Expected, What};
+use super::support::probing::near;
 use super::support::world::output;
 
 impl Simulation {
@@ -60,12 +61,18 @@ impl Simulation {
             }
         };
         let output = output(answer);
-        let generation = match generation.is_drafted {
+        let generation = match generation.is_drafted && !generation.is_cleared {
             true => generation.cut(&output),
             false => generation,
         };
         prop_assert_eq!(&output.tokens, &generation.tokens);
         prop_assert_eq!(output.finish, generation.finish);
+        let (found, wanted) = (&output.readings, &generation.readings);
+        let mut both = found.iter().zip(wanted);
+        prop_assert!(
+            found.len() == wanted.len() && both.all(|(found, wanted)| near(found, wanted)),
+            "{found:?} {wanted:?}"
+        );
         if let Some((last, computed)) = generation.tokens.split_last().filter(|_| !generation.void)
         {
             let adapter = self.generators[&generation.generator].adapter;
@@ -83,6 +90,7 @@ impl Simulation {
             self.model(expected.context).provisional = Some(generation.tokens.len());
         }
         let generator = self.generators.get_mut(&generation.generator).unwrap();
+        generator.undone = None;
         generator.n_accepted += generation.tokens.len() as u32;
         generator.n_steps += u32::from(!generation.void);
         generator.lacks_tokens = generation.is_cleared;

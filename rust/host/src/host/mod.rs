@@ -71,6 +71,7 @@ impl Host {
         };
         let threads = Threads::start(&config)?;
         let ticker = Ticker::start(engine.clone())?;
+        let foreground = threads.foreground().clone();
         let background = threads.background().clone();
         let shared = HostState {
             budget: config.budget(),
@@ -78,7 +79,7 @@ impl Host {
             config,
             engine,
             programs,
-            surroundings: Arc::new(Surroundings::new(instance_id, background)),
+            surroundings: Arc::new(Surroundings::new(instance_id, foreground, background)),
             checking: FairTurns::new(PARALLEL_CHECKS),
             standings: Arc::new(Standings::new(threads.n_foreground)),
             threads,

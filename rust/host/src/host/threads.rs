@@ -14,6 +14,7 @@ use crate::{Error, HostConfig};
 pub(super) struct Threads {
     /// None once the host has stopped.
     runtimes: Mutex<Option<Runtimes>>,
+    foreground: Handle,
     background: Handle,
     /// How many the tasks have.
     pub(super) n_foreground: usize,
@@ -48,12 +49,18 @@ impl Threads {
         })?;
         Ok(Self {
             n_foreground: foreground.metrics().num_workers(),
+            foreground: foreground.handle().clone(),
             background: background.handle().clone(),
             runtimes: Mutex::new(Some(Runtimes {
                 foreground,
                 background,
             })),
         })
+    }
+
+    /// Those that run programs.
+    pub(super) const fn foreground(&self) -> &Handle {
+        &self.foreground
     }
 
     /// Those of lower priority.

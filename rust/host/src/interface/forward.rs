@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pie_core::{
-    Answer, ErrorCode, Forward, Input, MAX_FORWARD_ROWS, RowOutput, RowRequest, Submission, masks,
+    ErrorCode, Forward, Input, MAX_FORWARD_ROWS, RowOutput, RowRequest, Submission, masks,
 };
 use tokio::sync::oneshot;
 use wasmtime::component::{Linker, Resource};
@@ -26,6 +26,7 @@ use crate::futures::{Future, Operation};
 use crate::limits::Limits;
 use crate::model::conversation::Context;
 use crate::model::pass::Pass;
+use crate::model::tokens::Extras;
 use crate::process::handles::HandleTable;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
@@ -50,6 +51,10 @@ struct Draft {
     forward: Forward,
     /// What each slot is made of.
     sources: Vec<Source>,
+    /// Bytes of its attention masks, of its token mask, and of the lists of its probes.
+    masks_bytes: usize,
+    token_mask_bytes: usize,
+    lists_bytes: usize,
     charge: Charge,
 }
 
@@ -63,6 +68,15 @@ enum Source {
 }
 
 impl Draft {
+    /// Bytes of all that was put into it.
+    fn n_bytes(&self) -> usize {
+        self.forward.input.len() * INPUT_BYTES
+            + self.forward.rows.len() * ROW_BYTES
+            + self.masks_bytes
+            + self.token_mask_bytes
+            + self.lists_bytes
+    }
+
     /// Adds rows that a slot is made of. Returns the index of the slot.
     fn attach(
         &mut self,
@@ -101,17 +115,38 @@ struct Submitted {
     sources: Vec<Source>,
     /// Tokens of its own.
     n_input: usize,
+    /// What its tokens take besides.
+    extras: Extras,
+    /// For what was put into it and what it reads, until its answer is taken.
+    _charge: Charge,
 }
 
 /// The future of [`Execute`].
 pub type FuturePassOutput = Future<Execute>;
 
 impl Execute {
-    fn submit(context: Arc<Context>, draft: Draft) -> FuturePassOutput {
+    /// Submits a pass that is charged with what it reads, too.
+    ///
+    /// # Errors
+    /// `limit-engine-memory`, `context-released`; the pass can be executed again.
+    fn submit(context: Arc<Context>, draft: &mut Option<Draft>) -> Result<FuturePassOutput, Error> {
+        let waiting = draft.as_mut().ok_or_else(executed)?;
+        let (length, n_read) = context.model.with_engine(|engine| {
+            let n_read = waiting.forward.n_bytes(&engine.config().driver);
+            Ok::<_, Error>((engine.length(context.id)?, n_read))
+        })?;
+        waiting.charge.grow(n_read as u64)?;
+        let Some(draft) = draft.take() else {
+            return Err(Error::internal("a pass that was there is gone"));
+        };
         let Draft {
-            forward, sources, ..
+            forward,
+            sources,
+            charge,
+            ..
         } = draft;
         let n_input = forward.input.len();
+        let extras = extras_of(&forward, length as usize + n_input);
         let submission = Submission::Forward(context.id, Box::new(forward));
         let (pass, receiver) = Pass::submit(&context.model, submission);
         let submitted = Submitted {
@@ -119,11 +154,13 @@ impl Execute {
             pass,
             sources,
             n_input,
+            extras,
+            _charge: charge,
         };
         let source = Self {
             pass: Some(submitted),
         };
-        Future::new(source, receiver)
+        Ok(Future::new(source, receiver))
     }
 
     /// One that fails at once.
@@ -144,14 +181,9 @@ impl Operation for Execute {
         let Some(submitted) = submitted else {
             return Err(Error::internal("a pass that was refused has an answer"));
         };
+        let Submitted { pass, n_input, .. } = &submitted;
         let context = &submitted.context;
-        let take = || match submitted.pass.take()? {
-            Answer::Forwarded(rows) => Ok(rows),
-            _ => Err(Error::internal(
-                "a forward pass was answered as another pass",
-            )),
-        };
-        let rows = context.take_forwarded(submitted.n_input, take)?;
+        let rows = context.take_forwarded(pass, *n_input, &submitted.extras)?;
         Ok(forward::PassOutput {
             slots: slots(rows, &submitted.sources)?,
             speculation: Speculation {
@@ -170,6 +202,21 @@ impl Operation for Execute {
     fn limit(&self, limits: &Limits) -> Option<Duration> {
         limits.pass
     }
+}
+
+/// What the tokens of a pass take besides that end at `end`: those with masks, or else those of its own that have
+/// positions.
+fn extras_of(forward: &Forward, end: usize) -> Extras {
+    if !forward.masks.is_empty() {
+        return Extras::ending(end, forward.masks.iter().map(Vec::len));
+    }
+    let has_positions = forward.input.iter().any(|input| input.position.is_some());
+    let n_tokens = if has_positions {
+        forward.input.len()
+    } else {
+        0
+    };
+    Extras::ending(end, std::iter::repeat_n(0, n_tokens))
 }
 
 /// What the rows of a pass gave, slot by slot.
@@ -200,7 +247,7 @@ view! {
 }
 
 impl Forwards<'_> {
-    /// Changes a pass that was not executed, charged with `n_bytes` more.
+    /// Changes a pass that was not executed, charged with `n_bytes` more while it changes, and then with what it has.
     fn change<T>(
         &mut self,
         handle: &Resource<ForwardPassHandle>,
@@ -210,7 +257,9 @@ impl Forwards<'_> {
         let pass = self.table.get_mut(handle)?;
         let draft = pass.draft.as_mut().ok_or_else(executed)?;
         draft.charge.grow(n_bytes as u64)?;
-        Ok(change(&pass.context, draft)?)
+        let changed = change(&pass.context, draft);
+        draft.charge.resize(draft.n_bytes() as u64)?;
+        Ok(changed?)
     }
 }
 
@@ -227,6 +276,9 @@ impl HostForwardPass for Forwards<'_> {
         let draft = Some(Draft {
             forward: Forward::default(),
             sources: Vec::new(),
+            masks_bytes: 0,
+            token_mask_bytes: 0,
+            lists_bytes: 0,
             charge,
         });
         Ok(self.table.push(ForwardPassHandle { context, draft })?)
@@ -279,19 +331,23 @@ impl HostForwardPass for Forwards<'_> {
         masks: Vec<Vec<u32>>,
     ) -> CallResult<()> {
         let n_runs: usize = masks.iter().map(|mask| mask.len() + 16).sum();
-        self.change(&this, n_runs * RUN_BYTES, |_, draft| {
+        let n_bytes = n_runs * RUN_BYTES;
+        self.change(&this, n_bytes, |_, draft| {
             draft.forward.masks = masks;
+            draft.masks_bytes = n_bytes;
             Ok(())
         })
     }
 
     fn logit_mask(&mut self, this: Resource<ForwardPassHandle>, mask: Vec<u32>) -> CallResult<()> {
-        self.change(&this, mask.len() * RUN_BYTES, |context, draft| {
+        let n_bytes = mask.len() * RUN_BYTES;
+        self.change(&this, n_bytes, |context, draft| {
             if masks::shortest(&mask, context.model.vocab_size())? == [0] {
                 let message = "the token mask allows nothing; allow at least one token";
                 return Err(refused(message.to_owned()));
             }
             draft.forward.token_mask = mask;
+            draft.token_mask_bytes = n_bytes;
             Ok(())
         })
     }
@@ -326,11 +382,11 @@ impl HostForwardPass for Forwards<'_> {
         index: u32,
         probe: Probe,
     ) -> CallResult<u32> {
-        let n_bytes = match &probe {
-            Probe::Logprobs(tokens) => ROW_BYTES + tokens.len() * RUN_BYTES,
-            _ => ROW_BYTES,
+        let list_bytes = match &probe {
+            Probe::Logprobs(tokens) => tokens.len() * RUN_BYTES,
+            _ => 0,
         };
-        self.change(&this, n_bytes, |context, draft| {
+        self.change(&this, ROW_BYTES + list_bytes, |context, draft| {
             let probe = core_probe(probe);
             probe.check(context.model.vocab_size())?;
             let row = RowRequest {
@@ -340,6 +396,7 @@ impl HostForwardPass for Forwards<'_> {
                 late_mask: false,
             };
             let rows = draft.attach([row].into_iter())?;
+            draft.lists_bytes += list_bytes;
             Ok(draft.push(Source::Reading(rows.start)))
         })
     }
@@ -379,11 +436,9 @@ impl HostForwardPass for Forwards<'_> {
     ) -> wasmtime::Result<Resource<FuturePassOutput>> {
         let pass = self.table.get_mut(&this)?;
         let context = pass.context.clone();
-        let future = match pass.draft.take() {
-            Some(draft) => Execute::submit(context, draft),
-            None => Execute::refused(executed()),
-        };
-        self.table.push_future(future)
+        let future = Execute::submit(context, &mut pass.draft);
+        self.table
+            .push_future(future.unwrap_or_else(Execute::refused))
     }
 
     fn drop(&mut self, this: Resource<ForwardPassHandle>) -> wasmtime::Result<()> {

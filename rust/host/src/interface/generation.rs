@@ -1,12 +1,15 @@
 //! `pie:core/generation`: generators.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pie_core::{Answer, ErrorCode, GeneratorId, RequestId, Submission};
+use pie_core::masks::TokenMask;
+use pie_core::{Engine, ErrorCode, GeneratorId, RequestId, Submission};
 use pie_text::limits::MAX_QUEUED_EVENTS;
 use pie_text::{Chat, ChatDecoder, ChatEvent};
+use tokio::sync::oneshot;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::DynPollable;
 
@@ -19,6 +22,7 @@ use super::bindings::pie::core::types;
 use super::context::ContextHandle;
 use super::errors::CallResult;
 use super::futures::host_future;
+use super::grammar::MatcherHandle;
 use super::sampling::{core_probe, core_sampler, slot_of};
 use super::view::view;
 use crate::Error;
@@ -26,9 +30,12 @@ use crate::budget::{Charge, Purpose};
 use crate::errors::text_error;
 use crate::futures::{Future, Operation};
 use crate::limits::Limits;
+use crate::model::constraints::Constraints;
 use crate::model::conversation::Context;
+use crate::model::draft_model::DraftModel;
 use crate::model::pass::Pass;
 use crate::process::handles::HandleTable;
+use crate::process::joined::Joined;
 use crate::process::record::ProcessRecord;
 use crate::process::state::ProcessState;
 use crate::process::surroundings::Surroundings;
@@ -46,6 +53,10 @@ struct Generator {
     charge: Mutex<Charge>,
     /// The step that was executed last.
     step: Mutex<Option<RequestId>>,
+    /// It may be charged with what was wanted of one step.
+    has_own: AtomicBool,
+    /// What walks what it accepts.
+    constraints: Mutex<Constraints>,
 }
 
 impl Generator {
@@ -57,6 +68,74 @@ impl Generator {
         let model = &self.context.model;
         let n_bytes = model.with_engine(|engine| engine.option_bytes(self.id))?;
         lock(&self.charge).resize(n_bytes as u64)
+    }
+
+    /// The open step is charged with what is wanted of it.
+    fn note_own(&self) {
+        self.has_own.store(true, Ordering::Relaxed);
+    }
+
+    /// A step was opened, which has what was wanted of the one before only where that one comes again.
+    ///
+    /// # Errors
+    /// `generator-retired`.
+    fn release_own(&self) -> Result<(), Error> {
+        if self.has_own.swap(false, Ordering::Relaxed) {
+            self.recharge()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the mask of a step that was submitted, while it is computed. Where the program gives one of its own, it is
+    /// kept until that is there.
+    ///
+    /// # Errors
+    /// `invalid-grammar`, `grammar-mismatch`, and those of the core.
+    fn constrain(&self, request: RequestId) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() {
+            return Ok(());
+        }
+        let model = &self.context.model;
+        let stop = model.with_engine(|engine| engine.stop_tokens(self.id))?;
+        let mask = constraints.mask(&stop, model.vocab_size())?;
+        if constraints.program_asks {
+            constraints.keep_mask(mask);
+            return Ok(());
+        }
+        drop(constraints);
+        let mask = TokenMask::new(&mask, model.vocab_size());
+        model.with_engine(|engine| engine.give_step_mask(request, mask))
+    }
+
+    /// Has the constraints walk what a step accepted. Text that they force is accepted with it, and where nothing may
+    /// follow, the generation ends.
+    ///
+    /// # Errors
+    /// `invalid-grammar`, and those of the core.
+    fn walk(&self, output: &mut pie_core::Output) -> Result<(), Error> {
+        let mut constraints = lock(&self.constraints);
+        if constraints.is_empty() || output.tokens.is_empty() {
+            return Ok(());
+        }
+        constraints.accept(&output.tokens)?;
+        if output.finish.is_none() && !constraints.is_terminated() {
+            let forced = constraints.forced()?;
+            if !forced.is_empty() {
+                let n_drawn = output.tokens.len();
+                let all = [output.tokens.as_slice(), &forced].concat();
+                output.tokens = self.context.accept(self.id, &all)?;
+                constraints.go_on(output.tokens.get(n_drawn..).unwrap_or_default())?;
+                let reason = |engine: &mut pie_core::Engine| engine.finish_reason(self.id);
+                output.finish = self.context.model.with_engine(reason)?;
+            }
+        }
+        if output.finish.is_none() && constraints.is_terminated() {
+            let end = |engine: &mut pie_core::Engine| engine.end_by_constraint(self.id);
+            self.context.model.with_engine(end)?;
+            output.finish = Some(pie_core::FinishReason::Constraint);
+        }
+        Ok(())
     }
 
     /// Makes room for `n_tokens` more stop tokens.
@@ -194,8 +273,17 @@ impl<W: Wanted> Advance<W> {
         } else {
             Submission::Run(generator.id)
         };
-        let (pass, receiver) = Pass::submit(&generator.context.model, submission);
+        let (pass, mut receiver) = Pass::submit(&generator.context.model, submission);
         *lock(&generator.step) = Some(pass.request()).filter(|_| W::IS_ONE_STEP);
+        if W::IS_ONE_STEP
+            && let Err(error) = generator.constrain(pass.request())
+        {
+            // The step is given up, and its future tells why.
+            pass.cancel();
+            let (failed, told) = oneshot::channel();
+            drop(failed.send(Err(error)));
+            receiver = told;
+        }
         Future::new(
             Self {
                 generator,
@@ -213,18 +301,10 @@ impl<W: Wanted> Operation for Advance<W> {
 
     fn finish(&mut self, (): ()) -> Result<W::Answer, Error> {
         let context = &self.generator.context;
-        let mut turns = lock(&context.turns);
-        let Answer::Generated(output) = self.pass.take()? else {
-            return Err(Error::internal("a generation was answered as another pass"));
-        };
-        // What the program appended meanwhile lies behind the kept tokens.
-        let seq_len = context.seq_len()?;
-        turns.on_generated(
-            u32::try_from(output.tokens.len()).unwrap_or(u32::MAX),
-            seq_len,
-        );
-        drop(turns);
-        context.charge_generated(output.tokens.len(), seq_len)?;
+        let mut output = context.take_generated(&self.pass)?;
+        if W::IS_ONE_STEP {
+            self.generator.walk(&mut output)?;
+        }
         W::answer(context.model.chat(), output)
     }
 
@@ -240,7 +320,7 @@ impl<W: Wanted> Operation for Advance<W> {
 
 view! {
     /// Generators, who pays for their options, and the models that may draft for them.
-    Generators { table: HandleTable, record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
+    Generators { table: HandleTable, joined: Joined, record: Arc<ProcessRecord>, surroundings: Arc<Surroundings> }
 }
 
 impl Generators<'_> {
@@ -248,7 +328,7 @@ impl Generators<'_> {
     fn on_generator<T>(
         &mut self,
         handle: &Resource<GeneratorHandle>,
-        work: impl FnOnce(&mut pie_core::Engine, GeneratorId) -> Result<T, Error>,
+        work: impl FnOnce(&mut Engine, GeneratorId) -> Result<T, Error>,
     ) -> CallResult<T> {
         let generator = &self.table.get(handle)?.0;
         Ok(generator
@@ -266,47 +346,54 @@ impl Generators<'_> {
         self.table.push_future(Advance::submit(generator))
     }
 
-    /// Who drafts for a generator on `context`.
+    /// The model that drafts for a generator on `context`, if one is to, with what it draws by.
     ///
     /// # Errors
-    /// `unknown-model`; `invalid-argument` where the draft model has another vocabulary; `unsupported` where it has the
-    /// same one: no driver runs two models.
-    fn drafting(&self, context: &Context, wanted: Drafting) -> Result<pie_core::Drafting, Error> {
-        let name = match wanted {
-            Drafting::None => return Ok(pie_core::Drafting::None),
-            Drafting::NGram => return Ok(pie_core::Drafting::NGram),
-            Drafting::Model(name) => name,
+    /// `unknown-model`; `invalid-argument` where it has another vocabulary; those of a context of it.
+    fn draft_model(
+        &mut self,
+        context: &Context,
+        drafting: &Drafting,
+        draws: (pie_core::Sampler, &[u32]),
+    ) -> Result<Option<DraftModel>, Error> {
+        let Drafting::Model(name) = drafting else {
+            return Ok(None);
         };
-        let (drafts, own) = (self.surroundings.models.find(&name)?, &context.model);
-        let (n_drafts, n_own) = (drafts.vocab_size(), own.vocab_size());
-        if n_drafts != n_own {
+        let (model, own) = (self.surroundings.models.find(name)?, &context.model);
+        if !model.shares_vocabulary(own) {
             return Err(Error::new(
                 ErrorCode::InvalidArgument,
                 format!(
-                    "the draft model {name} has a vocabulary of {n_drafts} tokens, and that of the context has \
-                     {n_own}; name one with the same vocabulary, or draft by n-grams"
+                    "the draft model {:?} has another vocabulary ({} tokens) than the model of the context, {:?} ({} \
+                     tokens); name one with the same tokenizer, or draft by n-grams",
+                    model.name(),
+                    model.vocab_size(),
+                    own.name(),
+                    own.vocab_size()
                 ),
             ));
         }
-        Err(Error::new(
-            ErrorCode::Unsupported,
-            format!(
-                "the engine does not draft by models, such as {name}; draft by n-grams, or step by step"
-            ),
-        ))
+        self.joined.join(&model)?;
+        let (process, account) = (self.joined.process_id(), self.record.account.clone());
+        let (sampler, mask) = draws;
+        DraftModel::new(model, process, account, sampler, mask.to_vec()).map(Some)
     }
 
-    /// Changes what is wanted of the steps of a generator, charged afterwards.
+    /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most: it is charged before, and
+    /// a change that is refused leaves nothing.
     fn attach<T>(
         &mut self,
         handle: &Resource<GeneratorHandle>,
-        change: impl FnOnce(&mut pie_core::Engine, GeneratorId) -> Result<T, Error>,
+        n_bytes: impl FnOnce(&Engine) -> usize,
+        change: impl FnOnce(&mut Engine, GeneratorId) -> Result<T, Error>,
     ) -> CallResult<T> {
         let generator = self.table.get(handle)?.0.clone();
         let model = &generator.context.model;
-        let changed = model.with_engine(|engine| change(engine, generator.id))?;
+        let n_bytes = model.with_engine(|engine| n_bytes(engine));
+        lock(&generator.charge).grow(n_bytes as u64)?;
+        let changed = model.with_engine(|engine| change(engine, generator.id));
         generator.recharge()?;
-        Ok(changed)
+        Ok(changed?)
     }
 
     /// Changes the stop tokens of a generator, charged before and after.
@@ -314,7 +401,7 @@ impl Generators<'_> {
         &mut self,
         handle: &Resource<GeneratorHandle>,
         tokens: &[u32],
-        change: impl FnOnce(&mut pie_core::Engine, GeneratorId, &[u32]) -> Result<(), Error>,
+        change: impl FnOnce(&mut Engine, GeneratorId, &[u32]) -> Result<(), Error>,
     ) -> CallResult<()> {
         let generator = self.table.get(handle)?.0.clone();
         generator.make_room(tokens.len())?;
@@ -336,16 +423,23 @@ impl HostGenerator for Generators<'_> {
     ) -> CallResult<Resource<GeneratorHandle>> {
         let sampler = core_sampler(&sampler)?;
         let context = self.table.context(&context)?;
-        let drafting = self.drafting(&context, options.drafting)?;
+        let draws = (sampler, &options.logit_mask[..]);
+        let draft_model = self.draft_model(&context, &options.drafting, draws)?;
+        let drafting = match options.drafting {
+            Drafting::None => pie_core::Drafting::None,
+            Drafting::NGram => pie_core::Drafting::NGram,
+            Drafting::Model(_) => pie_core::Drafting::Host,
+        };
         let chat = context.model.chat().clone();
         let stop_bytes = context.model.stop_bytes(options.stop.len());
-        let charge = self.record.account.charge(Purpose::Options, stop_bytes)?;
         // Without a template there is no turn to cue and no token that ends one.
         let template_stop = if options.auto_flush {
             chat.stop_tokens().unwrap_or_default().to_vec()
         } else {
             Vec::new()
         };
+        let mut constraints = Constraints::default();
+        constraints.has_static_mask = !options.logit_mask.is_empty();
         let made = pie_core::GeneratorOptions {
             adapter: pie_core::Adapter::default(),
             sampler,
@@ -356,6 +450,9 @@ impl HostGenerator for Generators<'_> {
             token_mask: options.logit_mask,
             drafting,
         };
+        // Charged first, so that one that is refused leaves the context and its older generator as they were.
+        let n_bytes = stop_bytes + made.n_bytes() as u64;
+        let charge = self.record.account.charge(Purpose::Options, n_bytes)?;
         let id = context.model.with_engine(|engine| {
             let id = engine.new_generator(context.id, made)?;
             engine.ignore_eos(id, options.ignore_eos).map(|()| id)
@@ -365,7 +462,13 @@ impl HostGenerator for Generators<'_> {
             id,
             charge: Mutex::new(charge),
             step: Mutex::new(None),
+            has_own: AtomicBool::new(false),
+            constraints: Mutex::new(constraints),
         };
+        if let Some(drafts) = draft_model {
+            let model = &generator.context.model;
+            model.begin_drafting(id, drafts, &self.surroundings.foreground);
+        }
         generator.recharge()?;
         // The cue is appended second, so that a generator that cannot be made leaves the context as it was.
         let needs_cue = options.auto_flush && lock(&generator.context.turns).needs_cue();
@@ -380,11 +483,11 @@ impl HostGenerator for Generators<'_> {
     }
 
     fn set_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, &tokens, pie_core::Engine::set_stop)
+        self.change_stop(&this, &tokens, Engine::set_stop)
     }
 
     fn add_stop(&mut self, this: Resource<GeneratorHandle>, tokens: Vec<u32>) -> CallResult<()> {
-        self.change_stop(&this, &tokens, pie_core::Engine::add_stop)
+        self.change_stop(&this, &tokens, Engine::add_stop)
     }
 
     fn ignore_eos(&mut self, this: Resource<GeneratorHandle>, ignore: bool) -> CallResult<()> {
@@ -416,14 +519,37 @@ impl HostGenerator for Generators<'_> {
         probe: Probe,
     ) -> CallResult<u32> {
         // The sampler of the generator is the slot before.
-        self.attach(&this, |engine, id| {
-            let place = engine.probe_each_step(id, index, core_probe(probe))?;
+        let probe = core_probe(probe);
+        let n_bytes = |engine: &Engine| engine.probe_bytes(&probe, true);
+        self.attach(&this, n_bytes, |engine, id| {
+            let place = engine.probe_each_step(id, index, probe.clone())?;
             Ok(place + 1)
         })
     }
 
+    fn constrain(
+        &mut self,
+        this: Resource<GeneratorHandle>,
+        matcher: Resource<MatcherHandle>,
+    ) -> CallResult<()> {
+        let matcher = self.table.get(&matcher)?.matcher.clone();
+        let purpose = Purpose::Options;
+        let charge = self
+            .record
+            .account
+            .charge(purpose, matcher.n_bytes() as u64)?;
+        self.on_generator(&this, |engine, id| engine.set_late_masks(id, true))?;
+        lock(&self.table.get(&this)?.0.constraints).add(matcher, charge);
+        Ok(())
+    }
+
     fn ask_masks(&mut self, this: Resource<GeneratorHandle>, ask: bool) -> CallResult<()> {
-        self.on_generator(&this, |engine, id| engine.set_late_masks(id, ask))
+        let generator = self.table.get(&this)?.0.clone();
+        let mut constraints = lock(&generator.constraints);
+        let late = ask || !constraints.is_empty();
+        self.on_generator(&this, |engine, id| engine.set_late_masks(id, late))?;
+        constraints.program_asks = ask;
+        Ok(())
     }
 
     fn probe(
@@ -432,8 +558,11 @@ impl HostGenerator for Generators<'_> {
         index: u32,
         probe: Probe,
     ) -> CallResult<u32> {
-        self.attach(&this, |engine, id| {
-            let place = engine.probe(id, index, core_probe(probe))?;
+        let probe = core_probe(probe);
+        self.table.get(&this)?.0.note_own();
+        let n_bytes = |engine: &Engine| engine.probe_bytes(&probe, false);
+        self.attach(&this, n_bytes, |engine, id| {
+            let place = engine.probe(id, index, probe.clone())?;
             Ok(place + u32::from(!engine.is_cleared(id)?))
         })
     }
@@ -448,7 +577,14 @@ impl HostGenerator for Generators<'_> {
         tokens: Vec<u32>,
         positions: Vec<u32>,
     ) -> CallResult<()> {
-        self.attach(&this, |engine, id| engine.draft(id, &tokens, &positions))
+        self.table.get(&this)?.0.note_own();
+        // A list that grows has room for four tokens at least.
+        let n_bytes = (tokens.len() + 4) * size_of::<u32>();
+        self.attach(
+            &this,
+            |_| n_bytes,
+            |engine, id| engine.draft(id, &tokens, &positions),
+        )
     }
 
     fn give_mask(&mut self, this: Resource<GeneratorHandle>, mask: Vec<u32>) -> CallResult<()> {
@@ -461,7 +597,10 @@ impl HostGenerator for Generators<'_> {
             .into());
         };
         let model = &generator.context.model;
-        Ok(model.with_engine(|engine| engine.give_step_mask(request, &mask))?)
+        let mask = lock(&generator.constraints).with_program(mask, model.vocab_size())?;
+        // Masks are long: they are read apart from the engine.
+        let mask = TokenMask::new(&mask, model.vocab_size());
+        Ok(model.with_engine(|engine| engine.give_step_mask(request, mask))?)
     }
 
     fn accept(
@@ -470,11 +609,20 @@ impl HostGenerator for Generators<'_> {
         tokens: Vec<u32>,
     ) -> CallResult<Vec<u32>> {
         let generator = &self.table.get(&this)?.0;
-        Ok(generator.context.accept(generator.id, &tokens)?)
+        let kept = generator.context.accept(generator.id, &tokens)?;
+        let mut constraints = lock(&generator.constraints);
+        constraints.replace(&kept)?;
+        if !constraints.is_empty() && constraints.is_terminated() {
+            let model = &generator.context.model;
+            model.with_engine(|engine| engine.end_by_constraint(generator.id))?;
+        }
+        Ok(kept)
     }
 
     fn next_step(&mut self, this: Resource<GeneratorHandle>) -> CallResult<Option<u32>> {
-        self.on_generator(&this, |engine, id| engine.next_step(id))
+        let opened = self.on_generator(&this, Engine::next_step)?;
+        self.table.get(&this)?.0.release_own()?;
+        Ok(opened)
     }
 
     fn set_seed(&mut self, this: Resource<GeneratorHandle>, seed: u64) -> CallResult<()> {

@@ -5,8 +5,8 @@ use wasmtime::component::{Component, Linker};
 
 use super::bindings::ProgramPre;
 use super::{
-    adapter, chat, clocks, context, forward, futures, generation, masks, model, poll, reasoning,
-    runtime, sampling, session, source, tokenizer, tools, types,
+    adapter, chat, clocks, context, forward, futures, generation, grammar, masks, model, poll,
+    reasoning, runtime, sampling, session, source, tokenizer, tools, types,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -41,6 +41,7 @@ impl Linkers {
         adapter::add_to_linker(&mut programs)?;
         sampling::add_to_linker(&mut programs)?;
         masks::add_to_linker(&mut programs)?;
+        grammar::add_to_linker(&mut programs)?;
         forward::add_to_linker(&mut programs)?;
         generation::add_to_linker(&mut programs)?;
         session::add_to_linker(&mut programs)?;

@@ -16,6 +16,7 @@ mod errors;
 mod forward;
 mod futures;
 mod generation;
+mod grammar;
 pub(crate) mod linkers;
 mod masks;
 mod model;

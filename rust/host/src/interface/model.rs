@@ -37,8 +37,8 @@ impl HostModel for Loaded<'_> {
         &mut self,
         this: Resource<ModelHandle>,
     ) -> wasmtime::Result<Resource<TokenizerHandle>> {
-        let tokenizer = self.table.get(&this)?.0.chat().tokenizer().clone();
-        Ok(self.table.push(TokenizerHandle(tokenizer))?)
+        let chat = self.table.get(&this)?.0.chat().clone();
+        Ok(self.table.push(TokenizerHandle(chat))?)
     }
 
     fn drop(&mut self, this: Resource<ModelHandle>) -> wasmtime::Result<()> {

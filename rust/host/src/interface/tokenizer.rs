@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pie_core::ErrorCode;
-use pie_text::Tokenizer;
+use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
 use wasmtime::component::{Linker, Resource};
 
@@ -16,8 +16,8 @@ use crate::process::handles::HandleTable;
 use crate::process::state::ProcessState;
 use crate::process::texts::Texts;
 
-/// What stands behind a `tokenizer` handle.
-pub struct TokenizerHandle(pub(crate) Arc<Tokenizer>);
+/// What stands behind a `tokenizer` handle: with the chat side of its model, which knows the stop tokens.
+pub struct TokenizerHandle(pub(crate) Arc<Chat>);
 
 /// Ids, and the bytes of each.
 type Tokens = (Vec<u32>, Vec<Vec<u8>>);
@@ -39,13 +39,13 @@ impl HostTokenizer for Tokenizers<'_> {
         if text.len() > MAX_TEXT_BYTES {
             return Err(too_long(text.len()).into());
         }
-        let tokenizer = self.table.get(&this)?.0.clone();
+        let tokenizer = self.table.get(&this)?.0.tokenizer().clone();
         let tokens = self.texts.with(text, move |text| tokenizer.encode(text));
         Ok(tokens.await?.map_err(text_error)?)
     }
 
     fn decode(&mut self, this: Resource<TokenizerHandle>, tokens: Vec<u32>) -> CallResult<String> {
-        let tokenizer = &self.table.get(&this)?.0;
+        let tokenizer = self.table.get(&this)?.0.tokenizer();
         // The bytes of the tokens, and the text that they make.
         let n_bytes = 2 * tokenizer.text_bytes(&tokens).min(4 * MAX_TEXT_BYTES);
         let charge = self.texts.charge(n_bytes)?;
@@ -55,19 +55,25 @@ impl HostTokenizer for Tokenizers<'_> {
     }
 
     fn vocab_size(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<u32> {
-        Ok(self.table.get(&this)?.0.vocab_size())
+        Ok(self.table.get(&this)?.0.tokenizer().vocab_size())
     }
 
     fn vocabs(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<Tokens> {
-        Ok(self.table.get(&this)?.0.vocabs())
+        Ok(self.table.get(&this)?.0.tokenizer().vocabs())
     }
 
     fn special_tokens(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<Tokens> {
-        Ok(self.table.get(&this)?.0.special_tokens())
+        Ok(self.table.get(&this)?.0.tokenizer().special_tokens())
     }
 
     fn split_regex(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<String> {
-        Ok(self.table.get(&this)?.0.split_regex().to_owned())
+        Ok(self
+            .table
+            .get(&this)?
+            .0
+            .tokenizer()
+            .split_regex()
+            .to_owned())
     }
 
     fn drop(&mut self, this: Resource<TokenizerHandle>) -> wasmtime::Result<()> {

@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use pie_core::{ContextId, Engine, GeneratorId, HostData, ProcessId};
+use pie_core::{Answer, ContextId, Engine, Entering, GeneratorId, HostData, ProcessId, RowOutput};
 use pie_text::{Addition, At, Chat, ChatState};
 
 use super::Model;
-use super::tokens::{TOKEN_BYTES, Tokens};
+use super::pass::Pass;
+use super::tokens::{Extras, TOKEN_BYTES, Tokens};
 use crate::Error;
 use crate::budget::{Account, Charge, Purpose};
 use crate::errors::text_error;
@@ -23,6 +24,7 @@ const SNAPSHOT_BYTES: u64 = 1 << 10;
 #[derive(Debug)]
 pub(crate) struct SavedConversation {
     turns: ChatState,
+    extras: Extras,
     /// Whose it is; the core knows users by numbers.
     pub(crate) user: String,
     /// Held as long as the snapshot.
@@ -61,6 +63,39 @@ impl Context {
         Ok(Self::new(model, id, ChatState::new(), Tokens::new(account)))
     }
 
+    /// An empty context that follows one of another model, for which it drafts.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub(crate) fn create_draft(
+        model: Arc<Model>,
+        process: ProcessId,
+        account: Account,
+    ) -> Result<Self, Error> {
+        let id = model.with_engine(|engine| engine.new_draft_context(process))?;
+        Ok(Self::new(model, id, ChatState::new(), Tokens::new(account)))
+    }
+
+    /// Has it say `tokens` behind its first `n_known` and no more, charged with `n_drafts` that are to follow.
+    ///
+    /// # Errors
+    /// Those of the core; `limit-engine-memory`.
+    pub(crate) fn follow(&self, n_known: u32, tokens: &[u32], n_drafts: u32) -> Result<(), Error> {
+        let length = n_known as usize + tokens.len() + n_drafts as usize;
+        let mut charged = lock(&self.tokens);
+        charged.truncate(0);
+        charged.add(length, length)?;
+        drop(charged);
+        self.model
+            .with_engine(|engine| engine.follow(self.id, n_known, tokens))
+    }
+
+    /// Releases it, and what it is charged with.
+    pub(crate) fn release_uncharged(&self) {
+        self.release();
+        lock(&self.tokens).truncate(0);
+    }
+
     /// The context that the core made from a snapshot, with the state of the conversation that was kept with it.
     ///
     /// # Errors
@@ -74,9 +109,11 @@ impl Context {
         // It always is one: only [`Context::save`] saves.
         let kept = host_data.downcast_ref::<SavedConversation>();
         let turns = kept.map(|kept| kept.turns.clone()).unwrap_or_default();
+        let extras = kept.map(|kept| kept.extras.clone()).unwrap_or_default();
         // The charge of a snapshot that was taken is given back, so that the context has room for its own.
         drop(host_data);
-        let context = Self::new(model, id, turns, Tokens::new(account));
+        let tokens = Tokens::new(account).with_extras(extras);
+        let context = Self::new(model, id, turns, tokens);
         context.charge_whole().inspect_err(|_| context.release())?;
         Ok(context)
     }
@@ -109,36 +146,49 @@ impl Context {
         engine.append(self.id, tokens)
     }
 
-    /// Charges tokens that were generated.
+    /// Takes the answer of a pass whose tokens have these besides: what enters is charged before.
     ///
     /// # Errors
-    /// `limit-engine-memory`.
-    pub(crate) fn charge_generated(&self, n_tokens: usize, seq_len: u32) -> Result<(), Error> {
-        lock(&self.tokens).add(n_tokens, seq_len as usize)
+    /// Those of the pass; `limit-engine-memory`, and the context is as it was before the pass.
+    fn take(&self, pass: &Pass, extras: &Extras) -> Result<Answer, Error> {
+        pass.take_paid(|Entering { n_tokens, length }| {
+            lock(&self.tokens).add_with(n_tokens, length, extras)
+        })
+    }
+
+    /// Takes the answer of a generation.
+    ///
+    /// # Errors
+    /// As [`Self::take_forwarded`].
+    pub(crate) fn take_generated(&self, pass: &Pass) -> Result<pie_core::Output, Error> {
+        let mut turns = lock(&self.turns);
+        let Answer::Generated(output) = self.take(pass, &Extras::default())? else {
+            return Err(Error::internal("a generation was answered as another pass"));
+        };
+        // What the program appended meanwhile lies behind the kept tokens.
+        let n_tokens = u32::try_from(output.tokens.len()).unwrap_or(u32::MAX);
+        turns.on_generated(n_tokens, self.seq_len()?);
+        Ok(output)
     }
 
     /// Puts tokens in place of those that the last step of a generator accepted, in the conversation too. Returns those
     /// that are kept.
     ///
     /// # Errors
-    /// Those of the core; `limit-engine-memory`.
+    /// Those of the core; `limit-engine-memory`. Nothing changes then.
     pub(crate) fn accept(&self, generator: GeneratorId, tokens: &[u32]) -> Result<Vec<u32>, Error> {
         let mut turns = lock(&self.turns);
-        let (kept, before, after, length) = self.model.with_engine(|engine| {
+        let (kept, before, after) = self.model.with_engine(|engine| {
             let before = engine.seq_len(self.id)?;
-            let kept = engine.accept(generator, tokens)?;
-            let length = engine.length(self.id)? as usize;
-            Ok::<_, Error>((kept, before, engine.seq_len(self.id)?, length))
+            let kept = engine.accept_paid(generator, tokens, |entering| {
+                lock(&self.tokens).replace(entering.length)
+            })?;
+            Ok::<_, Error>((kept, before, engine.seq_len(self.id)?))
         })?;
         let n_kept = u32::try_from(kept.len()).unwrap_or(u32::MAX);
         let start = after.saturating_sub(n_kept);
         turns.truncate(before, start);
         turns.on_generated(n_kept, after);
-        drop(turns);
-        let mut charged = lock(&self.tokens);
-        charged.truncate(length.saturating_sub(kept.len()));
-        charged.add(kept.len(), length)?;
-        drop(charged);
         Ok(kept)
     }
 
@@ -195,17 +245,22 @@ impl Context {
         self.model.with_engine(|engine| engine.check_tokens(tokens))
     }
 
-    /// Takes the answer of a pass by `take`, with which `n_input` tokens of its own enter the context as they are.
+    /// Takes the answer of a forward pass, with which `n_input` tokens of its own enter the context as they are.
     ///
     /// # Errors
-    /// Those of `take`; `limit-engine-memory`.
-    pub(crate) fn take_forwarded<T>(
+    /// Those of the pass; `limit-engine-memory`, and the context is as it was before the pass.
+    pub(crate) fn take_forwarded(
         &self,
+        pass: &Pass,
         n_input: usize,
-        take: impl FnOnce() -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        extras: &Extras,
+    ) -> Result<Vec<RowOutput>, Error> {
         let mut turns = lock(&self.turns);
-        let answer = take()?;
+        let Answer::Forwarded(answer) = self.take(pass, extras)? else {
+            return Err(Error::internal(
+                "a forward pass was answered as another pass",
+            ));
+        };
         let (seq_len, length, tail) = self.model.with_engine(|engine| {
             let (length, tail) = self.end_in(engine)?;
             Ok::<_, Error>((engine.seq_len(self.id)?, length, tail))
@@ -222,7 +277,6 @@ impl Context {
             self.model.chat().on_append(&mut turns, n_tokens, at);
         }
         drop(turns);
-        self.charge_generated(n_input, seq_len)?;
         Ok(answer)
     }
 
@@ -272,9 +326,12 @@ impl Context {
     ) -> Result<T, Error> {
         let turns = lock(&self.turns);
         let length = self.model.with_engine(|engine| engine.length(self.id))?;
-        let n_bytes = SNAPSHOT_BYTES + u64::from(length) * TOKEN_BYTES as u64;
+        let extras = lock(&self.tokens).extras().clone();
+        let n_bytes = u64::from(length) * TOKEN_BYTES as u64 + extras.n_bytes() as u64;
+        let n_bytes = SNAPSHOT_BYTES + n_bytes;
         let kept = SavedConversation {
             turns: turns.clone(),
+            extras,
             user: user.to_owned(),
             _charge: account.charge(Purpose::Snapshot, n_bytes)?,
         };
@@ -284,5 +341,6 @@ impl Context {
 
     pub(crate) fn release(&self) {
         self.model.with_engine(|engine| engine.release(self.id));
+        lock(&self.tokens).release();
     }
 }

@@ -1,9 +1,13 @@
 //! A loaded model: the core behind its lock, the text side, and whoever waits for an answer.
 
 mod commands;
+pub(crate) mod constraints;
 pub(crate) mod conversation;
+pub(crate) mod draft_model;
+mod drafters;
 pub(crate) mod driver;
 pub(crate) mod dummy;
+pub(crate) mod grammars;
 pub(crate) mod inbox;
 pub(crate) mod overdue;
 mod overdue_signal;
@@ -12,23 +16,24 @@ mod readiness;
 pub(crate) mod registry;
 mod snapshots;
 pub(crate) mod state;
-mod tokens;
+pub(crate) mod tokens;
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pie_core::{
-    Capabilities, Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn, Progress, RequestId, Stats,
-    Submission, UserId, UserStats,
+    Capabilities, DraftsWanted, Engine, EngineConfig, ErrorCode, LateDraw, LateDrawn, Progress,
+    RequestId, Stats, Submission, UserId, UserStats,
 };
 use pie_text::Chat;
 use pie_text::limits::MAX_TEXT_BYTES;
 use tokio::sync::oneshot;
 
+use self::drafters::Drafters;
 use self::inbox::Inbox;
 use self::overdue_signal::OverdueSignal;
 pub use self::snapshots::SnapshotInfo;
@@ -81,6 +86,10 @@ pub struct Model {
     /// Woken where a batch or a command begins while neither ran.
     watch: Arc<OverdueSignal>,
     waiters: Mutex<HashMap<RequestId, Waker>>,
+    /// Of the generators for which models draft.
+    drafters: Drafters,
+    /// A digest of all tokens, once it was asked for.
+    vocabulary: OnceLock<u64>,
     /// Those of them that wait for a command, and that the end of the model wakes.
     commanded: Mutex<HashSet<RequestId>>,
     state: Mutex<ModelState>,
@@ -124,6 +133,8 @@ impl Model {
             watch: Arc::default(),
             engine: Mutex::new(Engine::new(engine)?),
             waiters: Mutex::default(),
+            drafters: Drafters::default(),
+            vocabulary: OnceLock::new(),
             commanded: Mutex::default(),
             state: Mutex::default(),
             refuses: AtomicBool::new(false),
@@ -141,6 +152,23 @@ impl Model {
     /// Entries of its vocabulary: the length of a row of logits.
     pub fn vocab_size(&self) -> u32 {
         self.driver.vocab_size
+    }
+
+    /// Whether the ids of another model mean the same tokens.
+    pub(crate) fn shares_vocabulary(&self, other: &Self) -> bool {
+        self.vocab_size() == other.vocab_size() && self.vocabulary() == other.vocabulary()
+    }
+
+    /// A digest of all tokens.
+    fn vocabulary(&self) -> u64 {
+        *self.vocabulary.get_or_init(|| {
+            let tokenizer = self.chat.tokenizer();
+            let mut hasher = DefaultHasher::new();
+            for id in 0..tokenizer.vocab_size() {
+                tokenizer.token_bytes(id).hash(&mut hasher);
+            }
+            hasher.finish()
+        })
     }
 
     /// Tokens that a page holds.
@@ -216,8 +244,12 @@ impl Model {
         );
         let draws = engine.drain_draws();
         let due_ns = engine.take_late_due_ns();
+        let drafts = engine.drain_draft_events();
         drop(engine);
         self.watch_late(due_ns);
+        if !drafts.is_empty() {
+            self.drafters.tell(drafts);
+        }
         if !draws.is_empty() {
             self.draw_late(draws, &mut answered);
         }
@@ -273,6 +305,12 @@ impl Model {
     pub(crate) fn cancel(&self, request: RequestId) {
         lock(&self.waiters).remove(&request);
         self.with_engine(|engine| engine.cancel(request));
+        self.inbox.ring();
+    }
+
+    /// Gives a generation the drafts that it wanted.
+    fn give_drafts(&self, wanted: &DraftsWanted, drafts: &[u32]) {
+        self.with_engine(|engine| engine.give_drafts(wanted.request, wanted.length(), drafts));
         self.inbox.ring();
     }
 

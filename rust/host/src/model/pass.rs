@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pie_core::{Answer, RequestId, Submission};
+use pie_core::{Answer, Engine, Entering, RequestId, Submission};
 use tokio::sync::oneshot;
 
 use super::Model;
@@ -49,7 +49,19 @@ impl Pass {
     /// # Errors
     /// Those of the pass.
     pub(crate) fn take(&self) -> Result<Answer, Error> {
-        let answer = self.model.with_engine(|engine| engine.take(self.request));
+        self.take_paid(|_| Ok(()))
+    }
+
+    /// The same, where `pay` is asked before anything enters the context.
+    ///
+    /// # Errors
+    /// Those of the pass, and that of `pay`: the context is as it was then.
+    pub(crate) fn take_paid(
+        &self,
+        pay: impl FnOnce(Entering) -> Result<(), Error>,
+    ) -> Result<Answer, Error> {
+        let take = |engine: &mut Engine| engine.take_paid(self.request, pay);
+        let answer = self.model.with_engine(take);
         answer.unwrap_or_else(|| Err(Error::internal("a pass that was ready has no answer")))
     }
 

@@ -3,6 +3,9 @@
 //! A fork shares the tokens of its original, so each token is charged once: to the context that it was added to, until
 //! that one and all that were forked from it afterwards are gone. A context takes back as its own what it alone still
 //! has, so that what it shares is never more than a few parts, and what it truncates is charged no more.
+//!
+//! What a forward pass gave its tokens besides, as positions and attention masks, lives as long as they do. It is charged
+//! to each context that has it, so that nobody has to know who shares which of it.
 
 use std::sync::Arc;
 
@@ -16,6 +19,57 @@ pub(crate) const TOKEN_BYTES: usize = 24;
 /// forked.
 const MAX_SHARED: usize = 16;
 
+/// What positions and the like take of a token that has some of its own.
+const TRAITS_BYTES: usize = 64;
+
+/// What tokens of a context take besides, by their place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extras(Vec<Extra>);
+
+#[derive(Clone, Copy, Debug)]
+struct Extra {
+    place: usize,
+    /// Bytes of this one and of all before it.
+    total: usize,
+}
+
+impl Extras {
+    /// Those of tokens that end before `end`, with attention masks of so many runs.
+    pub(crate) fn ending(end: usize, n_runs: impl ExactSizeIterator<Item = usize>) -> Self {
+        let start = end.saturating_sub(n_runs.len());
+        let mut extras = Self::default();
+        for (place, n_runs) in (start..end).zip(n_runs) {
+            extras.push(place, TRAITS_BYTES + n_runs * size_of::<u32>());
+        }
+        extras
+    }
+
+    fn push(&mut self, place: usize, n_bytes: usize) {
+        let total = self.0.last().map_or(0, |last| last.total) + n_bytes;
+        self.0.push(Extra { place, total });
+    }
+
+    /// Adds those of the last tokens.
+    fn extend(&mut self, others: &Self) {
+        let mut before = 0;
+        for other in &others.0 {
+            self.push(other.place, other.total - before);
+            before = other.total;
+        }
+    }
+
+    fn truncate(&mut self, length: usize) {
+        let n_left = self.0.partition_point(|extra| extra.place < length);
+        self.0.truncate(n_left);
+    }
+
+    /// Bytes of them, and of what counts them.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let own = self.0.last().map_or(0, |last| last.total);
+        own + self.0.len() * 2 * size_of::<Extra>()
+    }
+}
+
 /// The tokens of one context.
 #[derive(Debug)]
 pub(crate) struct Tokens {
@@ -27,6 +81,8 @@ pub(crate) struct Tokens {
     shared: Vec<Arc<Part>>,
     /// So many of the first tokens are charged by what is shared.
     n_shared: usize,
+    /// Charged with its own tokens, whosever they are of.
+    extras: Extras,
 }
 
 /// Tokens that several contexts have in common.
@@ -47,7 +103,24 @@ impl Tokens {
             n_own: 0,
             shared: Vec::new(),
             n_shared: 0,
+            extras: Extras::default(),
         }
+    }
+
+    /// The same, of a context whose tokens have these.
+    pub(crate) fn with_extras(self, extras: Extras) -> Self {
+        Self { extras, ..self }
+    }
+
+    /// What its tokens take besides.
+    pub(crate) const fn extras(&self) -> &Extras {
+        &self.extras
+    }
+
+    /// Bytes of so many tokens of its own, and of all extras.
+    fn bytes(&self, n_own: usize) -> usize {
+        let n_bytes = n_own.saturating_mul(TOKEN_BYTES);
+        n_bytes.saturating_add(self.extras.n_bytes())
     }
 
     /// `n_tokens` more come in, which makes `length`: what was truncated meanwhile is charged no more.
@@ -55,11 +128,37 @@ impl Tokens {
     /// # Errors
     /// `limit-engine-memory`, and what is held stays charged.
     pub(crate) fn add(&mut self, n_tokens: usize, length: usize) -> Result<(), Error> {
+        self.add_with(n_tokens, length, &Extras::default())
+    }
+
+    /// The same, with what the last tokens take besides.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub(crate) fn add_with(
+        &mut self,
+        n_tokens: usize,
+        length: usize,
+        extras: &Extras,
+    ) -> Result<(), Error> {
         self.take_back();
         let room = length.saturating_sub(self.n_shared);
         let n_own = self.n_own.saturating_add(n_tokens).min(room);
-        self.own.set(n_own.saturating_mul(TOKEN_BYTES))?;
+        self.own.set(self.bytes(n_own) + extras.n_bytes())?;
         self.n_own = n_own;
+        self.extras.extend(extras);
+        Ok(())
+    }
+
+    /// It has `length` tokens from now on, of which the last are other ones.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub(crate) fn replace(&mut self, length: usize) -> Result<(), Error> {
+        self.take_back();
+        let n_own = length.saturating_sub(self.n_shared);
+        self.own.set(self.bytes(n_own))?;
+        self.truncate(length);
         Ok(())
     }
 
@@ -68,7 +167,13 @@ impl Tokens {
         self.take_back();
         self.n_shared = self.n_shared.min(length);
         self.n_own = length - self.n_shared;
-        self.own.shrink(self.n_own.saturating_mul(TOKEN_BYTES));
+        self.extras.truncate(length);
+        self.own.shrink(self.bytes(self.n_own));
+    }
+
+    /// The context is gone, though its handle may stay.
+    pub(crate) fn release(&mut self) {
+        *self = Self::new(self.account.clone());
     }
 
     /// Those of a fork of `length` tokens.
@@ -77,15 +182,18 @@ impl Tokens {
     /// `limit-engine-memory`, and what is held stays charged.
     pub(crate) fn fork(&mut self, length: usize) -> Result<Self, Error> {
         self.truncate(length);
+        let mut fork = Self::new(self.account.clone()).with_extras(self.extras.clone());
+        fork.own.set(self.extras.n_bytes())?;
         if self.n_own > 0 {
             let is_full = self.shared.len() >= MAX_SHARED;
             let n_own = if is_full { length } else { self.n_own };
+            let mut own = SteppedCharge::new(self.account.empty(Purpose::Text));
+            own.set(self.extras.n_bytes())?;
             self.own.set(n_own.saturating_mul(TOKEN_BYTES))?;
             if is_full {
                 self.shared.clear();
                 self.n_shared = 0;
             }
-            let own = SteppedCharge::new(self.account.empty(Purpose::Text));
             self.shared.push(Arc::new(Part {
                 holding: std::mem::replace(&mut self.own, own),
                 start: self.n_shared,
@@ -93,7 +201,6 @@ impl Tokens {
             self.n_own = 0;
             self.n_shared = length;
         }
-        let mut fork = Self::new(self.account.clone());
         fork.shared.clone_from(&self.shared);
         fork.n_shared = self.n_shared;
         Ok(fork)
@@ -140,6 +247,42 @@ mod tests {
         drop((first, second));
         assert_eq!(budget.held_bytes(), once);
         drop(third);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn masks_are_charged_as_long_as_their_tokens() {
+        let budget = Budget::new(64 << 20, Some(32 << 20));
+        let mut tokens = Tokens::new(budget.account("ada"));
+        tokens.add(N, N).unwrap();
+        let plain = budget.held_bytes();
+        let masks = |end| Extras::ending(end, std::iter::repeat_n(1024, 1000));
+        tokens.add_with(1000, N + 1000, &masks(N + 1000)).unwrap();
+        let masked = budget.held_bytes();
+        assert!(masked >= plain + 1000 * 4096, "{masked}");
+        // Tokens that were there may be given some too; each fork has its own.
+        tokens.add_with(0, N + 1000, &masks(N + 1000)).unwrap();
+        let twice = budget.held_bytes();
+        assert!(twice >= plain + 2000 * 4096, "{twice}");
+        let fork = tokens.fork(N + 1000).unwrap();
+        assert!(budget.held_bytes() >= twice + 2000 * 4096);
+        drop(fork);
+        // A part of them, and the rest.
+        tokens.truncate(N + 500);
+        assert!((masked - (1 << 20)..masked + (1 << 20)).contains(&budget.held_bytes()));
+        tokens.replace(N).unwrap();
+        assert!(budget.held_bytes() <= plain + (32 << 10));
+        let refused = tokens.add_with(
+            9000,
+            N + 9000,
+            &Extras::ending(N + 9000, std::iter::repeat_n(1024, 9000)),
+        );
+        assert_eq!(
+            refused.unwrap_err().code,
+            pie_core::ErrorCode::LimitEngineMemory
+        );
+        assert!(budget.held_bytes() <= plain + (32 << 10));
+        drop(tokens);
         assert_eq!(budget.held_bytes(), 0);
     }
 

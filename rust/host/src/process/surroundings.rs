@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::programs::Directory;
+use crate::model::grammars::Grammars;
 use crate::model::registry::Models;
 use crate::program::fair_turns::FairTurns;
 
@@ -18,20 +19,26 @@ pub(crate) struct Surroundings {
     pub(crate) models: Models,
     /// What is known by name and by number.
     pub(crate) directory: Directory,
-    /// Who may have a long text encoded.
+    /// Grammars that programs made.
+    pub(crate) grammars: Grammars,
+    /// Who may have a long text encoded or a grammar compiled.
     pub(crate) encoding: Arc<FairTurns>,
+    /// Where programs run, and what drafts for them.
+    pub(crate) foreground: Handle,
     /// Where programs run that compute without waiting, and where long texts are encoded.
     pub(crate) background: Handle,
 }
 
 impl Surroundings {
     /// Those of a host without models.
-    pub(crate) fn new(instance_id: String, background: Handle) -> Self {
+    pub(crate) fn new(instance_id: String, foreground: Handle, background: Handle) -> Self {
         Self {
             instance_id,
             models: Models::default(),
             directory: Directory::default(),
+            grammars: Grammars::default(),
             encoding: FairTurns::new(PARALLEL_TEXTS),
+            foreground,
             background,
         }
     }

@@ -335,7 +335,7 @@ pub fn parse_digest(text: &str) -> Result<[u8; 32], Error> {
     parsed().ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
         invalid(format!(
-            "the runtime is named {shown:?}, which is no digest; expected {DIGEST_PREFIX} and 64 hexadecimal digits"
+            "the runtime is named {shown:?}, which is not a digest; expected {DIGEST_PREFIX} and 64 hexadecimal digits"
         ))
     })
 }

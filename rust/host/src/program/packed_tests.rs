@@ -129,7 +129,7 @@ fn a_lying_header_is_refused() {
         ),
         (
             &HEADER.replace("\"runtime\":null", "\"runtime\":\"md5:00\""),
-            "\"md5:00\", which is no digest",
+            "\"md5:00\", which is not a digest",
         ),
         (
             &HEADER.replace("python", "component"),
@@ -153,7 +153,7 @@ fn a_lying_header_is_refused() {
     refused(
         &with(&digest, Some(archive)),
         ErrorCode::InvalidProgram,
-        "which is no digest",
+        "which is not a digest",
     );
     refused(
         &with(HEADER, None),

@@ -12,7 +12,7 @@ use crate::kept::Keeper;
 use crate::output::Slots;
 use crate::sample::Seeded;
 use crate::shared::Shared;
-use crate::{Model, Result};
+use crate::{ErrorCode, Model, Result, errors};
 
 /// What a builder method asks of the generator in the engine.
 type Setting = Box<dyn Fn(&raw::Generator) -> std::result::Result<(), Error>>;
@@ -40,9 +40,8 @@ pub(super) struct Machine {
 #[derive(Clone, Copy, Debug)]
 struct OpenStep {
     index: Option<u32>,
-    /// The owner of the handles of its own probes, and how many there are.
+    /// The owner of the handles of its own probes.
     probes: Owner,
-    n_probes: u32,
     sampler: Option<SampleHandle>,
 }
 
@@ -51,7 +50,6 @@ impl OpenStep {
         Self {
             index,
             probes: Owner::new(),
-            n_probes: 0,
             sampler: Some(SampleHandle::new(Owner::new(), 0)),
         }
     }
@@ -103,15 +101,16 @@ impl Machine {
         self.keeper.value_of(made.and_then(|made| Ok(call(made)?)))
     }
 
-    /// Asks something of the generator, and of whichever is made in its place; keeps the error.
+    /// Asks something of the generator, and of whichever is made in its place; keeps the error. Whether it worked.
     pub(super) fn set(
         &self,
         setting: impl Fn(&raw::Generator) -> std::result::Result<(), Error> + 'static,
-    ) {
+    ) -> bool {
         let worked = self.ask(|made| setting(made).map(|()| true));
         if worked && !self.was_used.get() {
             self.settings.borrow_mut().push(Box::new(setting));
         }
+        worked
     }
 
     /// Makes a generator with other options in the place of this one. False once a step was opened.
@@ -145,11 +144,32 @@ impl Machine {
         Ok(index)
     }
 
-    /// Runs the step that is open. Constraints are asked while the device works.
-    pub(super) fn start(&self) -> Result<raw::FutureOutput> {
+    /// Whether a step is the one that was opened last: the engine knows no other.
+    ///
+    /// # Errors
+    /// `step-pending`.
+    pub(super) fn check_newest(&self, index: u32) -> Result<()> {
+        match self.open.get().index {
+            Some(newest) if newest != index => Err(errors::text(
+                ErrorCode::StepPending,
+                format!(
+                    "step {index} of this generator is over, since step {newest} was opened; use the newest step"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs the step that is open. Constraints are asked while the device works. Where one fails, or the speculator
+    /// does, the step is given up, and opened again later.
+    pub(super) fn start(&self, index: u32) -> Result<raw::FutureOutput> {
         let generator = self.generator()?;
+        self.check_newest(index)?;
         let mut steering = self.steering.borrow_mut();
-        steering.propose(generator)?;
+        if let Err(error) = steering.propose(generator) {
+            drop(generator.step());
+            return Err(error);
+        }
         let future = generator.step();
         if steering.has_masks() {
             let vocab_size = || self.model.tokenizer().vocab_size();
@@ -158,29 +178,41 @@ impl Machine {
         Ok(future)
     }
 
-    /// Has the open step draw nothing.
-    pub(super) fn clear_sampler(&self) {
-        self.ask(raw::Generator::clear_sampler);
-        self.open.set(OpenStep {
-            sampler: None,
-            ..self.open.get()
-        });
+    /// Has the open step draw nothing; keeps the error.
+    pub(super) fn clear_sampler(&self, index: u32) {
+        let newest = self
+            .keeper
+            .value_of(self.check_newest(index).map(|()| true));
+        if newest && self.ask(|made| made.clear_sampler().map(|()| true)) {
+            self.open.set(OpenStep {
+                sampler: None,
+                ..self.open.get()
+            });
+        }
     }
 
-    /// Reads a row in the open step: the owner of the handle, and its index.
-    pub(super) fn probe(&self, index: u32, probe: &raw::Probe) -> (Owner, u32) {
-        self.ask(|made| made.probe(index, probe));
+    /// Reads a row in the open step: the owner of the handle, and its index. Where it fails the error is kept, and the
+    /// handle is that of nothing.
+    pub(super) fn probe(&self, step: u32, index: u32, probe: &raw::Probe) -> (Owner, u32) {
+        let newest = self.keeper.value_of(self.check_newest(step).map(|()| true));
+        let slot = match newest {
+            true => self.ask(|made| made.probe(index, probe).map(Some)),
+            false => None,
+        };
         let open = self.open.get();
-        self.open.set(OpenStep {
-            n_probes: open.n_probes + 1,
-            ..open
-        });
-        (open.probes, open.n_probes)
+        let n_before = u32::from(open.sampler.is_some()) + self.n_every_step.get();
+        slot.map_or_else(
+            || (Owner::new(), 0),
+            |slot| (open.probes, slot.saturating_sub(n_before)),
+        )
     }
 
-    /// Reads a row in every step: the owner of the handle, and its index.
+    /// Reads a row in every step: the owner of the handle, and its index. Where it fails the error is kept, and the
+    /// handle is that of nothing.
     pub(super) fn probe_each_step(&self, index: u32, probe: raw::Probe) -> (Owner, u32) {
-        self.set(move |made| made.probe_each_step(index, &probe).map(drop));
+        if !self.set(move |made| made.probe_each_step(index, &probe).map(drop)) {
+            return (Owner::new(), 0);
+        }
         let n = self.n_every_step.get();
         self.n_every_step.set(n + 1);
         (self.every_step, n)

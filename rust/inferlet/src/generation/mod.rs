@@ -96,7 +96,7 @@ impl Generator {
     /// What the schema returns.
     pub fn constrain_with<S: Schema>(self, schema: S) -> Result<Self> {
         let constraint = schema.build_constraint(&self.machine.model)?;
-        Ok(self.add(constraint))
+        Ok(self.add(Box::new(constraint)))
     }
 
     /// Has a speculator propose tokens in each step. It never changes a token, and excludes
@@ -238,6 +238,16 @@ impl Generator {
     }
 
     fn add(self, constraint: Box<dyn Constrain>) -> Self {
+        if let Some(matcher) = constraint.matcher() {
+            // The engine walks a copy of its own.
+            let matcher = matcher.fork();
+            if let Err(error) = matcher.raw() {
+                self.machine.keeper.keep(error);
+                return self;
+            }
+            self.machine.steering.borrow_mut().has_grammars = true;
+            return self.set(move |made| matcher.raw().map_or(Ok(()), |raw| made.constrain(raw)));
+        }
         self.machine.steering.borrow_mut().constrain(constraint);
         self.set(|made| made.ask_masks(true))
     }

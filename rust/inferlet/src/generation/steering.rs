@@ -12,6 +12,8 @@ use crate::spec::Speculator;
 #[derive(Default)]
 pub(super) struct Steering {
     constraints: Vec<Box<dyn Constrain>>,
+    /// Matchers of the engine walk what is generated; their steps are run one by one.
+    pub(super) has_grammars: bool,
     speculator: Option<Box<dyn Speculator>>,
     /// What the step before accepted.
     accepted: Vec<u32>,
@@ -26,7 +28,7 @@ pub(super) struct Steering {
 impl Steering {
     /// Whether the program has a part in each step, so that the engine cannot go on alone.
     pub(super) fn is_asked(&self) -> bool {
-        self.has_masks() || self.has_speculator()
+        self.has_masks() || self.has_grammars || self.has_speculator()
     }
 
     /// Whether each step waits for a mask.
@@ -88,14 +90,20 @@ impl Steering {
         }
     }
 
-    /// Other tokens stand in place of what the last step accepted.
+    /// Other tokens stand in place of what the last step accepted. Only where some are taken back it begins anew.
     pub(super) fn replace(&mut self, tokens: &[u32]) {
-        if let Some(speculator) = &mut self.speculator {
+        let speculator = self.speculator.as_mut();
+        if let Some(speculator) = speculator.filter(|_| tokens != self.accepted) {
+            let n_before = self.accepted.len();
             self.drawn
-                .truncate(self.drawn.len().saturating_sub(self.accepted.len()));
+                .truncate(self.drawn.len().saturating_sub(n_before));
             self.drawn.extend(tokens);
-            speculator.reset();
-            speculator.accept(&self.drawn);
+            if let Some(more) = tokens.strip_prefix(&self.accepted[..]) {
+                speculator.accept(more);
+            } else {
+                speculator.reset();
+                speculator.accept(&self.drawn);
+            }
         }
         self.accepted = tokens.to_vec();
     }
@@ -168,6 +176,9 @@ mod tests {
         // Drafts that were all met.
         steering.n_drafted = Some(1);
         steering.take(&output(&[2, 3], 1));
+        // What stays needs not be said again.
+        steering.replace(&[2, 3]);
+        steering.replace(&[2, 3, 6]);
         steering.replace(&[7]);
         assert_eq!(
             *told.0.lock().unwrap(),
@@ -177,6 +188,7 @@ mod tests {
                 "accept [5, 9]",
                 "accept [4]",
                 "accept [2, 3]",
+                "accept [6]",
                 "reset",
                 "accept [5, 9, 4, 7]",
             ]

@@ -34,14 +34,14 @@ impl GenStep {
     /// Draws nothing in this step: read a probe, and say by [`Generator::accept`](crate::Generator::accept) which
     /// tokens follow.
     pub fn clear_sampler(&mut self) -> &mut Self {
-        self.machine.clear_sampler();
+        self.machine.clear_sampler(self.index);
         self
     }
 
     /// Reads a row in this step: 0 is the one from which the step draws, or where tokens are drafted, the first from
     /// which it does.
     pub fn probe<P: Probe>(&mut self, index: u32, probe: P) -> ProbeHandle<P> {
-        let (owner, index) = self.machine.probe(index, &probe.to_raw());
+        let (owner, index) = self.machine.probe(self.index, index, &probe.to_raw());
         ProbeHandle::new(owner, index)
     }
 
@@ -52,7 +52,7 @@ impl GenStep {
     /// A kept error; `context-busy`, `context-full`, `out-of-pages`, `driver-failed`, `bad-logits`, `late-mask`,
     /// `generator-retired`; `invalid-argument` for a mask or drafts that do not fit.
     pub async fn execute(self) -> Result<Output> {
-        let future = self.machine.start()?;
+        let future = self.machine.start(self.index)?;
         let answer = task::answer(future).await?;
         self.machine.steering.borrow_mut().take(&answer);
         Ok(Output::of_step(answer, self.machine.slots()))

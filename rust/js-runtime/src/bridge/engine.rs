@@ -6,8 +6,8 @@ use super::Export;
 use super::held::{Held, awaited, handle, wait};
 use super::values::{Read, Write, field, listed, read, unknown, variant};
 use crate::bindings::pie::core::{
-    adapter, context, forward, futures, generation, masks, model, runtime, sampling, session,
-    tokenizer,
+    adapter, context, forward, futures, generation, grammar, masks, model, runtime, sampling,
+    session, tokenizer,
 };
 use crate::bindings::pie::instruct::{chat, reasoning, tools};
 use crate::event_loop::WaitHandle;
@@ -35,6 +35,7 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("unpack", unpack),
     super::export!("window", window),
     super::export!("causal", causal),
+    super::export!("grammarCreate", grammar_create),
     super::export!("forwardPassCreate", forward_pass_create),
     super::export!("generatorCreate", generator_create),
     super::export!("send", send),
@@ -232,6 +233,52 @@ handle!(AdapterHandle, adapter::Adapter);
 #[rquickjs::methods(rename_all = "camelCase")]
 impl AdapterHandle {}
 
+handle!(GrammarHandle, grammar::Grammar);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl GrammarHandle {
+    fn matcher<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        tokenizer: Class<'js, TokenizerHandle>,
+    ) -> Result<Value<'js>> {
+        let tokenizer = tokenizer.borrow().held.clone();
+        self.held.raw.matcher(&tokenizer.raw).write(&ctx)
+    }
+}
+
+handle!(MatcherHandle, grammar::Matcher);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl MatcherHandle {
+    fn mask<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.mask().write(&ctx)
+    }
+
+    fn accept<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .accept(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn forced<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.forced().write(&ctx)
+    }
+
+    fn is_terminated<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.is_terminated().write(&ctx)
+    }
+
+    fn reset<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.reset().write(&ctx)
+    }
+
+    fn fork<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.fork().write(&ctx)
+    }
+}
+
 awaited!(forward::FuturePassOutput);
 
 handle!(ForwardPassHandle, forward::ForwardPass);
@@ -408,6 +455,15 @@ impl GeneratorHandle {
                 &read::<sampling::Probe>(&ctx, probe)?,
             )
             .write(&ctx)
+    }
+
+    fn constrain<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        matcher: Class<'js, MatcherHandle>,
+    ) -> Result<Value<'js>> {
+        let matcher = matcher.borrow().held.clone();
+        self.held.raw.constrain(&matcher.raw).write(&ctx)
     }
 
     fn ask_masks<'js>(&self, ctx: Ctx<'js>, ask: Value<'js>) -> Result<Value<'js>> {
@@ -745,6 +801,10 @@ fn causal<'js>(ctx: Ctx<'js>, start: Value<'js>, n: Value<'js>) -> Result<Value<
     masks::causal(read::<u32>(&ctx, start)?, read::<u32>(&ctx, n)?).write(&ctx)
 }
 
+fn grammar_create<'js>(ctx: Ctx<'js>, source: Value<'js>) -> Result<Value<'js>> {
+    grammar::Grammar::create(&read::<grammar::Source>(&ctx, source)?).write(&ctx)
+}
+
 fn forward_pass_create<'js>(
     ctx: Ctx<'js>,
     context: Class<'js, ContextHandle>,
@@ -936,6 +996,24 @@ fn tool_decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Re
     let model = model.borrow().held.clone();
     let made = tools::ToolDecoder::create(&model.raw);
     Held::of(made, model).write(&ctx)
+}
+
+impl Read for grammar::Source {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let object: Object<'js> = value.get()?;
+        match &*field::<String>(ctx, &object, "type")? {
+            "json-schema" => Ok(Self::JsonSchema(field(ctx, &object, "value")?)),
+            "any-json" => Ok(Self::AnyJson),
+            "regex" => Ok(Self::Regex(field(ctx, &object, "value")?)),
+            "ebnf" => Ok(Self::Ebnf(field(ctx, &object, "value")?)),
+            other => Err(unknown(
+                ctx,
+                "source",
+                other,
+                &["json-schema", "any-json", "regex", "ebnf"],
+            )),
+        }
+    }
 }
 
 impl Read for sampling::Sampler {

@@ -47,22 +47,22 @@ fn arena(arrays: &Arrays) -> Vec<u32> {
     };
     let mut words = vec![0; HEADER_WORDS];
     for (pair, array) in arrays {
-        words[FIRST_PAIR + 2 * pair] = words.len() as u32;
-        words[FIRST_PAIR + 2 * pair + 1] = array.len() as u32;
+        words[FIELDS_AT + 2 * pair] = words.len() as u32;
+        words[FIELDS_AT + 2 * pair + 1] = array.len() as u32;
         words.extend(array);
     }
     let total = words.len() as u32;
-    words[..9].copy_from_slice(&[
-        MAGIC,
-        LAYOUT_VERSION,
-        total,
-        0,
-        0,
-        4,
-        len(array::TOKENS),
-        len(array::KV_LAST_PAGE_LEN),
-        len(array::ROW_TOKEN),
-    ]);
+    for (word, value) in [
+        (head::MAGIC, MAGIC),
+        (head::VERSION, VERSION),
+        (head::WORDS, total),
+        (head::PAGE_SIZE, 4),
+        (head::TOKENS, len(array::TOKENS)),
+        (head::SEQUENCES, len(array::KV_LAST_PAGE_LEN)),
+        (head::ROWS, len(array::ROW_TOKEN)),
+    ] {
+        words[word] = value;
+    }
     words
 }
 

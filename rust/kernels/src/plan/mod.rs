@@ -4,22 +4,34 @@
 //! operations, which are checked against each other once; after that a step is one call. Everything belongs to the
 //! plan: threads, scratch memory, weights. Two plans share nothing.
 
+mod buffer;
+mod checks;
 mod op;
 mod options;
 mod step;
+mod weights;
 
 pub(crate) use options::Options;
+pub(crate) use weights::Table;
 
-pub use op::{RawBuffer, RawOp};
+pub use buffer::RawBuffer;
+pub use op::RawOp;
 pub use options::RawOptions;
 
-use op::{Buffer, Op};
+use buffer::{Buffer, Counts};
+use checks::OpChecks;
+use op::Op;
+use step::Step;
+use weights::Weights;
 
-use crate::element::Dtype;
+use crate::arena::{ArenaBounds, Batch};
+use crate::element::{Bf16, Dtype};
 use crate::error::{Error, Result};
+use crate::float_env::FloatEnvironment;
 use crate::kv::{KvMemory, KvShape};
 use crate::memory::Words;
-use crate::ops::linear::{Linear, Outputs, Part, n_words};
+use crate::ops::attention::scratch_len;
+use crate::ops::linear::{Outputs, Part, n_words};
 use crate::ops::rows::round_row;
 use crate::ops::stream::stream;
 use crate::pool::Pool;
@@ -27,28 +39,11 @@ use crate::pool::Pool;
 /// Most weights, buffers or operations of a plan: a model of a thousand layers fits.
 const MAX_ITEMS: usize = 1 << 16;
 
-/// An embedding table in memory of the caller.
-#[derive(Clone, Copy)]
-pub(crate) struct Table {
-    pub(crate) bytes: &'static [u8],
-    pub(crate) dtype: Dtype,
-    pub(crate) width: usize,
-}
-
-/// Cosines and sines, `[positions][head_dim / 2]`.
-struct Rotary {
-    cos: Vec<f32>,
-    sin: Vec<f32>,
-}
-
 /// A model ready to run, or in the making.
 pub(crate) struct Plan {
     options: Options,
     pool: Pool,
-    linears: Vec<Linear>,
-    vectors: Vec<Vec<f32>>,
-    table: Option<Table>,
-    rotary: Option<Rotary>,
+    weights: Weights,
     kv: Option<KvMemory>,
     /// Copies of pages that were swapped out; none where the plan cannot swap.
     host: Option<KvMemory>,
@@ -60,7 +55,7 @@ pub(crate) struct Plan {
     /// Scores of attention, for each thread.
     scratch: Words,
     /// Tokens and rows of the newest step.
-    counts: step::Counts,
+    counts: Counts,
 }
 
 impl Plan {
@@ -68,17 +63,14 @@ impl Plan {
     pub(crate) fn new(options: Options) -> Result<Self> {
         Ok(Self {
             pool: Pool::new(options.n_threads)?,
-            linears: Vec::new(),
-            vectors: Vec::new(),
-            table: None,
-            rotary: None,
+            weights: Weights::default(),
             kv: None,
             host: None,
             ops: Vec::new(),
             buffers: Vec::new(),
             page_users: vec![0; options.limits.n_pages],
             scratch: Words::zeroed(0),
-            counts: step::Counts::default(),
+            counts: Counts::default(),
             options,
         })
     }
@@ -90,70 +82,28 @@ impl Plan {
 
     /// Packs a linear; returns its index.
     pub(crate) fn add_linear(&mut self, parts: &[Part<'_>], n_inputs: usize) -> Result<u32> {
-        self.check_open(self.linears.len())?;
-        self.linears
-            .push(Linear::pack(parts, n_inputs, self.options.dtype)?);
-        Ok(self.linears.len() as u32 - 1)
+        self.check_open(self.weights.linears.len())?;
+        self.weights.add_linear(parts, n_inputs, self.options.dtype)
     }
 
     /// Copies a vector of weights, widened to f32; returns its index.
     pub(crate) fn add_vector(&mut self, part: Part<'_>) -> Result<u32> {
-        self.check_open(self.vectors.len())?;
-        if part.bytes.len() != part.n_rows * part.dtype.n_bytes() {
-            return Err(Error::argument(format!(
-                "a vector of {} bytes has not {} elements",
-                part.bytes.len(),
-                part.n_rows
-            )));
-        }
-        let elements = part
-            .bytes
-            .chunks_exact(part.dtype.n_bytes())
-            .map(|bytes| match bytes {
-                [low, high] => f32::from_bits(u32::from(u16::from_le_bytes([*low, *high])) << 16),
-                bytes => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-            });
-        self.vectors.push(elements.collect());
-        Ok(self.vectors.len() as u32 - 1)
+        self.check_open(self.weights.vectors.len())?;
+        self.weights.add_vector(part)
     }
 
     /// Sets the embedding table, a row of `width` elements for each token of the vocabulary.
     pub(crate) fn set_table(&mut self, table: Table) -> Result<()> {
         self.check_open(0)?;
-        let needed = self
-            .options
-            .limits
-            .vocab_size
-            .checked_mul(table.width)
-            .and_then(|n| n.checked_mul(table.dtype.n_bytes()));
-        if table.width == 0 || needed != Some(table.bytes.len()) {
-            let vocab_size = self.options.limits.vocab_size;
-            return Err(Error::argument(format!(
-                "an embedding table of {} bytes has not {vocab_size} rows of {}",
-                table.bytes.len(),
-                table.width
-            )));
-        }
-        self.table = Some(table);
-        Ok(())
+        self.weights
+            .set_table(table, self.options.limits.vocab_size)
     }
 
     /// Sets the rotation angles of all positions.
     pub(crate) fn set_rotary(&mut self, cos: &[f32], sin: &[f32]) -> Result<()> {
         self.check_open(0)?;
         let needed = self.options.limits.max_positions * (self.options.heads.head_dim / 2);
-        if cos.len() != needed || sin.len() != needed {
-            return Err(Error::argument(format!(
-                "rotary tables of {} and {} elements, not {needed}",
-                cos.len(),
-                sin.len()
-            )));
-        }
-        self.rotary = Some(Rotary {
-            cos: cos.to_vec(),
-            sin: sin.to_vec(),
-        });
-        Ok(())
+        self.weights.set_rotary(cos, sin, needed)
     }
 
     /// Sets the memory of keys and values.
@@ -211,16 +161,98 @@ impl Plan {
             .enumerate()
             .map(|(idx, raw)| Buffer::new(idx, raw, &self.options))
             .collect::<Result<Vec<_>>>()?;
+        let checks = OpChecks {
+            options: &self.options,
+            weights: &self.weights,
+            buffers: &buffers,
+            has_kv: self.kv.is_some(),
+        };
         let mut checked = Vec::with_capacity(ops.len());
         for (idx, raw) in ops.iter().enumerate() {
-            let op = self
-                .check_op(&buffers, raw)
+            let op = checks
+                .check(raw)
                 .map_err(|error| Error::argument(format!("operation {idx}: {}", error.message)))?;
             checked.push(op);
         }
         self.buffers = buffers;
         self.ops = checked;
         Ok(())
+    }
+
+    /// Runs a batch: writes its keys and values, and the logits f32 `[R, V]`.
+    ///
+    /// A batch that is refused changes nothing.
+    pub(crate) fn step(&mut self, arena: &[u32], logits: &mut [f32]) -> Result<()> {
+        if self.ops.is_empty() {
+            return Err(Error::argument("the plan is not sealed"));
+        }
+        let _environment = FloatEnvironment::enter();
+        let Options {
+            limits,
+            heads,
+            dtype,
+            ..
+        } = self.options;
+        let limits = ArenaBounds {
+            host_pages: self.host.as_ref().map_or(0, KvMemory::n_pages),
+            ..limits
+        };
+        let batch = Batch::read(arena, &limits, &mut self.page_users)?;
+        if logits.len() != batch.row_token.len() * limits.vocab_size {
+            return Err(Error::argument(format!(
+                "room for {} logits, not for {} rows of {}",
+                logits.len(),
+                batch.row_token.len(),
+                limits.vocab_size
+            )));
+        }
+        let scratch_words = self.pool.n_threads() * scratch_len(batch.longest(), heads);
+        if self.scratch.view::<f32>().len() < scratch_words {
+            self.scratch = Words::zeroed(scratch_words);
+        }
+        self.copy_pages(&batch);
+        self.counts = Counts {
+            n_tokens: batch.tokens.len(),
+            n_rows: batch.row_token.len(),
+        };
+        if batch.tokens.is_empty() {
+            return Ok(());
+        }
+        let mut step = Step {
+            options: &self.options,
+            pool: &mut self.pool,
+            weights: &self.weights,
+            kv: self.kv.as_ref(),
+            buffers: &mut self.buffers,
+            scratch: &mut self.scratch,
+            counts: self.counts,
+            slots: batch.slots_to_write(),
+            batch: &batch,
+            logits,
+        };
+        for op in &self.ops {
+            match dtype {
+                Dtype::Bf16 => step.run::<Bf16>(op)?,
+                Dtype::F32 => step.run::<f32>(op)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the copies of a checked batch: out, in, then from page to page.
+    fn copy_pages(&self, batch: &Batch<'_>) {
+        let Some(kv) = &self.kv else { return };
+        if let Some(host) = &self.host {
+            for (page, slot) in batch.swap_outs.pairs() {
+                kv.copy_page(page, host, slot);
+            }
+            for (slot, page) in batch.swap_ins.pairs() {
+                host.copy_page(slot, kv, page);
+            }
+        }
+        for (src, dst) in batch.copies.pairs() {
+            kv.copy_page(src, kv, dst);
+        }
     }
 
     /// y[m, N] = x[m, K] W^T for one of the plan's linears, x rounded to its type first.
@@ -231,10 +263,10 @@ impl Plan {
         n_rows: usize,
         y: &mut [f32],
     ) -> Result<()> {
-        let Some(linear) = self.linears.get(weight as usize) else {
+        let Some(linear) = self.weights.linears.get(weight as usize) else {
             return Err(Error::argument(format!(
                 "linear {weight} of {}",
-                self.linears.len()
+                self.weights.linears.len()
             )));
         };
         let (n_inputs, n_outputs) = (linear.n_inputs(), linear.n_outputs());
@@ -245,7 +277,7 @@ impl Plan {
                 y.len()
             )));
         }
-        let _environment = crate::float_env::FloatEnvironment::enter();
+        let _environment = FloatEnvironment::enter();
         let row_words = n_words(n_inputs, linear.dtype());
         let mut rounded = Words::zeroed(n_rows * row_words);
         let (isa, dtype) = (self.options.isa, linear.dtype());

@@ -1,127 +1,37 @@
 //! The interpreter: one batch through all operations of a plan.
 
-use super::op::{Buffer, Op};
-use super::{Options, Plan, Rotary, Table};
-use crate::arena::{ArenaBounds, Batch, Slot};
-use crate::element::{Bf16, Dtype, Element};
+use super::buffer::{Buffer, Counts};
+use super::op::Op;
+use super::options::Options;
+use super::weights::Weights;
+use crate::arena::{Batch, Slot};
+use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::float_env::FloatEnvironment;
 use crate::kv::KvMemory;
 use crate::memory::Words;
-use crate::ops::attention::{Attention, scratch_len};
-use crate::ops::linear::{Linear, Outputs, n_words};
+use crate::ops::attention::Attention;
+use crate::ops::linear::{Outputs, n_words};
 use crate::ops::rotary::{HeadNorms, RotaryWrite, Token};
 use crate::ops::rows::{AddVector, Embed, RmsNorm, SwiGlu};
 use crate::pool::Pool;
 
-/// How many rows the buffers of a step have.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(super) n_tokens: usize,
-    pub(super) n_rows: usize,
-}
-
-impl Plan {
-    /// Runs a batch: writes its keys and values, and the logits f32 `[R, V]`.
-    ///
-    /// A batch that is refused changes nothing.
-    pub(crate) fn step(&mut self, arena: &[u32], logits: &mut [f32]) -> Result<()> {
-        if self.ops.is_empty() {
-            return Err(Error::argument("the plan is not sealed"));
-        }
-        let _environment = FloatEnvironment::enter();
-        let Options {
-            limits,
-            heads,
-            dtype,
-            ..
-        } = self.options;
-        let limits = ArenaBounds {
-            host_pages: self.host.as_ref().map_or(0, KvMemory::n_pages),
-            ..limits
-        };
-        let batch = Batch::read(arena, &limits, &mut self.page_users)?;
-        if logits.len() != batch.row_token.len() * limits.vocab_size {
-            return Err(Error::argument(format!(
-                "room for {} logits, not for {} rows of {}",
-                logits.len(),
-                batch.row_token.len(),
-                limits.vocab_size
-            )));
-        }
-        let scratch_words = self.pool.n_threads() * scratch_len(batch.longest(), heads);
-        if self.scratch.view::<f32>().len() < scratch_words {
-            self.scratch = Words::zeroed(scratch_words);
-        }
-        self.copy_pages(&batch);
-        self.counts = Counts {
-            n_tokens: batch.tokens.len(),
-            n_rows: batch.row_token.len(),
-        };
-        if batch.tokens.is_empty() {
-            return Ok(());
-        }
-        let mut step = Step {
-            options: &self.options,
-            pool: &mut self.pool,
-            linears: &self.linears,
-            vectors: &self.vectors,
-            table: self.table,
-            rotary: self.rotary.as_ref(),
-            kv: self.kv.as_ref(),
-            buffers: &mut self.buffers,
-            scratch: &mut self.scratch,
-            counts: self.counts,
-            slots: batch.slots_to_write(),
-            batch: &batch,
-            logits,
-        };
-        for op in &self.ops {
-            match dtype {
-                Dtype::Bf16 => step.run::<Bf16>(op)?,
-                Dtype::F32 => step.run::<f32>(op)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the copies of a checked batch: out, in, then from page to page.
-    fn copy_pages(&self, batch: &Batch<'_>) {
-        let Some(kv) = &self.kv else { return };
-        if let Some(host) = &self.host {
-            for (page, slot) in batch.swap_outs.pairs() {
-                kv.copy_page(page, host, slot);
-            }
-            for (slot, page) in batch.swap_ins.pairs() {
-                host.copy_page(slot, kv, page);
-            }
-        }
-        for (src, dst) in batch.copies.pairs() {
-            kv.copy_page(src, kv, dst);
-        }
-    }
-}
-
 /// A batch on its way through a plan.
-struct Step<'a> {
-    options: &'a Options,
-    pool: &'a mut Pool,
-    linears: &'a [Linear],
-    vectors: &'a [Vec<f32>],
-    table: Option<Table>,
-    rotary: Option<&'a Rotary>,
-    kv: Option<&'a KvMemory>,
-    buffers: &'a mut [Buffer],
-    scratch: &'a mut Words,
-    counts: Counts,
-    batch: &'a Batch<'a>,
-    slots: Vec<Option<Slot>>,
-    logits: &'a mut [f32],
+pub(super) struct Step<'a> {
+    pub(super) options: &'a Options,
+    pub(super) pool: &'a mut Pool,
+    pub(super) weights: &'a Weights,
+    pub(super) kv: Option<&'a KvMemory>,
+    pub(super) buffers: &'a mut [Buffer],
+    pub(super) scratch: &'a mut Words,
+    pub(super) counts: Counts,
+    pub(super) batch: &'a Batch<'a>,
+    pub(super) slots: Vec<Option<Slot>>,
+    pub(super) logits: &'a mut [f32],
 }
 
 impl Step<'_> {
     /// Runs one operation, where linears take elements of type `E`.
-    fn run<E: Element>(&mut self, op: &Op) -> Result<()> {
+    pub(super) fn run<E: Element>(&mut self, op: &Op) -> Result<()> {
         match *op {
             Op::Embed { dst, scale } => self.embed(dst, scale),
             Op::RmsNorm {
@@ -156,7 +66,7 @@ impl Step<'_> {
     }
 
     fn embed(&mut self, dst: usize, scale: f32) -> Result<()> {
-        let Some(table) = self.table else {
+        let Some(table) = self.weights.table else {
             return Err(unchecked());
         };
         let (isa, tokens, width) = (self.options.isa, self.batch.tokens, self.buffers[dst].width);
@@ -179,7 +89,7 @@ impl Step<'_> {
         weight: usize,
         epsilon: f32,
     ) -> Result<()> {
-        let (isa, weight) = (self.options.isa, &self.vectors[weight]);
+        let (isa, weight) = (self.options.isa, &self.weights.vectors[weight]);
         let (src, dst, n_rows) = two(self.buffers, self.counts, src, dst)?;
         let (x, width) = (src.words.view::<f32>(), src.width);
         let out = &mut dst.words.view_mut::<E>()[..n_rows * width];
@@ -194,7 +104,7 @@ impl Step<'_> {
     }
 
     fn linear(&mut self, src: usize, dst: usize, weight: usize, accumulate: bool) -> Result<()> {
-        let (isa, linear) = (self.options.isa, &self.linears[weight]);
+        let (isa, linear) = (self.options.isa, &self.weights.linears[weight]);
         let (src, dst, n_rows) = two(self.buffers, self.counts, src, dst)?;
         let outputs = Outputs {
             stride: dst.width,
@@ -205,7 +115,7 @@ impl Step<'_> {
     }
 
     fn add_vector(&mut self, dst: usize, weight: usize) -> Result<()> {
-        let (isa, vector) = (self.options.isa, &self.vectors[weight]);
+        let (isa, vector) = (self.options.isa, &self.weights.vectors[weight]);
         let dst = &mut self.buffers[dst];
         let (n_rows, width) = (dst.n_rows(self.counts), dst.width);
         let out = &mut dst.words.view_mut::<f32>()[..n_rows * width];
@@ -222,14 +132,14 @@ impl Step<'_> {
         norms: Option<(usize, usize)>,
         epsilon: f32,
     ) -> Result<()> {
-        let (Some(kv), Some(rotary)) = (self.kv, self.rotary) else {
+        let (Some(kv), Some(rotary)) = (self.kv, &self.weights.rotary) else {
             return Err(unchecked());
         };
         let write = RotaryWrite::<E> {
             heads: self.options.heads,
             norms: norms.map(|(q, k)| HeadNorms {
-                q: &self.vectors[q],
-                k: &self.vectors[k],
+                q: &self.weights.vectors[q],
+                k: &self.weights.vectors[k],
                 epsilon,
             }),
             cos: &rotary.cos,
@@ -311,7 +221,7 @@ impl Step<'_> {
     /// The logits of each row, or in their place what they are made of: the hidden state behind the final norm, and
     /// zeros behind it.
     fn logits(&mut self, src: usize, weight: usize) -> Result<()> {
-        let linear = &self.linears[weight];
+        let linear = &self.weights.linears[weight];
         let outputs = Outputs {
             stride: linear.n_outputs(),
             y: self.logits,

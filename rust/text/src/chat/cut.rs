@@ -8,10 +8,11 @@
 //! into its content a token holds parts of both. So what is left is a header only where it consists of the header's
 //! tokens.
 
+use super::call::{Addition, At, end};
+use super::role::Role;
 use super::scene::Particulars;
 use super::script::Script;
 use super::state::{ChatState, Turn};
-use super::{Addition, At, Role, end};
 use crate::error::Result;
 
 /// A message in the place of what a cut left of an opening, where it begins with the same tokens.

@@ -5,9 +5,11 @@
 //! known. A template may render the earlier part of a conversation in another way once more was said; the context then
 //! keeps the first way.
 
+mod call;
 mod cut;
 mod pieces;
 mod plain;
+mod role;
 mod scene;
 mod script;
 mod state;
@@ -23,71 +25,19 @@ use crate::reasoning::ReasoningFormat;
 use crate::special::SpecialTokens;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
+use crate::tools::finding::format_of;
 use crate::tools::format::CallFormat;
 use crate::tools::list::ToolList;
 
+use call::end;
+pub use call::{Addition, At};
+pub use role::Role;
 pub use scene::Answer;
 pub(crate) use scene::CallStyle;
 use scene::Particulars;
 use script::{Script, answering};
 pub use state::ChatState;
 use state::{History, Turn};
-
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Instructions.
-    System,
-    /// The user.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool that the model called.
-    Tool,
-}
-
-impl Role {
-    /// The name by which templates know the role.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-}
-
-/// Where a context stands when a chat call is made.
-#[derive(Debug, Clone, Copy)]
-pub struct At<'a> {
-    /// Tokens in the context: kept, pending and buffered.
-    pub length: u32,
-    /// Its last tokens, pending and buffered ones included: [`Chat::TAIL_LEN`] of them, or all when there are fewer.
-    pub tail: &'a [u32],
-}
-
-impl At<'_> {
-    /// Of the tokens at `start` and later, the last ones.
-    fn since(&self, start: u32) -> &[u32] {
-        let n_tokens = self.length.saturating_sub(start) as usize;
-        self.last(n_tokens)
-    }
-
-    /// The last `n_tokens` tokens, as far as they are known.
-    fn last(&self, n_tokens: usize) -> &[u32] {
-        &self.tail[self.tail.len().saturating_sub(n_tokens)..]
-    }
-}
-
-/// What a chat call appends to a context, and the context's turn state once it is appended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Addition {
-    /// The tokens to append; none when there is nothing to do.
-    pub tokens: Vec<u32>,
-    /// The state to keep when they have been appended.
-    pub state: ChatState,
-}
 
 /// The tokenizer and the template of one model. Immutable; share it in an [`Arc`].
 #[derive(Debug)]
@@ -141,7 +91,7 @@ impl Chat {
             let ends = [script.stop_tokens(), &end_tokens].concat();
             let cue = tokenizer.decode(script.cue_tokens()).unwrap_or_default();
             reasoning = ReasoningFormat::of(&tokenizer, script.template(), &cue);
-            calls = CallFormat::of(&tokenizer, script.template(), &ends);
+            calls = format_of(&tokenizer, script.template(), &ends);
         }
         Self {
             tokenizer,
@@ -454,12 +404,6 @@ impl Chat {
         tokens.drain(..n_written);
         tokens
     }
-}
-
-/// The length of the context once `tokens` are appended.
-fn end(at: At<'_>, tokens: &[u32]) -> u32 {
-    at.length
-        .saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX))
 }
 
 /// The end tokens of a checkpoint: of `generation_config.json`, else of `config.json`, else the tokenizer's

@@ -20,7 +20,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Role;
+use super::role::Role;
 use super::scene::{CallStyle, Particulars, Scene, mark};
 use crate::error::{Error, Result};
 use crate::limits::MAX_KEPT_BYTES;

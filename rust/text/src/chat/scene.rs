@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Role;
+use super::role::Role;
 use crate::error::{Error, Result};
 use crate::limits::MAX_TOOL_NAME_BYTES;
 use crate::template::{ChatTemplate, Message};

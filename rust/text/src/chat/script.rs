@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::pieces::{Frame, InsertionPoint, Pieces};
+use super::role::Role;
 use super::scene::{Answer, Particulars};
-use super::{ChatState, History, Role};
+use super::state::{ChatState, History};
 use crate::error::Result;
 use crate::template::ChatTemplate;
 use crate::tokenizer::{Fence, Tokenizer};

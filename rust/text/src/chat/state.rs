@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Role;
+use super::role::Role;
 use super::scene::Particulars;
 use crate::tools::list::ToolList;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{ReasoningEvent, ReasoningFormat};
+use super::event::ReasoningEvent;
+use super::format::ReasoningFormat;
 use crate::speech::{Channels, Item, Machine, Markers, Part, Queue};
 use crate::tokenizer::Tokenizer;
 

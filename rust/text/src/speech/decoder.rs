@@ -1,81 +1,15 @@
-//! A decoder of tokens: a machine that makes events of what the model says, and the queue in which they wait.
+//! A decoder of tokens, by a machine.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::lexer::{Item, Lexer, Markers};
+use super::lexer::Lexer;
+use super::machine::{Machine, Queue};
 use crate::chat::Chat;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_HELD_BYTES, MAX_QUEUED_EVENTS};
 use crate::utf8::REPLACEMENT_BYTES;
-
-/// An event that holds text.
-pub(crate) trait Weigh {
-    /// Bytes of its text.
-    fn n_bytes(&self) -> usize;
-
-    /// Takes another one behind it into itself, where both are one; gives it back where they are not.
-    fn joined(&mut self, next: Self) -> Option<Self>
-    where
-        Self: Sized;
-}
-
-/// Events that were not given yet.
-#[derive(Debug)]
-pub(crate) struct Queue<E> {
-    events: VecDeque<E>,
-    n_bytes: usize,
-}
-
-impl<E> Default for Queue<E> {
-    fn default() -> Self {
-        Self {
-            events: VecDeque::new(),
-            n_bytes: 0,
-        }
-    }
-}
-
-impl<E: Weigh> Queue<E> {
-    /// Adds an event.
-    pub(crate) fn push(&mut self, event: E) {
-        self.n_bytes += event.n_bytes();
-        let event = match self.events.back_mut() {
-            Some(last) => last.joined(event),
-            None => Some(event),
-        };
-        self.events.extend(event);
-    }
-
-    /// Takes the oldest one.
-    pub(crate) fn pop(&mut self) -> Option<E> {
-        let event = self.events.pop_front()?;
-        self.n_bytes -= event.n_bytes();
-        Some(event)
-    }
-}
-
-/// Makes events of what the model says.
-pub(crate) trait Machine {
-    /// What it makes.
-    type Event: Weigh;
-
-    /// The markers that it looks for.
-    fn markers(&self) -> &Arc<Markers>;
-
-    /// Takes an item.
-    fn take(&mut self, item: Item<'_>, queue: &mut Queue<Self::Event>);
-
-    /// Ends the turn. The next one begins in the same way.
-    fn end(&mut self, queue: &mut Queue<Self::Event>);
-
-    /// Bytes of text that it holds.
-    fn n_bytes(&self) -> usize;
-
-    /// Forgets the turn.
-    fn reset(&mut self);
-}
 
 /// Decodes tokens with a machine. The events are the same however the tokens are split into feeds.
 pub(crate) struct SpeechDecoder<M: Machine> {
@@ -166,8 +100,8 @@ impl<M: Machine> SpeechDecoder<M> {
     pub(crate) fn held_bytes(&self) -> usize {
         size_of::<Self>()
             + 2 * self.machine.n_bytes()
-            + self.queue.n_bytes
-            + self.queue.events.capacity() * size_of::<M::Event>()
+            + self.queue.n_bytes()
+            + self.queue.capacity() * size_of::<M::Event>()
             + self.stop.len() * size_of::<u64>()
     }
 
@@ -194,7 +128,7 @@ impl<M: Machine> SpeechDecoder<M> {
         }
         let tokenizer = self.chat.tokenizer();
         let markers = self.machine.markers();
-        let (mut n_said, mut n_events) = (0, self.queue.events.len() + 3);
+        let (mut n_said, mut n_events) = (0, self.queue.len() + 3);
         for &id in tokens {
             tokenizer.check_token(id)?;
             n_said += tokenizer.token_bytes(id).map_or(0, <[u8]>::len);
@@ -203,7 +137,7 @@ impl<M: Machine> SpeechDecoder<M> {
             }
         }
         n_events += 3 * markers.most_in(n_said);
-        let n_bytes = n_said + self.machine.n_bytes() + self.queue.n_bytes;
+        let n_bytes = n_said + self.machine.n_bytes() + self.queue.n_bytes();
         if n_bytes > MAX_HELD_BYTES {
             return Err(Error::Argument(format!(
                 "{n_bytes} bytes of text are more than the decoder's limit of {MAX_HELD_BYTES} bytes; feed fewer tokens, drain it with feed([]), and call reset() between turns"
@@ -212,7 +146,7 @@ impl<M: Machine> SpeechDecoder<M> {
         if n_events > MAX_QUEUED_EVENTS {
             return Err(Error::Argument(format!(
                 "{} queued events and {} more tokens exceed the decoder's limit of {MAX_QUEUED_EVENTS} events; feed fewer tokens and drain it with feed([])",
-                self.queue.events.len(),
+                self.queue.len(),
                 tokens.len()
             )));
         }

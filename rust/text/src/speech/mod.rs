@@ -3,7 +3,9 @@
 mod channels;
 mod decoder;
 mod lexer;
+mod machine;
 
 pub(crate) use channels::{Channels, Part};
-pub(crate) use decoder::{Machine, Queue, SpeechDecoder, Weigh};
+pub(crate) use decoder::SpeechDecoder;
 pub(crate) use lexer::{Item, Lexer, Markers};
+pub(crate) use machine::{Machine, Queue, Weigh};

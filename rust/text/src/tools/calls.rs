@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::ToolEvent;
 use super::body::{self, Call};
+use super::event::ToolEvent;
 use super::format::CallFormat;
 use crate::speech::{Channels, Item, Lexer, Machine, Markers, Part, Queue};
 use crate::tokenizer::Tokenizer;

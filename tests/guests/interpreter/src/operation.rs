@@ -369,12 +369,26 @@ pub struct Request {
     #[serde(default)]
     logit_mask: Vec<u32>,
     #[serde(default)]
-    system_speculation: bool,
+    system_speculation: Speculation,
     zo_seed: Option<i64>,
     horizon: Option<usize>,
     #[serde(default)]
     constrain: Vec<Masks>,
     speculator: Option<Proposals>,
+}
+
+/// Whether the engine proposes tokens, or which model does.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Speculation {
+    ByEngine(bool),
+    ByModel(String),
+}
+
+impl Default for Speculation {
+    fn default() -> Self {
+        Self::ByEngine(false)
+    }
 }
 
 /// A constraint that answers with these masks in turn.
@@ -475,9 +489,11 @@ impl Request {
         if !self.logit_mask.is_empty() {
             generator = generator.logit_mask(&self.logit_mask);
         }
-        if self.system_speculation {
-            generator = generator.system_speculation();
-        }
+        generator = match &self.system_speculation {
+            Speculation::ByEngine(false) => generator,
+            Speculation::ByEngine(true) => generator.system_speculation(),
+            Speculation::ByModel(name) => generator.draft_model(name),
+        };
         if let Some(seed) = self.zo_seed {
             generator = generator.zo_seed(seed);
         }

@@ -24,6 +24,8 @@ enum Mistake {
     Met {
         token: u32,
     },
+    /// An option of a generator that comes after its first step, met by the next step.
+    LateOption,
     Panic {
         index: usize,
     },
@@ -51,6 +53,16 @@ async fn main(mistake: Mistake) -> Result<HashMap<(u32, u32), u64>> {
                 .append(&[token])
                 .flush()
                 .await?
+        }
+        Mistake::LateOption => {
+            let mut context = Context::new(&Model::load("default")?)?;
+            context.append(&[1, 2]);
+            let mut generator = context.generate(Sampler::Argmax).max_tokens(4);
+            if let Some(step) = generator.next()? {
+                step.execute().await?;
+            }
+            let mut late = generator.logit_mask(&[0, 5]);
+            late.next()?;
         }
         Mistake::Panic { index } => println!("{}", [0, 1, 2][index]),
         Mistake::Deadlock => std::future::pending().await,

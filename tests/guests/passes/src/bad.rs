@@ -2,18 +2,88 @@
 
 use inferlet::prelude::*;
 use inferlet::sample::{Distribution, Entropy, Logprob};
-use inferlet::{brle, task};
+use inferlet::spec::Speculator;
+use inferlet::{Constrain, brle, task};
 use serde_json::{Value, json};
 
-/// The code of what goes wrong, and what the context holds afterwards.
+/// The code of what goes wrong, its message, and what the context holds afterwards.
 pub async fn report(model: &Model, name: &str) -> Result<Value> {
     let mut ctx = Context::new(model)?;
     let tokens: Vec<u32> = (0..18).collect();
     ctx.append(&tokens).flush().await?;
     ctx.append(&[1, 2]);
     let error = attempt(&mut ctx, model, name).await.err();
+    let message = error.clone();
     let code = crate::code(error);
-    Ok(json!([code, ctx.seq_len(), ctx.buffer()]))
+    Ok(json!([code, message, ctx.seq_len(), ctx.buffer()]))
+}
+
+/// A constraint that answers with this mask.
+struct Masked(Vec<u32>);
+
+impl Constrain for Masked {
+    fn step(&mut self, _accepted: &[u32]) -> &[u32] {
+        &self.0
+    }
+}
+
+/// One that never answers.
+struct Hanging;
+
+impl Constrain for Hanging {
+    fn step(&mut self, _accepted: &[u32]) -> &[u32] {
+        forever()
+    }
+}
+
+/// A speculator that proposes these tokens at these positions; none: it never answers.
+struct Drafts(Option<(Vec<u32>, Vec<u32>)>);
+
+impl Speculator for Drafts {
+    fn draft(&mut self) -> (Vec<u32>, Vec<u32>) {
+        self.0.clone().unwrap_or_else(|| forever())
+    }
+
+    fn accept(&mut self, _accepted: &[u32]) {}
+}
+
+fn forever() -> ! {
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+/// What goes wrong in the first step of a generator.
+async fn step_wrongly(ctx: &Context, name: &str) -> Result<()> {
+    let drafts = |tokens: Vec<u32>, positions: Vec<u32>| Drafts(Some((tokens, positions)));
+    let g = ctx.generate(Sampler::Argmax).max_tokens(2);
+    let mut g = match name {
+        "drafted token" => g.speculator(drafts(vec![4096], vec![20])),
+        "many drafts" => g.speculator(drafts(vec![1; 100_000], (20..100_020).collect())),
+        "elsewhere" => g.speculator(drafts(vec![1, 2], vec![20, 22])),
+        "endless drafts" => g.speculator(Drafts(None)),
+        "both" => g.system_speculation().speculator(drafts(vec![], vec![])),
+        "nothing left" => g.constrain(Masked(vec![4096])),
+        "throws" => g.constrain(Masked(vec![0, 4097])),
+        "hangs" => g.constrain(Hanging),
+        other => return Err(format!("nothing goes wrong by the name {other}")),
+    };
+    while let Some(step) = g.next()? {
+        step.execute().await?;
+    }
+    Ok(())
+}
+
+/// What is wanted of a step that is over, after which the next one was opened. The type of a step does not let it be
+/// executed twice, so that it is the generator which is used too early.
+async fn step_over(ctx: &Context) -> Result<()> {
+    let fork = ctx.fork()?;
+    let mut g = fork.generate(Sampler::Argmax);
+    let Some(step) = g.next()? else {
+        return Ok(());
+    };
+    drop(step.execute());
+    g.next().map(drop)
 }
 
 async fn attempt(ctx: &mut Context, model: &Model, name: &str) -> Result<()> {
@@ -64,7 +134,14 @@ async fn attempt(ctx: &mut Context, model: &Model, name: &str) -> Result<()> {
             return fwd.execute().await.map(drop);
         }
         "row" => return brle::shortest(&[1], 0).map(drop),
-        other => return Err(format!("nothing goes wrong by the name {other}")),
+        "ten million runs" => drop(fwd.mask(&vec![0; 10_000_000])),
+        "released" => {
+            let fork = ctx.fork()?;
+            fork.release();
+            return fork.forward().input(&[1]).execute().await.map(drop);
+        }
+        "stale" => return step_over(ctx).await,
+        other => return step_wrongly(ctx, other).await,
     }
     fwd.execute().await.map(drop)
 }

@@ -3,10 +3,10 @@
 
 mod bad;
 
-use inferlet::inference::ForwardPass;
+use inferlet::inference::{ForwardPass, Grammar, Matcher};
 use inferlet::prelude::*;
 use inferlet::sample::{Distribution, Entropy, Logits, Logprob, Logprobs, Slot};
-use inferlet::{Constrain, brle, task};
+use inferlet::{AnyJson, Constrain, Ebnf, GrammarConstraint, JsonSchema, Regex, brle, task};
 use serde_json::{Value, json};
 
 const TOKEN_IDS: [u32; 3] = [70, 71, 72];
@@ -24,6 +24,8 @@ async fn main(snippet: String) -> Result<Value> {
         "page limits" => page_limits(&model).await,
         "raw pass" => raw_pass(&model).await,
         "schema" => schema(&model),
+        "grammars" => grammars(&model).await,
+        "matcher" => matcher(&model),
         "late speculation" => late_speculation(&model).await,
         "both propose" => both_propose(&model),
         other => match other.strip_prefix("bad ") {
@@ -218,9 +220,9 @@ impl Constrain for Everything {
 struct Chosen(bool);
 
 impl Schema for Chosen {
-    fn build_constraint(&self, model: &Model) -> Result<Box<dyn Constrain>> {
+    fn build_constraint(&self, model: &Model) -> Result<GrammarConstraint> {
         match self.0 {
-            true => Ok(Box::new(Everything)),
+            true => Ok(GrammarConstraint::of(Everything)),
             false => Err(format!("this schema makes nothing for {}", model.name())),
         }
     }
@@ -234,6 +236,86 @@ fn schema(model: &Model) -> Result<Value> {
         .constrain_with(Chosen(false))
         .err();
     Ok(json!(error))
+}
+
+/// What is written under each kind of schema, with why it ended.
+async fn grammars(model: &Model) -> Result<Value> {
+    let ebnf = Grammar::from_ebnf("root ::= \"a\" root \"b\" | \"ab\"")?;
+    let schema = r#"{"type": "object", "properties": {"a": {"type": "integer", "maximum": 9, "minimum": 0}}, "required": ["a"], "additionalProperties": false}"#;
+    let mut written = Vec::new();
+    let schemas: [Box<dyn Schema>; 4] = [
+        Box::new(JsonSchema(schema)),
+        Box::new(Regex("[a-c]{3}")),
+        Box::new(Ebnf("start: \"x\" | \"yy\"")),
+        Box::new(AnyJson),
+    ];
+    let sampler = Sampler::multinomial(1.5, 1);
+    for schema in schemas {
+        let ctx = context(model)?;
+        let g = ctx
+            .generate(sampler)
+            .seed(5)
+            .max_tokens(60)
+            .constrain_with(schema)?;
+        let tokens = g.collect_tokens().await?;
+        written.push(json!([
+            model.tokenizer().decode(&tokens)?,
+            g.finish_reason().map(|it| it.as_str())
+        ]));
+    }
+    let constraints = [
+        GrammarConstraint::json(model),
+        GrammarConstraint::from_grammar(&ebnf, model),
+        GrammarConstraint::from_json_schema(schema, model)?,
+        GrammarConstraint::from_regex("[a-c]{3}", model)?,
+        GrammarConstraint::from_ebnf("root ::= [0-9]", model)?,
+        GrammarConstraint::new(Matcher::new(&Grammar::json()?, &model.tokenizer())),
+    ];
+    for constraint in constraints {
+        let ctx = context(model)?;
+        let g = ctx
+            .generate(sampler)
+            .seed(5)
+            .max_tokens(60)
+            .constrain(constraint);
+        written.push(json!(model.tokenizer().decode(&g.collect_tokens().await?)?));
+    }
+    let ctx = context(model)?;
+    let borrowed = ctx
+        .generate(sampler)
+        .seed(5)
+        .max_tokens(60)
+        .constrain_with(&ebnf)?;
+    written.push(json!(
+        model
+            .tokenizer()
+            .decode(&borrowed.collect_tokens().await?)?
+    ));
+    let refused = Grammar::from_json_schema(r#"{"contains": {}}"#).err();
+    written.push(json!(code(refused)));
+    Ok(json!(written))
+}
+
+/// A matcher by hand.
+fn matcher(model: &Model) -> Result<Value> {
+    let tokenizer = model.tokenizer();
+    let mut m = Matcher::new(&Grammar::from_regex("ab?")?, &tokenizer);
+    let first = brle::allowed(&m.next_token_logit_mask(), tokenizer.vocab_size())?;
+    m.accept_tokens(&tokenizer.encode("a"))?;
+    let begun = m.is_terminated();
+    let copy = m.fork();
+    m.accept_tokens(&tokenizer.encode("b"))?;
+    let refused = m.accept_tokens(&tokenizer.encode("b")).err();
+    let ended = m.is_terminated();
+    m.reset();
+    Ok(json!([
+        first.len(),
+        begun,
+        ended,
+        m.is_terminated(),
+        copy.is_terminated(),
+        code(refused)
+    ]))
 }
 
 /// What the engine makes a generator with is told before its first step.

@@ -16,22 +16,31 @@ impl Lane {
         mut wanted: impl FnMut(u32) -> Option<Content>,
     ) -> Result<(), Obstacle> {
         loop {
-            let page_idx = self.pages.len();
-            let whole = self.pin == self.reach;
-            let node = if whole {
-                wanted(page_idx).and_then(|content| store.find(self.pin, self.owner, &content))
-            } else {
-                if self.path.is_empty() {
-                    self.path = self.path_to_pin(store);
-                }
-                self.path.last().copied()
-            };
-            match node {
+            let is_whole = self.pin == self.reach;
+            if !is_whole && self.path.is_empty() {
+                self.path = self.path_to_pin(store);
+            }
+            match self.next_node(store, self.pin, &self.path, &mut wanted) {
                 Some(node) if self.enter(store, demand, moves, node)? => self.go_to(store, node),
-                _ if whole => return self.unpark(store, demand, moves),
+                _ if is_whole => return self.unpark(store, demand, moves),
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// The node behind `at` to make ready: the last of `path` on the way to what this lane computed before; behind
+    /// that, the full page that `wanted` gives, if any lane of the same owner computed it.
+    fn next_node(
+        &self,
+        store: &PageStore,
+        at: Option<NodeId>,
+        path: &[NodeId],
+        wanted: &mut impl FnMut(u32) -> Option<Content>,
+    ) -> Option<NodeId> {
+        path.last().copied().or_else(|| {
+            let content = wanted(store.end(at) / store.page_size())?;
+            store.find(at, self.owner, &content)
+        })
     }
 
     /// From `reach` up to the child of `pin`.
@@ -120,53 +129,38 @@ impl Lane {
         (length.div_ceil(store.page_size()) + 1).saturating_sub(self.n_pages())
     }
 
-    /// The same number, exactly: what others use already costs nothing.
+    /// The same number, exactly: what others use already costs nothing. Walks where [`Self::adopt`] would.
     pub(crate) fn survey(
         &self,
         store: &PageStore,
         demand: PageDemand,
         length: u32,
-        wanted: impl Fn(u32) -> Option<Content>,
+        mut wanted: impl FnMut(u32) -> Option<Content>,
     ) -> Result<u32, Obstacle> {
         let (mut n_full, mut n_missing) = (self.pages.len(), 0);
-        let mut path = self.path_to_pin(store);
         let mut take = |node: NodeId| {
             let cost = cost(store, demand, node)?;
             n_missing += cost.unwrap_or(0);
             n_full += u32::from(cost.is_some());
             Ok(cost.is_some())
         };
-        let mut last = self.pin;
-        let mut whole = true;
-        while let Some(node) = path.pop() {
-            if !take(node)? {
-                whole = false;
-                break;
-            }
-            last = Some(node);
-        }
+        let (mut at, mut path) = (self.pin, self.path_to_pin(store));
         let mut copies = self.tail.is_shared();
         let mut n_behind = u32::from(self.tail.has_partial());
-        if whole {
-            let mut next = store.end(last) / store.page_size();
-            while let Some(node) =
-                wanted(next).and_then(|content| store.find(last, self.owner, &content))
-            {
-                if !take(node)? {
-                    break;
-                }
-                // The partial page is dropped for it, unless it is the same.
-                if last == self.reach {
-                    let is_let_go =
-                        self.tail.is_sole_user(store) && self.tail.shared() != Some(node);
-                    (n_behind, copies) = (u32::from(is_let_go), false);
-                }
-                (last, next) = (Some(node), next + 1);
+        while let Some(node) = self.next_node(store, at, &path, &mut wanted)
+            && take(node)?
+        {
+            let is_found = path.pop().is_none();
+            // The partial page is dropped for it, unless it is the same.
+            if is_found && at == self.reach {
+                let is_let_go = self.tail.is_sole_user(store) && self.tail.shared() != Some(node);
+                (n_behind, copies) = (u32::from(is_let_go), false);
             }
-            if let Some(parked) = self.tail.parked().filter(|_| last == self.reach) {
-                take(parked.node)?;
-                copies = true;
-            }
+            at = Some(node);
+        }
+        if let Some(parked) = self.tail.parked().filter(|_| at == self.reach) {
+            take(parked.node)?;
+            copies = true;
         }
         let wanted = n_missing + length.div_ceil(store.page_size()) + u32::from(copies);
         let n_held = n_full + n_behind + self.tail.n_reserved();

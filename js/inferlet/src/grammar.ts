@@ -1,0 +1,175 @@
+/** Grammars: what a model may write, by a JSON Schema, a regular expression or an EBNF text. */
+
+import * as host from 'pie:host';
+import { show, toText, toTokens, type Tokens } from './arguments.js';
+import type { Schema } from './constraint.js';
+import { wrongType } from './errors.js';
+import { type Model, modelHandle } from './model.js';
+import { type Tokenizer, tokenizerHandle } from './tokenizer.js';
+
+/** A JSON Schema: as text, or as the object that it is. */
+export type SchemaText = string | object | boolean;
+
+/**
+ * A grammar that was checked. It belongs to no model. A source that does not parse, cannot be enforced, or takes too
+ * much is the error `invalid-grammar`, which says where.
+ */
+export class Grammar {
+  /** @internal */
+  readonly handle: host.GrammarHandle;
+
+  private constructor(source: host.Source) {
+    this.handle = host.grammarCreate(source);
+  }
+
+  /** Documents that fit a JSON Schema, without white space between their signs. */
+  static fromJsonSchema(schema: SchemaText): Grammar {
+    return new Grammar({ type: 'json-schema', value: schemaText(schema) });
+  }
+
+  /** Any JSON. */
+  static json(): Grammar {
+    return new Grammar({ type: 'any-json' });
+  }
+
+  /** Texts that match a regular expression as a whole. */
+  static fromRegex(pattern: string): Grammar {
+    return new Grammar({ type: 'regex', value: toText(pattern, 'pattern') });
+  }
+
+  /** Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`. */
+  static fromEbnf(source: string): Grammar {
+    return new Grammar({ type: 'ebnf', value: toText(source, 'source') });
+  }
+}
+
+/** Walks a text of a grammar by the tokens of a model. */
+export class Matcher {
+  readonly #grammar: Grammar;
+  readonly #tokenizer: Tokenizer;
+  #handle: host.MatcherHandle;
+
+  constructor(grammar: Grammar, tokenizer: Tokenizer) {
+    if (!(grammar instanceof Grammar)) throw wrongType(`grammar must be a Grammar; it is ${show(grammar)}`);
+    this.#grammar = grammar;
+    this.#tokenizer = tokenizer;
+    this.#handle = grammar.handle.matcher(tokenizerHandle(tokenizer));
+  }
+
+  /** @internal */
+  get handle(): host.MatcherHandle {
+    return this.#handle;
+  }
+
+  /** A copy at the same place, which goes on by itself. */
+  fork(): Matcher {
+    const copy = new Matcher(this.#grammar, this.#tokenizer);
+    copy.#handle = this.#handle.fork();
+    return copy;
+  }
+
+  /**
+   * Goes on by tokens; where one does not continue the text, none is taken.
+   * @throws InferletError `grammar-mismatch`
+   */
+  acceptTokens(ids: Tokens): void {
+    this.handle.accept(toTokens(ids, 'ids'));
+  }
+
+  /**
+   * The tokens that may follow, as run lengths.
+   * @throws InferletError `grammar-mismatch` after the end
+   */
+  nextTokenLogitMask(): Uint32Array {
+    return this.handle.mask();
+  }
+
+  /** The tokens that must follow, as the tokenizer writes them; empty where there is a choice. */
+  forcedTokens(): Uint32Array {
+    return this.handle.forced();
+  }
+
+  /** Whether the text has ended: a stop token was accepted, or nothing else could follow. */
+  isTerminated(): boolean {
+    return this.handle.isTerminated();
+  }
+
+  /** Goes back to the beginning. */
+  reset(): void {
+    this.handle.reset();
+  }
+}
+
+/** A constraint by a grammar. The engine walks it by itself: the program has no part in a step. */
+export class GrammarConstraint {
+  /** @internal */
+  readonly matcher: Matcher;
+
+  constructor(matcher: Matcher) {
+    if (!(matcher instanceof Matcher)) throw wrongType(`matcher must be a Matcher; it is ${show(matcher)}`);
+    this.matcher = matcher;
+  }
+
+  /** By a compiled grammar. */
+  static fromGrammar(grammar: Grammar, model: Model): GrammarConstraint {
+    modelHandle(model);
+    return new GrammarConstraint(new Matcher(grammar, model.tokenizer()));
+  }
+
+  /** Documents that fit a JSON Schema. */
+  static fromJsonSchema(schema: SchemaText, model: Model): GrammarConstraint {
+    return GrammarConstraint.fromGrammar(Grammar.fromJsonSchema(schema), model);
+  }
+
+  /** Any JSON. */
+  static json(model: Model): GrammarConstraint {
+    return GrammarConstraint.fromGrammar(Grammar.json(), model);
+  }
+
+  /** Texts that match a regular expression as a whole. */
+  static fromRegex(pattern: string, model: Model): GrammarConstraint {
+    return GrammarConstraint.fromGrammar(Grammar.fromRegex(pattern), model);
+  }
+
+  /** Texts of a grammar in EBNF. */
+  static fromEbnf(source: string, model: Model): GrammarConstraint {
+    return GrammarConstraint.fromGrammar(Grammar.fromEbnf(source), model);
+  }
+
+  /** Goes on by what the step before accepted; returns the mask of the tokens that may follow. */
+  step(accepted: Uint32Array): Uint32Array {
+    this.matcher.acceptTokens(accepted);
+    return this.matcher.nextTokenLogitMask();
+  }
+}
+
+/** Documents that fit a JSON Schema. */
+export function jsonSchema(schema: SchemaText): Schema {
+  return { buildConstraint: (model) => GrammarConstraint.fromJsonSchema(schema, model) };
+}
+
+/** Any JSON. */
+export function anyJson(): Schema {
+  return { buildConstraint: (model) => GrammarConstraint.json(model) };
+}
+
+/** Texts that match a regular expression as a whole. */
+export function regex(pattern: string): Schema {
+  return { buildConstraint: (model) => GrammarConstraint.fromRegex(pattern, model) };
+}
+
+/** Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`. */
+export function ebnf(source: string): Schema {
+  return { buildConstraint: (model) => GrammarConstraint.fromEbnf(source, model) };
+}
+
+/** By a compiled grammar. */
+export function grammar(compiled: Grammar): Schema {
+  return { buildConstraint: (model) => GrammarConstraint.fromGrammar(compiled, model) };
+}
+
+/** @internal */
+export function schemaText(schema: unknown): string {
+  const isValue = (typeof schema === 'object' && schema !== null) || typeof schema === 'boolean';
+  return isValue ? JSON.stringify(schema) : toText(schema as string, 'schema');
+}

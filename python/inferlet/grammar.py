@@ -1,0 +1,174 @@
+"""Grammars: what a model may write, by a JSON Schema, a regular expression or an EBNF text."""
+
+from __future__ import annotations
+
+import json as _json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wit_world.imports import grammar as _grammar
+
+from inferlet import _arguments
+from inferlet.errors import host
+from inferlet.model import Model, Tokenizer
+
+__all__ = ["AnyJson", "Ebnf", "Grammar", "GrammarConstraint", "JsonSchema", "Matcher", "Regex"]
+
+
+def _schema_text(name: str, schema: object) -> str:
+    """A JSON Schema as text; an object is written as JSON."""
+    if isinstance(schema, Mapping | bool):
+        return _json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    return _arguments.text(name, schema)
+
+
+class Grammar:
+    """A grammar that was checked. It belongs to no model.
+
+    A source that does not parse, cannot be enforced, or takes too much is the error `invalid-grammar`, which says where.
+    """
+
+    def __init__(self, raw: _grammar.Grammar) -> None:
+        self._raw = raw
+
+    @classmethod
+    def _of(cls, source: _grammar.Source) -> Grammar:
+        return cls(host(_grammar.Grammar.create, source))
+
+    @classmethod
+    def from_json_schema(cls, schema: str | Mapping[str, Any] | bool) -> Grammar:
+        """Documents that fit a JSON Schema, without white space between their signs."""
+        return cls._of(_grammar.Source_JsonSchema(_schema_text("schema", schema)))
+
+    @classmethod
+    def json(cls) -> Grammar:
+        """Any JSON."""
+        return cls._of(_grammar.Source_AnyJson())
+
+    @classmethod
+    def from_regex(cls, pattern: str) -> Grammar:
+        """Texts that match a regular expression as a whole."""
+        return cls._of(_grammar.Source_Regex(_arguments.text("pattern", pattern)))
+
+    @classmethod
+    def from_ebnf(cls, source: str) -> Grammar:
+        """Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`."""
+        return cls._of(_grammar.Source_Ebnf(_arguments.text("source", source)))
+
+
+class Matcher:
+    """Walks a text of a grammar by the tokens of a model."""
+
+    def __init__(self, grammar: Grammar, tokenizer: Tokenizer) -> None:
+        _arguments.of_type("grammar", grammar, Grammar)
+        _arguments.of_type("tokenizer", tokenizer, Tokenizer)
+        self._raw = host(grammar._raw.matcher, tokenizer._raw)
+
+    def accept_tokens(self, ids: Iterable[int]) -> None:
+        """Goes on by tokens; where one does not continue the text, none is taken: `grammar-mismatch`."""
+        host(self._raw.accept, _arguments.tokens("ids", ids))
+
+    def next_token_logit_mask(self) -> list[int]:
+        """The tokens that may follow, as run lengths (`inferlet.brle`); after the end it is `grammar-mismatch`."""
+        return list(host(self._raw.mask))
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens that must follow, as the tokenizer writes them; empty where there is a choice."""
+        return list(host(self._raw.forced))
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the text has ended: a stop token was accepted, or nothing else could follow."""
+        return self._raw.is_terminated()
+
+    def reset(self) -> None:
+        """Goes back to the beginning."""
+        host(self._raw.reset)
+
+    def fork(self) -> Matcher:
+        """A copy at the same place, which goes on by itself."""
+        copy = Matcher.__new__(Matcher)
+        copy._raw = host(self._raw.fork)
+        return copy
+
+
+class GrammarConstraint:
+    """A constraint by a grammar. The engine walks it by itself: the program has no part in a step."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        _arguments.of_type("matcher", matcher, Matcher)
+        self._matcher = matcher
+
+    @classmethod
+    def from_grammar(cls, grammar: Grammar, model: Model) -> GrammarConstraint:
+        """By a compiled grammar."""
+        _arguments.of_type("model", model, Model)
+        return cls(Matcher(grammar, model.tokenizer()))
+
+    @classmethod
+    def from_json_schema(cls, schema: str | Mapping[str, Any] | bool, model: Model) -> GrammarConstraint:
+        """Documents that fit a JSON Schema."""
+        return cls.from_grammar(Grammar.from_json_schema(schema), model)
+
+    @classmethod
+    def json(cls, model: Model) -> GrammarConstraint:
+        """Any JSON."""
+        return cls.from_grammar(Grammar.json(), model)
+
+    @classmethod
+    def from_regex(cls, pattern: str, model: Model) -> GrammarConstraint:
+        """Texts that match a regular expression as a whole."""
+        return cls.from_grammar(Grammar.from_regex(pattern), model)
+
+    @classmethod
+    def from_ebnf(cls, source: str, model: Model) -> GrammarConstraint:
+        """Texts of a grammar in EBNF."""
+        return cls.from_grammar(Grammar.from_ebnf(source), model)
+
+    def step(self, accepted: list[int]) -> list[int]:
+        """Goes on by what the step before accepted; returns the mask of the tokens that may follow."""
+        self._matcher.accept_tokens(accepted)
+        return self._matcher.next_token_logit_mask()
+
+
+@dataclass(frozen=True)
+class AnyJson:
+    """Any JSON."""
+
+    def build_constraint(self, model: Model) -> GrammarConstraint:
+        """A fresh constraint."""
+        return GrammarConstraint.json(model)
+
+
+@dataclass(frozen=True)
+class JsonSchema:
+    """Documents that fit a JSON Schema."""
+
+    schema: str | Mapping[str, Any] | bool
+
+    def build_constraint(self, model: Model) -> GrammarConstraint:
+        """A fresh constraint."""
+        return GrammarConstraint.from_json_schema(self.schema, model)
+
+
+@dataclass(frozen=True)
+class Regex:
+    """Texts that match a regular expression as a whole."""
+
+    pattern: str
+
+    def build_constraint(self, model: Model) -> GrammarConstraint:
+        """A fresh constraint."""
+        return GrammarConstraint.from_regex(self.pattern, model)
+
+
+@dataclass(frozen=True)
+class Ebnf:
+    """Texts of a grammar in EBNF: the dialect of Lark, or that of `root ::=`."""
+
+    source: str
+
+    def build_constraint(self, model: Model) -> GrammarConstraint:
+        """A fresh constraint."""
+        return GrammarConstraint.from_ebnf(self.source, model)

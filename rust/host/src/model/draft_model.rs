@@ -1,0 +1,164 @@
+//! A model that drafts for a generator of another one, or of the same.
+//!
+//! A context of the draft model follows the tokens of the generator. A task waits until drafts are wanted, has that
+//! context say what is known, and has the draft model go on from there, by the sampler, the mask, the seed and the
+//! positions of the generator: so it draws what the generator draws wherever the two models think alike. What is wanted
+//! anew, or no more, ends what is under way.
+//!
+//! Where nothing can be drafted (there is no room for the context, it is full, or the draft model fails), the
+//! generation goes on without drafts, and asks for some again after a rest.
+
+use std::sync::Arc;
+
+use pie_core::{
+    Answer, Drafting, DraftsWanted, GeneratorId, GeneratorOptions, ProcessId, RequestId, Sampler,
+    Submission,
+};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::Model;
+use super::conversation::Context;
+use super::drafters::Drafts;
+use crate::Error;
+use crate::budget::Account;
+use crate::errors::stopped;
+
+/// The draft model of a generator, with the context that follows it.
+#[derive(Debug)]
+pub(crate) struct DraftModel {
+    context: Context,
+    sampler: Sampler,
+    token_mask: Vec<u32>,
+}
+
+impl DraftModel {
+    /// Drafts with `model`, which knows the process, for a generator that draws by a sampler, and only the tokens of a
+    /// mask.
+    ///
+    /// # Errors
+    /// Those of a context.
+    pub(crate) fn new(
+        model: Arc<Model>,
+        process: ProcessId,
+        account: Account,
+        sampler: Sampler,
+        token_mask: Vec<u32>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            context: Context::create_draft(model, process, account)?,
+            sampler,
+            token_mask,
+        })
+    }
+
+    /// What is drafted; nothing where nothing can be.
+    async fn draft(&self, wanted: &DraftsWanted) -> Vec<u32> {
+        self.try_to_draft(wanted).await.unwrap_or_else(|error| {
+            let model = self.context.model.name();
+            tracing::debug!(model, %error, "nothing is drafted; the generation goes on without");
+            Vec::new()
+        })
+    }
+
+    async fn try_to_draft(&self, wanted: &DraftsWanted) -> Result<Vec<u32>, Error> {
+        let model = &self.context.model;
+        self.context
+            .follow(wanted.n_known, &wanted.tokens, wanted.n_drafts)?;
+        let options = GeneratorOptions {
+            sampler: Sampler {
+                seed: Some(wanted.seed),
+                ..self.sampler
+            },
+            seed: None,
+            max_tokens: Some(wanted.n_drafts),
+            adapter: pie_core::Adapter::default(),
+            stop: Vec::new(),
+            template_stop: Vec::new(),
+            token_mask: self.token_mask.clone(),
+            drafting: Drafting::None,
+        };
+        let id = self.context.id;
+        let generator = model.with_engine(|engine| engine.new_generator(id, options))?;
+        let (request, receiver) = model.submit(Submission::Run(generator));
+        let run = DraftRun {
+            model,
+            generator,
+            request,
+        };
+        receiver.await.map_err(|_| stopped())??;
+        match model.with_engine(|engine| engine.take(run.request)) {
+            Some(Ok(Answer::Generated(output))) => Ok(output.tokens),
+            Some(Err(error)) => Err(error),
+            _ => Err(Error::internal("drafts that were ready are not there")),
+        }
+    }
+}
+
+impl Drafts for DraftModel {
+    fn release(&self) {
+        self.context.release_uncharged();
+    }
+}
+
+impl Drop for DraftModel {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// A run of the draft model. One that is given up is cancelled.
+struct DraftRun<'a> {
+    model: &'a Arc<Model>,
+    generator: GeneratorId,
+    request: RequestId,
+}
+
+impl Drop for DraftRun<'_> {
+    fn drop(&mut self) {
+        self.model.cancel(self.request);
+        self.model
+            .with_engine(|engine| engine.drop_generator(self.generator));
+    }
+}
+
+impl Model {
+    /// Has `drafts` draft for a generator of this model, which wants it, until that one ends. A task of `threads` does
+    /// so.
+    pub(crate) fn begin_drafting(
+        self: &Arc<Self>,
+        generator: GeneratorId,
+        drafts: DraftModel,
+        threads: &Handle,
+    ) {
+        let drafts = Arc::new(drafts);
+        let wanted = self.drafters.add(generator, drafts.clone());
+        threads.spawn(draft(self.clone(), drafts, wanted));
+    }
+}
+
+/// Drafts for a generator of a model until it ends.
+async fn draft(
+    model: Arc<Model>,
+    drafts: Arc<DraftModel>,
+    mut wanted: watch::Receiver<Option<DraftsWanted>>,
+) {
+    while wanted.changed().await.is_ok() {
+        loop {
+            let Some(request) = wanted.borrow_and_update().clone() else {
+                break;
+            };
+            tokio::select! {
+                biased;
+                changed = wanted.changed() => match changed {
+                    Ok(()) => {}
+                    Err(_) => return,
+                },
+                drafted = drafts.draft(&request) => {
+                    model.give_drafts(&request, &drafted);
+                    break;
+                }
+            }
+        }
+    }
+}

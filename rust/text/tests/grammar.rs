@@ -1,0 +1,383 @@
+//! What grammars allow, refuse and force.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::sync::{Arc, OnceLock};
+
+use pie_text::grammar::{
+    Compiled, Grammar, Matcher, Source, Vocabulary, check_document, rules_of_schema,
+};
+use pie_text::{Error, Tokenizer};
+use serde_json::{Value, json};
+
+fn tokenizer() -> &'static Arc<Tokenizer> {
+    static TOKENIZER: OnceLock<Arc<Tokenizer>> = OnceLock::new();
+    TOKENIZER.get_or_init(|| {
+        let bytes = include_bytes!("../../../python/pie/pie_tiny/tokenizer.json");
+        Arc::new(Tokenizer::from_bytes(bytes, 0).unwrap())
+    })
+}
+
+fn compiled(source: Source<'_>) -> Arc<Compiled> {
+    static VOCABULARY: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+    let vocabulary =
+        VOCABULARY.get_or_init(|| Arc::new(Vocabulary::new(tokenizer().clone()).unwrap()));
+    vocabulary
+        .compile(&Arc::new(Grammar::new(source).unwrap()))
+        .unwrap()
+}
+
+fn stop() -> Vec<u32> {
+    tokenizer().special_tokens().0
+}
+
+fn matcher(source: Source<'_>) -> Matcher {
+    Matcher::new(&compiled(source), stop())
+}
+
+/// Whether a text is one of the grammar.
+fn accepts(compiled: &Arc<Compiled>, text: &str) -> bool {
+    let mut matcher = Matcher::new(compiled, stop());
+    let tokens = tokenizer().encode_content(text).unwrap();
+    match matcher.accept(&tokens) {
+        Ok(()) => matcher.is_accepting().unwrap(),
+        Err(Error::Mismatch(_)) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// A text drawn at random, each of its tokens allowed.
+fn drawn(compiled: &Arc<Compiled>, seed: u64) -> Option<String> {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random >> 33).unwrap()
+    };
+    let mut matcher = Matcher::new(compiled, stop());
+    let mut tokens = Vec::new();
+    while !matcher.is_terminated() {
+        let mask = matcher.mask().unwrap();
+        let allowed: Vec<u32> = (0..tokenizer().vocab_size())
+            .filter(|&it| mask.allows(it))
+            .collect();
+        let ends: Vec<u32> = allowed.iter().copied().filter(|&it| ends(it)).collect();
+        let from = if ends.is_empty() || next() % 3 > 0 {
+            &allowed
+        } else {
+            &ends
+        };
+        let token = from[next() % from.len()];
+        matcher.accept(&[token]).unwrap();
+        tokens.push(token);
+        if tokens.len() > 100 {
+            return None;
+        }
+    }
+    tokens.retain(|token| !stop().contains(token));
+    Some(tokenizer().decode(&tokens).unwrap())
+}
+
+fn ends(token: u32) -> bool {
+    let bytes = tokenizer().token_bytes(token).unwrap_or_default();
+    stop().contains(&token) || matches!(bytes, b"\"" | b"}" | b"]" | b"\"}")
+}
+
+fn schema(schema: &Value) -> Arc<Compiled> {
+    compiled(Source::JsonSchema(&schema.to_string()))
+}
+
+fn refused(source: Source<'_>) -> String {
+    match Grammar::new(source) {
+        Err(Error::Grammar(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn documents_of_a_schema_are_accepted_and_no_others() {
+    let cases = [
+        (
+            json!({"type": "integer", "minimum": -3, "exclusiveMaximum": 12}),
+            vec!["-3", "0", "11"],
+            vec!["-4", "12", "1.5", "03"],
+        ),
+        (
+            json!({"type": "string", "pattern": "^a+$", "maxLength": 3}),
+            vec![r#""a""#, r#""aaa""#],
+            vec![r#""""#, r#""aaaa""#, r#""b""#],
+        ),
+        // A class of control characters lets none of them through as they are.
+        (
+            json!({"type": "string", "pattern": "^[\\x00-\\x1f]$"}),
+            vec![r#""\n""#, r#""\u0001""#],
+            vec!["\"\n\"", "\"\u{1}\""],
+        ),
+        // A key in another spelling is not another key.
+        (
+            json!({"properties": {"a": {"type": "integer"}}, "type": "object"}),
+            vec![r#"{"a":1}"#, r#"{"b":"x"}"#],
+            vec![r#"{"\u0061":"x"}"#, r#"{"a":1,"a":"x"}"#],
+        ),
+        (
+            json!({"type": "string", "format": "date"}),
+            vec![r#""2024-02-29""#, r#""2000-02-29""#],
+            vec![r#""2023-02-29""#, r#""1900-02-29""#, r#""0000-01-01""#],
+        ),
+        (
+            json!({"type": "string", "format": "time"}),
+            vec![r#""23:59:59Z""#],
+            vec![r#""23:59:60Z""#],
+        ),
+        (
+            json!({"type": "string", "format": "ipv6"}),
+            vec![r#""::1""#, r#""1:2:3:4:5:6:7:8""#, r#""1::8""#],
+            vec![r#""1:2:3:4:5:6:7""#, r#"":::""#],
+        ),
+        (
+            json!({"type": "object", "properties": {"t": {"enum": ["a", "b"]}, "x": {"type": "integer"}}, "required": ["t"], "additionalProperties": false,
+                "if": {"properties": {"t": {"const": "a"}}}, "then": {"required": ["x"]}, "else": {"properties": {"x": false}}}),
+            vec![r#"{"t":"a","x":1}"#, r#"{"t":"b"}"#],
+            vec![r#"{"t":"a"}"#, r#"{"t":"b","x":1}"#],
+        ),
+        (
+            json!({"type": "string", "not": {"enum": ["no", "never"]}}),
+            vec![r#""yes""#, r#""nobody""#],
+            vec![r#""no""#, r#""never""#],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": true, "b": true}, "dependentRequired": {"a": ["b"]}, "additionalProperties": false}),
+            vec!["{}", r#"{"b":1}"#, r#"{"a":1,"b":2}"#],
+            vec![r#"{"a":1}"#],
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}, "c": {"const": 3}}, "minProperties": 1, "maxProperties": 2, "additionalProperties": false}),
+            vec![r#"{"a":1}"#, r#"{"a":1,"c":3}"#, r#"{"b":2,"c":3}"#],
+            vec!["{}", r#"{"a":1,"b":2,"c":3}"#],
+        ),
+        (
+            json!({"oneOf": [{"type": "integer", "maximum": 5}, {"type": "integer", "minimum": 3}]}),
+            vec!["2", "6"],
+            vec!["3", "4", "5"],
+        ),
+        (
+            json!({"type": "string", "nullable": true, "maxLength": 1}),
+            vec!["null", r#""x""#],
+            vec!["1"],
+        ),
+        (
+            json!({"type": "array", "prefixItems": [{"const": 1}], "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3}),
+            vec!["[1]", "[1,true,false]"],
+            vec!["[]", "[true]", "[1,true,true,true]"],
+        ),
+        (
+            json!({"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}),
+            vec!["[]", "[[],[[]]]"],
+            vec!["[1]", "{}"],
+        ),
+        (
+            json!({"type": "integer", "multipleOf": 7}),
+            vec!["0", "-7", "21"],
+            vec!["8"],
+        ),
+        (
+            json!(true),
+            vec!["null", r#"{"a":[1,{}]}"#, "-1.5e3"],
+            vec![" 1", "[1, 2]", "{\"a\": 1}", "01"],
+        ),
+    ];
+    for (rule, good, bad) in cases {
+        let grammar = schema(&rule);
+        for text in good {
+            assert!(accepts(&grammar, text), "{rule}: {text}");
+            check_document(&rule.to_string(), text).unwrap();
+        }
+        for text in bad {
+            assert!(!accepts(&grammar, text), "{rule}: {text}");
+        }
+        for seed in 0..5 {
+            let Some(text) = drawn(&grammar, seed) else {
+                continue;
+            };
+            check_document(&rule.to_string(), &text)
+                .unwrap_or_else(|error| panic!("{rule}: {text}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_enforced_is_named_with_its_place() {
+    let cases = [
+        (
+            json!({"properties": {"a/b": {"uniqueItems": true}}}),
+            "`uniqueItems` at #/properties/a~1b/uniqueItems",
+        ),
+        (json!({"contains": {}}), "`contains` at #/contains"),
+        (
+            json!({"propertyNames": {}}),
+            "`propertyNames` at #/propertyNames",
+        ),
+        (json!({"typ": "string"}), "`typ` at #/typ"),
+        (
+            json!({"type": "string", "format": "iri"}),
+            "`format` at #/format",
+        ),
+        (
+            json!({"oneOf": [{"type": "array", "items": {"type": "null"}}, {"type": "array"}]}),
+            "#/oneOf/1",
+        ),
+        (json!({"pattern": "a(?=b)"}), "#/pattern"),
+        (
+            json!({"$ref": "http://example.invalid/schema"}),
+            "another document",
+        ),
+        (
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}),
+            "$ref cycle",
+        ),
+        (
+            json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}}),
+            "no finite document",
+        ),
+        (
+            json!({"type": "string", "pattern": "^a{5}$", "maxLength": 3}),
+            "no finite document",
+        ),
+        (
+            json!({"type": "string", "minLength": 1_000_000_000}),
+            "the limit is 10000",
+        ),
+        (
+            json!({"pattern": "((a{1,100}){1,100}){1,100}"}),
+            "the limit is 20000",
+        ),
+        (
+            json!({"enum": (0..100_000).collect::<Vec<u32>>()}),
+            "100000 values",
+        ),
+        (
+            json!({"type": "object", "minProperties": 3}),
+            "`minProperties`",
+        ),
+    ];
+    for (rule, wanted) in cases {
+        let why = refused(Source::JsonSchema(&rule.to_string()));
+        assert!(why.contains(wanted), "{why}");
+    }
+}
+
+#[test]
+fn both_dialects_of_ebnf_are_told_apart() {
+    let lark = compiled(Source::Ebnf(
+        "start: expr\nexpr: expr \"+\" term | term\nterm: NUM\nNUM: /[0-9]+/",
+    ));
+    assert!(accepts(&lark, "1+22+3") && !accepts(&lark, "1+") && !accepts(&lark, "+1"));
+    // A lexer that takes the longest match would not see the second.
+    let root = compiled(Source::Ebnf(
+        "root ::= (\"a\" | \"ab\") \"b\" # a comment ::=\n",
+    ));
+    assert!(accepts(&root, "ab") && accepts(&root, "abb") && !accepts(&root, "a"));
+    let nested = compiled(Source::Ebnf("root ::= \"(\" root \")\" | [^()\\n]+"));
+    assert!(accepts(&nested, "((x))") && !accepts(&nested, "((x)"));
+}
+
+#[test]
+fn grammars_that_say_nothing_are_refused() {
+    let cases = [
+        ("start: start", "line 1: no text follows"),
+        ("start: a\na: b\nb: a", "no text follows"),
+        ("root ::= \"a\" root", "no text follows"),
+        ("", "empty"),
+        ("start: x", "\"x\" is not a rule"),
+        ("begin: \"a\"", "no rule \"start\""),
+        ("start: (\"a\"{1,1000}){1,1000}", "the limit is 100000"),
+        ("root ::= \"a", "not closed"),
+        ("start: %json {}", "% cannot be used"),
+        (
+            "start: \"a\"\nstart: \"b\"",
+            "line 2: the rule \"start\" is there twice",
+        ),
+    ];
+    for (text, wanted) in cases {
+        let why = refused(Source::Ebnf(text));
+        assert!(why.contains(wanted), "{why}");
+    }
+    assert!(refused(Source::Regex(r"(a)\1")).contains("back references"));
+}
+
+#[test]
+fn text_that_is_forced_is_written_as_the_tokenizer_writes_it() {
+    let rule = json!({"type": "object", "properties": {"name": {"const": "Alice"}, "old": {"type": "boolean"}}, "required": ["name", "old"], "additionalProperties": false});
+    let mut matcher = matcher(Source::JsonSchema(&rule.to_string()));
+    let forced: Vec<u32> = matcher.forced().unwrap().iter().copied().collect();
+    let text = r#"{"name":"Alice","old":"#;
+    let canonical = tokenizer().encode_content(text).unwrap();
+    assert!(
+        forced.len() > 3 && canonical.starts_with(&forced),
+        "{forced:?} {canonical:?}"
+    );
+    // One by one they are the same, and each of them is alone in its mask.
+    for &token in &forced {
+        let mask = matcher.mask().unwrap();
+        assert_eq!(mask.runs(), [token, 1]);
+        matcher.accept(&[token]).unwrap();
+    }
+    assert!(matcher.mask().unwrap().runs().len() > 2);
+}
+
+#[test]
+fn a_text_ends_by_a_stop_token_where_it_may_and_by_itself_where_nothing_follows() {
+    let stop = stop();
+    let mut digits = matcher(Source::Regex("[0-9]{2,3}"));
+    assert!(stop.iter().all(|&it| !digits.mask().unwrap().allows(it)));
+    let number = |text: &str| tokenizer().encode_content(text).unwrap();
+    assert!(matches!(digits.accept(&stop[..1]), Err(Error::Mismatch(_))));
+    digits.accept(&number("12")).unwrap();
+    assert!(stop.iter().all(|&it| digits.mask().unwrap().allows(it)) && !digits.is_terminated());
+    let mut third = digits.clone();
+    digits.accept(&stop[..1]).unwrap();
+    assert!(digits.is_terminated() && matches!(digits.mask(), Err(Error::Mismatch(_))));
+    // The copy has gone on by itself.
+    assert!(!third.is_terminated());
+    third.accept(&number("3")).unwrap();
+    assert!(third.is_terminated());
+    third.reset();
+    assert!(!third.is_terminated() && !third.is_accepting().unwrap());
+}
+
+#[test]
+fn a_token_that_does_not_fit_changes_nothing() {
+    let mut it = matcher(Source::Regex("abc"));
+    let tokens = |text: &str| tokenizer().encode_content(text).unwrap();
+    let Err(Error::Mismatch(why)) = it.accept(&[tokens("a"), tokens("x")].concat()) else {
+        panic!("it was accepted");
+    };
+    assert!(why.contains("does not continue"), "{why}");
+    assert!(it.accept(&[u32::MAX]).is_err());
+    it.accept(&tokens("a")).unwrap();
+    it.accept(&tokens("bc")).unwrap();
+    assert!(it.is_terminated());
+}
+
+#[test]
+fn rules_of_a_schema_are_part_of_a_larger_grammar() {
+    let rules = rules_of_schema(
+        r#"{"type": "integer", "maximum": 9, "minimum": 1}"#,
+        "args_",
+    )
+    .unwrap();
+    let whole = compiled(Source::Own(&format!(
+        "start: <|im_start|> \"call:\" args_start\n{rules}"
+    )));
+    let mut matcher = Matcher::new(&whole, stop());
+    let open = tokenizer().encode("<|im_start|>").unwrap();
+    matcher.accept(&open).unwrap();
+    matcher
+        .accept(&tokenizer().encode_content("call:7").unwrap())
+        .unwrap();
+    assert!(matcher.is_terminated());
+}

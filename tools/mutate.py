@@ -1,0 +1,264 @@
+"""Tries whether tests notice changes of the code: `python -m tools.mutate TARGET [--count N] [--seed S] [--files ...]`.
+
+Draws N changes of the target's code, makes one at a time in a copy of the tree, and runs the command that should fail:
+a change is *caught* by the first of the target's commands that does, or it *survives*, or it *does not build*. A change
+that survives is no change (say why), or a test is missing. The same seed draws the same changes of the same files.
+
+`--list` prints the changes and makes none. `--only 3,7` makes those again. The copy stays in `build/mutate`, so that
+the next run builds little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.mutation_sites import Site, sites
+
+ROOT = Path(__file__).resolve().parent.parent
+COPY = ROOT / "build" / "mutate"
+LINKED = (".venv", "js/inferlet/node_modules", "python/pie/_engine.abi3.so")
+"""What is not under version control and does not change, though tests need it."""
+CARRIED = ("python/pie/runtimes", "python/pie/bakery/_sdk", "build/bindings", "build/programs", "build/python-runtime", "build/js-runtime")
+"""What was built of the tree: a change may build it anew."""
+SLOW = 600.0
+"""Seconds after which a command counts as failed: the change made something endless."""
+
+# Little is optimised and much is kept, so that a change is built in seconds.
+CARGO = "cargo test --config profile.dev.opt-level=1 --config profile.dev.debug=0 --quiet"
+# What links wasmtime is built as ever, but for the crate that is changed.
+RELEASE = "cargo test --release --config profile.release.incremental=true --quiet"
+KERNELS = f"{RELEASE} --config profile.release.package.pie-kernels.codegen-units=16"
+PYTEST = ".venv/bin/python -m pytest -q -x -p no:cacheprovider"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Code, and the commands of which one should fail where it is changed."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    build: str = ""
+    """What must end well before the tests tell anything."""
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def _crate(name: str, *tests: str, build: str = "") -> Target:
+    return Target((f"rust/{name}/src/**/*.rs",), tests or (f"{CARGO} -p pie-{name}",), build or f"{CARGO} -p pie-{name} --no-run")
+
+
+TARGETS = {
+    "core": _crate("core", f"{CARGO} -p pie-core"),
+    "channel": _crate("channel"),
+    "text": _crate("text"),
+    # Bits are those of every instruction set where the compiler optimises as it does for users.
+    "kernels": _crate("kernels", f"{KERNELS} -p pie-kernels", build=f"{KERNELS} -p pie-kernels --no-run"),
+    "server": Target(("rust/server/src/**/*.rs",), (f"{RELEASE} -p pie-server",), f"{RELEASE} -p pie-server --no-run"),
+    "host": Target(("rust/host/src/**/*.rs",), (f"{RELEASE} -p pie-host",), f"{RELEASE} -p pie-host --no-run"),
+    "inferlet": Target(
+        ("rust/inferlet/src/**/*.rs",),
+        (f"{CARGO} -p inferlet", f"{PYTEST} tests/vectors -k rust"),
+        ".venv/bin/python tools/build_guests.py",
+    ),
+    # What needs no engine comes first: a runtime is built in seconds, and the engine compiles it in more.
+    "python-sdk": Target(
+        ("python/inferlet/*.py",),
+        (
+            f"{PYTEST} {' '.join(f'tests/sdk_python/test_sdk_{name}.py' for name in ('values', 'defaults', 'steering', 'wait'))}",
+            f".venv/bin/python tools/build_python_runtime.py && {PYTEST} tests/sdk_python tests/vectors -k 'sdk or python'",
+        ),
+        env={"PYTHONPATH": "python"},
+    ),
+    "js-sdk": Target(
+        ("js/inferlet/src/**/[!hi]*.ts",),
+        ("cd js/inferlet && npm test --silent", f".venv/bin/python tools/build_js_runtime.py && {PYTEST} tests/vectors -k typescript"),
+        "cd js/inferlet && npm run --silent build",
+        env={"PYTHONPATH": "python"},
+    ),
+    "pie": Target(("python/pie/**/*.py",), (f"{PYTEST} tests/backends tests/config tests/client",), env={"PYTHONPATH": "python"}),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one change."""
+
+    site: Site
+    word: str
+    """`caught`, `survived` or `does not build`."""
+    by: str = ""
+    """The test that failed first."""
+    seconds: float = 0.0
+
+
+class Copy:
+    """A copy of the tree, in which one file at a time is changed."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.folder = folder
+        listed = subprocess.run(["git", "ls-files", "-z", "-c", "-o", "--exclude-standard"], cwd=source, check=True, capture_output=True)
+        names = {name for name in listed.stdout.decode().split("\0") if name and (source / name).is_file()}
+        for name in names:
+            _copy_changed(source / name, folder / name)
+        for path in [path for path in folder.rglob("*") if path.suffix in {".rs", ".py", ".ts", ".mjs", ".json"} and path.is_file()]:
+            # What was deleted in the tree would otherwise stay.
+            if str(path.relative_to(folder)) not in names and not _is_ignored(path.relative_to(folder)):
+                path.unlink()
+        for name in LINKED:
+            link = folder / name
+            if (source / name).exists() and not link.exists():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(source / name)
+        for name in CARRIED:
+            if (source / name).exists():
+                for path in [path for path in (source / name).rglob("*") if path.is_file()]:
+                    _copy_changed(path, folder / path.relative_to(source))
+
+    def run(self, command: str, env: dict[str, str], limit: float = SLOW) -> tuple[bool, str]:
+        """Whether a command ended well within its time, and the end of what it printed."""
+        child = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=os.environ | {name: str(self.folder / value) if name == "PYTHONPATH" else value for name, value in env.items()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            printed, _ = child.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+            return False, f"not done after {limit:.0f} s"
+        return child.returncode == 0, printed
+
+    def attempt(self, target: Target, site: Site, limit: float = SLOW) -> Outcome:
+        """Makes the change, sees who notices, and takes it back."""
+        path = self.folder / site.path
+        text, began = path.read_text(encoding="utf-8"), time.monotonic()
+        path.write_text(site.apply(text), encoding="utf-8")
+        try:
+            if target.build and not self.run(target.build, target.env, limit)[0]:
+                return Outcome(site, "does not build", seconds=time.monotonic() - began)
+            for command in target.tests:
+                well, printed = self.run(command, target.env, limit)
+                if not well:
+                    return Outcome(site, "caught", first_failure(printed), time.monotonic() - began)
+            return Outcome(site, "survived", seconds=time.monotonic() - began)
+        finally:
+            path.write_text(text, encoding="utf-8")
+
+
+def _copy_changed(source: Path, copy: Path) -> None:
+    """Writes a file that differs, so that what is alike is not built again."""
+    content = source.read_bytes()
+    if copy.is_file() and copy.read_bytes() == content:
+        return
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(content)
+    copy.chmod(source.stat().st_mode)
+
+
+def _is_ignored(path: Path) -> bool:
+    return any(part in {"node_modules", "target", "build", "dist", ".venv", "runtimes", "_sdk"} for part in path.parts)
+
+
+def first_failure(printed: str) -> str:
+    """The name of the test that failed first, from what cargo, pytest or node printed."""
+    lines = printed.splitlines()
+    for line in lines:
+        words = line.split()
+        if line.startswith("FAILED ") or (line.startswith("ERROR ") and "/" in words[1]):
+            return words[1]
+        if line.startswith("---- ") and line.endswith(" stdout ----"):
+            return words[1]
+        if line.lstrip().startswith(("not ok ", "✖ ")):
+            return line.strip()[:120]
+    return lines[-1].strip()[:120] if lines else "ended with an error and printed nothing"
+
+
+def draw(root: Path, patterns: Sequence[str], count: int, seed: int) -> list[Site]:
+    """Changes of the files, no two at one place: each kind is as likely as the others, as far as there are any."""
+    paths = sorted({path for pattern in patterns for path in root.glob(pattern) if path.is_file() and "test" not in path.name})
+    kinds: dict[str, list[Site]] = {}
+    for path in paths:
+        name = path.relative_to(root)
+        for site in sites(name, path.read_text(encoding="utf-8")):
+            if "tests" not in name.parts:
+                kinds.setdefault(site.kind, []).append(site)
+    chance = random.Random(seed)
+    drawn: list[Site] = []
+    while len(drawn) < count and any(kinds.values()):
+        pool = kinds[chance.choice([kind for kind in sorted(kinds) if kinds[kind]])]
+        site = pool.pop(chance.randrange(len(pool)))
+        if all(site.path != other.path or site.line != other.line for other in drawn):
+            drawn.append(site)
+    return drawn
+
+
+def tried(copy: Copy, target: Target, changes: Sequence[tuple[int, Site]], limit: float) -> Iterator[tuple[int, Outcome]]:
+    """What becomes of each change. Raises SystemExit where the commands fail without any."""
+    for command in filter(None, (target.build, *target.tests)):
+        well, printed = copy.run(command, target.env)
+        if not well:
+            raise SystemExit(f"without a change, this fails already: {command}\n{printed[-2000:]}")
+    for number, site in changes:
+        yield number, copy.attempt(target, site, limit)
+
+
+def row(number: int, outcome: Outcome) -> str:
+    """A line of the table."""
+    site = outcome.site
+    change = f"`{_short(site.old)}` -> `{_short(site.new)}`"
+    return f"| {number} | {site.path}:{site.line} | {change} | {outcome.word} | {outcome.by} |"
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat if len(flat) <= 60 else flat[:57] + "..."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: prints the table, and ends with 1 where a change survived."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", choices=sorted(TARGETS))
+    parser.add_argument("--files", nargs="+", default=[], help="of these files alone: paths or patterns from the root of the tree")
+    parser.add_argument("--count", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="print the changes and make none")
+    parser.add_argument("--only", help="numbers of the changes to make, apart by commas")
+    parser.add_argument("--test", action="append", help="a command in the place of the target's; may be given again")
+    parser.add_argument("--build", help="what must end well before the tests tell anything, in the place of the target's")
+    parser.add_argument("--limit", type=float, default=SLOW, help="seconds after which a command counts as failed")
+    given = parser.parse_args(arguments)
+    target = TARGETS[given.target]
+    build = target.build if given.build is None else given.build
+    target = Target(tuple(given.files) or target.files, tuple(given.test or target.tests), build, target.env)
+    changes = list(enumerate(draw(ROOT, target.files, given.count, given.seed), 1))
+    if given.only:
+        wanted = {int(number) for number in given.only.split(",")}
+        changes = [(number, site) for number, site in changes if number in wanted]
+    if given.list:
+        for number, site in changes:
+            print(row(number, Outcome(site, site.kind)))
+        return 0
+    found: list[str] = []
+    for number, outcome in tried(Copy(ROOT, COPY / given.target), target, changes, given.limit):
+        found.append(outcome.word)
+        print(row(number, outcome), f"{outcome.seconds:.0f} s", flush=True)
+    print(", ".join(f"{found.count(word)} {word}" for word in ("caught", "survived", "does not build")))
+    return int("survived" in found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
