@@ -273,6 +273,8 @@ def _wrapper(function: Function, receiver: str | None, name: str) -> list[str]:
 def _argument(name: str, type_: Type) -> str:
     if isinstance(type_, Handle):
         return f"&{name}.raw"
+    if type_ == Option("string"):
+        return f"read::<{rust(type_)}>(&ctx, {name})?.as_deref()"
     return f"{'&' if _is_on_heap(type_) else ''}read::<{rust(type_)}>(&ctx, {name})?"
 
 

@@ -13,7 +13,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("inferlet works inside the engine only; run the program with: pie run PROGRAM") from None
 
-from inferlet import brle, chat, runtime, session, spec
+from inferlet import brle, chat, reasoning, runtime, session, spec, tools
 from inferlet.constraint import Constraint, Schema
 from inferlet.context import Context
 from inferlet.errors import (
@@ -78,9 +78,11 @@ __all__ = [
     "Tokenizer",
     "brle",
     "chat",
+    "reasoning",
     "runtime",
     "session",
     "spec",
+    "tools",
 ]
 
 input: Any = None  # noqa: A001 - the name that scripts import

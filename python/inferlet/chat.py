@@ -48,12 +48,17 @@ class Decoder:
     """Turns tokens into text without tearing characters apart.
 
     One event a `feed`: what a batch of tokens completes beyond the first is queued; `feed([])` drains it, and so does
-    `events`.
+    `events`. `hide_thoughts` and `hide_calls` leave out what the decoders of `reasoning` and `tools` tell; what began
+    as a call and is none is shown.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, hide_thoughts: bool = False, hide_calls: bool = False) -> None:
         _arguments.of_type("model", model, Model)
-        self._raw = _chat.Decoder.create(model._raw)
+        self._raw = (
+            _chat.Decoder.create_hiding(model._raw, hide_thoughts, hide_calls)
+            if hide_thoughts or hide_calls
+            else _chat.Decoder.create(model._raw)
+        )
 
     def feed(self, tokens: Iterable[int]) -> AnyEvent:
         """Takes tokens and returns the first event that is due; an id outside the vocabulary is `invalid-token`."""

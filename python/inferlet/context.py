@@ -10,16 +10,19 @@ from typing import Any, Literal, Unpack, overload
 from wit_world.imports import chat as _chat
 from wit_world.imports import context as _context
 from wit_world.imports import model as _model
+from wit_world.imports import tools as _tools
 
 from inferlet import _arguments
 from inferlet._error_codes import ErrorCode
 from inferlet._wait import resolve_or_block
 from inferlet.errors import InferletError, host
-from inferlet.events import Decoder, Event, EventStream, refuse_kinds
+from inferlet.events import Decoder, Event, EventStream
 from inferlet.forward import Forward
 from inferlet.generation import GenerateOptions, Generator, TokenStream
 from inferlet.model import Model
 from inferlet.sampler import Sampler
+from inferlet.tools import Schema as ToolSchema
+from inferlet.tools import Tool, answer_text, call_id, schema_texts
 
 __all__ = ["Context", "Decoder", "Event", "EventStream", "TokenStream"]
 
@@ -151,6 +154,29 @@ class Context:
         """Adds an assistant message that was said before."""
         return self._fill(_chat.Role.ASSISTANT, text)
 
+    def equip(self, tools: Iterable[ToolSchema | Tool[..., Any]]) -> Context:
+        """Gives the model tools: the message that comes next is written with them, as the template does it.
+
+        Each is a function under `inferlet.tools.tool`, or a schema as a dict or JSON text. Errors: `invalid-argument`,
+        and `template-error` where the template has no place for tools.
+        """
+        host(_tools.equip, self._raw, schema_texts(tools))
+        return self
+
+    def answer(self, name: str, value: object, *, id: str | None = None) -> Context:  # noqa: A002
+        """Adds the answer of a tool, closing the turn that called it.
+
+        `value` is a text, or anything that JSON can hold; `id` is that of the call, where the model gave one.
+        """
+        host(_tools.answer, self._raw, _arguments.text("name", name), answer_text(value), call_id(id))
+        return self
+
+    equip_tools = equip
+
+    def answer_tool(self, name: str, value: object) -> Context:
+        """As `answer`, by the name of older programs."""
+        return self.answer(name, value)
+
     def cue(self) -> Context:
         """Opens the assistant's turn, where the model starts speaking. A second cue does nothing."""
         host(_chat.cue, self._raw)
@@ -223,13 +249,15 @@ class Context:
 
         The options are those of `GenerateOptions`.
 
-        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` are refused,
-        as by `Decoder`. Errors: `empty-context`, `invalid-sampler`, `context-busy`. A constraint or a speculator that
-        raises an exception ends the step that asked it, and the context is as before.
+        `decode` gives the events of older programs in place of the generator; `reasoning` and `tool_use` tell thoughts
+        and calls apart, as by `Decoder`, and are for `decode` only. Errors: `empty-context`, `invalid-sampler`,
+        `context-busy`. A constraint or a speculator that raises an exception ends the step that asked it, and the
+        context is as before.
         """
-        refuse_kinds(reasoning=reasoning, tool_use=tool_use)
+        if (reasoning or tool_use) and not decode:
+            _arguments.refuse("decode", decode, "True where reasoning or tool_use is")
         generator = Generator._create(self, self._raw, sampler, options)
-        return EventStream(generator) if decode else generator
+        return EventStream(generator, reasoning=reasoning, tool_use=tool_use) if decode else generator
 
     def generate_text(self, sampler: Sampler, **options: Unpack[GenerateOptions]) -> str:
         """Generates to the end and returns the text; blocks the whole program. Options as in `generate`."""

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from inferlet import chat
-from inferlet.errors import ErrorCode, InvalidArgumentError
+from inferlet import chat, reasoning, tools
 from inferlet.generation import Generator
 from inferlet.model import Model
-from inferlet.output import Output
+from inferlet.output import FinishReason, Output
 
 __all__ = ["Decoder", "Event", "EventStream"]
 
@@ -25,40 +24,110 @@ class Event:
         text: str
 
     @dataclass(frozen=True)
+    class Thinking:
+        """A chunk of a thought."""
+
+        text: str
+
+    @dataclass(frozen=True)
+    class ThinkingDone:
+        """The end of a thought, with its whole text."""
+
+        text: str
+
+    @dataclass(frozen=True)
+    class ToolCallStart:
+        """A call of a tool begins."""
+
+    @dataclass(frozen=True)
+    class ToolCall:
+        """A whole call: the tool, and its arguments as a JSON object."""
+
+        name: str
+        arguments: str
+
+    @dataclass(frozen=True)
     class Done:
         """The end, with the whole text."""
 
         text: str
 
 
-AnyEvent = Event.Text | Event.Done
+AnyEvent = Event.Text | Event.Thinking | Event.ThinkingDone | Event.ToolCallStart | Event.ToolCall | Event.Done
 
 
 class Decoder:
     """Turns tokens into events, all that they complete at once.
 
-    `reasoning` and `tool_use` would tell thoughts and calls apart from the text; the engine cannot, so asking for
-    either is the error `invalid-argument`.
+    `reasoning` and `tool_use` tell thoughts and calls apart from the text; without them they are part of it.
     """
 
     def __init__(self, model: Model, *, reasoning: bool = False, tool_use: bool = False) -> None:
-        refuse_kinds(reasoning=reasoning, tool_use=tool_use)
-        self._chat = chat.Decoder(model)
+        self._chat = chat.Decoder(model, hide_thoughts=reasoning, hide_calls=tool_use)
+        self._thoughts = _thoughts_of(model) if reasoning else None
+        self._calls = tools.Decoder(model) if tool_use else None
 
     def feed(self, tokens: Iterable[int]) -> list[AnyEvent]:
         """Takes tokens and returns what they complete; an id outside the vocabulary is `invalid-token`."""
         events: list[AnyEvent] = []
-        for event in self._chat.events(tokens):
+        if self._thoughts is None and self._calls is None:
+            self._show(self._chat.events(tokens), events)
+            return events
+        # One by one, so that the events of the three decoders come in the order of the tokens.
+        for token in tokens:
+            if self._thoughts is not None:
+                self._think(self._thoughts.events((token,)), events)
+            if self._calls is not None:
+                self._call(self._calls.events((token,)), events)
+            self._show(self._chat.events((token,)), events)
+        return events
+
+    def finish(self) -> list[AnyEvent]:
+        """Ends a turn that was begun, and returns what is left of it."""
+        events: list[AnyEvent] = []
+        if self._thoughts is not None:
+            self._think(self._thoughts._rest(self._thoughts.finish()), events)
+        if self._calls is not None:
+            self._call(self._calls._rest(self._calls.finish()), events)
+        self._show(self._chat._rest(self._chat.finish()), events)
+        return events
+
+    def reset(self) -> None:
+        """Forgets what was fed."""
+        for decoder in (self._chat, self._thoughts, self._calls):
+            if decoder is not None:
+                decoder.reset()
+
+    @staticmethod
+    def _think(found: Iterable[reasoning.AnyEvent], events: list[AnyEvent]) -> None:
+        for event in found:
+            match event:
+                case reasoning.Event.Delta(text=text):
+                    events.append(Event.Thinking(text))
+                case reasoning.Event.End(text=text):
+                    events.append(Event.ThinkingDone(text))
+
+    @staticmethod
+    def _call(found: Iterable[tools.AnyEvent], events: list[AnyEvent]) -> None:
+        for event in found:
+            match event:
+                case tools.Event.Start():
+                    events.append(Event.ToolCallStart())
+                case tools.Event.Call(name=name, args=args):
+                    events.append(Event.ToolCall(name, args))
+
+    @staticmethod
+    def _show(found: Iterable[chat.AnyEvent], events: list[AnyEvent]) -> None:
+        for event in found:
             match event:
                 case chat.Event.Delta(text=text):
                     events.append(Event.Text(text))
                 case chat.Event.Done(text=text):
                     events.append(Event.Done(text))
-        return events
 
-    def reset(self) -> None:
-        """Forgets what was fed."""
-        self._chat.reset()
+
+def _thoughts_of(model: Model) -> reasoning.Decoder:
+    return reasoning.Decoder(model)
 
 
 class EventStream:
@@ -68,9 +137,9 @@ class EventStream:
     Leaving a loop leaves the context usable. `Done` holds the text that `generate_text` returns.
     """
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: Generator, *, reasoning: bool = False, tool_use: bool = False) -> None:
         self._generator = generator
-        self._decoder = chat.Decoder(generator.model)
+        self._decoder = Decoder(generator.model, reasoning=reasoning, tool_use=tool_use)
         self._queue: deque[AnyEvent] = deque()
         self._parts: list[str] = []
         self._ended = False
@@ -99,22 +168,17 @@ class EventStream:
     def _take(self, output: Output | None) -> None:
         """Queues the events of a step; None: there was none left."""
         if output is not None:
-            self._show(self._decoder.events(output))
+            stopped = output.finish_reason == FinishReason.STOP
+            self._show(self._decoder.feed(output.tokens[:-1] if stopped else output.tokens))
         if output is None or output.finish_reason is not None:
             self._ended = True
-            self._show(self._decoder._rest(self._decoder.finish()))
+            self._show(self._decoder.finish())
             self._queue.append(Event.Done("".join(self._parts)))
 
-    def _show(self, events: Iterable[chat.AnyEvent]) -> None:
+    def _show(self, events: Iterable[AnyEvent]) -> None:
         for event in events:
-            if isinstance(event, chat.Event.Delta):
+            if isinstance(event, Event.Text):
                 self._parts.append(event.text)
-                self._queue.append(Event.Text(event.text))
-
-
-def refuse_kinds(*, reasoning: bool, tool_use: bool) -> None:
-    """Refuses to tell apart what the engine has no decoder for, rather than to show it as text."""
-    for name, wanted in (("reasoning", reasoning), ("tool_use", tool_use)):
-        if wanted:
-            message = f"{name}=True is not supported: the engine has no decoder for it; leave it out and look for the markers in the text"
-            raise InvalidArgumentError(ErrorCode.INVALID_ARGUMENT, message, {"option": name})
+            # The one of the stream comes at its end.
+            if not isinstance(event, Event.Done):
+                self._queue.append(event)

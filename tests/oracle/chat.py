@@ -28,9 +28,9 @@ class Chat:
         self._template = environment.from_string(config["chat_template"])
         self._variables = {name: config.get(name) for name in ("bos_token", "eos_token", "pad_token")}
 
-    def render(self, messages: list[Message], *, cue: bool = False) -> str:
+    def render(self, messages: list[Any], *, cue: bool = False, tools: list[Any] | None = None) -> str:
         """The text of a conversation, with the header of the answer at its end if `cue`."""
-        return self._template.render(messages=messages, add_generation_prompt=cue, **self._variables)
+        return self._template.render(messages=messages, add_generation_prompt=cue, tools=tools, **self._variables)
 
     def encode(self, text: str) -> list[int]:
         """Token ids, control tokens parsed, nothing added."""

@@ -77,6 +77,13 @@ OPERATIONS = {
     "model.model.load": "model_name",
     "model.model.name": "model_name",
     "model.model.tokenizer": "encode",
+    "tools.parse-call": "parse_call",
+    **{
+        f"{module}.{resource}.{name}": f"{op}_{how}"
+        for module, resource, op in (("reasoning", "reasoning-decoder", "thoughts"), ("tools", "tool-decoder", "calls"))
+        for name, how in (("create", "feed"), ("feed", "feed"), ("feed-output", "stream"), ("finish", "finish"), ("reset", "reset"))
+    },
+    "chat.decoder.create-hiding": "visible",
     "chat.decoder.create": "chat_feed",
     "chat.decoder.feed": "chat_feed",
     "chat.decoder.feed-output": "chat_stream",

@@ -149,9 +149,18 @@ export const launchSeed = () => 7n;
 /** Events that the next decoders give, in their order; idle after them. */
 export const events = [];
 const event = () => events.shift() ?? { type: 'idle' };
-export const decoderCreate = () =>
+const decoder = () =>
   handle('decoder', {
     feed: (tokens) => (record('decoder.feed', [...tokens]), event()),
     feedOutput: (...values) => (record('decoder.feedOutput', ...values), event()),
     finish: () => (record('decoder.finish'), event()),
   });
+export const decoderCreate = () => decoder();
+export const decoderCreateHiding = (_model, ...values) => (record('decoderCreateHiding', ...values), decoder());
+export const reasoningDecoderCreate = () => decoder();
+export const toolDecoderCreate = () => decoder();
+export const equip = (_context, schemas) => record('equip', schemas);
+export const answer = (_context, ...values) => record('answer', ...values);
+export const equipTokens = (_model, schemas) => (record('equipTokens', schemas), new Uint32Array([5]));
+export const answerTokens = (_model, ...values) => (record('answerTokens', ...values), new Uint32Array([6]));
+export const parseCall = (_model, text) => (record('parseCall', text), { name: 'a', args: '{}', id: undefined });

@@ -12,10 +12,12 @@ from inferlet.generation import _raw_options
 # Of every public function that has any.
 DEFAULTS = {
     "Context.__init__": {"name": None},
+    "Context.answer": {"id": None},
     "Context.fork": {"name": None},
     "Context.save": {"name": None},
     "Context.generate": {"decode": False, "reasoning": False, "tool_use": False},
     "Decoder.__init__": {"reasoning": False, "tool_use": False},
+    "EventStream.__init__": {"reasoning": False, "tool_use": False},
     "Generator.ignore_eos": {"ignore": True},
     "InferletError.__init__": {"details": None},
     "Output.__init__": {"finish_reason": None},
@@ -26,6 +28,7 @@ DEFAULTS = {
     "Sampler.multinomial": {"temperature": 1.0, "draws": 1, "seed": None},
     "Sampler.dist": {"temperature": 1.0, "seed": 0},
     "brle.window": {"sinks": 0},
+    "tools.answer_prefix": {"id": None},
     "TokenStream.ignore_eos": {"ignore": True},
 }
 

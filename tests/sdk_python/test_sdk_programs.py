@@ -200,13 +200,66 @@ def test_receive_blocks_in_a_script_and_a_disconnect_is_an_exception(engine: Eng
     assert run(engine, script, messages=("one", "two")).stdout == ["one|two\n", "session-closed True\n"]
 
 
-@pytest.mark.parametrize("option", ["reasoning", "tool_use"])
-def test_a_kind_of_event_that_the_engine_cannot_tell_is_refused(engine: Engine, option: str) -> None:
-    for call in (f"context().generate(Sampler.argmax(), decode=True, {option}=True)", f"Decoder(model, {option}=True)"):
-        outcome = run(engine, PRELUDE + call)
-        assert outcome.code == "invalid-argument"
-        assert outcome.message is not None
-        assert f"{option}=True is not supported" in outcome.message
+@pytest.mark.rows("OLD-022 OLD-065..068 OLD-070..073")
+def test_the_tool_flow_of_the_older_reference(engine: Engine) -> None:
+    program = (
+        PRELUDE
+        + """
+import json
+SCHEMA = {"name": "get_weather", "description": "The weather.", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+
+class Say:
+    def __init__(self, text):
+        self.tokens = iter(model.tokenizer().encode(text))
+
+    def step(self, accepted):
+        return [next(self.tokens), 1]
+
+ctx = context()
+ctx.equip_tools([json.dumps(SCHEMA)])
+ctx.user("Rain?")
+CALL = '<tool_call>{"name": "get_weather", "arguments": {"city": "Ulm"}}</tool_call>'
+SAID = "<think>hm</think>I look." + CALL + "<|im_end|>"
+seen = []
+for event in ctx.generate(Sampler.top_p(), decode=True, reasoning=True, tool_use=True, constrain=Say(SAID)):
+    match event:
+        case Event.Text(text=t):
+            seen.append(["text", t])
+        case Event.Thinking(text=t):
+            seen.append(["thinking", t])
+        case Event.ThinkingDone(text=t):
+            seen.append(["thought", t])
+        case Event.ToolCallStart():
+            seen.append(["start"])
+        case Event.ToolCall(name=name, arguments=arguments):
+            seen.append([name, arguments])
+            ctx.answer_tool(name, '{"temp": 72}')
+        case Event.Done(text=t):
+            seen.append(["done", t])
+session.send({"events": seen})
+session.send(ctx.generate_text(Sampler.top_p(), constrain=Say("72.<|im_end|>")))
+decoder = Decoder(model)
+session.send([type(event).__name__ for event in decoder.feed(model.tokenizer().encode("<think>a</think>b"))])
+"""
+    )
+    outcome = run(engine, program)
+    assert outcome.code is None, outcome.traceback
+    events, text, kinds = outcome.sent
+    found = json.loads(events)["events"]
+    assert "".join(each[1] for each in found if each[0] == "thinking") == "hm"
+    assert [each for each in found if each[0] in ("thought", "start", "get_weather", "done")] == [
+        ["thought", "hm"],
+        ["start"],
+        ["get_weather", '{"city": "Ulm"}'],
+        ["done", "I look."],
+    ]
+    assert (text, json.loads(kinds)) == ("72.", ["Text"])
+
+
+def test_kinds_of_events_are_for_events(engine: Engine) -> None:
+    outcome = run(engine, PRELUDE + "context().generate(Sampler.argmax(), reasoning=True)")
+    assert outcome.message is not None
+    assert "it must be True where reasoning or tool_use is" in outcome.message
 
 
 @pytest.mark.rows("OLD-045..048 OLD-063..064")

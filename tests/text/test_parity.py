@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from text.write_cases import files
+from text import write_cases, write_families
 
-FILES = files()
+FILES = write_cases.files() | write_families.files()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_cases_are_those_of_transformers(path: Path) -> None:
     expected = json.loads(FILES[path])
     actual = json.loads(path.read_text(encoding="utf-8"))
-    assert actual == expected, "run `python tests/text/write_cases.py`"
+    assert actual == expected, "run `python tests/text/write_cases.py` and `python tests/text/write_families.py`"

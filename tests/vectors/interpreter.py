@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 
 import inferlet
-from inferlet import Context, InferletError, Model, Sampler, brle, chat, runtime, session
+from inferlet import Context, InferletError, Model, Sampler, brle, chat, reasoning, runtime, session, tools
 
 
 def sampler_of(spec):
@@ -56,8 +56,32 @@ def event_of(event):
             return {"type": "done", "text": text}
         case chat.Event.Interrupt(token=token):
             return {"type": "interrupt", "token": token}
+        case reasoning.Event.Start() | tools.Event.Start():
+            return {"type": "start"}
+        case reasoning.Event.Delta(text=text):
+            return {"type": "delta", "text": text}
+        case reasoning.Event.End(text=text):
+            return {"type": "end", "text": text}
+        case tools.Event.Call():
+            return {"type": "call"} | call_of(event)
+        case tools.Event.Malformed(text=text):
+            return {"type": "malformed", "text": text}
         case _:
             return {"type": "idle"}
+
+
+def call_of(call):
+    return call and {"name": call.name, "args": call.args, "arguments": call.arguments, "id": call.id}
+
+
+def drained(decoder, event, events):
+    """Adds an event and all that are queued behind it; deltas that stand beside each other are one."""
+    while (found := event_of(event))["type"] != "idle":
+        if events and found["type"] == events[-1]["type"] == "delta":
+            events[-1]["text"] += found["text"]
+        else:
+            events.append(found)
+        event = decoder.feed([])
 
 
 OPTIONS = ("max_tokens", "stop", "seed", "auto_flush", "ignore_eos", "logit_mask", "system_speculation", "zo_seed", "horizon")
@@ -315,10 +339,71 @@ class Interpreter:
     async def op_receive_file(self, a):
         return list(await session.receive_file())
 
-    def decoder(self, a):
+    def decoder(self, a, module=chat):
         if a["as"] not in self.decoders:
-            self.decoders[a["as"]] = chat.Decoder(self.model)
+            self.decoders[a["as"]] = module.Decoder(self.model)
         return self.decoders[a["as"]]
+
+    async def op_equip(self, a):
+        self.contexts[a["ctx"]].equip(a["schemas"])
+
+    async def op_answer(self, a):
+        self.contexts[a["ctx"]].answer(a["name"], a["value"], id=a.get("id"))
+
+    async def op_equip_tokens(self, a):
+        return tools.equip_prefix(self.model, a["schemas"])
+
+    async def op_answer_tokens(self, a):
+        return tools.answer_prefix(self.model, a["name"], a["value"], id=a.get("id"))
+
+    async def op_parse_call(self, a):
+        return call_of(tools.parse_call(self.model, a["text"]))
+
+    async def op_thoughts_feed(self, a):
+        return event_of(self.decoder(a, reasoning).feed(a["tokens"]))
+
+    async def op_thoughts_finish(self, a):
+        return event_of(self.decoder(a, reasoning).finish())
+
+    async def op_thoughts_reset(self, a):
+        self.decoder(a, reasoning).reset()
+
+    async def op_thoughts_all(self, a):
+        return self.every_event(self.decoder(a, reasoning), a["pieces"])
+
+    async def op_thoughts_stream(self, a):
+        return await self.streamed(reasoning.Decoder(self.model), a)
+
+    async def op_calls_feed(self, a):
+        return event_of(self.decoder(a, tools).feed(a["tokens"]))
+
+    async def op_calls_finish(self, a):
+        return event_of(self.decoder(a, tools).finish())
+
+    async def op_calls_reset(self, a):
+        self.decoder(a, tools).reset()
+
+    async def op_calls_all(self, a):
+        return self.every_event(self.decoder(a, tools), a["pieces"])
+
+    async def op_calls_stream(self, a):
+        return await self.streamed(tools.Decoder(self.model), a)
+
+    async def op_visible(self, a):
+        return self.every_event(chat.Decoder(self.model, hide_thoughts=True, hide_calls=True), [a["tokens"]])
+
+    def every_event(self, decoder, pieces):
+        events = []
+        for piece in pieces:
+            drained(decoder, decoder.feed(piece), events)
+        drained(decoder, decoder.finish(), events)
+        return events
+
+    async def streamed(self, decoder, a):
+        events = []
+        async for step in self.generators[a["gen"]]:
+            events += map(event_of, decoder.events(await step.execute()))
+        return events
 
     async def op_chat_feed(self, a):
         return event_of(self.decoder(a).feed(a["tokens"]))

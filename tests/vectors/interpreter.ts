@@ -5,8 +5,36 @@
 
 import {
   type Constraint, Context, Distribution, Embedding, Entropy, type Forward, type GenerateOptions, Generator, Logits, Logprob, Logprobs, Model, type Output,
-  type Probe, ProbeHandle, SampleHandle, Sampler, type Speculator, brle, chat, runtime, session,
+  type Probe, ProbeHandle, SampleHandle, Sampler, type Speculator, brle, chat, reasoning, runtime, session,
+  tools,
 } from 'inferlet';
+
+/** Any of the three decoders. */
+interface Decoder {
+  feed(tokens: number[]): { readonly type: string };
+  finish(): { readonly type: string };
+  reset(): void;
+}
+
+/** An event as JSON has it: what is undefined is null. */
+function shown(event: { readonly type: string }): { readonly type: string } {
+  return 'id' in event ? { ...event, id: event.id ?? null } as { readonly type: string } : event;
+}
+
+/** Every event of tokens in pieces, to the end of the turn; deltas that stand beside each other are one. */
+function everyEvent(decoder: Decoder, pieces: number[][]): object[] {
+  const events: { type: string; text?: string }[] = [];
+  const drain = (first: { readonly type: string }): void => {
+    for (let event = first; event.type !== 'idle'; event = decoder.feed([])) {
+      const last = events.at(-1);
+      if (event.type === 'delta' && last?.type === 'delta') last.text += (event as { text?: string }).text ?? '';
+      else events.push({ ...shown(event) });
+    }
+  };
+  for (const piece of pieces) drain(decoder.feed(piece));
+  drain(decoder.finish());
+  return events;
+}
 
 interface SamplerSpec {
   kind: 'argmax' | 'top_p' | 'top_k' | 'min_p' | 'top_k_top_p' | 'multinomial';
@@ -33,6 +61,10 @@ interface Arguments {
   fwd: string;
   out: string;
   handle: string;
+  schemas: string[];
+  value: string;
+  id?: string;
+  pieces: number[][];
   positions: number[];
   mask: number[];
   masks: number[][];
@@ -196,7 +228,7 @@ class Interpreter {
   readonly model = Model.load(runtime.models()[0]!);
   readonly contexts = new Map<string, Context>();
   readonly generators = new Map<string, Generator>();
-  readonly decoders = new Map<string, chat.Decoder>();
+  readonly decoders = new Map<string, Decoder>();
   readonly passes = new Map<string, Forward>();
   readonly outputs = new Map<string, Output>();
   readonly handles = new Map<string, SampleHandle | ProbeHandle>();
@@ -323,6 +355,35 @@ class Interpreter {
     chat_feed: (a: Arguments) => this.decoder(a).feed(a.tokens),
     chat_finish: (a: Arguments) => this.decoder(a).finish(),
     chat_reset: (a: Arguments) => this.decoder(a).reset(),
+    equip: (a: Arguments) => void this.context(a).equip(a.schemas),
+    answer: (a: Arguments) => void this.context(a).answer(a.name, a.value, a.id),
+    equip_tokens: (a: Arguments) => tools.equipPrefix(this.model, a.schemas),
+    answer_tokens: (a: Arguments) => tools.answerPrefix(this.model, a.name, a.value, a.id),
+    parse_call: (a: Arguments) => {
+      const call = tools.parseCall(this.model, a.text);
+      return call === undefined ? null : { ...call, id: call.id ?? null };
+    },
+    thoughts_feed: (a: Arguments) => this.decoder(a, reasoning.Decoder).feed(a.tokens),
+    thoughts_finish: (a: Arguments) => this.decoder(a, reasoning.Decoder).finish(),
+    thoughts_reset: (a: Arguments) => this.decoder(a, reasoning.Decoder).reset(),
+    thoughts_all: (a: Arguments) => everyEvent(this.decoder(a, reasoning.Decoder), a.pieces),
+    thoughts_stream: async (a: Arguments) => {
+      const decoder = new reasoning.Decoder(this.model);
+      const events = [];
+      for await (const step of this.generator(a)) events.push(...decoder.events(await step.execute()));
+      return events;
+    },
+    calls_feed: (a: Arguments) => shown(this.decoder(a, tools.Decoder).feed(a.tokens)),
+    calls_finish: (a: Arguments) => shown(this.decoder(a, tools.Decoder).finish()),
+    calls_reset: (a: Arguments) => this.decoder(a, tools.Decoder).reset(),
+    calls_all: (a: Arguments) => everyEvent(this.decoder(a, tools.Decoder), a.pieces),
+    calls_stream: async (a: Arguments) => {
+      const decoder = new tools.Decoder(this.model);
+      const events = [];
+      for await (const step of this.generator(a)) events.push(...decoder.events(await step.execute()));
+      return events.map(shown);
+    },
+    visible: (a: Arguments) => everyEvent(new chat.Decoder(this.model, { hideThoughts: true, hideCalls: true }), [a.tokens]),
     chat_stream: async (a: Arguments) => {
       const decoder = new chat.Decoder(this.model);
       const events = [];
@@ -363,8 +424,8 @@ class Interpreter {
     return named(this.passes, a.fwd);
   }
 
-  decoder(a: Arguments): chat.Decoder {
-    const decoder = this.decoders.get(a.as) ?? new chat.Decoder(this.model);
+  decoder(a: Arguments, Kind: new (model: Model) => Decoder = chat.Decoder): Decoder {
+    const decoder = this.decoders.get(a.as) ?? new Kind(this.model);
     this.decoders.set(a.as, decoder);
     return decoder;
   }

@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from tests.vectors import passes, stepping  # noqa: E402  # the root of the repository must be on the path first
+from tests.vectors import passes, stepping, talking  # noqa: E402  # the root of the repository must be on the path first
 from tests.vectors.ops import (  # noqa: E402
     ARGMAX,
     MODEL,
@@ -435,41 +435,47 @@ VECTORS: dict[str, tuple[list[Op], dict[str, Any]]] = {
     ),
 } | passes.VECTORS
 VECTORS |= stepping.VECTORS
-SHOWS = {
-    "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
-    "steps": "JS-046 JS-048 JS-068..070 JS-078 JS-098 PY-043..044 PY-065..067 PY-074 PY-094 RS-064 RS-066 RS-079..080 RS-082..083 RS-106",
-    "stops": "JS-049..050 JS-060 JS-062 PY-046..047 PY-057 PY-059 RS-068..070",
-    "replaced_stops": "JS-061 PY-058",
-    "replaced_stop_sets": "JS-061 PY-058",
-    "buffers": "JS-024 JS-037 JS-039 JS-041..043 PY-019 PY-033..034 PY-036..038 RS-034 RS-047..048 RS-051..053 OLD-005",
-    "truncation": "JS-039 JS-044 PY-034 PY-039 RS-048..049",
-    "turns": "JS-028 JS-032..036 JS-058 PY-023 PY-028..032 PY-055 RS-040 RS-042..046 OLD-006 OLD-034..037 OLD-040 OLD-054",
-    "raw_text": "JS-015..017 JS-038 PY-012..014 RS-027..029",
-    "mistakes": "JS-031 PY-026 RS-029 OLD-042",
-    "snapshots": "JS-025..027 JS-029 PY-020..022 PY-024 RS-035..038 RS-193",
-    "knowledge": "JS-009..010 JS-012 JS-014 JS-018..020 JS-030 JS-162..167 PY-006..007 PY-009 PY-011 PY-015..017 PY-025 PY-154..159 "
-    "RS-021..022 RS-024 RS-026 RS-030..032 RS-039 OLD-004 OLD-081..083",
-    "decoding": "JS-156..161 PY-149..153 RS-170..173",
-    "streams": "JS-071 JS-075 PY-068 PY-070 RS-065",
-    "no_automatic_cue": "JS-058 PY-055 OLD-054",
-    "forward_order": "JS-080 JS-082 JS-086..087 JS-090..092 PY-076 PY-078 PY-082..083 PY-086..088 RS-088..089 RS-093..094 "
-    "RS-097..098 RS-100",
-    "forward_positions": "JS-083 PY-079 RS-090",
-    "forward_masks": "JS-084 PY-080 RS-091",
-    "forward_samplers": "JS-086 JS-092..093 PY-082 PY-088..089 PY-102 RS-093 RS-100..101 RS-126",
-    "forward_token_masks": "JS-085 PY-081 RS-092 RS-119",
-    "forward_probes": "JS-094..097 JS-109..113 PY-090..093 PY-104..108 RS-102..105 RS-109 RS-119 RS-121..126",
-    "forward_mistakes": "JS-089..090 PY-085..086 RS-096..097",
-    "masks": "RS-138",
-    "session": "JS-183 PY-175 RS-206 RS-208 SES-001 SES-015..016 SES-018 SES-021",
-    "files": "JS-182 JS-184 PY-174 PY-176 RS-205 RS-207 SES-001 SES-013 SES-017 SES-019",
-} | stepping.SHOWS
+VECTORS |= talking.VECTORS
+SHOWS = (
+    {
+        "samplers": "JS-102..107 PY-097..102 RS-110 RS-112..117",
+        "steps": "JS-046 JS-048 JS-068..070 JS-078 JS-098 PY-043..044 PY-065..067 PY-074 PY-094 RS-064 RS-066 RS-079..080 RS-082..083 RS-106",
+        "stops": "JS-049..050 JS-060 JS-062 PY-046..047 PY-057 PY-059 RS-068..070",
+        "replaced_stops": "JS-061 PY-058",
+        "replaced_stop_sets": "JS-061 PY-058",
+        "buffers": "JS-024 JS-037 JS-039 JS-041..043 PY-019 PY-033..034 PY-036..038 RS-034 RS-047..048 RS-051..053 OLD-005",
+        "truncation": "JS-039 JS-044 PY-034 PY-039 RS-048..049",
+        "turns": "JS-028 JS-032..036 JS-058 PY-023 PY-028..032 PY-055 RS-040 RS-042..046 OLD-006 OLD-034..037 OLD-040 OLD-054",
+        "raw_text": "JS-015..017 JS-038 PY-012..014 RS-027..029",
+        "mistakes": "JS-031 PY-026 RS-029 OLD-042",
+        "snapshots": "JS-025..027 JS-029 PY-020..022 PY-024 RS-035..038 RS-193",
+        "knowledge": "JS-009..010 JS-012 JS-014 JS-018..020 JS-030 JS-162..167 PY-006..007 PY-009 PY-011 PY-015..017 PY-025 PY-154..159 "
+        "RS-021..022 RS-024 RS-026 RS-030..032 RS-039 OLD-004 OLD-081..083",
+        "decoding": "JS-156..161 PY-149..153 RS-170..173",
+        "streams": "JS-071 JS-075 PY-068 PY-070 RS-065",
+        "no_automatic_cue": "JS-058 PY-055 OLD-054",
+        "forward_order": "JS-080 JS-082 JS-086..087 JS-090..092 PY-076 PY-078 PY-082..083 PY-086..088 RS-088..089 RS-093..094 "
+        "RS-097..098 RS-100",
+        "forward_positions": "JS-083 PY-079 RS-090",
+        "forward_masks": "JS-084 PY-080 RS-091",
+        "forward_samplers": "JS-086 JS-092..093 PY-082 PY-088..089 PY-102 RS-093 RS-100..101 RS-126",
+        "forward_token_masks": "JS-085 PY-081 RS-092 RS-119",
+        "forward_probes": "JS-094..097 JS-109..113 PY-090..093 PY-104..108 RS-102..105 RS-109 RS-119 RS-121..126",
+        "forward_mistakes": "JS-089..090 PY-085..086 RS-096..097",
+        "masks": "RS-138",
+        "session": "JS-183 PY-175 RS-206 RS-208 SES-001 SES-015..016 SES-018 SES-021",
+        "files": "JS-182 JS-184 PY-174 PY-176 RS-205 RS-207 SES-001 SES-013 SES-017 SES-019",
+    }
+    | stepping.SHOWS
+    | talking.SHOWS
+)
 """The rows of `tests/surface/rows.tsv` that a vector shows."""
 
 
 DOCS = (
     passes.DOCS
     | stepping.DOCS
+    | talking.DOCS
     | {name: " ".join(globals()[name].__doc__.split()) for name in VECTORS if name in globals()}
     | {
         "replaced_stops": "An empty list in place of the template's stop tokens removes the model's too.",
@@ -485,8 +491,10 @@ def texts() -> dict[Path, str]:
     """Every file with its content."""
     files = {}
     for name, (ops, extra) in VECTORS.items():
-        expect = Program(MODEL, SEED, list(extra.get("messages", [])), extra.get("files", [])).run(ops)
-        head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | extra
+        program = Program(MODEL, SEED, list(extra.get("messages", [])), extra.get("files", []))
+        expect = extra["expect"] if "expect" in extra else program.run(ops)
+        stated = {key: value for key, value in extra.items() if key != "expect"}
+        head = {"name": name, "doc": DOCS[name], "model": "dummy", "launch_seed": SEED} | stated
         if name in SHOWS:
             head["shows"] = SHOWS[name]
         rows = [json.dumps(list(pair), ensure_ascii=False) for pair in zip(ops, expect, strict=True)]

@@ -1,7 +1,7 @@
 /** Chat turns by the template of the checkpoint, and the decoder of what the model says. */
 
 import * as host from 'pie:host';
-import { toText, toTokens, type Tokens } from './arguments.js';
+import { toBoolean, toText, toTokens, type Tokens } from './arguments.js';
 import { modelHandle, type Model } from './model.js';
 import { Output, type FinishReason } from './output.js';
 
@@ -20,8 +20,12 @@ export type Event =
 export class Decoder {
   readonly #handle: host.DecoderHandle;
 
-  constructor(model: Model) {
-    this.#handle = host.decoderCreate(modelHandle(model));
+  /** `hideThoughts` and `hideCalls` leave out what the decoders of `reasoning` and `tools` tell. */
+  constructor(model: Model, { hideThoughts = false, hideCalls = false }: { hideThoughts?: boolean; hideCalls?: boolean } = {}) {
+    this.#handle =
+      hideThoughts || hideCalls
+        ? host.decoderCreateHiding(modelHandle(model), toBoolean(hideThoughts, 'hideThoughts'), toBoolean(hideCalls, 'hideCalls'))
+        : host.decoderCreate(modelHandle(model));
   }
 
   /**

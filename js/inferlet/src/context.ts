@@ -8,6 +8,7 @@ import { Generator, newGenerator, type GenerateOptions } from './generator.js';
 import { modelHandle, type Model } from './model.js';
 import { Pending } from './pending.js';
 import type { Sampler } from './sampler.js';
+import { toAnswer, toId, toSchemas, type Schema } from './tools.js';
 
 /**
  * A sequence of tokens that a model continues. What is filled in waits in a buffer until a pass computes it.
@@ -103,6 +104,24 @@ export class Context implements Disposable {
   /** Adds a whole assistant message. */
   assistant(text: string): this {
     host.fill(this.#handle, 'assistant', toText(text, 'text'));
+    return this;
+  }
+
+  /**
+   * Gives the model tools: the message that comes next is written with them, as the template does it.
+   * @throws InferletError `invalid-argument`; `template-error` where the template has no place for tools.
+   */
+  equip(tools: Iterable<Schema>): this {
+    host.equip(this.#handle, toSchemas(tools));
+    return this;
+  }
+
+  /**
+   * Adds the answer of a tool, closing the turn that called it. A string stands as it is, anything else as JSON; `id`
+   * is that of the call, where the model gave one.
+   */
+  answer(name: string, value: unknown, id?: string): this {
+    host.answer(this.#handle, toText(name, 'name'), toAnswer(value), toId(id));
     return this;
   }
 

@@ -83,6 +83,24 @@ declare module 'pie:host' {
     | { readonly type: 'done'; readonly value: string }
     | { readonly type: 'interrupt'; readonly value: number };
 
+  export type ReasoningEvent =
+    | { readonly type: 'idle' }
+    | { readonly type: 'start' }
+    | { readonly type: 'delta'; readonly value: string }
+    | { readonly type: 'end'; readonly value: string };
+
+  export interface ToolCall {
+    readonly name: string;
+    readonly args: string;
+    readonly id: string | undefined;
+  }
+
+  export type ToolEvent =
+    | { readonly type: 'idle' }
+    | { readonly type: 'start' }
+    | { readonly type: 'call'; readonly value: ToolCall }
+    | { readonly type: 'malformed'; readonly value: string };
+
   export interface TokenizerHandle {
     encode(text: string): Uint32Array;
     decode(tokens: Uint32Array): string;
@@ -183,6 +201,20 @@ declare module 'pie:host' {
     reset(): void;
   }
 
+  export interface ReasoningDecoderHandle {
+    feed(tokens: Uint32Array): ReasoningEvent;
+    feedOutput(tokens: Uint32Array, finish: FinishReason | undefined): ReasoningEvent;
+    finish(): ReasoningEvent;
+    reset(): void;
+  }
+
+  export interface ToolDecoderHandle {
+    feed(tokens: Uint32Array): ToolEvent;
+    feedOutput(tokens: Uint32Array, finish: FinishReason | undefined): ToolEvent;
+    finish(): ToolEvent;
+    reset(): void;
+  }
+
   export function models(): string[];
   export function version(): string;
   export function instanceId(): string;
@@ -220,4 +252,12 @@ declare module 'pie:host' {
   export function sealTokens(model: ModelHandle): Uint32Array;
   export function stopTokens(model: ModelHandle): Uint32Array;
   export function decoderCreate(model: ModelHandle): DecoderHandle;
+  export function decoderCreateHiding(model: ModelHandle, thoughts: boolean, calls: boolean): DecoderHandle;
+  export function reasoningDecoderCreate(model: ModelHandle): ReasoningDecoderHandle;
+  export function equip(context: ContextHandle, schemas: string[]): void;
+  export function answer(context: ContextHandle, name: string, value: string, id: string | undefined): void;
+  export function equipTokens(model: ModelHandle, schemas: string[]): Uint32Array;
+  export function answerTokens(model: ModelHandle, name: string, value: string, id: string | undefined): Uint32Array;
+  export function parseCall(model: ModelHandle, text: string): ToolCall | undefined;
+  export function toolDecoderCreate(model: ModelHandle): ToolDecoderHandle;
 }

@@ -17,9 +17,11 @@ export { anyJson, ebnf, Grammar, grammar, GrammarConstraint, jsonSchema, Matcher
 export { Model } from './model.js';
 export { Output, ProbeHandle, SampleHandle, type FinishReason, type RawOutput, type Slot, type Speculation } from './output.js';
 export { Distribution, Embedding, Entropy, Logits, Logprob, Logprobs, type Probe } from './probes.js';
+export * as reasoning from './reasoning.js';
 export * as runtime from './runtime.js';
 export { Sampler, type SamplerOptions } from './sampler.js';
 export * as session from './session.js';
 export type { Speculator } from './speculator.js';
 export { Tokenizer } from './tokenizer.js';
+export * as tools from './tools.js';
 export { JsonCutError, type CollectJsonOptions, type SchemaSource } from './typed.js';

@@ -1,6 +1,7 @@
 //! The attribute macros of the `inferlet` crate, which re-exports them.
 
 mod entry;
+mod tool;
 
 use proc_macro::TokenStream;
 
@@ -23,6 +24,29 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(arguments.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Makes a function a tool that the model can call.
+///
+/// The tool has the name of the function, is described to the model by its documentation, and its parameters are those
+/// of the function, of types that implement `inferlet::tools::Parameter`; an `Option` may be left out. In the place of
+/// the function stands a value of its name, for `Context::equip`, whose `call` takes the arguments of a call as JSON.
+///
+/// ```ignore
+/// /// Get the price of an item.
+/// #[inferlet::tool]
+/// async fn get_price(item: String) -> inferlet::Result<u32> {
+///     Ok(340)
+/// }
+///
+/// ctx.equip(&[&get_price]);
+/// let answer = get_price::call(r#"{"item": "violin"}"#).await?;
+/// ```
+#[proc_macro_attribute]
+pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    tool::expand(arguments.into(), item.into())
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

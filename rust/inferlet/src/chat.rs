@@ -73,6 +73,14 @@ impl Decoder {
         }
     }
 
+    /// A decoder that leaves out thoughts, calls of tools, or both: what the decoders of
+    /// [`reasoning`](crate::reasoning) and [`tools`](crate::tools) tell. What began as a call and is none is shown.
+    pub fn hiding(model: &Model, thoughts: bool, calls: bool) -> Self {
+        Self {
+            raw: raw::Decoder::create_hiding(model.raw(), thoughts, calls),
+        }
+    }
+
     /// Takes tokens and gives one event. What they complete beyond the first is queued: an empty `tokens` drains it.
     ///
     /// # Errors

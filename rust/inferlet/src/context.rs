@@ -8,11 +8,13 @@ use elsa::FrozenVec;
 use crate::bindings::pie::core::context as raw;
 use crate::bindings::pie::core::types::Error;
 use crate::bindings::pie::instruct::chat::{self, Role};
+use crate::bindings::pie::instruct::tools;
 use crate::forward::Forward;
 use crate::generation::Generator;
 use crate::pages::RawContext;
 use crate::sample::Seeded;
 use crate::shared::Shared;
+use crate::tools::Tool;
 use crate::{Model, Result, task};
 
 /// A sequence of tokens with its keys and values in the engine: what was computed, a pending token, and a buffer of
@@ -133,6 +135,22 @@ impl Context {
     /// Adds a whole assistant message.
     pub fn assistant(&mut self, text: &str) -> &mut Self {
         self.fill(Role::Assistant, text)
+    }
+
+    /// Gives the model tools: the message that comes next is written with them, as the template does it.
+    pub fn equip(&mut self, tools: &[&dyn Tool]) -> &mut Self {
+        let schemas: Vec<String> = tools.iter().map(|tool| tool.schema()).collect();
+        self.change(|raw| tools::equip(raw, &schemas))
+    }
+
+    /// Adds the answer of a tool, closing the turn that called it. It never becomes a control token.
+    pub fn answer(&mut self, name: &str, value: &str) -> &mut Self {
+        self.change(|raw| tools::answer(raw, name, value, None))
+    }
+
+    /// The same to the call of this id, where the model gave one.
+    pub fn answer_call(&mut self, name: &str, value: &str, id: &str) -> &mut Self {
+        self.change(|raw| tools::answer(raw, name, value, Some(id)))
     }
 
     /// Opens the assistant's turn, where the model starts speaking. Idempotent; `generate` does it by itself where a

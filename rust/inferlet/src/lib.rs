@@ -42,6 +42,7 @@ pub mod brle;
 pub mod chat;
 mod constrain;
 pub mod context;
+mod decoding;
 mod entry;
 mod error_codes;
 mod errors;
@@ -57,6 +58,7 @@ mod output;
 mod pages;
 pub mod prelude;
 mod probe;
+pub mod reasoning;
 pub mod sample;
 pub mod session;
 mod shared;
@@ -64,6 +66,7 @@ pub mod spec;
 mod stdout;
 pub mod task;
 pub mod tokenizer;
+pub mod tools;
 
 /// The raw bindings, for what the typed API does not cover.
 pub mod pie {
@@ -78,7 +81,7 @@ pub mod pie {
 }
 /// What the engine tells of itself and of this launch.
 pub use bindings::pie::core::runtime;
-pub use inferlet_macros::main;
+pub use inferlet_macros::{main, tool};
 
 pub use adapter::Adapter;
 pub use args::{Arguments, args, parse_args};
@@ -103,5 +106,6 @@ pub mod __private {
     pub use crate::bindings::export_program;
     pub use crate::bindings::exports::pie::inferlet::run::{Failure, Guest};
     pub use crate::entry::run;
+    pub use crate::tools::tool_schema;
     pub use serde::de::IgnoredAny as Anything;
 }

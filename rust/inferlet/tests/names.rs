@@ -44,6 +44,12 @@ mod present {
     use inferlet::prelude::Probe as _;
     use inferlet::prelude::Speculator as _;
     use inferlet::prelude::main as _;
+    use inferlet::reasoning::Decoder as _;
+    use inferlet::reasoning::Event as _;
+    use inferlet::reasoning::Event::Delta as _;
+    use inferlet::reasoning::Event::End as _;
+    use inferlet::reasoning::Event::Idle as _;
+    use inferlet::reasoning::Event::Start as _;
     use inferlet::runtime as _;
     use inferlet::runtime::instance_id as _;
     use inferlet::runtime::models as _;
@@ -66,6 +72,13 @@ mod present {
     use inferlet::session::send as _;
     use inferlet::session::send_file as _;
     use inferlet::spec as _;
+    use inferlet::tools::Decoder as _;
+    use inferlet::tools::Event as _;
+    use inferlet::tools::Event::Call as _;
+    use inferlet::tools::Event::Start as _;
+    use inferlet::tools::answer_prefix as _;
+    use inferlet::tools::equip_prefix as _;
+    use inferlet::tools::parse_call as _;
 
     #[test]
     fn functions() {
@@ -142,12 +155,8 @@ mod absent_from_root {
         pub(super) fn mcp() {}
         pub(super) mod messaging {}
         pub(super) fn messaging() {}
-        pub(super) mod reasoning {}
-        pub(super) fn reasoning() {}
         pub(super) mod scheduling {}
         pub(super) fn scheduling() {}
-        pub(super) mod tools {}
-        pub(super) fn tools() {}
     }
     use inferlet::*;
     use none::*;
@@ -156,9 +165,7 @@ mod absent_from_root {
         use super::SubscriptionExt as _;
         use super::mcp as _;
         use super::messaging as _;
-        use super::reasoning as _;
         use super::scheduling as _;
-        use super::tools as _;
     }
 }
 
@@ -177,6 +184,22 @@ mod absent_from_prelude {
         use super::SubscriptionExt as _;
         use super::messaging as _;
         use super::reasoning as _;
+    }
+}
+
+mod absent_from_tools {
+    mod none {
+        pub(super) mod native_grammar {}
+        pub(super) fn native_grammar() {}
+        pub(super) mod native_matcher {}
+        pub(super) fn native_matcher() {}
+    }
+    use inferlet::tools::*;
+    use none::*;
+
+    mod ambiguous_otherwise {
+        use super::native_grammar as _;
+        use super::native_matcher as _;
     }
 }
 

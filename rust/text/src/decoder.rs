@@ -5,22 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::chat::Chat;
+use crate::chat_event::ChatEvent;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_HELD_BYTES, MAX_QUEUED_EVENTS};
+use crate::shown::Shown;
+use crate::speech::{SpeechDecoder, Weigh};
 use crate::utf8::{REPLACEMENT_BYTES, Utf8};
-
-/// What the tokens of one [`feed`](ChatDecoder::feed) meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChatEvent {
-    /// No boundary and no text to show.
-    Idle,
-    /// Visible text.
-    Delta(String),
-    /// The end of the turn, with its whole text.
-    Done(String),
-    /// A control token that has no text.
-    Interrupt(u32),
-}
 
 /// Turns the tokens of an assistant's turn into text without tearing characters apart.
 ///
@@ -41,16 +31,8 @@ pub struct ChatDecoder {
     queue: VecDeque<ChatEvent>,
     /// Bytes of the texts in the queue.
     n_queued_bytes: usize,
-}
-
-impl ChatEvent {
-    /// Bytes of its text.
-    fn n_bytes(&self) -> usize {
-        match self {
-            Self::Delta(text) | Self::Done(text) => text.len(),
-            Self::Idle | Self::Interrupt(_) => 0,
-        }
-    }
+    /// What shows less than all, in the place of all the rest.
+    hiding: Option<SpeechDecoder<Shown>>,
 }
 
 impl fmt::Debug for ChatDecoder {
@@ -81,6 +63,18 @@ impl ChatDecoder {
             begun: false,
             queue: VecDeque::new(),
             n_queued_bytes: 0,
+            hiding: None,
+        }
+    }
+
+    /// The same without thoughts, without calls, or without both: what other decoders give. What began as a call and is
+    /// none is shown.
+    pub fn hiding(chat: Arc<Chat>, hides_thoughts: bool, hides_calls: bool) -> Self {
+        let shown = Shown::new(&chat, hides_thoughts, hides_calls);
+        let hiding = SpeechDecoder::new(Arc::clone(&chat), shown);
+        Self {
+            hiding: (hides_thoughts || hides_calls).then_some(hiding),
+            ..Self::new(chat)
         }
     }
 
@@ -92,6 +86,9 @@ impl ChatDecoder {
     /// `invalid-token` for an id outside the vocabulary, `invalid-argument` when more is queued or said than a decoder
     /// may hold; the tokens are not taken then.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        if let Some(hiding) = &mut self.hiding {
+            return Ok(hiding.feed(tokens, false)?.unwrap_or(ChatEvent::Idle));
+        }
         self.take(tokens)?;
         Ok(self.next_event())
     }
@@ -101,6 +98,9 @@ impl ChatDecoder {
     /// # Errors
     /// As [`feed`](ChatDecoder::feed).
     pub fn feed_last(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        if let Some(hiding) = &mut self.hiding {
+            return Ok(hiding.feed(tokens, true)?.unwrap_or(ChatEvent::Idle));
+        }
         self.take(tokens)?;
         self.close();
         Ok(self.next_event())
@@ -111,6 +111,9 @@ impl ChatDecoder {
     /// # Errors
     /// As [`feed`](ChatDecoder::feed).
     pub fn feed_stopped(&mut self, tokens: &[u32]) -> Result<ChatEvent> {
+        if let Some(hiding) = &mut self.hiding {
+            return Ok(hiding.feed_stopped(tokens)?.unwrap_or(ChatEvent::Idle));
+        }
         self.take(tokens)?;
         self.end();
         Ok(self.next_event())
@@ -119,6 +122,10 @@ impl ChatDecoder {
     /// Ends a turn that was begun: a character that is held back is shown as U+FFFD. Gives one event, and queues the
     /// rest.
     pub fn finish(&mut self) -> ChatEvent {
+        if let Some(hiding) = &mut self.hiding {
+            hiding.finish();
+            return hiding.next().unwrap_or(ChatEvent::Idle);
+        }
         self.close();
         self.next_event()
     }
@@ -155,7 +162,8 @@ impl ChatDecoder {
 
     /// Bytes of memory that it takes, about: to charge its holder with.
     pub fn held_bytes(&self) -> usize {
-        size_of::<Self>()
+        self.hiding.as_ref().map_or(0, SpeechDecoder::held_bytes)
+            + size_of::<Self>()
             + self.reply.capacity()
             + self.n_queued_bytes
             + self.queue.capacity() * size_of::<ChatEvent>()
@@ -164,6 +172,9 @@ impl ChatDecoder {
 
     /// The most bytes that it takes once it was fed these tokens, about: to charge its holder with before.
     pub fn most_bytes(&self, tokens: &[u32]) -> usize {
+        if let Some(hiding) = &self.hiding {
+            return size_of::<Self>() + hiding.most_bytes(tokens);
+        }
         let tokenizer = self.chat.tokenizer();
         // What is beyond the bounds of a decoder is not taken.
         let n_bytes = tokenizer.text_bytes(tokens) + self.utf8.n_held() * REPLACEMENT_BYTES;
@@ -180,6 +191,9 @@ impl ChatDecoder {
 
     /// Forgets what was said and queued: for the next turn.
     pub fn reset(&mut self) {
+        if let Some(hiding) = &mut self.hiding {
+            hiding.reset();
+        }
         self.utf8 = Utf8::default();
         self.reply.clear();
         self.begun = false;

@@ -11,19 +11,28 @@
 
 mod caught;
 mod chat;
+mod chat_event;
 mod decoder;
 mod error;
 mod files;
 pub mod grammar;
 pub mod limits;
+mod reasoning;
+mod shown;
 mod special;
+mod speech;
 mod template;
 mod tokenizer;
+mod tools;
 mod utf8;
 
-pub use chat::{Addition, At, Chat, ChatState, Role};
-pub use decoder::{ChatDecoder, ChatEvent};
+pub use chat::{Addition, Answer, At, Chat, ChatState, Role};
+pub use chat_event::ChatEvent;
+pub use decoder::ChatDecoder;
 pub use error::{Error, Result};
+pub use reasoning::{ReasoningDecoder, ReasoningEvent};
 pub use special::SpecialTokens;
 pub use template::ChatTemplate;
 pub use tokenizer::Tokenizer;
+pub use tools::list::ToolList;
+pub use tools::{Call, ToolDecoder, ToolEvent};

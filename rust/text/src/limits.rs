@@ -38,3 +38,9 @@ pub const MAX_TEMPLATE_FUEL: u64 = 4_000_000;
 pub const MAX_HELD_BYTES: usize = 1 << 20;
 /// The most events that wait in a decoder.
 pub const MAX_QUEUED_EVENTS: usize = 1 << 14;
+/// The most tools that a model is given at once.
+pub const MAX_TOOLS: usize = 256;
+/// The most bytes of their schemas.
+pub const MAX_TOOLS_BYTES: usize = 1 << 19;
+/// The longest name of a tool, and the longest id of a call, in bytes.
+pub const MAX_TOOL_NAME_BYTES: usize = 128;

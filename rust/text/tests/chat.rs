@@ -404,17 +404,16 @@ fn a_closing_at_the_very_end_is_not_the_messages() {
 }
 
 #[test]
-fn without_a_template_chat_is_an_error_and_the_rest_works() {
+fn without_a_template_the_plain_one_is_used() {
     let chat = Arc::new(Chat::new(tokenizer(&byte_level()), None, vec![1]));
     let mut context = Context::new(&chat);
-    let error = chat
-        .fill(&context.state, at(&[]), Role::User, "Hello")
-        .unwrap_err();
-    assert_eq!(error.code(), "template-error");
-    assert!(error.to_string().contains("no chat template"), "{error}");
-    assert_eq!(chat.stop_tokens().unwrap_err(), error);
-    context.append_text("Hello").generate(" world");
-    assert_eq!(context.text(), "Hello world");
+    context.system("Be brief.").user("Hello").generate("Hi.");
+    context.user("And?").cue();
+    assert_eq!(
+        context.text(),
+        "System: Be brief.\n\nUser: Hello\n\nAssistant: Hi.\n\nUser: And?\n\nAssistant: "
+    );
+    assert!(chat.stop_tokens().unwrap().is_empty());
     assert_eq!(chat.end_tokens(), [1]);
 }
 

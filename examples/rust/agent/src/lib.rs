@@ -1,22 +1,9 @@
-//! An agent: the model calls a function until it can answer in words.
+//! An agent: the model calls tools until it can answer in words.
 
 use inferlet::prelude::*;
 use inferlet::session;
 use serde::Deserialize;
-use serde_json::json;
-
-/// In the words that the embedded model was trained on; another model wants those of its own chat template.
-const FUNCTIONS: &str = r#"# Tools
-
-You can call these functions:
-<tools>
-{"name": "get_price", "description": "Get the price of an item.", "parameters": {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}}
-</tools>
-
-To call one, write:
-<tool_call>
-{"name": <name>, "arguments": <object>}
-</tool_call>"#;
+use serde_json::{Map, Value, json};
 
 const PRICES: [(&str, u32); 4] = [
     ("guitar", 180),
@@ -41,49 +28,76 @@ impl Default for Input {
     }
 }
 
-#[derive(Deserialize)]
-struct Call {
-    arguments: Arguments,
-}
-
-#[derive(Deserialize)]
-struct Arguments {
-    item: String,
-}
-
-/// JSON with a space after the colon, as the embedded model was trained on.
-fn get_price(item: &str) -> String {
+/// Get the price of an item.
+#[inferlet::tool]
+fn get_price(item: String) -> Result<String> {
     match PRICES.iter().find(|(name, _)| *name == item) {
-        Some((_, price)) => format!(r#"{{"price": {price}}}"#),
-        // The model is told what went wrong, and answers with it.
-        None => format!(r#"{{"error": {}}}"#, json!(format!("there is no {item}"))),
+        // JSON with a space after the colon, as the embedded model was trained on.
+        Some((_, price)) => Ok(format!(r#"{{"price": {price}}}"#)),
+        None => Ok(failure(&format!("there is no {item}"))),
     }
 }
 
-/// The arguments of the call that the model wrote; none where it answered in words.
-fn find_call(text: &str) -> Result<Option<Arguments>> {
-    let Some((_, rest)) = text.split_once("<tool_call>") else {
-        return Ok(None);
+/// Get the time in a city.
+#[inferlet::tool]
+fn get_time(city: String) -> Result<String> {
+    Ok(failure(&format!("there is no clock in {city}")))
+}
+
+/// What the model is told of what went wrong, and answers with.
+fn failure(why: &str) -> String {
+    format!(r#"{{"error": {}}}"#, json!(why))
+}
+
+/// What a tool answers; what the model got wrong is answered too.
+async fn answer(name: &str, args: &str) -> String {
+    let answered = match name {
+        "get_price" => get_price::call(args).await,
+        "get_time" => get_time::call(args).await,
+        _ => Err(format!("there is no tool {name}")),
     };
-    let call = rest.split("</tool_call>").next().unwrap_or(rest);
-    let call: Call = serde_json::from_str(call).map_err(|error| error.to_string())?;
-    Ok(Some(call.arguments))
+    answered.unwrap_or_else(|error| failure(&error))
 }
 
 #[inferlet::main]
 async fn main(input: Input) -> Result<String> {
-    let mut ctx = Context::new(&Model::load("default")?)?;
-    ctx.system(FUNCTIONS).user(&input.prompt);
+    let model = Model::load("default")?;
+    let mut ctx = Context::new(&model)?;
+    ctx.equip(&[&get_price, &get_time]).user(&input.prompt);
 
     for _ in 0..input.max_turns {
         let generator = ctx.generate(Sampler::Argmax).max_tokens(64);
-        let text = generator.collect_text().await?;
-        let Some(Arguments { item }) = find_call(&text)? else {
-            return Ok(text);
-        };
-        session::send(&json!({ "calls": "get_price", "item": item }).to_string());
-        let returned = get_price(&item);
-        ctx.user(&format!("<tool_response>\n{returned}\n</tool_response>"));
+        let tokens = generator.collect_tokens().await?;
+        let mut calls = Vec::new();
+        for event in tools::Decoder::new(&model).events(&tokens) {
+            if let tools::Event::Call(name, args) = event? {
+                calls.push((name, args));
+            }
+        }
+        if calls.is_empty() {
+            return words(&model, &tokens);
+        }
+        for (name, args) in calls {
+            let mut sent = Map::new();
+            sent.insert("calls".to_owned(), json!(name));
+            let given: Map<String, Value> =
+                serde_json::from_str(&args).map_err(|error| error.to_string())?;
+            sent.extend(given);
+            session::send(&Value::Object(sent).to_string());
+            let value = answer(&name, &args).await;
+            ctx.answer(&name, &value);
+        }
     }
-    Err("the model calls functions and does not answer; allow it more turns with max_turns".into())
+    Err("the model calls tools and does not answer; allow it more turns with max_turns".into())
+}
+
+/// What the model said.
+fn words(model: &Model, tokens: &[u32]) -> Result<String> {
+    let mut text = String::new();
+    for event in chat::Decoder::new(model).events(tokens) {
+        if let chat::Event::Delta(part) = event? {
+            text.push_str(&part);
+        }
+    }
+    Ok(text)
 }

@@ -8,6 +8,7 @@ use wasmtime::component::{Linker, Resource};
 use super::bindings::pie::core::generation::FinishReason;
 use super::bindings::pie::instruct::chat::{self, HostDecoder, Role};
 use super::context::ContextHandle;
+use super::decoding::{DecoderHandle, Decoders};
 use super::errors::{CallError, CallResult};
 use super::generation::shown_tokens;
 use super::model::ModelHandle;
@@ -20,11 +21,7 @@ use crate::process::texts::Texts;
 use crate::sandbox::memory::MemoryLimiter;
 
 /// What stands behind a `decoder` handle.
-pub struct DecoderHandle {
-    decoder: ChatDecoder,
-    /// What it is charged with in the memory of the program.
-    charged_bytes: usize,
-}
+pub type ChatDecoderHandle = DecoderHandle<ChatDecoder>;
 
 view! {
     /// Conversations, decoders, which count as memory of the program, and what works on long texts.
@@ -36,32 +33,12 @@ impl Chats<'_> {
         Ok(self.table.get(model)?.0.chat().clone())
     }
 
-    /// Charges a decoder with so many bytes.
-    fn recharge(
-        &mut self,
-        this: &Resource<DecoderHandle>,
-        n_bytes: impl FnOnce(&ChatDecoder) -> usize,
-    ) -> wasmtime::Result<()> {
-        let handle = self.table.get_mut(this)?;
-        let n_bytes = n_bytes(&handle.decoder);
-        let before = std::mem::replace(&mut handle.charged_bytes, n_bytes);
-        if self.memory.recharge(before, n_bytes) {
-            return Ok(());
+    fn decoders(&mut self) -> Decoders<'_> {
+        Decoders {
+            table: self.table,
+            memory: self.memory,
+            record: self.record,
         }
-        Err(self.memory.refusal(&self.record.limits))
-    }
-
-    /// Lets a decoder take tokens, charged before and after.
-    fn decode<T>(
-        &mut self,
-        this: &Resource<DecoderHandle>,
-        tokens: &[u32],
-        call: impl FnOnce(&mut ChatDecoder) -> T,
-    ) -> wasmtime::Result<T> {
-        self.recharge(this, |decoder| decoder.most_bytes(tokens))?;
-        let event = call(&mut self.table.get_mut(this)?.decoder);
-        self.recharge(this, ChatDecoder::held_bytes)?;
-        Ok(event)
     }
 
     /// The tokens that `call` makes with the chat template of a model.
@@ -131,34 +108,44 @@ impl HostDecoder for Chats<'_> {
     fn create(
         &mut self,
         model: Resource<ModelHandle>,
-    ) -> wasmtime::Result<Resource<DecoderHandle>> {
+    ) -> wasmtime::Result<Resource<ChatDecoderHandle>> {
         let decoder = ChatDecoder::new(self.table.get(&model)?.0.chat().clone());
-        let charged_bytes = decoder.held_bytes();
-        if !self.memory.recharge(0, charged_bytes) {
-            return Err(self.memory.refusal(&self.record.limits));
-        }
-        Ok(self.table.push(DecoderHandle {
-            decoder,
-            charged_bytes,
-        })?)
+        self.decoders().add(decoder)
     }
 
-    fn feed(&mut self, this: Resource<DecoderHandle>, tokens: Vec<u32>) -> CallResult<chat::Event> {
+    fn create_hiding(
+        &mut self,
+        model: Resource<ModelHandle>,
+        thoughts: bool,
+        calls: bool,
+    ) -> wasmtime::Result<Resource<ChatDecoderHandle>> {
+        let chat = self.table.get(&model)?.0.chat().clone();
+        self.decoders()
+            .add(ChatDecoder::hiding(chat, thoughts, calls))
+    }
+
+    fn feed(
+        &mut self,
+        this: Resource<ChatDecoderHandle>,
+        tokens: Vec<u32>,
+    ) -> CallResult<chat::Event> {
         let event = self
-            .decode(&this, &tokens, |decoder| decoder.feed(&tokens))
+            .decoders()
+            .take(&this, &tokens, |decoder| decoder.feed(&tokens))
             .map_err(CallError::Trap)?;
         Ok(wit_event(event.map_err(text_error)?))
     }
 
     fn feed_output(
         &mut self,
-        this: Resource<DecoderHandle>,
+        this: Resource<ChatDecoderHandle>,
         tokens: Vec<u32>,
         finish: Option<FinishReason>,
     ) -> CallResult<chat::Event> {
         let tokens = shown_tokens(&tokens, finish);
         let event = self
-            .decode(&this, tokens, |decoder| match finish {
+            .decoders()
+            .take(&this, tokens, |decoder| match finish {
                 Some(FinishReason::Stop) => decoder.feed_stopped(tokens),
                 Some(_) => decoder.feed_last(tokens),
                 None => decoder.feed(tokens),
@@ -167,19 +154,17 @@ impl HostDecoder for Chats<'_> {
         Ok(wit_event(event.map_err(text_error)?))
     }
 
-    fn finish(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<chat::Event> {
-        Ok(wit_event(self.decode(&this, &[], ChatDecoder::finish)?))
+    fn finish(&mut self, this: Resource<ChatDecoderHandle>) -> wasmtime::Result<chat::Event> {
+        let event = self.decoders().take(&this, &[], ChatDecoder::finish)?;
+        Ok(wit_event(event))
     }
 
-    fn reset(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
-        self.table.get_mut(&this)?.decoder.reset();
-        self.recharge(&this, ChatDecoder::held_bytes)
+    fn reset(&mut self, this: Resource<ChatDecoderHandle>) -> wasmtime::Result<()> {
+        self.decoders().reset(&this, ChatDecoder::reset)
     }
 
-    fn drop(&mut self, this: Resource<DecoderHandle>) -> wasmtime::Result<()> {
-        let handle = self.table.delete(this)?;
-        self.memory.recharge(handle.charged_bytes, 0);
-        Ok(())
+    fn drop(&mut self, this: Resource<ChatDecoderHandle>) -> wasmtime::Result<()> {
+        self.decoders().drop(this)
     }
 }
 

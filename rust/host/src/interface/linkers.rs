@@ -6,7 +6,7 @@ use wasmtime::component::{Component, Linker};
 use super::bindings::ProgramPre;
 use super::{
     adapter, chat, clocks, context, forward, futures, generation, grammar, masks, model, poll,
-    runtime, sampling, session, source, tokenizer, types,
+    reasoning, runtime, sampling, session, source, tokenizer, tools, types,
 };
 use crate::Error;
 use crate::process::state::ProcessState;
@@ -46,6 +46,8 @@ impl Linkers {
         generation::add_to_linker(&mut programs)?;
         session::add_to_linker(&mut programs)?;
         chat::add_to_linker(&mut programs)?;
+        reasoning::add_to_linker(&mut programs)?;
+        tools::add_to_linker(&mut programs)?;
         let mut runtimes = programs.clone();
         source::add_to_linker(&mut runtimes)?;
         Ok(Self { programs, runtimes })

@@ -233,6 +233,7 @@ impl Context {
                 tail: &tail,
             },
         );
+        self.model.chat().on_answer(&mut turns, tokens, length);
         Ok(())
     }
 

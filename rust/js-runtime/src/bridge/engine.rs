@@ -9,7 +9,7 @@ use crate::bindings::pie::core::{
     adapter, context, forward, futures, generation, grammar, masks, model, runtime, sampling,
     session, tokenizer,
 };
-use crate::bindings::pie::instruct::chat;
+use crate::bindings::pie::instruct::{chat, reasoning, tools};
 use crate::event_loop::WaitHandle;
 
 pub(super) const EXPORTS: &[Export] = &[
@@ -50,6 +50,14 @@ pub(super) const EXPORTS: &[Export] = &[
     super::export!("sealTokens", seal_tokens),
     super::export!("stopTokens", stop_tokens),
     super::export!("decoderCreate", decoder_create),
+    super::export!("decoderCreateHiding", decoder_create_hiding),
+    super::export!("reasoningDecoderCreate", reasoning_decoder_create),
+    super::export!("equip", equip),
+    super::export!("answer", answer),
+    super::export!("equipTokens", equip_tokens),
+    super::export!("answerTokens", answer_tokens),
+    super::export!("parseCall", parse_call),
+    super::export!("toolDecoderCreate", tool_decoder_create),
 ];
 
 awaited!(futures::FutureUnit);
@@ -583,6 +591,76 @@ impl DecoderHandle {
     }
 }
 
+handle!(ReasoningDecoderHandle, reasoning::ReasoningDecoder);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ReasoningDecoderHandle {
+    fn feed<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .feed(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn feed_output<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        tokens: Value<'js>,
+        finish: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .feed_output(
+                &read::<Vec<u32>>(&ctx, tokens)?,
+                read::<Option<generation::FinishReason>>(&ctx, finish)?,
+            )
+            .write(&ctx)
+    }
+
+    fn finish<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.finish().write(&ctx)
+    }
+
+    fn reset<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.reset().write(&ctx)
+    }
+}
+
+handle!(ToolDecoderHandle, tools::ToolDecoder);
+
+#[rquickjs::methods(rename_all = "camelCase")]
+impl ToolDecoderHandle {
+    fn feed<'js>(&self, ctx: Ctx<'js>, tokens: Value<'js>) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .feed(&read::<Vec<u32>>(&ctx, tokens)?)
+            .write(&ctx)
+    }
+
+    fn feed_output<'js>(
+        &self,
+        ctx: Ctx<'js>,
+        tokens: Value<'js>,
+        finish: Value<'js>,
+    ) -> Result<Value<'js>> {
+        self.held
+            .raw
+            .feed_output(
+                &read::<Vec<u32>>(&ctx, tokens)?,
+                read::<Option<generation::FinishReason>>(&ctx, finish)?,
+            )
+            .write(&ctx)
+    }
+
+    fn finish<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.finish().write(&ctx)
+    }
+
+    fn reset<'js>(&self, ctx: Ctx<'js>) -> Result<Value<'js>> {
+        self.held.raw.reset().write(&ctx)
+    }
+}
+
 fn models<'js>(ctx: Ctx<'js>) -> Result<Value<'js>> {
     runtime::models().write(&ctx)
 }
@@ -829,6 +907,97 @@ fn decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<
     Held::of(made, model).write(&ctx)
 }
 
+fn decoder_create_hiding<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    thoughts: Value<'js>,
+    calls: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = chat::Decoder::create_hiding(
+        &model.raw,
+        read::<bool>(&ctx, thoughts)?,
+        read::<bool>(&ctx, calls)?,
+    );
+    Held::of(made, model).write(&ctx)
+}
+
+fn reasoning_decoder_create<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = reasoning::ReasoningDecoder::create(&model.raw);
+    Held::of(made, model).write(&ctx)
+}
+
+fn equip<'js>(
+    ctx: Ctx<'js>,
+    context: Class<'js, ContextHandle>,
+    schemas: Value<'js>,
+) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    tools::equip(&context.raw, &read::<Vec<String>>(&ctx, schemas)?).write(&ctx)
+}
+
+fn answer<'js>(
+    ctx: Ctx<'js>,
+    context: Class<'js, ContextHandle>,
+    name: Value<'js>,
+    value: Value<'js>,
+    id: Value<'js>,
+) -> Result<Value<'js>> {
+    let context = context.borrow().held.clone();
+    tools::answer(
+        &context.raw,
+        &read::<String>(&ctx, name)?,
+        &read::<String>(&ctx, value)?,
+        read::<Option<String>>(&ctx, id)?.as_deref(),
+    )
+    .write(&ctx)
+}
+
+fn equip_tokens<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    schemas: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    tools::equip_tokens(&model.raw, &read::<Vec<String>>(&ctx, schemas)?).write(&ctx)
+}
+
+fn answer_tokens<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    name: Value<'js>,
+    value: Value<'js>,
+    id: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    tools::answer_tokens(
+        &model.raw,
+        &read::<String>(&ctx, name)?,
+        &read::<String>(&ctx, value)?,
+        read::<Option<String>>(&ctx, id)?.as_deref(),
+    )
+    .write(&ctx)
+}
+
+fn parse_call<'js>(
+    ctx: Ctx<'js>,
+    model: Class<'js, ModelHandle>,
+    text: Value<'js>,
+) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    tools::parse_call(&model.raw, &read::<String>(&ctx, text)?).write(&ctx)
+}
+
+fn tool_decoder_create<'js>(ctx: Ctx<'js>, model: Class<'js, ModelHandle>) -> Result<Value<'js>> {
+    let model = model.borrow().held.clone();
+    let made = tools::ToolDecoder::create(&model.raw);
+    Held::of(made, model).write(&ctx)
+}
+
 impl Read for grammar::Source {
     fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
         let object: Object<'js> = value.get()?;
@@ -1025,6 +1194,38 @@ impl Write for chat::Event {
             Self::Delta(value) => variant(ctx, "delta", Some(value)),
             Self::Done(value) => variant(ctx, "done", Some(value)),
             Self::Interrupt(value) => variant(ctx, "interrupt", Some(value)),
+        }
+    }
+}
+
+impl Write for reasoning::ReasoningEvent {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        match self {
+            Self::Idle => variant(ctx, "idle", None::<()>),
+            Self::Start => variant(ctx, "start", None::<()>),
+            Self::Delta(value) => variant(ctx, "delta", Some(value)),
+            Self::End(value) => variant(ctx, "end", Some(value)),
+        }
+    }
+}
+
+impl Write for tools::ToolCall {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        let object = Object::new(ctx.clone())?;
+        object.set("name", self.name.write(ctx)?)?;
+        object.set("args", self.args.write(ctx)?)?;
+        object.set("id", self.id.write(ctx)?)?;
+        Ok(object.into_value())
+    }
+}
+
+impl Write for tools::ToolEvent {
+    fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
+        match self {
+            Self::Idle => variant(ctx, "idle", None::<()>),
+            Self::Start => variant(ctx, "start", None::<()>),
+            Self::Call(value) => variant(ctx, "call", Some(value)),
+            Self::Malformed(value) => variant(ctx, "malformed", Some(value)),
         }
     }
 }

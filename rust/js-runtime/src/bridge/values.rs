@@ -133,6 +133,13 @@ impl Read for Vec<Vec<u32>> {
     }
 }
 
+impl Read for Vec<String> {
+    fn read<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Self> {
+        let items = Vec::<Value<'js>>::from_js(ctx, value)?;
+        items.into_iter().map(|item| read(ctx, item)).collect()
+    }
+}
+
 impl Write for f32 {
     fn write<'js>(self, ctx: &Ctx<'js>) -> Result<Value<'js>> {
         f64::from(self).into_js(ctx)

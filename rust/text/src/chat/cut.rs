@@ -10,6 +10,7 @@
 
 use super::call::{Addition, At, end};
 use super::role::Role;
+use super::scene::Particulars;
 use super::script::Script;
 use super::state::{ChatState, Turn};
 use crate::error::Result;
@@ -26,14 +27,15 @@ pub(super) fn goes_on_as_message(
         return Ok(None);
     };
     let before = state.without_last();
-    let (tokens, closing) = script.message(&script.history(&before, role)?, role, text)?;
-    Ok(goes_on(
-        before,
-        at,
-        &kept,
-        &tokens,
-        Turn::Said { role, closing },
-    ))
+    let plain = Particulars::default();
+    let message = script.message(&script.history(&before, role)?, role, &plain, text)?;
+    let (closing, with) = (message.closing, plain);
+    let said = Turn::Said {
+        role,
+        closing,
+        with,
+    };
+    Ok(goes_on(before, at, &kept, &message.tokens, said))
 }
 
 /// A cue in the place of what a cut left of an opening, where it begins with the same tokens.
@@ -62,8 +64,12 @@ pub(super) fn finish(
     };
     let mut before = state.without_last();
     let (header, closing) = match &**of {
-        Turn::Said { role, closing } => {
-            let header = script.header(&script.history(&before, *role)?, *role)?;
+        Turn::Said {
+            role,
+            closing,
+            with,
+        } => {
+            let header = script.header(&script.history(&before, *role)?, *role, with)?;
             (header, closing.clone())
         }
         Turn::Sealed { closing, .. } => (Vec::new(), closing.clone()),
@@ -101,8 +107,12 @@ fn opening(script: &Script, state: &ChatState, at: At<'_>) -> Result<Option<Vec<
     let before = state.without_last();
     let opening = match &**of {
         Turn::Open { .. } => script.cue(&script.history(&before, Role::Assistant)?)?,
-        Turn::Said { role, closing } if (*n_gone as usize) > script.encode(closing)?.len() => {
-            script.header(&script.history(&before, *role)?, *role)?
+        Turn::Said {
+            role,
+            closing,
+            with,
+        } if (*n_gone as usize) > script.encode(closing)?.len() => {
+            script.header(&script.history(&before, *role)?, *role, with)?
         }
         _ => return Ok(None),
     };

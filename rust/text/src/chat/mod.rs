@@ -8,7 +8,9 @@
 mod call;
 mod cut;
 mod pieces;
+mod plain;
 mod role;
+mod scene;
 mod script;
 mod state;
 
@@ -19,16 +21,23 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::reasoning::ReasoningFormat;
 use crate::special::SpecialTokens;
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
+use crate::tools::finding::format_of;
+use crate::tools::format::CallFormat;
+use crate::tools::list::ToolList;
 
 use call::end;
 pub use call::{Addition, At};
 pub use role::Role;
-use script::Script;
+pub use scene::Answer;
+pub(crate) use scene::CallStyle;
+use scene::Particulars;
+use script::{Script, answering};
 pub use state::ChatState;
-use state::Turn;
+use state::{History, Turn};
 
 /// The tokenizer and the template of one model. Immutable; share it in an [`Arc`].
 #[derive(Debug)]
@@ -37,6 +46,10 @@ pub struct Chat {
     /// The error where there is no script is reported by the chat calls. The model can be used without them.
     script: Result<Script>,
     end_tokens: Vec<u32>,
+    /// How the model marks its thoughts; none where its template has none.
+    reasoning: Option<ReasoningFormat>,
+    /// How the model writes calls; none where its template has no way.
+    calls: Option<CallFormat>,
 }
 
 impl Chat {
@@ -59,25 +72,49 @@ impl Chat {
                 tokenizer: Arc::new(tokenizer),
                 script: Err(error),
                 end_tokens,
+                reasoning: None,
+                calls: None,
             }),
             Err(error) => Err(error),
         }
     }
 
-    /// From parts; `end_tokens` are the ids with which the model ends whatever it writes.
+    /// From parts; `end_tokens` are the ids with which the model ends whatever it writes. Without a template the plain
+    /// one is used: `System: `, `User: `, `Assistant: ` or `Tool: ` before each message, and an empty line behind it.
     pub fn new(tokenizer: Tokenizer, template: Option<ChatTemplate>, end_tokens: Vec<u32>) -> Self {
         let tokenizer = Arc::new(tokenizer);
-        let script = match template {
-            Some(template) => Script::new(Arc::clone(&tokenizer), template),
-            None => Err(Error::Template(
-                "the model has no chat template; append text or tokens instead, or add a chat_template.jinja to its directory".to_owned(),
-            )),
-        };
+        let script = template
+            .map_or_else(plain::template, Ok)
+            .and_then(|template| Script::new(Arc::clone(&tokenizer), template, &end_tokens));
+        let (mut reasoning, mut calls) = (None, None);
+        if let Ok(script) = &script {
+            let ends = [script.stop_tokens(), &end_tokens].concat();
+            let cue = tokenizer.decode(script.cue_tokens()).unwrap_or_default();
+            reasoning = ReasoningFormat::of(&tokenizer, script.template(), &cue);
+            calls = format_of(&tokenizer, script.template(), &ends);
+        }
         Self {
             tokenizer,
             script,
             end_tokens,
+            reasoning,
+            calls,
         }
+    }
+
+    /// How the model marks its thoughts.
+    pub(crate) fn reasoning_format(&self) -> Option<&ReasoningFormat> {
+        self.reasoning.as_ref()
+    }
+
+    /// How the model writes calls.
+    pub(crate) fn call_format(&self) -> Option<&CallFormat> {
+        self.calls.as_ref()
+    }
+
+    /// The tokens that end a turn, by the template and by the model.
+    pub(crate) fn ends(&self) -> Vec<u32> {
+        [self.stop_tokens().unwrap_or_default(), self.end_tokens()].concat()
     }
 
     /// The tokenizer.
@@ -96,16 +133,119 @@ impl Chat {
         if let Some(addition) = cut::goes_on_as_message(script, state, at, role, text)? {
             return Ok(addition);
         }
-        let (mut tokens, mut state) = match state.last() {
-            Some(Turn::Open { .. }) => self.close(script, state, at)?,
-            Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
-            _ => (Vec::new(), state.clone()),
-        };
+        let (mut tokens, mut state) = self.closed(script, state, at)?;
         let history = script.history(&state, role)?;
-        let (message, closing) = script.message(&history, role, text)?;
-        tokens.extend(message);
-        state.push(end(at, &tokens), Turn::Said { role, closing });
+        let plain = Particulars::default();
+        let given = match state.unwritten_tools() {
+            Some(tools) => script.message_with_tools(&history, role, tools, text)?,
+            None => None,
+        };
+        let (message, with) = match given {
+            Some(given) => given,
+            None => (script.message(&history, role, &plain, text)?, plain),
+        };
+        tokens.extend(message.tokens);
+        let closing = message.closing;
+        let said = Turn::Said {
+            role,
+            closing,
+            with,
+        };
+        state.push(end(at, &tokens), said);
         Ok(Addition { tokens, state })
+    }
+
+    /// The answer of a tool, which closes the turn that called it. What `text` spells never becomes a control token.
+    ///
+    /// # Errors
+    /// As [`Chat::fill`]; `template-error` too where the template has no place for the answers of tools.
+    pub fn answer(
+        &self,
+        state: &ChatState,
+        at: At<'_>,
+        answer: &Answer,
+        text: &str,
+    ) -> Result<Addition> {
+        let script = self.script()?;
+        let is_open = matches!(state.last(), Some(Turn::Open { .. }));
+        let (mut tokens, mut state) = if is_open {
+            (Vec::new(), state.clone())
+        } else {
+            self.closed(script, state, at)?
+        };
+        let mut history = script.history(&state, Role::Tool)?;
+        if is_open {
+            // The template writes the end of the turn, with which the answer begins.
+            history.roles.push(Role::Assistant);
+            history.closing = None;
+        }
+        let with = answering(answer);
+        let message = script.message(&history, Role::Tool, &with, text)?;
+        tokens.extend(if is_open {
+            self.beyond_tail(&state, at, message.tokens)
+        } else {
+            message.tokens
+        });
+        let said = Turn::Said {
+            role: Role::Tool,
+            closing: message.closing,
+            with,
+        };
+        state.push(end(at, &tokens), said);
+        Ok(Addition { tokens, state })
+    }
+
+    /// Gives the model tools: the next message is written with them, as the template does it. Closes an open assistant
+    /// turn first.
+    ///
+    /// # Errors
+    /// `template-error` where the template has no place for tools; `invalid-argument` for characters that are reserved.
+    pub fn equip(&self, state: &ChatState, at: At<'_>, tools: &ToolList) -> Result<Addition> {
+        let script = self.script()?;
+        let tools = script.tools(tools)?;
+        let (tokens, mut state) = self.closed(script, state, at)?;
+        let written = false;
+        state.push(end(at, &tokens), Turn::Tools { tools, written });
+        Ok(Addition { tokens, state })
+    }
+
+    /// The tokens that give the model tools, behind other messages and before a question.
+    ///
+    /// # Errors
+    /// As [`Chat::equip`].
+    pub fn equip_tokens(&self, tools: &ToolList) -> Result<Vec<u32>> {
+        let script = self.script()?;
+        script.tools_alone(&script.tools(tools)?)
+    }
+
+    /// The tokens of the answer of a tool, behind the assistant's turn that called it, whose end is not written yet.
+    ///
+    /// # Errors
+    /// As [`Chat::answer`].
+    pub fn answer_tokens(&self, answer: &Answer, text: &str) -> Result<Vec<u32>> {
+        let script = self.script()?;
+        let history = History {
+            roles: vec![Role::User, Role::Assistant],
+            closing: None,
+            follows: false,
+        };
+        script.answer(&history, &answering(answer), text)
+    }
+
+    /// Records that the program appended these tokens of its own, up to `length`. Those of an answer, as
+    /// [`Chat::answer_tokens`] gives them, are one.
+    pub fn on_answer(&self, state: &mut ChatState, tokens: &[u32], length: u32) {
+        let Ok(script) = &self.script else {
+            return;
+        };
+        if let Some(closing) = script.closing_of_answer(tokens) {
+            let said = Turn::Said {
+                role: Role::Tool,
+                closing,
+                with: Particulars::default(),
+            };
+            state.push(length, said);
+        }
     }
 
     /// Opens the assistant's turn. In an open turn there is nothing to do. After raw tokens, the part of the opening
@@ -125,9 +265,13 @@ impl Chat {
                     state: state.clone(),
                 });
             }
-            Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
-            _ => (Vec::new(), state.clone()),
+            _ => self.closed(script, state, at)?,
         };
+        if let Some(tools) = state.unwritten_tools().map(Arc::clone) {
+            tokens.extend(script.tools_alone(&tools)?);
+            let written = true;
+            state.push(end(at, &tokens), Turn::Tools { tools, written });
+        }
         let cue = script.cue(&script.history(&state, Role::Assistant)?)?;
         let n_tokens = cue.len();
         let missing = self.beyond_tail(&state, at, cue);
@@ -146,9 +290,8 @@ impl Chat {
     pub fn seal(&self, state: &ChatState, at: At<'_>) -> Result<Addition> {
         let script = self.script()?;
         let (tokens, state) = match state.last() {
-            Some(Turn::Open { .. } | Turn::Raw) => self.close(script, state, at)?,
-            Some(Turn::Cut { .. }) => cut::finish(script, state, at)?,
-            _ => (Vec::new(), state.clone()),
+            Some(Turn::Raw) => self.close(script, state, at)?,
+            _ => self.closed(script, state, at)?,
         };
         Ok(Addition { tokens, state })
     }
@@ -173,7 +316,8 @@ impl Chat {
     pub fn message_tokens(&self, role: Role, text: &str) -> Result<Vec<u32>> {
         let script = self.script()?;
         let history = script.history(&ChatState::following(), role)?;
-        Ok(script.message(&history, role, text)?.0)
+        let plain = Particulars::default();
+        Ok(script.message(&history, role, &plain, text)?.tokens)
     }
 
     /// The tokens that open the assistant's turn after a user's message.
@@ -214,6 +358,20 @@ impl Chat {
         self.script.as_ref().map_err(Clone::clone)
     }
 
+    /// The tokens that close what stands open or was cut, and the state after them.
+    fn closed(
+        &self,
+        script: &Script,
+        state: &ChatState,
+        at: At<'_>,
+    ) -> Result<(Vec<u32>, ChatState)> {
+        match state.last() {
+            Some(Turn::Open { .. }) => self.close(script, state, at),
+            Some(Turn::Cut { .. }) => cut::finish(script, state, at),
+            _ => Ok((Vec::new(), state.clone())),
+        }
+    }
+
     /// The tokens that close the turn which stands open, and the state after them.
     fn close(
         &self,
@@ -223,7 +381,13 @@ impl Chat {
     ) -> Result<(Vec<u32>, ChatState)> {
         let mut state = state.clone();
         let closing = script.closing(&script.history(&state, Role::Assistant)?)?;
-        let tokens = self.beyond_tail(&state, at, script.encode(&closing)?);
+        let mut tokens = self.beyond_tail(&state, at, script.encode(&closing)?);
+        // A turn that the model ended with the token of a last answer has its end.
+        let stop = script.stop_tokens();
+        let last = at.since(state.raw_start()).last();
+        if last.is_some_and(|last| stop.contains(last) && script.ends_anew()) {
+            tokens.drain(..1.min(tokens.len()));
+        }
         let n_written = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         state.push(end(at, &tokens), Turn::Sealed { closing, n_written });
         Ok((tokens, state))

@@ -12,11 +12,16 @@
 //!   said; messages after it are placed as if it had not been said.
 //! - An assistant's message is written as it is when the conversation continues, not as when it is the last (without an
 //!   empty thinking block).
+//! - Tools are written with the message at which the template writes them, and never again. After messages that the
+//!   template would write in another way, they are written as at the beginning of a conversation.
+//! - The answer of a tool continues behind the token with which the model ended its calls. What a template writes only
+//!   behind the last of several answers is left to what comes next.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::role::Role;
+use super::scene::{CallStyle, Particulars, Scene, mark};
 use crate::error::{Error, Result};
 use crate::limits::MAX_KEPT_BYTES;
 use crate::template::{ChatTemplate, Message};
@@ -50,16 +55,18 @@ pub(super) struct Frame {
 
 /// What a template writes around a message after others.
 struct Sketch {
-    /// Who speaks in the rendering, the message's own role at `at`.
-    roles: Vec<Role>,
+    /// What is rendered, with the message at `at`.
+    scene: Scene,
     at: usize,
     /// The rendering before the message's mark, and behind it.
     before: String,
     after: String,
-    /// Where in `before` the content of the message before this one ends; 0 when it is the first.
+    /// Where in `before` the message before this one ends, without what is written behind it; 0 when it is the first.
     previous_end: usize,
     /// The text behind the content that belongs to the message.
     closing: String,
+    /// The text behind the content where nothing follows.
+    last_closing: String,
 }
 
 impl Frame {
@@ -72,12 +79,21 @@ impl Frame {
     pub(super) fn closing(&self) -> &str {
         &self.sketch.closing
     }
+
+    /// The text that the template writes behind the content where nothing follows.
+    pub(super) fn last_closing(&self) -> &str {
+        &self.sketch.last_closing
+    }
 }
 
 /// A template, taken apart as its pieces are asked for.
 pub(super) struct Pieces {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
+    /// How calls are shown to the template; none where it shows none.
+    calls: Option<CallStyle>,
+    /// The texts of the tokens with which the model ends what it says.
+    ends: Vec<String>,
     /// Sketches by who speaks; none when the template reads the clock.
     known: Mutex<Known<Arc<Sketch>>>,
     /// What is written behind the last of these turns to open the assistant's; none when the template reads the clock.
@@ -116,24 +132,117 @@ impl Pieces {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, template: ChatTemplate) -> Self {
         Self {
             tokenizer,
+            calls: CallStyle::of(&template),
             template,
+            ends: Vec::new(),
             known: Known::new(),
             cues: Known::new(),
         }
+    }
+
+    /// The template.
+    pub(super) fn template(&self) -> &ChatTemplate {
+        &self.template
+    }
+
+    /// Gives it the texts of the tokens with which the model ends what it says.
+    pub(super) fn set_ends(&mut self, ends: Vec<String>) {
+        self.ends = ends;
     }
 
     /// What the template writes around a message of `role` at `place`.
     ///
     /// # Errors
     /// `template-error` when the template refuses the conversation, or writes the message nowhere.
-    pub(super) fn frame(&self, place: &InsertionPoint<'_>, role: Role) -> Result<Frame> {
+    pub(super) fn frame(
+        &self,
+        place: &InsertionPoint<'_>,
+        role: Role,
+        with: &Particulars,
+    ) -> Result<Frame> {
         let mut roles = window(place.roles);
         roles.push(role);
-        let sketch = self.sketch(roles)?;
+        let sketch = self.sketch(roles, with)?;
         let header = self
             .unwritten(place, &sketch.before[sketch.previous_end..], sketch.at == 0)
             .to_owned();
         Ok(Frame { header, sketch })
+    }
+
+    /// The same where the template writes the tools of `with` around the message; none where it does not.
+    pub(super) fn frame_with_tools(
+        &self,
+        place: &InsertionPoint<'_>,
+        role: Role,
+        with: &Particulars,
+    ) -> Option<Frame> {
+        let mut roles = window(place.roles);
+        roles.push(role);
+        if let Ok(Some(sketch)) = self.draw_in_order(&roles, with) {
+            let between = &sketch.before[sketch.previous_end..];
+            if sketch.at == 0 || between.starts_with(place.written) {
+                let header = self.unwritten(place, between, sketch.at == 0).to_owned();
+                let sketch = Arc::new(sketch);
+                return Some(Frame { header, sketch });
+            }
+        }
+        let sketch = self.draw_in_order(&[role], with).ok()??;
+        let first = InsertionPoint {
+            follows: true,
+            ..*place
+        };
+        let header = self.unwritten(&first, &sketch.before, true).to_owned();
+        let sketch = Arc::new(sketch);
+        Some(Frame { header, sketch })
+    }
+
+    /// Whether the template writes the tools of `with` with a message of `role` at `place`.
+    pub(super) fn writes_tools(
+        &self,
+        place: &InsertionPoint<'_>,
+        role: Role,
+        with: &Particulars,
+    ) -> bool {
+        let marked = with.with_marks();
+        let frame = self.frame_with_tools(place, role, &marked);
+        frame.is_some_and(|frame| {
+            [frame.header(), frame.closing()]
+                .iter()
+                .any(|text| marked.names_stand_in(text))
+        })
+    }
+
+    /// What the template writes of tools alone, behind something else.
+    ///
+    /// # Errors
+    /// `template-error` when it does not write them.
+    pub(super) fn tools_alone(&self, with: &Particulars) -> Result<String> {
+        let answered = [Role::User, Role::Assistant];
+        let place = InsertionPoint {
+            roles: &[],
+            written: "",
+            follows: true,
+        };
+        let frame = self
+            .frame_with_tools(&place, Role::User, with)
+            .filter(|_| self.writes_tools(&place, Role::User, with))
+            .ok_or_else(|| {
+                Error::Template(
+                    "the chat template of the model has no place for tools; describe them in a system message".to_owned(),
+                )
+            })?;
+        let written = self.closing_of(&answered)?;
+        let later = InsertionPoint {
+            roles: &answered,
+            written: &written,
+            follows: false,
+        };
+        let plain = self.frame(&later, Role::User, &Particulars::default())?;
+        Ok(match frame.header().strip_suffix(plain.header()) {
+            Some(tools) => tools.to_owned(),
+            // They stand inside the message: it is one of its own then.
+            None => frame.header().to_owned() + frame.closing(),
+        })
     }
 
     /// The content of a message as the template writes it: most trim it.
@@ -142,24 +251,7 @@ impl Pieces {
     /// `template-error` when the template refuses the content.
     pub(super) fn content(&self, frame: &Frame, text: &str) -> Result<String> {
         let sketch = &frame.sketch;
-        let marks: Vec<String> = (0..sketch.roles.len()).map(mark).collect();
-        let content = |place: usize| {
-            if place == sketch.at {
-                text
-            } else {
-                marks.get(place).map_or("", String::as_str)
-            }
-        };
-        let messages: Vec<Message<'_>> = sketch
-            .roles
-            .iter()
-            .enumerate()
-            .map(|(place, role)| Message {
-                role: role.name(),
-                content: content(place),
-            })
-            .collect();
-        let whole = self.template.render(&messages, false)?;
+        let whole = self.render_scene(&sketch.scene, Some((sketch.at, text)), false)?;
         let written = whole
             .strip_prefix(sketch.before.as_str())
             .and_then(|rest| rest.strip_suffix(sketch.after.as_str()));
@@ -190,7 +282,7 @@ impl Pieces {
         if let Some(tail) = known().found.get(&roles) {
             return Ok(tail.clone());
         }
-        let whole = self.render(&roles, true)?;
+        let whole = self.render_cue(&roles)?;
         let tail: Option<Arc<str>> =
             only(&whole, &mark(last)).map(|at| whole[at + mark(last).len()..].into());
         if !self.template.reads_clock() {
@@ -205,7 +297,8 @@ impl Pieces {
     /// # Errors
     /// As [`Pieces::frame`].
     pub(super) fn closing_of(&self, roles: &[Role]) -> Result<String> {
-        Ok(self.sketch(roles.to_vec())?.closing.clone())
+        let plain = Particulars::default();
+        Ok(self.sketch(roles.to_vec(), &plain)?.closing.clone())
     }
 
     /// What the template writes before the first message of a conversation, whoever says it.
@@ -219,8 +312,9 @@ impl Pieces {
                 follows: false,
             },
             Role::User,
+            &Particulars::default(),
         )?;
-        let first = self.sketch(vec![Role::User])?;
+        let first = self.sketch(vec![Role::User], &Particulars::default())?;
         Ok(first
             .before
             .strip_suffix(later.header())
@@ -231,7 +325,7 @@ impl Pieces {
     fn cue_after_question(&self) -> Result<String> {
         let roles = [Role::User];
         let closing = self.closing_of(&roles)?;
-        let whole = self.render(&roles, true)?;
+        let whole = self.render_cue(&roles)?;
         let tail = only(&whole, &mark(0)).map_or("", |at| &whole[at + mark(0).len()..]);
         Ok(self
             .unwritten(
@@ -261,12 +355,15 @@ impl Pieces {
     }
 
     /// The sketch of the last of `roles` after the others.
-    fn sketch(&self, roles: Vec<Role>) -> Result<Arc<Sketch>> {
+    fn sketch(&self, roles: Vec<Role>, with: &Particulars) -> Result<Arc<Sketch>> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !with.is_plain() {
+            return Ok(Arc::new(self.draw(&roles, with)?));
+        }
         if let Some(sketch) = known().found.get(&roles) {
             return Ok(Arc::clone(sketch));
         }
-        let sketch = Arc::new(self.draw(&roles)?);
+        let sketch = Arc::new(self.draw(&roles, with)?);
         if !self.template.reads_clock() {
             let texts = [&sketch.before, &sketch.after, &sketch.closing];
             let n_bytes = texts.iter().map(|text| text.len()).sum();
@@ -277,14 +374,18 @@ impl Pieces {
 
     /// Draws the sketch of the last of `roles`; where the others are not in order there, as if system messages had not
     /// been said, and at last as if it followed a question and an answer.
-    fn draw(&self, roles: &[Role]) -> Result<Sketch> {
+    fn draw(&self, roles: &[Role], with: &Particulars) -> Result<Sketch> {
         let Some((&role, before)) = roles.split_last() else {
             return Err(Error::Template(
                 "the chat template was asked for a message of nobody".to_owned(),
             ));
         };
-        if let Some(sketch) = self.draw_in_order(before, role)? {
-            return Ok(sketch);
+        // A refusal is of the program's conversation, save where an answer stands behind no call.
+        let behind_a_call = matches!(before.last(), Some(Role::Assistant | Role::Tool));
+        match self.draw_in_order(roles, with) {
+            Ok(Some(sketch)) => return Ok(sketch),
+            Err(error) if role != Role::Tool || behind_a_call => return Err(error),
+            _ => {}
         }
         let plain: Vec<Role> = before
             .iter()
@@ -302,7 +403,7 @@ impl Pieces {
                 continue;
             }
             // A refusal here is not of the program's conversation.
-            if let Ok(Some(sketch)) = self.draw_in_order(others, role) {
+            if let Ok(Some(sketch)) = self.draw_in_order(&[others, &[role]].concat(), with) {
                 return Ok(sketch);
             }
         }
@@ -312,37 +413,44 @@ impl Pieces {
         )))
     }
 
-    /// Draws the sketch of a message of `role` after `before`. `None` when the rendering does not show it right behind
-    /// the others.
-    fn draw_in_order(&self, before: &[Role], role: Role) -> Result<Option<Sketch>> {
+    /// Draws the sketch of the last of `roles`. `None` when the rendering does not show it right behind the others.
+    fn draw_in_order(&self, roles: &[Role], with: &Particulars) -> Result<Option<Sketch>> {
+        let Some((&role, before)) = roles.split_last() else {
+            return Ok(None);
+        };
         let at = before.len();
-        let mut alone = before.to_vec();
-        alone.push(role);
-        let mut followed = alone.clone();
-        let last = self.render(&alone, false);
+        let last = self.render(roles, at, with, false);
+        let followed = |by: Role| [roles, &[by]].concat();
         // What follows a user is the assistant; whatever else was said, a user may follow.
-        let more = if role == Role::User {
-            self.render(&alone, true)
+        let more = if matches!(role, Role::User | Role::Tool) {
+            self.render(roles, at, with, true)
         } else {
-            followed.push(Role::User);
-            self.render(&followed, false)
+            self.render(&followed(Role::User), at, with, false)
         };
-        let spot =
-            |text: &Result<String>| text.as_ref().ok().and_then(|text| only(text, &mark(at)));
-        let behind = |text: &str, start: usize| {
-            let tail = &text[start + mark(at).len()..];
-            tail[..tail.find(&mark(at + 1)).unwrap_or(tail.len())].to_owned()
-        };
-        let last_tail = spot(&last).and_then(|start| Some(behind(last.as_ref().ok()?, start)));
-        let more_tail = spot(&more).and_then(|start| Some(behind(more.as_ref().ok()?, start)));
-        let closing = match (&last_tail, &more_tail) {
+        let last_tail = behind(&last, at);
+        let more_tail = behind(&more, at);
+        let mut closing = match (&last_tail, &more_tail) {
             (Some(last), Some(more)) => last[..self.common(last, more)].to_owned(),
             (Some(last), None) => last.clone(),
             (None, _) => String::new(),
         };
+        if role == Role::Assistant
+            && closing.is_empty()
+            && let (Some(last), Some(more)) = (&last_tail, &more_tail)
+        {
+            closing = self.other_end(last, more);
+        }
+        if role == Role::Tool {
+            let another = self.render(&followed(Role::Tool), at, with, false);
+            if let Some(tail) = behind(&another, at) {
+                closing.truncate(self.common_of_answers(&closing, &tail));
+            }
+        }
         let (roles, whole) = match (role, last_tail.is_some(), more_tail.is_some()) {
-            (Role::Assistant, _, true) | (Role::System, false, true) => (followed, more?),
-            (_, true, _) => (alone, last?),
+            (Role::Assistant, _, true) | (Role::System, false, true) => {
+                (followed(Role::User), more?)
+            }
+            (_, true, _) => (roles.to_vec(), last?),
             _ => {
                 // The template refused the conversation, or leaves the message out.
                 last?;
@@ -353,25 +461,48 @@ impl Pieces {
             return Ok(None);
         };
         let (head, tail) = whole.split_at(start);
-        let previous_end = match at.checked_sub(1) {
-            None => 0,
-            Some(previous) => match head.rfind(&mark(previous)) {
-                Some(start) => start + mark(previous).len(),
-                None => return Ok(None),
-            },
+        let Some(previous_end) = self.end_of_previous(head, before, role) else {
+            return Ok(None);
         };
         if (0..at).any(|other| head[previous_end..].contains(&mark(other))) {
             return Ok(None);
         }
-        let after = tail[mark(at).len()..].to_owned();
         Ok(Some(Sketch {
-            roles,
+            scene: Scene {
+                roles,
+                at,
+                with: with.clone(),
+            },
             at,
             before: head.to_owned(),
-            after,
+            after: tail[mark(at).len()..].to_owned(),
             previous_end,
+            last_closing: last_tail.unwrap_or_else(|| closing.clone()),
             closing,
         }))
+    }
+
+    /// Where in the rendering before a message of `role` the one before it ends.
+    fn end_of_previous(&self, head: &str, before: &[Role], role: Role) -> Option<usize> {
+        let Some(previous) = before.len().checked_sub(1) else {
+            return Some(0);
+        };
+        let end = head.rfind(&mark(previous))? + mark(previous).len();
+        if role != Role::Tool || before.last() != Some(&Role::Assistant) {
+            return Some(end);
+        }
+        // The rest of the call is the model's, up to the token with which it ends.
+        let tail = &head[end..];
+        let ends = self
+            .ends
+            .iter()
+            .filter_map(|token| tail.find(token.as_str()));
+        if let Some(at) = ends.min() {
+            return Some(end + at);
+        }
+        let plain = self.closing_of(&[Role::User, Role::Assistant]).ok()?;
+        let at = tail.find(&plain).filter(|_| !plain.is_empty())?;
+        Some(end + at)
     }
 
     /// How much of `written` stands at the front of `text`, in bytes: all of it, or as many whole control tokens and
@@ -395,24 +526,75 @@ impl Pieces {
         n_common
     }
 
-    /// The rendering of a conversation with marks for contents.
-    fn render(&self, roles: &[Role], cue: bool) -> Result<String> {
-        let marks: Vec<String> = (0..roles.len()).map(mark).collect();
-        let messages: Vec<Message<'_>> = roles
-            .iter()
-            .zip(&marks)
-            .map(|(role, mark)| Message {
-                role: role.name(),
-                content: mark,
-            })
-            .collect();
-        self.template.render(&messages, cue)
+    /// The token with which an answer ends where the conversation continues, `more`, if it is another than where it
+    /// does not, `last`.
+    fn other_end(&self, last: &str, more: &str) -> String {
+        let first = |text: &str| self.tokenizer.pieces_of(text).into_iter().next();
+        match (first(last), first(more)) {
+            (Some((_, Some(_))), Some((end, Some(_)))) => end,
+            _ => String::new(),
+        }
+    }
+
+    /// The text behind an answer that nothing follows.
+    ///
+    /// # Errors
+    /// `template-error` when the template refuses a question and its answer.
+    pub(super) fn last_ending(&self) -> Result<String> {
+        let roles = [Role::User, Role::Assistant];
+        let last = self.render(&roles, roles.len(), &Particulars::default(), false)?;
+        Ok(behind(&Ok(last), 1).unwrap_or_default())
+    }
+
+    /// How much of `written` stands at the front of `text`, as of [`Pieces::common`], where a text may go on.
+    fn common_of_answers(&self, written: &str, text: &str) -> usize {
+        let n_common = self.common(written, text);
+        let left = self.tokenizer.split_at_added(&written[n_common..]);
+        match left.first() {
+            Some(first) if text[n_common..].starts_with(first) => n_common + first.len(),
+            _ => n_common,
+        }
+    }
+
+    /// The rendering of a conversation with marks for contents, the message at `at` as `with` says.
+    fn render(&self, roles: &[Role], at: usize, with: &Particulars, cue: bool) -> Result<String> {
+        let scene = Scene {
+            roles: roles.to_vec(),
+            at,
+            with: with.clone(),
+        };
+        self.render_scene(&scene, None, cue)
+    }
+
+    /// The rendering of a plain conversation, with what opens the assistant's turn.
+    fn render_cue(&self, roles: &[Role]) -> Result<String> {
+        self.render(roles, roles.len(), &Particulars::default(), true)
+    }
+
+    /// The rendering of a scene; the message of that place has this content.
+    fn render_scene(
+        &self,
+        scene: &Scene,
+        content: Option<(usize, &str)>,
+        cue: bool,
+    ) -> Result<String> {
+        let marks: Vec<String> = (0..scene.roles.len()).map(mark).collect();
+        let mut messages: Vec<Message<'_>> = scene.messages(&marks, self.calls);
+        if let Some((place, text)) = content
+            && let Some(message) = messages.get_mut(place)
+        {
+            message.content = Some(text);
+        }
+        self.template.render(&messages, scene.with.tools(), cue)
     }
 }
 
-/// What stands for the content of the message at `place`: a word that no template changes or writes itself.
-fn mark(place: usize) -> String {
-    format!("QcontentZ{place:06}Q")
+/// The text behind the mark of the message at `at`, up to the next one.
+fn behind(text: &Result<String>, at: usize) -> Option<String> {
+    let text = text.as_ref().ok()?;
+    let tail = &text[only(text, &mark(at))? + mark(at).len()..];
+    let next = tail.find(&mark(at + 1)).unwrap_or(tail.len());
+    Some(tail[..next].to_owned())
 }
 
 /// Where `mark` stands, if it stands once.
@@ -429,6 +611,9 @@ fn only(text: &str, mark: &str) -> Option<usize> {
 fn window(roles: &[Role]) -> Vec<Role> {
     let mut roles = roles.to_vec();
     while roles.len() > MAX_TURNS {
+        if leave_out_calls(&mut roles) {
+            continue;
+        }
         let latest = roles.len() - N_LAST;
         let spot = |at: usize| (roles.get(at - 1), at % 2);
         let mut seen = HashSet::new();
@@ -449,4 +634,23 @@ fn window(roles: &[Role]) -> Vec<Role> {
         };
     }
     roles
+}
+
+/// Leaves out the first calls, with their answers, that lie in the middle of a conversation.
+fn leave_out_calls(roles: &mut Vec<Role>) -> bool {
+    let latest = roles.len() - N_LAST;
+    let Some(start) = (N_FIRST..latest)
+        .find(|&at| roles[at] == Role::Assistant && roles.get(at + 1) == Some(&Role::Tool))
+    else {
+        return false;
+    };
+    let answers = roles[start + 1..]
+        .iter()
+        .take_while(|role| **role == Role::Tool);
+    let end = start + 1 + answers.count();
+    if end > latest {
+        return false;
+    }
+    roles.drain(start..end);
+    true
 }

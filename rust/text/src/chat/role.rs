@@ -9,6 +9,8 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
+    /// A tool that the model called.
+    Tool,
 }
 
 impl Role {
@@ -18,6 +20,7 @@ impl Role {
             Self::System => "system",
             Self::User => "user",
             Self::Assistant => "assistant",
+            Self::Tool => "tool",
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::role::Role;
+use super::scene::Particulars;
+use crate::tools::list::ToolList;
 
 /// What a stretch of a context is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +15,14 @@ pub(super) enum Turn {
         role: Role,
         /// The template's text behind its content, as it was written.
         closing: Arc<str>,
+        /// What it was said with.
+        with: Particulars,
+    },
+    /// Tools that the model is given. They are written with a message that follows, or alone.
+    Tools {
+        tools: Arc<ToolList>,
+        /// Whether they are written here, alone.
+        written: bool,
     },
     /// What opens the assistant's turn. What comes after it is the assistant's, whoever appends it.
     Open {
@@ -43,7 +53,7 @@ impl Turn {
     /// before its closing lie in no stretch of their own.
     fn loses(&self, n_gone: u32) -> bool {
         match self {
-            Self::Raw => false,
+            Self::Raw | Self::Tools { .. } => false,
             Self::Sealed { n_written, .. } => n_gone < *n_written,
             Self::Cut {
                 of, n_gone: before, ..
@@ -167,7 +177,23 @@ impl ChatState {
 
     /// Whether generating has to open the assistant's turn first: a chat turn stands last.
     pub fn needs_cue(&self) -> bool {
-        matches!(self.last(), Some(Turn::Said { .. } | Turn::Sealed { .. }))
+        matches!(
+            self.last(),
+            Some(Turn::Said { .. } | Turn::Sealed { .. } | Turn::Tools { .. })
+        )
+    }
+
+    /// The tools that the model was given and that nothing has written yet.
+    pub(super) fn unwritten_tools(&self) -> Option<&Arc<ToolList>> {
+        self.log
+            .iter()
+            .rev()
+            .find_map(|stretch| match &stretch.turn {
+                Turn::Tools { tools, written } => Some((!written).then_some(tools)),
+                Turn::Said { with, .. } if with.tools.is_some() => Some(None),
+                _ => None,
+            })
+            .flatten()
     }
 
     /// The state of a context of which nothing is known but that it is not empty.
@@ -215,7 +241,7 @@ impl ChatState {
     /// cue.
     pub(super) fn raw_start(&self) -> u32 {
         let is_free = |turn: &Turn| match turn {
-            Turn::Raw => true,
+            Turn::Raw | Turn::Tools { written: false, .. } => true,
             Turn::Cut { of, .. } => matches!(**of, Turn::Open { .. }),
             _ => false,
         };
@@ -231,15 +257,27 @@ impl ChatState {
             closing: None,
             follows: false,
         };
+        let mut is_open = false;
         for stretch in self.log.iter() {
+            let was_open = std::mem::replace(&mut is_open, false);
             let (role, closing) = match &stretch.turn {
-                Turn::Said { role, closing } => (*role, closing),
+                Turn::Said {
+                    role,
+                    closing,
+                    with,
+                } => (*role, with.plain_closing.as_ref().unwrap_or(closing)),
                 Turn::Sealed { closing, .. } => (Role::Assistant, closing),
-                Turn::Open { .. } | Turn::Raw | Turn::Cut { .. } => {
+                Turn::Tools { written: false, .. } => continue,
+                turn => {
                     history.follows |= history.roles.is_empty();
+                    is_open = matches!(turn, Turn::Open { .. });
                     continue;
                 }
             };
+            // The answer of a tool closes the turn that called it.
+            if was_open && role == Role::Tool {
+                history.roles.push(Role::Assistant);
+            }
             history.roles.push(role);
             history.closing = Some(Arc::clone(closing));
         }

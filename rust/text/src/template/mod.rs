@@ -24,8 +24,8 @@ use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind, Value, 
 use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::limits::{
-    MAX_RENDERED_BYTES, MAX_RENDERED_TIMES, MAX_TEMPLATE_FUEL, MAX_TEXT_BYTES, RENDERING_BYTES,
-    RENDERING_BYTES_PER_CONTENT_BYTE,
+    MAX_RENDERED_BYTES, MAX_RENDERED_TIMES, MAX_SPECIAL_TOKEN_BYTES, MAX_TEMPLATE_FUEL,
+    MAX_TEXT_BYTES, RENDERING_BYTES, RENDERING_BYTES_PER_CONTENT_BYTE,
 };
 use crate::special::SpecialTokens;
 
@@ -33,12 +33,21 @@ use budget::{Budget, Exhausted};
 use compile::{Compiled, compile};
 
 /// A message as a template sees it.
-#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub(crate) struct Message<'a> {
-    /// `system`, `user` or `assistant`.
+    /// `system`, `user`, `assistant` or `tool`.
     pub(crate) role: &'a str,
-    /// What was said.
-    pub(crate) content: &'a str,
+    /// What was said; none where the model did nothing but call tools.
+    pub(crate) content: Option<&'a str>,
+    /// The tool that gives this answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<&'a str>,
+    /// The call that this answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_call_id: Option<String>,
+    /// The calls of an assistant's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_calls: Option<serde_json::Value>,
 }
 
 /// The compiled chat template of a checkpoint.
@@ -49,7 +58,9 @@ pub struct ChatTemplate {
     environment: Environment<'static>,
     program: Compiled,
     special: SpecialTokens,
-    reads_clock: bool,
+    source: String,
+    /// What the checkpoint says of the model's answers.
+    response: serde_json::Value,
 }
 
 impl fmt::Debug for ChatTemplate {
@@ -70,7 +81,11 @@ impl ChatTemplate {
     pub fn from_dir(dir: &Path) -> Result<Option<Self>> {
         let special = SpecialTokens::from_dir(dir)?;
         match source::from_dir(dir)? {
-            Some(source) => Self::new(&source, special).map(Some),
+            Some(source) => {
+                let mut template = Self::new(&source, special)?;
+                template.response = source::response_template(dir)?;
+                Ok(Some(template))
+            }
             None => Ok(None),
         }
     }
@@ -116,13 +131,31 @@ impl ChatTemplate {
             environment,
             program,
             special,
-            reads_clock: source.contains("strftime_now"),
+            source: source.to_owned(),
+            response: serde_json::Value::Null,
         })
     }
 
     /// Whether renderings of the same messages may differ from one day to the next.
     pub(crate) fn reads_clock(&self) -> bool {
-        self.reads_clock
+        self.source.contains("strftime_now")
+    }
+
+    /// Its source.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The two markers between which the checkpoint says that a part of the model's answers stands: the texts `open`
+    /// and `close` of that field of its `response_template`.
+    pub(crate) fn response_markers(&self, field: &str) -> Option<(String, String)> {
+        let field = &self.response["fields"][field];
+        let marker = |key: &str| {
+            let text = field[key].as_str()?;
+            let is_marker = !text.trim().is_empty() && text.len() <= MAX_SPECIAL_TOKEN_BYTES;
+            is_marker.then(|| text.trim().to_owned())
+        };
+        Some((marker("open")?, marker("close")?))
     }
 
     /// The special tokens that the template sees.
@@ -130,19 +163,51 @@ impl ChatTemplate {
         &self.special
     }
 
-    /// The text of a conversation; with `cue` also what opens the assistant's turn.
+    /// The text of a whole conversation: messages as `transformers` takes them, and the tools that the model is given.
+    /// With `cue` also what opens the assistant's turn.
     ///
     /// # Errors
     /// `template-error` when the template raises, or exceeds its bounds.
-    pub(crate) fn render(&self, messages: &[Message<'_>], cue: bool) -> Result<String> {
+    pub fn render_whole(
+        &self,
+        messages: &serde_json::Value,
+        tools: Option<&serde_json::Value>,
+        cue: bool,
+    ) -> Result<String> {
+        let n_bytes = messages.to_string().len() + tools.map_or(0, |tools| tools.to_string().len());
+        self.evaluate(Value::from_serialize(messages), tools, cue, n_bytes)
+    }
+
+    /// The same of messages of its own; with `tools` those that the model is given.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::render_whole`].
+    pub(crate) fn render(
+        &self,
+        messages: &[Message<'_>],
+        tools: Option<&serde_json::Value>,
+        cue: bool,
+    ) -> Result<String> {
+        let contents = messages.iter().filter_map(|message| message.content);
+        let n_bytes = contents.map(str::len).sum::<usize>()
+            + tools.map_or(0, |tools| tools.to_string().len());
+        self.evaluate(Value::from_serialize(messages), tools, cue, n_bytes)
+    }
+
+    fn evaluate(
+        &self,
+        messages: Value,
+        tools: Option<&serde_json::Value>,
+        cue: bool,
+        n_content_bytes: usize,
+    ) -> Result<String> {
         let variables = context! {
-            messages => Value::from_serialize(messages),
+            messages => messages,
             add_generation_prompt => cue,
-            tools => Value::from(()),
+            tools => tools.map_or(Value::from(()), Value::from_serialize),
             documents => Value::from(()),
             ..self.special.iter().collect::<Value>()
         };
-        let n_content_bytes: usize = messages.iter().map(|message| message.content.len()).sum();
         let budget_bytes = RENDERING_BYTES
             + RENDERING_BYTES_PER_CONTENT_BYTE * n_content_bytes.min(MAX_TEXT_BYTES);
         let program = self.program.get();

@@ -32,6 +32,12 @@ pub(super) fn from_dir(dir: &Path) -> Result<Option<String>> {
     Ok(None)
 }
 
+/// What the checkpoint says of the model's answers; null where it says nothing.
+pub(super) fn response_template(dir: &Path) -> Result<Json> {
+    let config = files::read_json(&dir.join("tokenizer_config.json"))?;
+    Ok(config.map_or(Json::Null, |config| config["response_template"].clone()))
+}
+
 /// The template called `default` of a list of named ones.
 fn default_of(path: &Path, named: &[Json]) -> Result<String> {
     let default = named

@@ -134,8 +134,22 @@ pub(super) fn split(
     split_at(&normalizer.again(), text, &found)
 }
 
+/// Where the tokens among pieces stand in the text of all of them.
+pub(super) fn found_in(pieces: &[(String, Option<u32>)]) -> Vec<Match> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for (text, id) in pieces {
+        let range = start..start + text.len();
+        start = range.end;
+        if let Some(id) = *id {
+            found.push(Match { id, range });
+        }
+    }
+    found
+}
+
 /// `text` with the tokens of `found` set in their places and the rest normalized.
-fn split_at(
+pub(super) fn split_at(
     normalizer: &Bounded<'_>,
     text: &str,
     found: &[Match],

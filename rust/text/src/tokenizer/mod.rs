@@ -248,6 +248,47 @@ impl Tokenizer {
         parts
     }
 
+    /// Encodes pieces in order: added tokens by their ids, and texts that never become one of `fence`.
+    pub(crate) fn encode_pieces(
+        &self,
+        pieces: &[(String, Option<u32>)],
+        fence: &Fence,
+    ) -> Result<Vec<u32>> {
+        let text: String = pieces.iter().map(|(text, _)| text.as_str()).collect();
+        encoded(&text, || {
+            let normalizer = self.normalizer(&text);
+            let split = fence::split_at(&normalizer, &text, &fence::found_in(pieces))?;
+            normalizer.check()?;
+            self.ids(split, |normalized| {
+                let tokens = self.inner.get_model().tokenize(normalized)?;
+                fence::defuse(&self.inner, tokens, normalized, |id| {
+                    fence.holds(id) && Some(id) != self.unknown
+                })
+            })
+        })
+    }
+
+    /// A text split at the added tokens that it spells, with their ids; the pieces, joined, are the text.
+    pub(crate) fn pieces_of(&self, text: &str) -> Vec<(String, Option<u32>)> {
+        let added = self.inner.get_added_vocabulary();
+        let mut pieces = Vec::new();
+        let mut done = 0;
+        for found in fence::matches(&self.normalizer(text), added, text) {
+            let before = text.get(done..found.range.start).unwrap_or_default();
+            if !before.is_empty() {
+                pieces.push((before.to_owned(), None));
+            }
+            let spelled = text.get(found.range.clone()).unwrap_or_default();
+            pieces.push((spelled.to_owned(), Some(found.id)));
+            done = found.range.end;
+        }
+        let rest = text.get(done..).unwrap_or_default();
+        if !rest.is_empty() {
+            pieces.push((rest.to_owned(), None));
+        }
+        pieces
+    }
+
     /// A fence around further tokens besides those that the checkpoint declares special.
     pub(crate) fn fence_with(&self, further: impl IntoIterator<Item = u32>) -> Result<Fence> {
         Fence::new(&self.inner, self.fence.ids().chain(further)).map_err(Error::Model)

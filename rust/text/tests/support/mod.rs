@@ -2,9 +2,13 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+pub(crate) mod families;
+
 use std::sync::Arc;
 
-use pie_text::{At, Chat, ChatState, ChatTemplate, Role, SpecialTokens, Tokenizer};
+use pie_text::{
+    Answer, At, Chat, ChatState, ChatTemplate, Role, SpecialTokens, Tokenizer, ToolList,
+};
 use serde_json::Value;
 
 /// The control tokens of the byte-level tokenizer: those of several families, so that one tokenizer serves every
@@ -120,6 +124,21 @@ impl Context {
         self.say(Role::Assistant, text)
     }
 
+    pub(crate) fn equip(&mut self, tools: &ToolList) -> &mut Self {
+        let addition = self.chat.equip(&self.state, self.at(), tools).unwrap();
+        self.tokens.extend(addition.tokens);
+        self.state = addition.state;
+        self
+    }
+
+    pub(crate) fn answer(&mut self, answer: &Answer, text: &str) -> &mut Self {
+        let chat = Arc::clone(&self.chat);
+        let addition = chat.answer(&self.state, self.at(), answer, text).unwrap();
+        self.tokens.extend(addition.tokens);
+        self.state = addition.state;
+        self
+    }
+
     pub(crate) fn cue(&mut self) -> &mut Self {
         let addition = self.chat.cue(&self.state, self.at()).unwrap();
         self.tokens.extend(addition.tokens);
@@ -138,6 +157,8 @@ impl Context {
         self.tokens.extend(tokens);
         self.chat
             .on_append(&mut self.state, tokens.len() as u32, at(&self.tokens));
+        let length = self.tokens.len() as u32;
+        self.chat.on_answer(&mut self.state, tokens, length);
         self
     }
 

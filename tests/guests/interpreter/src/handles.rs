@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use inferlet::sample::Handle;
-use inferlet::{Context, Forward, Generator, Model, Output, Result, chat};
+use inferlet::{Context, Forward, Generator, Model, Output, Result, chat, reasoning, tools};
 use serde_json::{Value, json};
 
 use crate::steering::Logs;
@@ -16,6 +16,8 @@ pub struct Handles {
     generators: RefCell<HashMap<String, Generator>>,
     contexts: RefCell<HashMap<String, Context>>,
     decoders: RefCell<HashMap<String, chat::Decoder>>,
+    thoughts: RefCell<HashMap<String, reasoning::Decoder>>,
+    calls: RefCell<HashMap<String, tools::Decoder>>,
     passes: RefCell<HashMap<String, Forward<'static>>>,
     outputs: RefCell<HashMap<String, Output>>,
     slots: RefCell<HashMap<String, Reader>>,
@@ -32,6 +34,8 @@ impl Handles {
             contexts: RefCell::default(),
             generators: RefCell::default(),
             decoders: RefCell::default(),
+            thoughts: RefCell::default(),
+            calls: RefCell::default(),
             passes: RefCell::default(),
             outputs: RefCell::default(),
             slots: RefCell::default(),
@@ -141,6 +145,20 @@ impl Handles {
         let mut decoders = self.decoders.borrow_mut();
         let decoder = decoders.entry(name.to_owned());
         call(decoder.or_insert_with(|| chat::Decoder::new(&self.model)))
+    }
+
+    /// The same of thoughts.
+    pub fn thoughts<T>(&self, name: &str, call: impl FnOnce(&mut reasoning::Decoder) -> T) -> T {
+        let mut decoders = self.thoughts.borrow_mut();
+        let decoder = decoders.entry(name.to_owned());
+        call(decoder.or_insert_with(|| reasoning::Decoder::new(&self.model)))
+    }
+
+    /// The same of calls.
+    pub fn calls<T>(&self, name: &str, call: impl FnOnce(&mut tools::Decoder) -> T) -> T {
+        let mut decoders = self.calls.borrow_mut();
+        let decoder = decoders.entry(name.to_owned());
+        call(decoder.or_insert_with(|| tools::Decoder::new(&self.model)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs the operations of a vector and returns their transcript; `tests/vectors/README.md` lists them.
 
+mod decoders;
 mod handles;
 mod operation;
 mod steering;
@@ -12,6 +13,7 @@ use inferlet::{ErrorCode, FutureBlobExt, brle, error_code, session, task};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use decoders::{call, called, every_call, every_thought, thought, visible};
 use handles::{Handles, event};
 use operation::{Masks, Operation, Step};
 use steering::{Log, Logs};
@@ -341,6 +343,73 @@ async fn run(handles: &Handles, operation: &Operation) -> Result<Value> {
             }
             return Ok(json!(events));
         }
+        Operation::Equip { ctx, schemas } => {
+            let tools: Vec<&dyn tools::Tool> = schemas.iter().map(|each| each as _).collect();
+            handles.context(ctx, |ctx| ctx.equip(&tools).check())??;
+        }
+        Operation::Answer {
+            ctx,
+            name,
+            value,
+            id,
+        } => handles.context(ctx, |ctx| {
+            match id {
+                Some(id) => ctx.answer_call(name, value, id),
+                None => ctx.answer(name, value),
+            }
+            .check()
+        })??,
+        Operation::EquipTokens { schemas } => {
+            return Ok(json!(tools::equip_prefix(model, schemas)?));
+        }
+        Operation::AnswerTokens { name, value, .. } => {
+            return Ok(json!(tools::answer_prefix(model, name, value)));
+        }
+        Operation::ParseCall { text } => {
+            let call = tools::parse_call(model, text);
+            return Ok(json!(call.map(|(name, args)| called(&name, &args))));
+        }
+        Operation::ThoughtsFeed { r#as, tokens } => {
+            return Ok(thought(handles.thoughts(r#as, |it| it.feed(tokens))?));
+        }
+        Operation::ThoughtsFinish { r#as } => {
+            return Ok(thought(handles.thoughts(r#as, |it| it.finish())));
+        }
+        Operation::ThoughtsReset { r#as } => handles.thoughts(r#as, |it| it.reset()),
+        Operation::ThoughtsAll { r#as, pieces } => {
+            return handles.thoughts(r#as, |it| every_thought(it, pieces));
+        }
+        Operation::ThoughtsStream { r#gen } => {
+            let (mut decoder, mut events) = (reasoning::Decoder::new(model), Vec::new());
+            while let Some(step) = handles.generator(r#gen, |generator| generator.next())?? {
+                let out = step.execute().await?;
+                for found in decoder.output_events(&out) {
+                    events.push(thought(found?));
+                }
+            }
+            return Ok(json!(events));
+        }
+        Operation::CallsFeed { r#as, tokens } => {
+            return Ok(call(handles.calls(r#as, |it| it.feed(tokens))?));
+        }
+        Operation::CallsFinish { r#as } => {
+            return Ok(call(handles.calls(r#as, |it| it.finish())));
+        }
+        Operation::CallsReset { r#as } => handles.calls(r#as, |it| it.reset()),
+        Operation::CallsAll { r#as, pieces } => {
+            return handles.calls(r#as, |it| every_call(it, pieces));
+        }
+        Operation::CallsStream { r#gen } => {
+            let (mut decoder, mut events) = (tools::Decoder::new(model), Vec::new());
+            while let Some(step) = handles.generator(r#gen, |generator| generator.next())?? {
+                let out = step.execute().await?;
+                for found in decoder.output_events(&out) {
+                    events.push(call(found?));
+                }
+            }
+            return Ok(json!(events));
+        }
+        Operation::Visible { tokens } => return visible(model, tokens),
         Operation::Sleep { ms } => task::sleep(Duration::from_millis(*ms)).await,
     }
     Ok(Value::Null)

@@ -291,6 +291,64 @@ pub enum Operation {
     ChatStream {
         r#gen: String,
     },
+    Equip {
+        ctx: String,
+        schemas: Vec<String>,
+    },
+    Answer {
+        ctx: String,
+        name: String,
+        value: String,
+        id: Option<String>,
+    },
+    EquipTokens {
+        schemas: Vec<String>,
+    },
+    AnswerTokens {
+        name: String,
+        value: String,
+        id: Option<String>,
+    },
+    ParseCall {
+        text: String,
+    },
+    ThoughtsFeed {
+        r#as: String,
+        tokens: Vec<u32>,
+    },
+    ThoughtsFinish {
+        r#as: String,
+    },
+    ThoughtsReset {
+        r#as: String,
+    },
+    ThoughtsAll {
+        r#as: String,
+        pieces: Vec<Vec<u32>>,
+    },
+    ThoughtsStream {
+        r#gen: String,
+    },
+    CallsFeed {
+        r#as: String,
+        tokens: Vec<u32>,
+    },
+    CallsFinish {
+        r#as: String,
+    },
+    CallsReset {
+        r#as: String,
+    },
+    CallsAll {
+        r#as: String,
+        pieces: Vec<Vec<u32>>,
+    },
+    CallsStream {
+        r#gen: String,
+    },
+    Visible {
+        tokens: Vec<u32>,
+    },
     Sleep {
         ms: u64,
     },

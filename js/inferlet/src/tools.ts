@@ -1,0 +1,166 @@
+/** Tools: what the model is given, the calls that it makes, and their answers. */
+
+import * as host from 'pie:host';
+import { toText, toTokens, type Tokens } from './arguments.js';
+import { InferletError } from './errors.js';
+import { toJson } from './json.js';
+import { modelHandle, type Model } from './model.js';
+import { Output } from './output.js';
+
+/** A call that the model made. */
+export interface Call {
+  /** The tool. */
+  readonly name: string;
+  /** Its arguments: a JSON object, as the model wrote it. */
+  readonly args: string;
+  /** Another name of `args`. */
+  readonly arguments: string;
+  /** The id that the model gave the call. */
+  readonly id: string | undefined;
+}
+
+/** What the tokens of one `feed` meant. */
+export type Event =
+  /** Nothing of a call. */
+  | { readonly type: 'idle' }
+  /** A call begins. */
+  | { readonly type: 'start' }
+  /** A whole call. */
+  | ({ readonly type: 'call' } & Call)
+  /** What began as a call and is none: its text, as it was written. */
+  | { readonly type: 'malformed'; readonly text: string };
+
+/**
+ * A tool as the model is told of it; parameters are a JSON schema. Other properties, such as the function behind it,
+ * are the program's own where they are functions.
+ */
+export interface Tool {
+  readonly name: string;
+  readonly description?: string;
+  readonly parameters?: object;
+  readonly inputSchema?: object;
+}
+
+/** A tool, `{type: 'function', function: tool}`, or the JSON text of one of them. */
+export type Schema = string | Tool | { readonly type: 'function'; readonly function: Tool };
+
+/**
+ * Finds the calls of tools in what the model says, inside thoughts too. Of a model whose template writes no calls every
+ * event is idle.
+ */
+export class Decoder {
+  readonly #handle: host.ToolDecoderHandle;
+
+  constructor(model: Model) {
+    this.#handle = host.toolDecoderCreate(modelHandle(model));
+  }
+
+  /**
+   * Takes tokens and gives one event. What they complete beyond the first is queued: `feed([])` drains it, and so does
+   * `events`.
+   */
+  feed(tokens: Tokens): Event {
+    return toEvent(this.#handle.feed(toTokens(tokens, 'tokens')));
+  }
+
+  /** Takes what a step accepted: where it was the last of the generation, its turn ends with it. Else as `feed`. */
+  feedOutput({ tokens, finishReason }: Pick<Output, 'tokens' | 'finishReason'>): Event {
+    return toEvent(this.#handle.feedOutput(toTokens(tokens, 'tokens'), finishReason));
+  }
+
+  /** Ends a turn that was begun, and a call that is open. One event; `feed([])` drains the rest. */
+  finish(): Event {
+    return toEvent(this.#handle.finish());
+  }
+
+  /** Takes tokens, or what a step accepted, and gives every event that they complete, idle ones left out. */
+  events(taken: Tokens | Output): Generator<Event, void> {
+    return this.#rest(taken instanceof Output ? this.feedOutput(taken) : this.feed(taken));
+  }
+
+  /** Forgets what was fed. */
+  reset(): void {
+    this.#handle.reset();
+  }
+
+  /** An event and all that are queued behind it. */
+  *#rest(first: Event): Generator<Event, void> {
+    for (let event = first; event.type !== 'idle'; event = this.feed([])) yield event;
+  }
+}
+
+/**
+ * The tokens that give the model tools, behind other messages and before a question. On an empty context use
+ * `ctx.equip`, which begins the conversation.
+ * @throws InferletError `invalid-argument` for a schema of another form, a name that cannot stand in a call, and two
+ * tools of one name; `template-error` where the template has no place for tools.
+ */
+export function equipPrefix(model: Model, schemas: Iterable<Schema>): Uint32Array {
+  return host.equipTokens(modelHandle(model), toSchemas(schemas));
+}
+
+/**
+ * The tokens of the answer of a tool, behind a turn whose end is not written yet. A string stands as it is, anything
+ * else as JSON; `id` is that of the call, where the model gave one.
+ */
+export function answerPrefix(model: Model, name: string, value: unknown, id?: string): Uint32Array {
+  return host.answerTokens(modelHandle(model), toText(name, 'name'), toAnswer(value), toId(id));
+}
+
+/** The first call of a finished text; `undefined` where it has none. */
+export function parseCall(model: Model, text: string): Call | undefined {
+  const call = host.parseCall(modelHandle(model), toText(text, 'text'));
+  return call && toCall(call);
+}
+
+/**
+ * The JSON texts of schemas.
+ * @internal
+ */
+export function toSchemas(schemas: Iterable<Schema>): string[] {
+  if (typeof schemas === 'string' || typeof schemas?.[Symbol.iterator] !== 'function') {
+    throw new InferletError('invalid-argument', 'schemas must be a list of tools; put a single one in brackets');
+  }
+  return Array.from(schemas, (schema, place) => {
+    if (typeof schema === 'string') return toText(schema, `schemas[${place}]`);
+    return toJson(told(schema), `schemas[${place}]`, 'invalid-argument');
+  });
+}
+
+/** A schema without the functions that a program keeps with it. */
+function told(schema: object): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema;
+  return Object.fromEntries(Object.entries(schema).filter(([, value]) => typeof value !== 'function' && value !== undefined));
+}
+
+/**
+ * The text of an answer.
+ * @internal
+ */
+export function toAnswer(value: unknown): string {
+  return typeof value === 'string' ? toText(value, 'value') : toJson(value, 'value', 'invalid-argument');
+}
+
+/**
+ * The id of a call.
+ * @internal
+ */
+export function toId(id: string | undefined): string | undefined {
+  return id === undefined ? undefined : toText(id, 'id');
+}
+
+function toCall({ name, args, id }: host.ToolCall): Call {
+  return { name, args, arguments: args, id };
+}
+
+function toEvent(event: host.ToolEvent): Event {
+  switch (event.type) {
+    case 'idle':
+    case 'start':
+      return event;
+    case 'call':
+      return { type: 'call', ...toCall(event.value) };
+    case 'malformed':
+      return { type: 'malformed', text: event.value };
+  }
+}

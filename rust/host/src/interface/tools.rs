@@ -1,0 +1,196 @@
+//! `pie:instruct/tools`: what tools the model is given, the calls that it makes, and their answers.
+
+use std::sync::Arc;
+
+use pie_text::{Answer, Call, Chat, ToolDecoder, ToolEvent, ToolList};
+use wasmtime::component::{Linker, Resource};
+
+use super::bindings::pie::core::generation::FinishReason;
+use super::bindings::pie::instruct::tools::{self, HostToolDecoder};
+use super::context::ContextHandle;
+use super::decoding::{DecoderHandle, Decoders};
+use super::errors::{CallError, CallResult};
+use super::generation::shown_tokens;
+use super::model::ModelHandle;
+use super::view::view;
+use crate::errors::text_error;
+use crate::process::handles::HandleTable;
+use crate::process::record::ProcessRecord;
+use crate::process::state::ProcessState;
+use crate::process::texts::Texts;
+use crate::sandbox::memory::MemoryLimiter;
+
+/// What stands behind a `tool-decoder` handle.
+pub type ToolDecoderHandle = DecoderHandle<ToolDecoder>;
+
+view! {
+    /// Conversations, decoders, which count as memory of the program, and what works on long texts.
+    Tools { table: HandleTable, texts: Texts, memory: MemoryLimiter, record: Arc<ProcessRecord> }
+}
+
+impl Tools<'_> {
+    fn decoders(&mut self) -> Decoders<'_> {
+        Decoders {
+            table: self.table,
+            memory: self.memory,
+            record: self.record,
+        }
+    }
+
+    fn chat_of(&self, model: &Resource<ModelHandle>, n_bytes: usize) -> CallResult<Arc<Chat>> {
+        let model = &self.table.get(model)?.0;
+        model.check_text(n_bytes)?;
+        Ok(model.chat().clone())
+    }
+}
+
+/// The bytes of schemas.
+fn n_bytes(schemas: &[String]) -> usize {
+    schemas.iter().map(String::len).sum()
+}
+
+impl tools::Host for Tools<'_> {
+    async fn equip(
+        &mut self,
+        context: Resource<ContextHandle>,
+        schemas: Vec<String>,
+    ) -> CallResult<()> {
+        let context = self.table.context(&context)?;
+        context.model.check_text(n_bytes(&schemas))?;
+        // The list is read where its text is charged: what it takes follows from its length.
+        let equipped = self.texts.with(schemas.concat(), move |_| {
+            let tools = ToolList::parse(&schemas).map_err(text_error)?;
+            let chat = context.model.chat();
+            context.add(|turns, at| chat.equip(turns, at, &tools))
+        });
+        Ok(equipped.await??)
+    }
+
+    async fn answer(
+        &mut self,
+        context: Resource<ContextHandle>,
+        name: String,
+        value: String,
+        id: Option<String>,
+    ) -> CallResult<()> {
+        let context = self.table.context(&context)?;
+        context.model.check_text(value.len())?;
+        let answer = Answer::new(&name, id.as_deref()).map_err(text_error)?;
+        let answered = self.texts.with(value, move |value| {
+            let chat = context.model.chat();
+            context.add(|turns, at| chat.answer(turns, at, &answer, value))
+        });
+        Ok(answered.await??)
+    }
+
+    async fn equip_tokens(
+        &mut self,
+        model: Resource<ModelHandle>,
+        schemas: Vec<String>,
+    ) -> CallResult<Vec<u32>> {
+        let chat = self.chat_of(&model, n_bytes(&schemas))?;
+        let tokens = self.texts.with(schemas.concat(), move |_| {
+            chat.equip_tokens(&ToolList::parse(&schemas)?)
+        });
+        Ok(tokens.await?.map_err(text_error)?)
+    }
+
+    async fn answer_tokens(
+        &mut self,
+        model: Resource<ModelHandle>,
+        name: String,
+        value: String,
+        id: Option<String>,
+    ) -> CallResult<Vec<u32>> {
+        let chat = self.chat_of(&model, value.len())?;
+        let answer = Answer::new(&name, id.as_deref()).map_err(text_error)?;
+        let tokens = self
+            .texts
+            .with(value, move |value| chat.answer_tokens(&answer, value));
+        Ok(tokens.await?.map_err(text_error)?)
+    }
+
+    async fn parse_call(
+        &mut self,
+        model: Resource<ModelHandle>,
+        text: String,
+    ) -> CallResult<Option<tools::ToolCall>> {
+        let chat = self.chat_of(&model, text.len())?;
+        let call = self.texts.with(text, move |text| chat.parse_call(text));
+        Ok(call.await?.map_err(text_error)?.map(wit_call))
+    }
+}
+
+impl HostToolDecoder for Tools<'_> {
+    fn create(
+        &mut self,
+        model: Resource<ModelHandle>,
+    ) -> wasmtime::Result<Resource<ToolDecoderHandle>> {
+        let decoder = ToolDecoder::new(self.table.get(&model)?.0.chat().clone());
+        self.decoders().add(decoder)
+    }
+
+    fn feed(
+        &mut self,
+        this: Resource<ToolDecoderHandle>,
+        tokens: Vec<u32>,
+    ) -> CallResult<tools::ToolEvent> {
+        let event = self
+            .decoders()
+            .take(&this, &tokens, |decoder| decoder.feed(&tokens))
+            .map_err(CallError::Trap)?;
+        Ok(wit_event(event.map_err(text_error)?))
+    }
+
+    fn feed_output(
+        &mut self,
+        this: Resource<ToolDecoderHandle>,
+        tokens: Vec<u32>,
+        finish: Option<FinishReason>,
+    ) -> CallResult<tools::ToolEvent> {
+        let tokens = shown_tokens(&tokens, finish);
+        let event = self
+            .decoders()
+            .take(&this, tokens, |decoder| match finish {
+                Some(_) => decoder.feed_last(tokens),
+                None => decoder.feed(tokens),
+            })
+            .map_err(CallError::Trap)?;
+        Ok(wit_event(event.map_err(text_error)?))
+    }
+
+    fn finish(&mut self, this: Resource<ToolDecoderHandle>) -> wasmtime::Result<tools::ToolEvent> {
+        let event = self.decoders().take(&this, &[], ToolDecoder::finish)?;
+        Ok(wit_event(event))
+    }
+
+    fn reset(&mut self, this: Resource<ToolDecoderHandle>) -> wasmtime::Result<()> {
+        self.decoders().reset(&this, ToolDecoder::reset)
+    }
+
+    fn drop(&mut self, this: Resource<ToolDecoderHandle>) -> wasmtime::Result<()> {
+        self.decoders().drop(this)
+    }
+}
+
+fn wit_event(event: ToolEvent) -> tools::ToolEvent {
+    match event {
+        ToolEvent::Idle => tools::ToolEvent::Idle,
+        ToolEvent::Start => tools::ToolEvent::Start,
+        ToolEvent::Call(call) => tools::ToolEvent::Call(wit_call(call)),
+        ToolEvent::Malformed(text) => tools::ToolEvent::Malformed(text),
+    }
+}
+
+fn wit_call(call: Call) -> tools::ToolCall {
+    tools::ToolCall {
+        name: call.name,
+        args: call.arguments,
+        id: call.id,
+    }
+}
+
+/// Adds the interface to the linker.
+pub(crate) fn add_to_linker(linker: &mut Linker<ProcessState>) -> wasmtime::Result<()> {
+    tools::add_to_linker::<_, Tools<'static>>(linker, Tools::of)
+}

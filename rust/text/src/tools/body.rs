@@ -1,0 +1,198 @@
+//! The text of calls, without the markers around it.
+
+use serde::de::IgnoredAny;
+use serde_json::{Deserializer, Map, Value};
+
+use super::list::check_name;
+
+/// A call that the model made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The tool.
+    pub name: String,
+    /// Its arguments: a JSON object, as the model wrote it.
+    pub arguments: String,
+    /// The id that the model gave the call.
+    pub id: Option<String>,
+}
+
+impl Call {
+    /// Bytes of its texts.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.name.len() + self.arguments.len() + self.id.as_ref().map_or(0, String::len)
+    }
+}
+
+/// The calls of a text: one, several behind each other, or a list; none where any of it is none.
+///
+/// The forms, by what models are trained on:
+/// - JSON: `{"name": ..., "arguments": ...}`, the arguments also as `parameters`, or as a text of JSON;
+/// - `<function=NAME><parameter=KEY>VALUE</parameter></function>`;
+/// - `NAME[ARGS]{...}`, with `[CALL_ID]ID` behind the name where there is one;
+/// - `NAME<｜tool▁sep｜>{...}`, and `function<｜tool▁sep｜>NAME` before arguments in a code block.
+pub(crate) fn calls(text: &str) -> Option<Vec<Call>> {
+    let text = text.trim();
+    let found = match text.chars().next()? {
+        '[' => list(text)?,
+        '{' => objects(text)?,
+        '<' => vec![function(text)?],
+        _ => vec![named(text)?],
+    };
+    let is_named = |call: &Call| check_name(&call.name).is_ok();
+    (!found.is_empty() && found.iter().all(is_named)).then_some(found)
+}
+
+/// Whether a text begins as the JSON of a call.
+pub(crate) fn begins_as_call(text: &str) -> bool {
+    let rest = text.trim_start().strip_prefix('{').map(str::trim_start);
+    rest.is_some_and(|rest| rest.starts_with("\"name\""))
+}
+
+fn list(text: &str) -> Option<Vec<Call>> {
+    let mut rest = text.strip_prefix('[')?.trim_start();
+    let mut calls = Vec::new();
+    loop {
+        let (call, behind) = object(rest)?;
+        calls.push(call);
+        rest = behind.trim_start();
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more.trim_start(),
+            None => break,
+        }
+    }
+    rest.strip_prefix(']')?.trim().is_empty().then_some(calls)
+}
+
+fn objects(text: &str) -> Option<Vec<Call>> {
+    let mut rest = text;
+    let mut calls = Vec::new();
+    while !rest.is_empty() {
+        let (call, behind) = object(rest)?;
+        calls.push(call);
+        rest = behind.trim_start_matches(|each: char| each.is_whitespace() || each == ';');
+    }
+    Some(calls)
+}
+
+/// The call of an object at the front of a text, and what stands behind it.
+fn object(text: &str) -> Option<(Call, &str)> {
+    let (fields, rest) = fields(text)?;
+    let field = |key: &str| {
+        fields
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| *value)
+    };
+    if let Some(inner) = field("function").filter(|value| value.starts_with('{')) {
+        let (mut call, behind) = object(inner)?;
+        call.id = call.id.or_else(|| text_of(field("id")?));
+        return behind.is_empty().then_some((call, rest));
+    }
+    let call = Call {
+        name: text_of(field("name")?)?,
+        arguments: arguments(field("arguments").or_else(|| field("parameters")))?,
+        id: field("id").and_then(text_of),
+    };
+    Some((call, rest))
+}
+
+/// The arguments of a call: an object, as it is written, or in a text.
+fn arguments(value: Option<&str>) -> Option<String> {
+    match value {
+        None | Some("null") => Some("{}".to_owned()),
+        Some(object) if object.starts_with('{') => Some(object.to_owned()),
+        Some(text) => {
+            let text = text_of(text)?;
+            let (_, rest) = fields(text.trim())?;
+            rest.is_empty().then(|| text.trim().to_owned())
+        }
+    }
+}
+
+/// The fields of a JSON object at the front of a text, their values as they are written, and what stands behind it.
+/// None where it is none, or a key stands in it twice.
+fn fields(text: &str) -> Option<(Vec<(String, &str)>, &str)> {
+    let mut rest = text.strip_prefix('{')?.trim_start();
+    let mut fields: Vec<(String, &str)> = Vec::new();
+    if let Some(behind) = rest.strip_prefix('}') {
+        return Some((fields, behind));
+    }
+    loop {
+        let (key, behind) = value::<String>(rest)?;
+        let behind = behind.trim_start().strip_prefix(':')?.trim_start();
+        let (_, after) = value::<IgnoredAny>(behind)?;
+        if fields.iter().any(|(known, _)| *known == key) {
+            return None;
+        }
+        fields.push((key, behind[..behind.len() - after.len()].trim_end()));
+        rest = after.trim_start();
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more.trim_start(),
+            None => return Some((fields, rest.strip_prefix('}')?)),
+        }
+    }
+}
+
+/// The JSON value at the front of a text, and what stands behind it.
+fn value<'t, T: serde::Deserialize<'t>>(text: &'t str) -> Option<(T, &'t str)> {
+    let mut values = Deserializer::from_str(text).into_iter::<T>();
+    let value = values.next()?.ok()?;
+    Some((value, &text[values.byte_offset()..]))
+}
+
+/// The text of a JSON string.
+fn text_of(value: &str) -> Option<String> {
+    serde_json::from_str(value).ok()
+}
+
+fn function(text: &str) -> Option<Call> {
+    let (name, mut rest) = text.strip_prefix("<function=")?.split_once('>')?;
+    let mut arguments = Map::new();
+    loop {
+        rest = rest.trim_start();
+        if let Some(behind) = rest.strip_prefix("</function>") {
+            return behind.trim().is_empty().then(|| Call {
+                name: name.trim().to_owned(),
+                arguments: Value::Object(arguments).to_string(),
+                id: None,
+            });
+        }
+        let (key, behind) = rest.strip_prefix("<parameter=")?.split_once('>')?;
+        let (written, behind) = behind.split_once("</parameter>")?;
+        let written = written.strip_prefix('\n').unwrap_or(written);
+        let written = written.strip_suffix('\n').unwrap_or(written);
+        let value = serde_json::from_str(written).unwrap_or_else(|_| Value::from(written));
+        arguments.insert(key.trim().to_owned(), value);
+        rest = behind;
+    }
+}
+
+fn named(text: &str) -> Option<Call> {
+    const SEPARATOR: &str = "<｜tool▁sep｜>";
+    let (name, id, rest) = if let Some((head, rest)) = text.split_once("[ARGS]") {
+        let (name, id) = match head.split_once("[CALL_ID]") {
+            Some((name, id)) => (name, Some(id.trim().to_owned())),
+            None => (head, None),
+        };
+        (name, id, rest)
+    } else {
+        let (head, rest) = text.split_once(SEPARATOR)?;
+        match rest.split_once("```json") {
+            Some((name, rest)) if head.trim() == "function" => {
+                (name, None, rest.trim_end().strip_suffix("```")?)
+            }
+            _ => (head, None, rest),
+        }
+    };
+    Some(Call {
+        name: name.trim().to_owned(),
+        arguments: object_of(rest)?,
+        id,
+    })
+}
+
+/// The JSON object that a text is.
+pub(crate) fn object_of(text: &str) -> Option<String> {
+    let (_, rest) = fields(text.trim())?;
+    rest.is_empty().then(|| text.trim().to_owned())
+}

@@ -1,0 +1,257 @@
+//! The machine that finds calls.
+
+use std::sync::Arc;
+
+use super::body::{self, Call};
+use super::event::ToolEvent;
+use super::format::CallFormat;
+use crate::speech::{Channels, Item, Lexer, Machine, Markers, Part, Queue};
+use crate::tokenizer::Tokenizer;
+
+const BEGIN: usize = 0;
+const END: usize = 1;
+
+/// Finds calls.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    format: Option<CallFormat>,
+    markers: Arc<Markers>,
+    channels: Channels,
+    state: State,
+    /// What was said since the call began, without its first marker.
+    body: String,
+    /// The name of the call, where its header has it.
+    name: String,
+    /// What may have been a call and is none.
+    abandoned: String,
+}
+
+/// Where a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was said but white space.
+    New,
+    /// What may be a call, without a marker.
+    Perhaps,
+    /// In a call.
+    Calling,
+    /// Outside of one.
+    Speaking,
+}
+
+impl Calls {
+    /// The markers of calls in channels: those of channels, and the token that ends a call and its message.
+    pub(crate) const CHANNEL_MARKERS: [&str; 6] = {
+        let [message, start, end, channel, constrain] = Channels::MARKERS;
+        [message, start, end, channel, constrain, "<|call|>"]
+    };
+
+    /// A machine for this format; without one there are no calls.
+    pub(crate) fn new(tokenizer: &Tokenizer, format: Option<&CallFormat>) -> Self {
+        let texts = match format {
+            Some(CallFormat::Marked { begin, end }) => {
+                let end = end.as_deref();
+                [Some(begin.as_ref()), end].into_iter().flatten().collect()
+            }
+            Some(CallFormat::Channel) => Self::CHANNEL_MARKERS.to_vec(),
+            Some(CallFormat::Bare { marker }) => vec![*marker],
+            None => Vec::new(),
+        };
+        Self {
+            format: format.cloned(),
+            markers: Arc::new(Markers::new(tokenizer, texts)),
+            channels: Channels::default(),
+            state: State::New,
+            body: String::new(),
+            name: String::new(),
+            abandoned: String::new(),
+        }
+    }
+
+    /// Whether calls stand in channels.
+    pub(crate) fn is_channel(&self) -> bool {
+        self.format == Some(CallFormat::Channel)
+    }
+
+    /// Whether the item that was taken last stands outside of calls, and is none of their markers.
+    pub(crate) fn leaves(&self, item: Item<'_>) -> bool {
+        let is_marker = matches!(item, Item::Marker(..));
+        match self.format {
+            None => true,
+            Some(CallFormat::Channel) => {
+                self.state != State::Calling && self.channels.is_in_body() && !is_marker
+            }
+            _ => matches!(self.state, State::New | State::Speaking) && !is_marker,
+        }
+    }
+
+    /// Takes what may have been a call and is none.
+    pub(crate) fn take_abandoned(&mut self) -> String {
+        std::mem::take(&mut self.abandoned)
+    }
+
+    fn start(&mut self, queue: &mut Queue<ToolEvent>) {
+        self.state = State::Calling;
+        queue.push(ToolEvent::Start);
+    }
+
+    /// Ends a call, which is one or is not.
+    fn close(&mut self, end: &str, queue: &mut Queue<ToolEvent>) {
+        let body = std::mem::take(&mut self.body);
+        let begin = match &self.format {
+            Some(CallFormat::Marked { begin, .. }) => begin.as_ref(),
+            _ => "",
+        };
+        match body::calls(&body) {
+            Some(calls) => {
+                for (place, call) in calls.into_iter().enumerate() {
+                    if place > 0 {
+                        queue.push(ToolEvent::Start);
+                    }
+                    queue.push(ToolEvent::Call(call));
+                }
+            }
+            None => queue.push(ToolEvent::Malformed([begin, &body, end].concat())),
+        }
+        self.state = State::Speaking;
+    }
+
+    fn take_marked(&mut self, item: Item<'_>, queue: &mut Queue<ToolEvent>) {
+        match (item, self.state) {
+            (Item::Marker(BEGIN, _), State::Calling) => {
+                self.close("", queue);
+                self.start(queue);
+            }
+            (Item::Marker(BEGIN, _), _) => self.start(queue),
+            (Item::Marker(END, text), State::Calling) => self.close(text, queue),
+            (Item::Text(text) | Item::Marker(_, text) | Item::Control(_, text), State::Calling) => {
+                self.body.push_str(text);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_bare(&mut self, item: Item<'_>, queue: &mut Queue<ToolEvent>) {
+        match (item, self.state) {
+            (Item::Marker(..), State::New) => self.start(queue),
+            (Item::Text(text), State::New) => {
+                let begins = text.trim_start();
+                if begins.starts_with('{') {
+                    self.state = State::Perhaps;
+                    self.perhaps(text, queue);
+                } else if !begins.is_empty() {
+                    self.state = State::Speaking;
+                }
+            }
+            (Item::Text(text), State::Perhaps) => self.perhaps(text, queue),
+            (Item::Text(text), State::Calling) => self.body.push_str(text),
+            _ => {}
+        }
+    }
+
+    /// More of what may be a call.
+    fn perhaps(&mut self, text: &str, queue: &mut Queue<ToolEvent>) {
+        const SEEN: usize = 64;
+        self.body.push_str(text);
+        if body::begins_as_call(&self.body) {
+            self.start(queue);
+        } else if self.body.len() > SEEN {
+            self.abandoned = std::mem::take(&mut self.body);
+            self.state = State::Speaking;
+        }
+    }
+
+    fn take_part(&mut self, part: Part<'_>, queue: &mut Queue<ToolEvent>) {
+        match part {
+            Part::Begin(header) => {
+                if let Some(name) = Channels::function(header) {
+                    name.clone_into(&mut self.name);
+                    self.start(queue);
+                }
+            }
+            Part::Body(text) if self.state == State::Calling => self.body.push_str(text),
+            Part::End if self.state == State::Calling => {
+                let body = std::mem::take(&mut self.body);
+                let name = std::mem::take(&mut self.name);
+                queue.push(match body::object_of(&body) {
+                    Some(arguments) => ToolEvent::Call(Call {
+                        name,
+                        arguments,
+                        id: None,
+                    }),
+                    None => ToolEvent::Malformed(body),
+                });
+                self.state = State::Speaking;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Machine for Calls {
+    type Event = ToolEvent;
+
+    fn markers(&self) -> &Arc<Markers> {
+        &self.markers
+    }
+
+    fn take(&mut self, item: Item<'_>, queue: &mut Queue<ToolEvent>) {
+        match self.format {
+            None => {}
+            Some(CallFormat::Marked { .. }) => self.take_marked(item, queue),
+            Some(CallFormat::Bare { .. }) => self.take_bare(item, queue),
+            Some(CallFormat::Channel) => {
+                let mut channels = std::mem::take(&mut self.channels);
+                channels.take(item, |part| self.take_part(part, queue));
+                self.channels = channels;
+            }
+        }
+    }
+
+    fn end(&mut self, queue: &mut Queue<ToolEvent>) {
+        let mut channels = std::mem::take(&mut self.channels);
+        channels.end(|part| self.take_part(part, queue));
+        if self.state == State::Calling {
+            self.close("", queue);
+        }
+        let abandoned = std::mem::take(&mut self.body);
+        self.reset();
+        self.abandoned = abandoned;
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.body.len() + self.name.len() + self.abandoned.len() + self.channels.n_bytes()
+    }
+
+    fn reset(&mut self) {
+        self.channels = Channels::default();
+        self.state = State::New;
+        self.body.clear();
+        self.name.clear();
+        self.abandoned.clear();
+    }
+}
+
+/// The first call of a finished text.
+pub(crate) fn first(
+    tokenizer: &Tokenizer,
+    format: Option<&CallFormat>,
+    tokens: &[u32],
+    ends: &[u32],
+) -> Option<Call> {
+    let mut calls = Calls::new(tokenizer, format);
+    let (mut lexer, mut queue) = (Lexer::default(), Queue::default());
+    let markers = Arc::clone(&calls.markers);
+    for &id in tokens.iter().filter(|id| !ends.contains(id)) {
+        let is_control = tokenizer.is_control(id);
+        lexer.take(tokenizer, &markers, id, is_control, |item| {
+            calls.take(item, &mut queue)
+        });
+    }
+    lexer.end(|item| calls.take(item, &mut queue));
+    calls.end(&mut queue);
+    std::iter::from_fn(|| queue.pop()).find_map(|event| match event {
+        ToolEvent::Call(call) => Some(call),
+        _ => None,
+    })
+}
