@@ -692,6 +692,30 @@ fn a_step_that_was_given_up_comes_again_with_all_that_was_wanted_of_it() {
     }
 }
 
+#[test]
+fn drafts_of_a_step_that_draws_nothing_are_no_answer_though_all_of_them_are_known() {
+    let mut world = world();
+    let tokens = prompt(10, 1);
+    let text = expected(&tokens, 3);
+    let context = world.context(&tokens);
+    let id = world
+        .engine
+        .new_generator(context, options(Method::Argmax))
+        .unwrap();
+    world.engine.next_step(id).unwrap();
+    // With them a page is full, and known when the step comes again.
+    world.engine.draft(id, &text[..2], &[10, 11]).unwrap();
+    let request = world.submit(Submission::Step(id)).unwrap();
+    world.pump();
+    world.engine.cancel(request);
+    world.engine.next_step(id).unwrap();
+    world.engine.clear_sampler(id).unwrap();
+    let request = world.submit(Submission::Step(id)).unwrap();
+    assert_eq!(output(world.wait(request).unwrap()).tokens, [0; 0]);
+    assert_eq!(world.engine.accept(id, &text[..1]).unwrap(), text[..1]);
+    assert_eq!(world.step(id).unwrap().unwrap().tokens, text[1..2]);
+}
+
 /// How many tokens a step accepts is the same whether it was given up before, and whether anything ran ahead.
 #[test]
 fn what_the_engine_drafts_depends_on_what_was_taken_alone() {

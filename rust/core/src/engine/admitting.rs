@@ -181,10 +181,20 @@ impl Planner<'_> {
     /// Of a pass nothing is left to compute: it is answered, or waits for token masks.
     fn end_found(&mut self, ticket: &Ticket) -> Admission {
         let context = self.owned.contexts.get_mut(ticket.context.0);
-        let Some(pass) = context.and_then(|context| context.pass.as_mut()) else {
+        let found = context.and_then(|context| {
+            let n_tokens = context.n_tokens();
+            Some((n_tokens, context.pass.as_mut()?, &mut context.lane))
+        });
+        let Some((n_tokens, pass, lane)) = found else {
             self.totals.faults.count("what is queued has no pass");
             return Admission::NotYet;
         };
+        if !pass.drafts().is_empty() && !pass.draws() {
+            // Somebody had computed the drafts of a step that draws nothing.
+            self.totals.n_drafted += pass.drafts().len() as u64;
+            pass.drop_drafts();
+            lane.roll_back(&mut self.device.store, n_tokens + pass.n_computed());
+        }
         let awaits = pass.n_late() > 0;
         let rests = if awaits {
             pass.await_masks()
