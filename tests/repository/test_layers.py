@@ -77,6 +77,7 @@ TEXT_LAYERS = [
     {"files.rs"},
     {"special.rs"},
     {"tokenizer/", "template/"},
+    {"grammar/"},
     {"chat/"},
     {"decoder.rs"},
     {"lib.rs"},
