@@ -25,9 +25,8 @@ fn compiled(source: Source<'_>) -> Arc<Compiled> {
     static VOCABULARY: OnceLock<Arc<Vocabulary>> = OnceLock::new();
     let vocabulary =
         VOCABULARY.get_or_init(|| Arc::new(Vocabulary::new(tokenizer().clone()).unwrap()));
-    vocabulary
-        .compile(&Arc::new(Grammar::new(source).unwrap()))
-        .unwrap()
+    let grammar = Arc::new(Grammar::new(source).unwrap());
+    Arc::new(Compiled::new(vocabulary.clone(), grammar).unwrap())
 }
 
 fn stop() -> Vec<u32> {

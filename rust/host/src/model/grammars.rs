@@ -152,7 +152,8 @@ impl Grammars {
         grammar: &Arc<Grammar>,
     ) -> Result<Arc<Compiled>, Error> {
         let vocabulary = self.vocabulary(chat)?;
-        let compiled = vocabulary.compile(grammar).map_err(text_error);
+        let compiled = Compiled::new(vocabulary, grammar.clone());
+        let compiled = compiled.map(Arc::new).map_err(text_error);
         let key = (Some(address(chat)), *grammar.digest());
         lock(&self.cache).put(key, Kept::Compiled(compiled.clone()));
         compiled

@@ -27,7 +27,11 @@ impl fmt::Debug for Compiled {
 }
 
 impl Compiled {
-    pub(super) fn new(vocabulary: Arc<Vocabulary>, grammar: Arc<Grammar>) -> Result<Self> {
+    /// Compiles a grammar for a vocabulary.
+    ///
+    /// # Errors
+    /// `invalid-grammar` where it takes more than may be.
+    pub fn new(vocabulary: Arc<Vocabulary>, grammar: Arc<Grammar>) -> Result<Self> {
         let source = TopLevelGrammar::from_lark(grammar.text().to_owned());
         let parser = vocabulary
             .factory()

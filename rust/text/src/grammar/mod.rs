@@ -3,8 +3,7 @@
 //! - [`Source`]: a JSON Schema, any JSON, a regular expression, an EBNF text, or a text that the engine wrote itself;
 //! - [`Grammar`]: a source that was checked, without a model. A keyword of a schema is enforced or refused by its name
 //!   and place, and everything is bounded, so that no source takes a second or 64 MB;
-//! - [`Vocabulary`]: the tokens of a model as a tree; [`Vocabulary::compile`] makes a [`Compiled`] grammar of a
-//!   [`Grammar`];
+//! - [`Vocabulary`]: the tokens of a model as a tree; [`Compiled::new`] compiles a [`Grammar`] for it;
 //! - [`Matcher`]: walks a text by tokens, says which may follow ([`TokenMask`]), which must, and when it has ended.
 //!
 //! llguidance is the engine below. What it is known to let through is closed here: strings of documents are written in

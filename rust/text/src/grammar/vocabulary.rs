@@ -7,7 +7,7 @@ use llguidance::api::ParserLimits;
 use llguidance::toktrie::{INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use llguidance::{ParserFactory, toktrie::InferenceCapabilities};
 
-use super::{compiled, fault};
+use super::fault;
 use crate::caught::caught;
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
@@ -110,17 +110,6 @@ impl Vocabulary {
     /// About what it takes, in bytes.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
-    }
-
-    /// Compiles a grammar for this vocabulary.
-    ///
-    /// # Errors
-    /// `invalid-grammar` where it takes more than may be.
-    pub fn compile(
-        self: &Arc<Self>,
-        grammar: &Arc<super::Grammar>,
-    ) -> Result<Arc<compiled::Compiled>> {
-        compiled::Compiled::new(self.clone(), grammar.clone()).map(Arc::new)
     }
 
     pub(super) fn factory(&self) -> &ParserFactory {
