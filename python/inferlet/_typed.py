@@ -103,7 +103,7 @@ class Typed:
         if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
             by_value = {member.value: member for member in wanted}
             return {"enum": [_json_of(value) for value in by_value]}, lambda given: by_value[given]
-        if dataclasses.is_dataclass(wanted):
+        if isinstance(wanted, type) and dataclasses.is_dataclass(wanted):
             fields = [field for field in dataclasses.fields(wanted) if field.init]
             missing = dataclasses.MISSING
             required = {it.name for it in fields if it.default is missing and it.default_factory is missing}
