@@ -1,4 +1,4 @@
-"""What passes and steps hold is charged to their user: what has no room is refused, leaves nothing, and loses nothing."""
+"""What passes and steps hold is charged to their user. What has no room is refused and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ PRELUDE = """
 import asyncio
 from inferlet import *
 from inferlet.errors import InferletError
+
+# What a program grows by is charged too. It has room of its own before it fills what there is.
+bytearray(8 << 20)
 
 def code_of(call):
     try:
@@ -50,30 +53,21 @@ def test_what_a_pass_reads_is_charged_before_it_runs(small: Engine) -> None:
 async def main(input):
     ctx = context()
     await ctx.flush()
-    # Generators that read take what there is.
-    fillers = []
-    while True:
-        filler = context().generate(Sampler.argmax())
-        fillers.append(filler)
-        codes = [code_of(lambda: filler.probe_each_step(0, Logits())) for _ in range(100)]
-        if codes[-1] is not None:
-            break
-    fwd = ctx.forward().input([5])
-    handles = [fwd.probe(0, Logits()) for _ in range(100)]
-    refused = await code_in(fwd.execute())
-    kept = ctx.seq_len
-    del filler, fillers
-    # It was not executed: with room it is.
-    out = await fwd.execute()
-    # More than there is room for at all.
-    wide = ctx.forward().input([1] * 400)
-    for index in range(400):
+    # 3,200 rows of 32 KiB, where a user may hold 72 MiB; then as many as fit.
+    wide = ctx.forward().input([1] * 200)
+    some = ctx.forward().input([1] * 20)
+    for index in range(200):
         for _ in range(16):
             wide.probe(index, Distribution(1.0, 0))
-    return [refused, kept, ctx.seq_len, len(out.logits(handles[0])), await code_in(wide.execute()), ctx.seq_len]
+    handles = [some.probe(index, Distribution(1.0, 0)) for index in range(20)]
+    # It is not executed: so it can be again, and is refused again.
+    refused = [await code_in(wide.execute()) for _ in range(2)]
+    kept = ctx.seq_len
+    out = await some.execute()
+    return [refused, kept, ctx.seq_len, len(out.distribution(handles[19])[0])]
 """
     outcome = run(small, python_source(PRELUDE + main))
-    assert outcome.value == ["limit-engine-memory", 4, 5, 4 * 4096, "limit-engine-memory", 5], outcome.message
+    assert outcome.value == [["limit-engine-memory"] * 2, 4, 24, 4096], outcome.message
 
 
 def test_masks_that_are_replaced_are_given_back(small: Engine) -> None:

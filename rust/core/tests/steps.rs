@@ -759,3 +759,19 @@ fn what_the_engine_drafts_depends_on_what_was_taken_alone() {
     assert_eq!(made(true, |n| n % 3 == 1), plain);
     assert_eq!(made(false, |n| n % 2 == 0), plain);
 }
+
+/// Rows are read though others computed, or came to have, all that the step has.
+#[test]
+fn a_step_that_draws_nothing_reads_its_row_whatever_others_computed() {
+    let mut world = world();
+    let before = world.context(&prompt(12, 1));
+    world.flush(before).unwrap();
+    let context = world.context(&prompt(12, 1));
+    let id = world.generator(context, 5);
+    world.engine.next_step(id).unwrap();
+    world.engine.clear_sampler(id).unwrap();
+    world.engine.probe(id, 0, Probe::Entropy).unwrap();
+    let request = world.submit(Submission::Step(id)).unwrap();
+    let output = output(world.wait(request).unwrap());
+    assert_eq!((output.tokens.len(), output.readings.len()), (0, 1));
+}

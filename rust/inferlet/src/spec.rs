@@ -16,8 +16,8 @@ pub trait Speculator: Send {
     }
 
     /// Forgets everything. It is called when a generation begins to use it, and where
-    /// [`Generator::accept`](crate::Generator::accept) took tokens back: `accept` then gets all tokens of the generation
-    /// anew.
+    /// [`Generator::accept`](crate::Generator::accept) took tokens back: `accept` then gets all tokens of the
+    /// generation anew.
     fn reset(&mut self) {}
 }
 

@@ -379,8 +379,8 @@ impl Generators<'_> {
         DraftModel::new(model, process, account, sampler, mask.to_vec()).map(Some)
     }
 
-    /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most: it is charged before, and
-    /// a change that is refused leaves nothing.
+    /// Changes what is wanted of the steps of a generator, which takes `n_bytes` more at most: it is charged before,
+    /// and a change that is refused leaves nothing.
     fn attach<T>(
         &mut self,
         handle: &Resource<GeneratorHandle>,

@@ -4,8 +4,8 @@
 //! that one and all that were forked from it afterwards are gone. A context takes back as its own what it alone still
 //! has, so that what it shares is never more than a few parts, and what it truncates is charged no more.
 //!
-//! What a forward pass gave its tokens besides, as positions and attention masks, lives as long as they do. It is charged
-//! to each context that has it, so that nobody has to know who shares which of it.
+//! What a forward pass gave its tokens besides, as positions and attention masks, lives as long as they do. It is
+//! charged to each context that has it, so that nobody has to know who shares which of it.
 
 use std::sync::Arc;
 
