@@ -80,7 +80,7 @@ impl GrammarConstraint {
 
     /// By a compiled grammar.
     pub fn from_grammar(grammar: &Grammar, model: &Model) -> Self {
-        Self::new(Matcher::new(grammar, &model.tokenizer()))
+        Self::new(Matcher::new(grammar, model.tokenizer()))
     }
 
     /// Any JSON.

@@ -44,6 +44,7 @@ mod present {
     use inferlet::prelude::Probe as _;
     use inferlet::prelude::Speculator as _;
     use inferlet::prelude::main as _;
+    use inferlet::prelude::reasoning as _;
     use inferlet::reasoning::Decoder as _;
     use inferlet::reasoning::Event as _;
     use inferlet::reasoning::Event::Delta as _;
@@ -174,8 +175,6 @@ mod absent_from_prelude {
         pub(super) struct SubscriptionExt;
         pub(super) mod messaging {}
         pub(super) fn messaging() {}
-        pub(super) mod reasoning {}
-        pub(super) fn reasoning() {}
     }
     use inferlet::prelude::*;
     use none::*;
@@ -183,7 +182,6 @@ mod absent_from_prelude {
     mod ambiguous_otherwise {
         use super::SubscriptionExt as _;
         use super::messaging as _;
-        use super::reasoning as _;
     }
 }
 

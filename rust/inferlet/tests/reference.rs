@@ -26,7 +26,7 @@ mod entry {
     }
 }
 
-// rows: RS-006..007 RS-015
+// rows: RS-006..007 RS-011 RS-015
 mod prelude {
     use inferlet::prelude::*;
 
@@ -52,7 +52,10 @@ mod prelude {
         _: Sampler,
     ) -> Result<()> {
         runtime::models();
-        chat::Decoder::new(&Model::load("default")?);
+        let model = Model::load("default")?;
+        chat::Decoder::new(&model);
+        reasoning::Decoder::new(&model);
+        tools::Decoder::new(&model);
         Ok(())
     }
 }

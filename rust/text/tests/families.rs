@@ -1,6 +1,10 @@
 //! The templates of the families: whole renderings equal those of `transformers`, and pieces equal the whole wherever a
 //! template only appends; elsewhere by the rule of each family.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod support;
 
