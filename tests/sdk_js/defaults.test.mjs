@@ -61,6 +61,7 @@ test('ignoreEos without a value', () => {
 // A parameter with a default that no test above knows has to be stated here.
 const STATED = {
   'brle.ts': ['sinks = 0'],
+  'chat.ts': ['options = {}'],
   'context.ts': ['options = {}'],
   'errors.ts': ['details = {}'],
   'generator.ts': ['ignore = true'],

@@ -62,7 +62,6 @@ interface Arguments {
   out: string;
   handle: string;
   schemas: string[];
-  value: string;
   id?: string;
   pieces: number[][];
   positions: number[];
@@ -86,7 +85,7 @@ interface Arguments {
   model?: string;
   n: number;
   ms: number;
-  value: boolean;
+  value: boolean | string;
   sampler: SamplerSpec;
   ops: Op[][];
   max_tokens?: number;
@@ -308,7 +307,7 @@ class Interpreter {
     set_max_tokens: (a: Arguments) => void this.generator(a).maxTokens(a.n),
     stop: (a: Arguments) => void this.generator(a).stop(a.tokens),
     add_stop: (a: Arguments) => void this.generator(a).addStop(a.tokens),
-    ignore_eos: (a: Arguments) => void this.generator(a).ignoreEos(a.value),
+    ignore_eos: (a: Arguments) => void this.generator(a).ignoreEos(a.value as boolean),
     set_seed: (a: Arguments) => void this.generator(a).seed(a.seed!),
     step: async (a: Arguments) => {
       const { value: step } = await this.generator(a).next();
@@ -356,9 +355,9 @@ class Interpreter {
     chat_finish: (a: Arguments) => this.decoder(a).finish(),
     chat_reset: (a: Arguments) => this.decoder(a).reset(),
     equip: (a: Arguments) => void this.context(a).equip(a.schemas),
-    answer: (a: Arguments) => void this.context(a).answer(a.name, a.value, a.id),
+    answer: (a: Arguments) => void this.context(a).answer(a.name, a.value as string, a.id),
     equip_tokens: (a: Arguments) => tools.equipPrefix(this.model, a.schemas),
-    answer_tokens: (a: Arguments) => tools.answerPrefix(this.model, a.name, a.value, a.id),
+    answer_tokens: (a: Arguments) => tools.answerPrefix(this.model, a.name, a.value as string, a.id),
     parse_call: (a: Arguments) => {
       const call = tools.parseCall(this.model, a.text);
       return call === undefined ? null : { ...call, id: call.id ?? null };

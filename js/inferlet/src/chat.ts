@@ -1,7 +1,7 @@
 /** Chat turns by the template of the checkpoint, and the decoder of what the model says. */
 
 import * as host from 'pie:host';
-import { toBoolean, toText, toTokens, type Tokens } from './arguments.js';
+import { checkOptions, toBoolean, toText, toTokens, type Tokens } from './arguments.js';
 import { modelHandle, type Model } from './model.js';
 import { Output, type FinishReason } from './output.js';
 
@@ -21,7 +21,10 @@ export class Decoder {
   readonly #handle: host.DecoderHandle;
 
   /** `hideThoughts` and `hideCalls` leave out what the decoders of `reasoning` and `tools` tell. */
-  constructor(model: Model, { hideThoughts = false, hideCalls = false }: { hideThoughts?: boolean; hideCalls?: boolean } = {}) {
+  constructor(model: Model, options: { hideThoughts?: boolean; hideCalls?: boolean } = {}) {
+    checkOptions(options, ['hideThoughts', 'hideCalls'], 'chat.Decoder');
+    const hideThoughts = options.hideThoughts ?? false;
+    const hideCalls = options.hideCalls ?? false;
     this.#handle =
       hideThoughts || hideCalls
         ? host.decoderCreateHiding(modelHandle(model), toBoolean(hideThoughts, 'hideThoughts'), toBoolean(hideCalls, 'hideCalls'))
