@@ -62,7 +62,7 @@ WHOLE = program({"main.py": SOURCE})
         (program({"a//b.py": SOURCE}, "a//b.py"), "invalid-program", "not one below the program's folder"),
         (program({"main.py": SOURCE}, language="perl"), "invalid-program", '"perl"'),
         (program({"main.py": SOURCE}, format=99), "invalid-program", "format 99"),
-        (program({"main.py": SOURCE}, runtime="latest"), "invalid-program", '"latest", which is no digest'),
+        (program({"main.py": SOURCE}, runtime="latest"), "invalid-program", '"latest", which is not a digest'),
         (program({"main.py": SOURCE}, manifest="[package]"), "invalid-manifest", "package.name is missing"),
         (program({"main.py": SOURCE}, manifest="[" * 100_000), "invalid-manifest", "more than the 65536"),
         (program({"main.py": SOURCE}, manifest="#" * 300_000), "limit-program", "more than 262144"),
@@ -98,7 +98,7 @@ def test_a_component_that_poses_as_a_runtime_is_refused(engine: Engine) -> None:
 
 @pytest.mark.parametrize("digest", ["", "sha256:", "sha256:xyz", "md5:00"])
 def test_what_is_no_digest_is_not_packed(digest: str) -> None:
-    with pytest.raises(PieError, match="which is no digest"):
+    with pytest.raises(PieError, match="which is not a digest"):
         _engine.pack_program("python", {"main.py": SOURCE}, "main.py", None, digest)
 
 
