@@ -49,8 +49,11 @@ impl Extras {
         self.0.push(Extra { place, total });
     }
 
-    /// Adds those of the last tokens.
+    /// Adds those of the last tokens, in place of what they had.
     fn extend(&mut self, others: &Self) {
+        if let Some(first) = others.0.first() {
+            self.truncate(first.place);
+        }
         let mut before = 0;
         for other in &others.0 {
             self.push(other.place, other.total - before);
@@ -146,7 +149,10 @@ impl Tokens {
         let n_own = self.n_own.saturating_add(n_tokens).min(room);
         self.own.set(self.bytes(n_own) + extras.n_bytes())?;
         self.n_own = n_own;
-        self.extras.extend(extras);
+        if !extras.0.is_empty() {
+            self.extras.extend(extras);
+            self.own.shrink(self.bytes(n_own));
+        }
         Ok(())
     }
 
@@ -261,15 +267,21 @@ mod tests {
         let masked = budget.held_bytes();
         assert!(masked >= plain + 1000 * 4096, "{masked}");
         // Tokens that were there may be given some too; each fork has its own.
-        tokens.add_with(0, N + 1000, &masks(N + 1000)).unwrap();
+        tokens.add(1000, N + 2000).unwrap();
+        tokens.add_with(0, N + 2000, &masks(N + 2000)).unwrap();
         let twice = budget.held_bytes();
-        assert!(twice >= plain + 2000 * 4096, "{twice}");
-        let fork = tokens.fork(N + 1000).unwrap();
+        assert!(twice >= masked + 1000 * 4096, "{twice}");
+        let fork = tokens.fork(N + 2000).unwrap();
         assert!(budget.held_bytes() >= twice + 2000 * 4096);
         drop(fork);
-        // A part of them, and the rest.
-        tokens.truncate(N + 500);
-        assert!((masked - (1 << 20)..masked + (1 << 20)).contains(&budget.held_bytes()));
+        // A part of them, others in place of the last ones, and the rest.
+        tokens.truncate(N + 1000);
+        tokens.add_with(0, N + 1000, &masks(N + 1000)).unwrap();
+        let again = budget.held_bytes();
+        assert!(
+            (masked..masked + (64 << 10)).contains(&again),
+            "{masked} {again}"
+        );
         tokens.replace(N).unwrap();
         assert!(budget.held_bytes() <= plain + (32 << 10));
         let refused = tokens.add_with(
