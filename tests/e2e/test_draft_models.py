@@ -259,12 +259,25 @@ async def main(input):
 """
 
 
+ONE_PASS_EACH = """
+from inferlet import Context, Model, runtime
+
+
+async def main(input):
+    for name in runtime.models():
+        await Context(Model.load(name)).append([5, 6, 7]).flush()
+    return len(runtime.models())
+"""
+
+
 def test_nothing_is_left_of_a_program_that_is_ended(engine: Engine) -> None:
     process = engine.launch(python_source(ENDLESS))
     for _ in range(3):
         assert process.next_event(120.0) is not None
     process.cancel()
     assert finish(process).code == "cancelled"
+    # A context goes once the batch that computes it has ended, which another pass of each model comes behind.
+    assert run(engine, python_source(ONE_PASS_EACH)).value == len(engine.models)
     assert [model.stats()["n_contexts"] for model in engine.models] == [0] * len(engine.models)
     for model in engine.models:
         model.check()

@@ -18,6 +18,7 @@ DEFAULTS = {
     "Context.generate": {"decode": False, "reasoning": False, "tool_use": False},
     "Decoder.__init__": {"reasoning": False, "tool_use": False},
     "EventStream.__init__": {"reasoning": False, "tool_use": False},
+    "Generator.collect_json": {"schema": None, "parse": None},
     "Generator.ignore_eos": {"ignore": True},
     "InferletError.__init__": {"details": None},
     "Output.__init__": {"finish_reason": None},
@@ -29,6 +30,7 @@ DEFAULTS = {
     "Sampler.dist": {"temperature": 1.0, "seed": 0},
     "brle.window": {"sinks": 0},
     "tools.answer_prefix": {"id": None},
+    "TokenStream.collect_json": {"schema": None, "parse": None},
     "TokenStream.ignore_eos": {"ignore": True},
 }
 
