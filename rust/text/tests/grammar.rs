@@ -306,6 +306,27 @@ fn grammars_that_say_nothing_are_refused() {
         assert!(why.contains(wanted), "{why}");
     }
     assert!(refused(Source::Regex(r"(a)\1")).contains("back references"));
+    for sign in ["*", "?", "{2}"] {
+        let deep = format!("root ::= \"a\"{}", sign.repeat(200_000 / sign.len()));
+        let why = refused(Source::Ebnf(&deep));
+        assert!(why.contains("more than 8 counts"), "{sign} {why}");
+    }
+    let chain = (0..2_000).map(|rule| format!("r{rule}: r{}\n", rule + 1));
+    let chain = format!("start: r0\n{}r2000: \"a\"", chain.collect::<String>());
+    let why = refused(Source::Ebnf(&chain));
+    assert!(why.contains("more than 1000 rules"), "{why}");
+}
+
+#[test]
+fn a_stop_token_is_not_forced() {
+    let rule = json!({"const": "Alice"}).to_string();
+    let mut matcher = matcher(Source::JsonSchema(&rule));
+    let forced: Vec<u32> = matcher.forced().unwrap().iter().copied().collect();
+    matcher.set_stop(vec![forced[0]]);
+    matcher.reset();
+    assert!(matcher.forced().unwrap().is_empty());
+    let error = matcher.mask().unwrap_err().to_string();
+    assert!(error.contains("fewer stop tokens"), "{error}");
 }
 
 #[test]

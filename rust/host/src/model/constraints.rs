@@ -75,10 +75,13 @@ impl Constraints {
         mask: Vec<u32>,
         vocab_size: u32,
     ) -> Result<Vec<u32>, Error> {
-        match self.mask.take() {
-            Some(own) => masks::intersection(&[own, mask], vocab_size),
-            None => Ok(mask),
-        }
+        let Some(own) = &self.mask else {
+            return Ok(mask);
+        };
+        let both = masks::intersection(&[own.clone(), mask], vocab_size)?;
+        // One that is refused leaves it for the next.
+        self.mask = None;
+        Ok(both)
     }
 
     /// Takes what a step accepted on.

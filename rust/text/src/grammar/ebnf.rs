@@ -15,6 +15,10 @@ use super::pattern::Pattern;
 pub(super) const MAX_GRAMMAR_BYTES: usize = 256 << 10;
 /// How deep groups may stand in each other.
 const MAX_NESTING: usize = 100;
+/// Counts right behind each other, as in `"a"?*`: each is a level of the rule.
+const MAX_COUNTS: usize = 8;
+/// Rules of a grammar, which bounds the search for rules from which no text follows.
+const MAX_RULES: usize = 1000;
 /// The most characters that a grammar may stand for with its counts written out.
 const MAX_WEIGHT: u64 = 100_000;
 /// The longest regular expression that a grammar becomes.
@@ -150,6 +154,11 @@ impl<'a> Reader<'a> {
             if rules.iter().any(|it| it.name == name) {
                 return Err(format!(
                     "line {line}: the rule {name:?} is there twice; name one of them otherwise"
+                ));
+            }
+            if rules.len() == MAX_RULES {
+                return Err(format!(
+                    "line {line}: the grammar has more than {MAX_RULES} rules; write some of them into others"
                 ));
             }
             let body = self.options(0)?;
@@ -397,6 +406,7 @@ impl<'a> Reader<'a> {
     /// `*`, `+`, `?` and counts behind a part.
     fn counted(&mut self, part: Part) -> Result<Part, String> {
         let mut part = part;
+        let mut n_counts = 0;
         loop {
             let (min, max, n_bytes) = match self.rest.as_bytes().first() {
                 Some(b'*') => (0, None, 1),
@@ -429,6 +439,12 @@ impl<'a> Reader<'a> {
                 }
                 _ => return Ok(part),
             };
+            n_counts += 1;
+            if n_counts > MAX_COUNTS {
+                return Err(self.wrong(&format!(
+                    "more than {MAX_COUNTS} counts stand right behind each other"
+                )));
+            }
             self.advance(n_bytes);
             part = Part::Repeated(Box::new(part), min, max);
             // Blanks before `~`.

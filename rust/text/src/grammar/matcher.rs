@@ -161,6 +161,8 @@ impl Matcher {
     /// Replaces the tokens that end a text where it may end.
     pub fn set_stop(&mut self, stop: impl Into<Arc<[u32]>>) {
         self.stop = stop.into();
+        self.forced.clear();
+        self.forced_known = false;
     }
 
     /// Goes back to the beginning.
@@ -253,7 +255,10 @@ impl Matcher {
     /// `invalid-grammar` where finding them takes too much.
     pub fn forced(&mut self) -> Result<&VecDeque<u32>> {
         if !self.forced_known && !self.is_terminated() {
-            self.forced = self.state.compute_ff_tokens().into();
+            // A token that ends the text anywhere else is not forced: another spelling of the text is drawn then.
+            let forced = self.state.compute_ff_tokens().into_iter();
+            let stop = &self.stop;
+            self.forced = forced.take_while(|it| !stop.contains(it)).collect();
             if let Some(error) = self.state.get_error() {
                 return Err(fault("the grammar cannot go on", &error));
             }

@@ -1,5 +1,7 @@
 //! The text of calls, without the markers around it.
 
+use std::collections::HashSet;
+
 use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Map, Value};
 
@@ -76,6 +78,11 @@ fn objects(text: &str) -> Option<Vec<Call>> {
 
 /// The call of an object at the front of a text, and what stands behind it.
 fn object(text: &str) -> Option<(Call, &str)> {
+    object_within(text, true)
+}
+
+/// The same. `may_wrap` tells whether the call may be the `function` of the object: it may once.
+fn object_within(text: &str, may_wrap: bool) -> Option<(Call, &str)> {
     let (fields, rest) = fields(text)?;
     let field = |key: &str| {
         fields
@@ -83,8 +90,9 @@ fn object(text: &str) -> Option<(Call, &str)> {
             .find(|(name, _)| name == key)
             .map(|(_, value)| *value)
     };
-    if let Some(inner) = field("function").filter(|value| value.starts_with('{')) {
-        let (mut call, behind) = object(inner)?;
+    let inner = field("function").filter(|value| may_wrap && value.starts_with('{'));
+    if let Some(inner) = inner {
+        let (mut call, behind) = object_within(inner, false)?;
         call.id = call.id.or_else(|| text_of(field("id")?));
         return behind.is_empty().then_some((call, rest));
     }
@@ -114,6 +122,7 @@ fn arguments(value: Option<&str>) -> Option<String> {
 fn fields(text: &str) -> Option<(Vec<(String, &str)>, &str)> {
     let mut rest = text.strip_prefix('{')?.trim_start();
     let mut fields: Vec<(String, &str)> = Vec::new();
+    let mut keys = HashSet::new();
     if let Some(behind) = rest.strip_prefix('}') {
         return Some((fields, behind));
     }
@@ -121,7 +130,7 @@ fn fields(text: &str) -> Option<(Vec<(String, &str)>, &str)> {
         let (key, behind) = value::<String>(rest)?;
         let behind = behind.trim_start().strip_prefix(':')?.trim_start();
         let (_, after) = value::<IgnoredAny>(behind)?;
-        if fields.iter().any(|(known, _)| *known == key) {
+        if !keys.insert(key.clone()) {
             return None;
         }
         fields.push((key, behind[..behind.len() - after.len()].trim_end()));
@@ -195,4 +204,30 @@ fn named(text: &str) -> Option<Call> {
 pub(crate) fn object_of(text: &str) -> Option<String> {
     let (_, rest) = fields(text.trim())?;
     rest.is_empty().then(|| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_stands_in_one_function_and_in_no_more() {
+        let call = r#"{"name":"f","arguments":{}}"#;
+        let within = |n: usize| {
+            let text = [&r#"{"function":"#.repeat(n), call, &"}".repeat(n)].concat();
+            calls(&text).is_some()
+        };
+        assert!(within(0) && within(1));
+        assert!(!within(2) && !within(100_000));
+    }
+
+    #[test]
+    fn keys_stand_once_however_many_there_are() {
+        let keys = |last: usize| {
+            let fields = (0..100_000).chain([last]).map(|key| format!("\"{key}\":0"));
+            let fields = fields.collect::<Vec<String>>().join(",");
+            calls(&format!(r#"{{"name":"f","arguments":{{}},{fields}}}"#)).is_some()
+        };
+        assert!(keys(100_000) && !keys(7));
+    }
 }
