@@ -17,15 +17,23 @@ N_TOKENS = 64
 STREAM = f"""
 from inferlet import Context, Model, Sampler, session
 
-async def main(input):
+async def answer(n):
     ctx = Context(Model.load("default"))
-    ctx.append([1, 2, input["n"]])
+    ctx.append([1, 2, n])
     tokens = []
     async for step in ctx.generate(Sampler.top_p(1.0, 0.95), max_tokens={N_TOKENS}, stop=[], auto_flush=False):
         out = await step.execute()
         tokens.extend(out.tokens)
         session.send(str(out.tokens[0]))
+    ctx.release()
     return tokens
+
+async def main(input):
+    # An endless program generates until it is cancelled, however late the engine learns that its client has gone.
+    while True:
+        tokens = await answer(input["n"])
+        if not input["endless"]:
+            return tokens
 """
 
 
@@ -64,8 +72,8 @@ async def _client(address: str, program: str, n: int) -> Any:
 
 
 async def _streamed(client: Client, program: str, n: int, *, vanish: bool = False) -> Any:
-    """What a program streams and then returns; with `vanish`, its client goes in the middle."""
-    process = await client.launch(program, input={"n": n}, seed=n)
+    """What a program streams and then returns; with `vanish`, it never returns, and its client goes in the middle."""
+    process = await client.launch(program, input={"n": n, "endless": vanish}, seed=n)
     said = []
     async for event in process.events():
         match event:
