@@ -50,6 +50,7 @@ def public():
     return found
 
 
+@pytest.mark.rows("OLD-008 OLD-056..060 OLD-062 PY-069")
 def test_defaults_are_those_of_the_reference():
     found = {}
     for name, function in public().items():
@@ -69,6 +70,7 @@ def test_what_is_left_out_of_the_options():
     )
 
 
+@pytest.mark.rows("PY-097..102 OLD-008 OLD-056..060")
 @pytest.mark.parametrize(
     ("sampler", "raw"),
     [

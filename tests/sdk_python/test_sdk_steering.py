@@ -170,6 +170,7 @@ def test_masks_of_several_are_composed_in_the_engine_which_has_that_of_the_optio
     assert log[0][2].logit_mask == [5, 5]
 
 
+@pytest.mark.rows("PY-048 PY-067..068 PY-074 PY-117")
 @pytest.mark.parametrize("collect", ["execute", "collect_tokens", "collect_text", "text", "tokens", "__next__"])
 def test_what_a_constraint_throws_comes_out_and_the_step_is_given_up(engine, collect):
     log = engine.log
@@ -189,6 +190,7 @@ def run_or_call(function):
     return run(value) if hasattr(value, "send") else value
 
 
+@pytest.mark.rows("PY-048")
 @pytest.mark.parametrize(
     ("constrain", "message"),
     [
@@ -204,6 +206,7 @@ def test_what_is_no_constraint_is_refused(engine, constrain, message):
     assert engine.log == []
 
 
+@pytest.mark.rows("PY-117")
 @pytest.mark.parametrize("mask", ["ab", 5, [1.5], [-1], [2**32], [None], b"ab"])
 def test_a_mask_that_is_no_list_of_ints_is_refused(engine, mask):
     g = engine.generate(constrain=Asked(engine.log, mask))
@@ -242,6 +245,7 @@ def test_a_speculator_is_asked_once_a_step_and_told_what_came_of_it(engine):
     ]
 
 
+@pytest.mark.rows("PY-050 PY-133..135")
 def test_a_speculator_needs_two_methods(engine):
     class Least:
         def draft(self):
@@ -264,6 +268,7 @@ def test_a_speculator_needs_two_methods(engine):
         engine.generate(speculator=object())
 
 
+@pytest.mark.rows("PY-134")
 @pytest.mark.parametrize("draft", [None, 5, ([1],), ([1], [2], [3]), (5, [1]), ([1], ["a"])])
 def test_drafts_of_another_form_are_refused(engine, draft):
     with pytest.raises(ArgumentTypeError) as caught:
@@ -288,6 +293,7 @@ def test_who_speculates_is_one(engine):
     assert caught.value.code == "invalid-argument"
 
 
+@pytest.mark.rows("PY-051 PY-139")
 @pytest.mark.parametrize("wanted", [1, 0, [], "", b"small"])
 def test_system_speculation_is_true_false_or_a_name(engine, wanted):
     if wanted == "":
@@ -299,6 +305,7 @@ def test_system_speculation_is_true_false_or_a_name(engine, wanted):
         engine.generate(system_speculation=wanted)
 
 
+@pytest.mark.rows("PY-070 PY-072..074")
 def test_a_step_behind_which_another_one_was_opened_is_over(engine):
     async def main():
         g = engine.generate()
@@ -319,6 +326,7 @@ def test_a_step_behind_which_another_one_was_opened_is_over(engine):
     run(main())
 
 
+@pytest.mark.rows("PY-075 PY-135 PY-137")
 def test_what_is_accepted_besides_is_told_alone(engine):
     async def main():
         g = engine.generate(speculator=Drafts(engine.log, ([], [])))
@@ -399,6 +407,7 @@ def test_what_is_accepted_by_hand_is_what_follows(engine):
     ]
 
 
+@pytest.mark.rows("PY-043")
 def test_a_generator_needs_a_sampler_that_draws(engine):
     for make in (Sampler.dist, Sampler.embedding):
         with pytest.raises(TypeError, match="a probe draws nothing, give it to probe_each_step"):
